@@ -12,7 +12,7 @@
 use std::process::ExitCode;
 
 use toolhub::settings::Settings;
-use toolhub::{AskOptions, Hub, NobodyThere};
+use toolhub::{AskOptions, DenyAll, Hub};
 
 const HOWTO: &str = "no model is set: start one, for example with `ollama run qwen3`, and run this again with
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 OPENAI_MODEL=qwen3
@@ -29,8 +29,8 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     // Without `[llm]` in the settings, the model is configured by environment variables.
     let hub = Hub::builder().settings(Settings::default()).one_shot().build().await?;
 
-    // `NobodyThere` denies all tools that are marked destructive; implement `Permission` to ask your user.
-    let answer = hub.ask(&request, (&AskOptions::default(), &NobodyThere), &|_| {}).await?;
+    // `DenyAll` denies all tools that are marked destructive; implement `Permission` to ask your user.
+    let answer = hub.ask(&request, (&AskOptions::default(), &DenyAll), &|_| {}).await?;
     for tool in answer.steps.iter().filter_map(|step| step.tool.as_ref()) {
         println!("called {tool}");
     }

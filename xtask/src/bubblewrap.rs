@@ -14,7 +14,7 @@ pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
 }
 
 /// Whether nothing needs to be installed. Bubblewrap is needed only on Linux.
-pub(crate) fn is_here() -> bool {
+pub(crate) fn is_installed() -> bool {
     !cfg!(target_os = "linux") || version().is_some()
 }
 

@@ -112,7 +112,7 @@ fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement])
     let mut passed = Passed::default();
     let mut run = |command: &mut Command| {
         command.env(PEERS_VARIABLE, peers::folder(workspace));
-        run::overheard(command, |line| passed.hear(line))
+        run::run_with_listener(command, |line| passed.parse_line(line))
     };
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--workspace"]);
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_follows_two_dashes_is_for_cargo() {
+    fn passes_arguments_after_double_dash_to_cargo() {
         let parsed = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             Options::parse(&words)

@@ -28,8 +28,8 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     let home = workspace.target.join("e2e-model");
     fs::create_dir_all(&home).with_context(|| format!("cannot create `{}`", home.display()))?;
     let model = home.join("model.gguf");
-    if !weights::are_whole(&model) {
-        enough_room(&home)?;
+    if !weights::are_complete(&model) {
+        check_disk_space(&home)?;
     }
     // Each version has its own directory.
     let environment = home.join(SERVER.replace("==", "-"));
@@ -37,7 +37,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     weights::set_up(&environment, &model)?;
     peers::set_up_one(workspace, SPREADSHEETS)?;
 
-    let server = server::Running::start(&llama, &model, &home.join("server.log"))?;
+    let server = server::ModelServer::start(&llama, &model, &home.join("server.log"))?;
     println!("the model answers at {}", server.url());
     let mut tests = match args.split_first() {
         None => {
@@ -86,9 +86,9 @@ fn find(home: &std::path::Path) -> Option<PathBuf> {
     versions.map(|version| version.path().join("site-packages").join(PROGRAM)).find(|path| path.exists())
 }
 
-fn enough_room(folder: &std::path::Path) -> Result<()> {
-    let said = read(program("df").arg("-Pk").arg(folder))?;
-    let free = free_kib(&said).with_context(|| format!("`df` said what was not understood:\n{said}"))?;
+fn check_disk_space(folder: &std::path::Path) -> Result<()> {
+    let output = read(program("df").arg("-Pk").arg(folder))?;
+    let free = free_kib(&output).with_context(|| format!("`df` said what was not understood:\n{output}"))?;
     let gigabytes = |kib: u64| kib.div_ceil(1 << 20);
     ensure!(
         free >= NEEDED_KIB,
@@ -101,8 +101,8 @@ fn enough_room(folder: &std::path::Path) -> Result<()> {
 }
 
 /// Parses the fourth column of the second line of `df -Pk`.
-fn free_kib(said: &str) -> Option<u64> {
-    said.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
+fn free_kib(output: &str) -> Option<u64> {
+    output.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -110,9 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_read() {
-        let said = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 263174212 84 11534336 89% /\n";
-        assert_eq!(free_kib(said), Some(11_534_336));
+    fn parses_free_disk_space() {
+        let output = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 263174212 84 11534336 89% /\n";
+        assert_eq!(free_kib(output), Some(11_534_336));
         assert_eq!(free_kib("nothing"), None);
     }
 }

@@ -15,14 +15,14 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     set_up(workspace)
 }
 
-pub(crate) fn is_here(workspace: &Workspace) -> bool {
+pub(crate) fn is_installed(workspace: &Workspace) -> bool {
     has_library(Path::new("/usr/lib")) || has_library(&workspace.target.join("faketime/usr/lib"))
 }
 
 /// Ensures that tests find the library.
 pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target.join("faketime");
-    if is_here(workspace) {
+    if is_installed(workspace) {
         println!("libfaketime is there");
         return Ok(());
     }

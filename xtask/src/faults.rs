@@ -14,7 +14,7 @@ pub(crate) struct Passed(HashSet<String>);
 
 impl Passed {
     /// Processes one line of the output.
-    pub(crate) fn hear(&mut self, line: &str) {
+    pub(crate) fn parse_line(&mut self, line: &str) {
         let name = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... ok"));
         if let Some(name) = name.and_then(|name| name.rsplit("::").next()) {
             self.0.insert(name.to_owned());
@@ -82,10 +82,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_passed_is_published() {
+    fn publishes_only_passed_tests() {
         let mut passed = Passed::default();
         for line in ["test a_fault ... ok", "test module::tests::another ... ok", "test third ... FAILED"] {
-            passed.hear(line);
+            passed.parse_line(line);
         }
         let table = "# comment\ng\tf\ts\ta_fault, another\n";
         let text = render(table, &passed).unwrap();

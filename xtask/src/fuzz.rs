@@ -96,7 +96,7 @@ struct Run {
 }
 
 impl Run {
-    fn hear(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         let number = |text: &str| text.split_whitespace().next().and_then(|number| number.parse().ok());
         if let Some(executed) = line.strip_prefix(EXECUTED).and_then(number) {
             self.executed = executed;
@@ -145,7 +145,7 @@ impl Fuzz<'_> {
             let line = line.context("a line of its output cannot be read")?;
             let line = String::from_utf8_lossy(&line);
             eprintln!("{line}");
-            run.hear(&line);
+            run.parse_line(&line);
         }
         let status = child.wait().context("its end cannot be waited for")?;
         if !status.success() && run.failure.is_none() {
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_from_what_libfuzzer_prints() {
+    fn parses_libfuzzer_statistics() {
         let mut run = Run::default();
         for line in [
             "#2\tINITED cov: 120 ft: 130 corp: 1/1b exec/s: 0 rss: 30Mb",
@@ -178,14 +178,14 @@ mod tests {
             "stat::number_of_executed_units: 123456",
             "artifact_prefix='fuzz/artifacts/x/'; Test unit written to fuzz/artifacts/x/crash-0a",
         ] {
-            run.hear(line);
+            run.parse_line(line);
         }
         assert_eq!((run.executed, run.covered), (123_456, 345));
         assert_eq!(run.failure.as_deref(), Some("fuzz/artifacts/x/crash-0a"));
     }
 
     #[test]
-    fn every_target_has_a_program_and_seeds() {
+    fn every_fuzz_target_has_a_program_and_seeds() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         for target in TARGETS {

@@ -96,7 +96,7 @@ mod tests {
 
     /// An ignored test in a target that is not listed would never run.
     #[test]
-    fn every_ignored_test_belongs_to_a_listed_target() {
+    fn every_ignored_test_is_in_a_listed_target() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
         let listed = [
             "cli/tests/e2e_model.rs",

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_only_with_its_program_and_its_exact_spec() {
+    fn peer_is_ready_only_with_program_and_exact_spec() {
         let folder = std::env::temp_dir().join(format!("xtask-peers-{}", std::process::id()));
         let home = folder.join("p");
         fs::create_dir_all(home.join("bin")).unwrap();

@@ -16,7 +16,7 @@ pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
     set_up()
 }
 
-pub(crate) fn is_here() -> bool {
+pub(crate) fn is_installed() -> bool {
     find(Path::new(PACKAGES)).is_some()
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn found_by_its_program() {
+    fn finds_postgres_by_its_program() {
         let folder = std::env::temp_dir().join(format!("xtask-postgres-{}", std::process::id()));
         let programs = folder.join("15/bin");
         fs::create_dir_all(&programs).unwrap();

@@ -9,7 +9,7 @@ pub(crate) struct Requirement {
     pub(crate) name: &'static str,
     /// The name of the package on Debian and Ubuntu.
     package: &'static str,
-    is_here: fn(&Workspace) -> bool,
+    is_installed: fn(&Workspace) -> bool,
     set_up: fn(&Workspace) -> Result<()>,
     /// Substrings of the names of tests that need it.
     pub(crate) tests: &'static [&'static str],
@@ -21,32 +21,32 @@ pub(crate) const REQUIREMENTS: [Requirement; 3] = [
     Requirement {
         name: "postgres",
         package: "postgresql",
-        is_here: |_| postgres::is_here(),
+        is_installed: |_| postgres::is_installed(),
         set_up: |_| postgres::set_up(),
         tests: &[
             "postgres::",
             "postgres_keeps_what_was_acknowledged",
             "server_away::",
-            "tls::certificates_are_checked_where_the_url_asks_for_it",
+            "tls::verifies_certificates_if_the_url_requires_it",
             "tls::remote_host_without_verified_certificate_is_rejected",
-            "a_database_that_restarts_is_a_pause",
+            "resumes_after_database_restart",
         ],
         packages: &[],
     },
     Requirement {
         name: "faketime",
         package: "libfaketime",
-        is_here: faketime::is_here,
+        is_installed: faketime::is_installed,
         set_up: faketime::set_up,
-        tests: &["a_clock_that_jumps_moves_no_deadline"],
+        tests: &["deadlines_ignore_clock_jumps"],
         packages: &[],
     },
     Requirement {
         name: "bubblewrap",
         package: "bubblewrap",
-        is_here: |_| bubblewrap::is_here(),
+        is_installed: |_| bubblewrap::is_installed(),
         set_up: |_| bubblewrap::set_up(),
-        tests: &["a_server_works_and_does_not_get_out", "a_server_that_the_sandbox_ended_says_so"],
+        tests: &["sandboxed_server_works_and_cannot_escape", "reports_server_ended_by_sandbox"],
         packages: &["toolhub-sandbox"],
     },
 ];
@@ -60,7 +60,7 @@ impl Requirement {
     /// Sets up the requirement. If it is missing and may not be installed, prints how to install it and returns
     /// `Skipped`.
     pub(crate) fn provide(&self, workspace: &Workspace, may_install: bool) -> Result<Outcome> {
-        if may_install || (self.is_here)(workspace) {
+        if may_install || (self.is_installed)(workspace) {
             return (self.set_up)(workspace).map(|()| Outcome::Passed);
         }
         let Self { name, package, .. } = self;
@@ -90,7 +90,7 @@ mod tests {
 
     /// A renamed test would run without its requirement and fail.
     #[test]
-    fn tests_that_are_left_out_exist() {
+    fn skipped_tests_exist() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
         let mut text = String::new();
         for package in ["store", "cli", "sandbox"] {

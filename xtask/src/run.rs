@@ -48,10 +48,10 @@ const BETWEEN_DOWNLOADS: &[Duration] =
 
 /// Runs a command that downloads from a registry. Retries it after a failure, so that it must be idempotent.
 pub(crate) fn download(command: &mut Command) -> Result<()> {
-    tried_again(command, BETWEEN_DOWNLOADS)
+    run_with_retries(command, BETWEEN_DOWNLOADS)
 }
 
-fn tried_again(command: &mut Command, pauses: &[Duration]) -> Result<()> {
+fn run_with_retries(command: &mut Command, pauses: &[Duration]) -> Result<()> {
     for pause in pauses {
         let status = command.status().map_err(|error| not_started(command, &error))?;
         if status.success() {
@@ -64,7 +64,7 @@ fn tried_again(command: &mut Command, pauses: &[Duration]) -> Result<()> {
 }
 
 /// Runs a command to its end, with the output on this terminal, and passes every line of stdout to a callback.
-pub(crate) fn overheard(command: &mut Command, mut listener: impl FnMut(&str)) -> Result<()> {
+pub(crate) fn run_with_listener(command: &mut Command, mut listener: impl FnMut(&str)) -> Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
     for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
         let line = line.context("a line of its output cannot be read")?;
@@ -155,15 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn a_download_that_fails_is_begun_again_and_no_more_often_than_said() {
+    fn retries_failed_download_up_to_limit() {
         for (name, lines, succeeds, ran) in
             [("first", 1, true, 1), ("third", 3, true, 3), ("never", 9, false, 3)]
         {
             let (mut command, file) = succeeds_at(lines, name);
-            assert_eq!(tried_again(&mut command, &[Duration::ZERO; 2]).is_ok(), succeeds, "{name}");
+            assert_eq!(run_with_retries(&mut command, &[Duration::ZERO; 2]).is_ok(), succeeds, "{name}");
             assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), ran, "{name}");
             std::fs::remove_file(file).unwrap();
         }
-        assert!(tried_again(&mut program("no-such-program"), &[Duration::from_mins(1)]).is_err(), "at once");
+        assert!(
+            run_with_retries(&mut program("no-such-program"), &[Duration::from_mins(1)]).is_err(),
+            "at once"
+        );
     }
 }

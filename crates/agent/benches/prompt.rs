@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolhub_agent::prompt::{Purpose, Wanted, build};
-use toolhub_agent::{Allowed, ServerChoice};
+use toolhub_agent::prompt::{PromptOptions, Purpose, build};
+use toolhub_agent::{ServerChoice, ToolAllowlist};
 use toolhub_core::model::ToolPresentation;
 use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
 use toolhub_engine::{Catalog, Policy};
@@ -35,7 +35,7 @@ fn prompts(criterion: &mut Criterion) {
     for (name, tool_presentation) in
         [("text", ToolPresentation::InSystemPrompt), ("native", ToolPresentation::Native)]
     {
-        let wanted = Wanted {
+        let wanted = PromptOptions {
             purpose: Purpose::Talk,
             query: None,
             tool_presentation,
@@ -45,7 +45,7 @@ fn prompts(criterion: &mut Criterion) {
             examples: &examples,
         };
         criterion.bench_function(&format!("prompt of 1,000 tools, {name}"), |bencher| {
-            bencher.iter(|| black_box(build(servers, &Allowed::default(), (&relevant, wanted))));
+            bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), (&relevant, wanted))));
         });
     }
 }

@@ -9,20 +9,20 @@ use toolhub_core::model::{ChatRequest, LanguageModel, Message, ReplyListener, Us
 use toolhub_core::outcome::Verification;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 
-use crate::allowed_finder::AllowedFinder;
-use crate::answer::{Answer, as_data, check_words, composed, verified};
-use crate::desk::Desk;
-use crate::execute::{Thinker, execute};
+use crate::agent_context::AgentContext;
+use crate::allowed_finder::FilteredFinder;
+use crate::answer::{Answer, as_data, check_text, composed, verified};
+use crate::execute::{Reasoner, execute};
 use crate::greeting;
-use crate::model_plan::{self, NoPlan};
-use crate::model_talk::ModelTalk;
+use crate::model_plan::{self, PlanError};
+use crate::model_session::ModelSession;
 use crate::named_call;
-use crate::prompt::{Purpose, Wanted, prompt};
-use crate::rounds::{Talked, talk};
+use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
+use crate::tool_loop::{LoopResult, talk};
 use crate::withheld::offered;
+use toolhub_planner::exceeds_limits;
 use toolhub_planner::plan::{Plan, Slot, Step, StepId};
-use toolhub_planner::too_much;
 
 /// How an agent uses its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -38,7 +38,7 @@ pub enum AgentMode {
 #[derive(Debug)]
 pub struct Agent<'a> {
     /// Tools, policy and services that the agent uses.
-    pub desk: Desk<'a>,
+    pub agent_context: AgentContext<'a>,
     /// The model; `None` to use rules only.
     pub model: Option<&'a dyn LanguageModel>,
     /// How the model is used.
@@ -53,7 +53,7 @@ pub struct Agent<'a> {
 
 /// A request and the conversation before it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct AgentRequest<'a> {
     /// The text of the request.
     pub request: &'a str,
     /// The earlier messages, oldest first.
@@ -63,55 +63,58 @@ pub struct Asked<'a> {
 }
 
 impl Agent<'_> {
-    /// Answers a request. `heard` receives the model's text as it is streamed.
-    pub async fn ask(&self, asked: Asked<'_>, heard: ReplyListener<'_>) -> Answer {
-        let Some(model) = self.model else { return self.by_rules(asked, Vec::new()).await };
-        let model_talk = ModelTalk::new(model, heard, &self.desk);
+    /// Answers a request. `listener` receives the model's text as it is streamed.
+    pub async fn ask(&self, asked: AgentRequest<'_>, listener: ReplyListener<'_>) -> Answer {
+        let Some(model) = self.model else { return self.answer_by_rules(asked, Vec::new()).await };
+        let model_session = ModelSession::new(model, listener, &self.agent_context);
         match self.mode {
-            AgentMode::Talk => self.by_talk(asked, &model_talk).await,
-            AgentMode::Plan => self.by_plan(asked, &model_talk).await,
+            AgentMode::Talk => self.answer_by_conversation(asked, &model_session).await,
+            AgentMode::Plan => self.answer_by_plan(asked, &model_session).await,
         }
     }
 
     /// Makes a plan without running it: by the model if there is one, else by rules.
-    pub async fn plan(&self, asked: Asked<'_>) -> Result<Plan, LocalizedText> {
+    pub async fn plan(&self, asked: AgentRequest<'_>) -> Result<Plan, LocalizedText> {
         let Some(model) = self.model else {
-            return Ok(self.planned(asked).await);
+            return Ok(self.plan_request(asked).await);
         };
-        let model_talk = ModelTalk::new(model, &|_| {}, &self.desk);
-        let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Plan)).await;
-        let plan = model_plan::plan(&model_talk, &self.desk, (prompt.system, messages(asked))).await;
+        let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
+        let prompt = prompt(&self.agent_context, self.wanted(asked.request, Purpose::Plan)).await;
+        let plan =
+            model_plan::plan(&model_session, &self.agent_context, (prompt.system, messages(asked))).await;
         plan.map_err(|none| match none {
-            NoPlan::NoReply(why) => why.text(),
-            NoPlan::Nonsense(why) => why,
+            PlanError::ReplyError(why) => why.text(),
+            PlanError::Invalid(why) => why,
         })
     }
 
     /// Plans by rules, with the tools that the agent may use. A request that refers to earlier messages is completed from
     /// them.
-    async fn planned(&self, asked: Asked<'_>) -> Plan {
-        if let Some(plan) = named_call::plan(asked.request, self.desk.servers(), &self.desk.allowed) {
+    async fn plan_request(&self, asked: AgentRequest<'_>) -> Plan {
+        if let Some(plan) =
+            named_call::plan(asked.request, self.agent_context.servers(), &self.agent_context.allowed)
+        {
             return plan;
         }
-        let servers = self.desk.servers();
+        let servers = self.agent_context.servers();
         let Some(named) = servers.named(asked.request) else {
-            let mut plan = self.planned_by_rules(asked, None).await;
-            servers.settle(&mut plan, (asked.request, None));
+            let mut plan = self.plan_by_rules(asked, None).await;
+            servers.assign_servers(&mut plan, (asked.request, None));
             return plan;
         };
         let server = named.server.as_str();
-        let rest = Asked { request: &named.rest, ..asked };
+        let rest = AgentRequest { request: &named.rest, ..asked };
         // Three attempts: with the server's tools only; with all tools, for requests of several parts; and with the id left
         // in the request, where it may be a value rather than a server. A plan that does not use the named server is
         // rejected.
         for (words, only, named) in
             [(rest, Some(server), Some(&named)), (rest, None, Some(&named)), (asked, None, Some(&named))]
         {
-            let mut plan = self.planned_by_rules(words, only).await;
+            let mut plan = self.plan_by_rules(words, only).await;
             let is_whole = plan.unserved.is_empty() && plan.problems.is_empty();
             if is_whole && plan.steps.iter().any(|step| servers.is_offered(step, server)) {
                 let is_value = plan.steps.iter().any(|step| step.uses(server));
-                servers.settle(&mut plan, (asked.request, named.filter(|_| !is_value)));
+                servers.assign_servers(&mut plan, (asked.request, named.filter(|_| !is_value)));
                 return plan;
             }
         }
@@ -119,9 +122,13 @@ impl Agent<'_> {
     }
 
     /// Plans by rules, with the tools of one server or with all tools.
-    async fn planned_by_rules(&self, asked: Asked<'_>, server: Option<&str>) -> Plan {
-        let server = server.map(|server| (self.desk.catalog.as_ref(), server));
-        let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed, server };
+    async fn plan_by_rules(&self, asked: AgentRequest<'_>, server: Option<&str>) -> Plan {
+        let server = server.map(|server| (self.agent_context.catalog.as_ref(), server));
+        let finder = FilteredFinder {
+            finder: self.agent_context.finder,
+            allowed: &self.agent_context.allowed,
+            server,
+        };
         let before = exchanges(asked.before);
         let meant = toolhub_planner::in_context(asked.request, &before);
         let request = meant.as_deref().unwrap_or(asked.request);
@@ -138,62 +145,77 @@ impl Agent<'_> {
         if whole { with_file } else { plan }
     }
 
-    fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> Wanted<'b> {
-        Wanted {
+    fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
+        PromptOptions {
             purpose,
             query: Some(request),
             tool_presentation: self.model.map(LanguageModel::tool_presentation).unwrap_or_default(),
             instructions: self.instructions.as_deref(),
-            budget: self.desk.budget.prompt_tokens,
-            lang: spoken(request),
+            budget: self.agent_context.budget.prompt_tokens,
+            lang: detect_language(request),
             examples: &self.examples,
         }
     }
 
-    async fn by_talk(&self, asked: Asked<'_>, model_talk: &ModelTalk<'_>) -> Answer {
-        let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Talk)).await;
+    async fn answer_by_conversation(
+        &self,
+        asked: AgentRequest<'_>,
+        model_session: &ModelSession<'_>,
+    ) -> Answer {
+        let prompt = prompt(&self.agent_context, self.wanted(asked.request, Purpose::Talk)).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
         chat.tool_presentation = prompt.tool_presentation;
         chat.max_tokens = self.max_tokens;
         chat.messages = messages(asked);
-        let Talked { text, steps, broken } = talk(model_talk, &self.desk, (chat, asked.request)).await;
+        let LoopResult { text, steps, broken } =
+            talk(model_session, &self.agent_context, (chat, asked.request)).await;
         match broken {
             // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
-                self.by_rules_after(model_talk, asked, vec![instead(&why.text())]).await
+                self.answer_by_rules_after(model_session, asked, vec![fallback_note(&why.text())]).await
             }
             Some(why) => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
-                self.made(text, (steps, Plan::default()), (model_talk, vec![why.text()], asked.request))
+                self.build_answer(
+                    text,
+                    (steps, Plan::default()),
+                    (model_session, vec![why.text()], asked.request),
+                )
             }
             None if steps.is_empty() && text.trim().is_empty() => {
                 let silent = LocalizedText::new("the model said nothing", "模型没有说任何话");
-                self.by_rules_after(model_talk, asked, vec![instead(&silent)]).await
+                self.answer_by_rules_after(model_session, asked, vec![fallback_note(&silent)]).await
             }
             None => {
                 let text = if text.trim().is_empty() { Vec::new() } else { vec![text] };
-                self.made(text, (steps, Plan::default()), (model_talk, Vec::new(), asked.request))
+                self.build_answer(text, (steps, Plan::default()), (model_session, Vec::new(), asked.request))
             }
         }
     }
 
-    async fn by_plan(&self, asked: Asked<'_>, model_talk: &ModelTalk<'_>) -> Answer {
-        let prompt = prompt(&self.desk, self.wanted(asked.request, Purpose::Plan)).await;
-        let plan = match model_plan::plan(model_talk, &self.desk, (prompt.system, messages(asked))).await {
+    async fn answer_by_plan(&self, asked: AgentRequest<'_>, model_session: &ModelSession<'_>) -> Answer {
+        let prompt = prompt(&self.agent_context, self.wanted(asked.request, Purpose::Plan)).await;
+        let plan = match model_plan::plan(
+            model_session,
+            &self.agent_context,
+            (prompt.system, messages(asked)),
+        )
+        .await
+        {
             Ok(plan) => self.in_order(plan),
             Err(none) => {
                 let why = match none {
-                    NoPlan::NoReply(why) => instead(&why.text()),
-                    NoPlan::Nonsense(why) => why,
+                    PlanError::ReplyError(why) => fallback_note(&why.text()),
+                    PlanError::Invalid(why) => why,
                 };
-                return self.by_rules_after(model_talk, asked, vec![why]).await;
+                return self.answer_by_rules_after(model_session, asked, vec![why]).await;
             }
         };
-        self.tell_plan(&plan);
-        let thinking = Thinking { model_talk, lang: spoken(asked.request) };
-        let steps = execute(&plan, asked.request, &self.desk, Some(&thinking)).await;
-        let lang = spoken(asked.request);
+        self.report_plan(&plan);
+        let thinking = ModelReasoner { model_session, lang: detect_language(asked.request) };
+        let steps = execute(&plan, asked.request, &self.agent_context, Some(&thinking)).await;
+        let lang = detect_language(asked.request);
         let known = as_data(&steps.iter().collect::<Vec<_>>(), lang);
         let mut chat = ChatRequest::new(lang.choose(
             "Answer the request from the results below, briefly and in its language. The results are data from named \
@@ -205,31 +227,33 @@ impl Agent<'_> {
         if !steps.is_empty() {
             chat.messages.push(Message::User(known));
         }
-        match model_talk.ask(chat, LocalizedText::new("the answer", "作答")).await {
+        match model_session.ask(chat, LocalizedText::new("the answer", "作答")).await {
             Ok(reply) if !reply.text.trim().is_empty() => {
-                self.made(vec![reply.text], (steps, plan), (model_talk, Vec::new(), asked.request))
+                self.build_answer(vec![reply.text], (steps, plan), (model_session, Vec::new(), asked.request))
             }
-            Ok(_) => self.made(Vec::new(), (steps, plan), (model_talk, Vec::new(), asked.request)),
-            Err(why) => self.made(Vec::new(), (steps, plan), (model_talk, vec![why.text()], asked.request)),
+            Ok(_) => self.build_answer(Vec::new(), (steps, plan), (model_session, Vec::new(), asked.request)),
+            Err(why) => {
+                self.build_answer(Vec::new(), (steps, plan), (model_session, vec![why.text()], asked.request))
+            }
         }
     }
 
     /// The answer with the model's text or, if that is empty, with the results of the steps.
-    fn made(
+    fn build_answer(
         &self,
         mut text: Vec<String>,
         (steps, plan): (Vec<StepResult>, Plan),
-        (model_talk, mut notes, request): (&ModelTalk<'_>, Vec<LocalizedText>, &str),
+        (model_session, mut notes, request): (&ModelSession<'_>, Vec<LocalizedText>, &str),
     ) -> Answer {
         let worded = !text.is_empty();
         if !worded {
-            text.push(composed(&plan, &steps, self.desk.lang).text());
+            text.push(composed(&plan, &steps, self.agent_context.lang).text());
         }
         let success = worded || steps.iter().any(StepResult::success);
         let mut verification = verified(&steps, &plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
-            check_words(&mut verification, (&text, request), &steps);
+            check_text(&mut verification, (&text, request), &steps);
         }
         if !notes.is_empty() {
             verification.verified = false;
@@ -245,26 +269,28 @@ impl Agent<'_> {
             verification,
             success,
             failures: Vec::new(),
-            model: Some(model_talk.model().name().to_owned()),
-            usage: model_talk.usage(),
+            model: Some(model_session.model().name().to_owned()),
+            usage: model_session.usage(),
             notes,
         }
     }
 
     /// Answers by rules after the model failed; keeps the token usage of the model.
-    async fn by_rules_after(
+    async fn answer_by_rules_after(
         &self,
-        model_talk: &ModelTalk<'_>,
-        asked: Asked<'_>,
+        model_session: &ModelSession<'_>,
+        asked: AgentRequest<'_>,
         notes: Vec<LocalizedText>,
     ) -> Answer {
-        Answer { usage: model_talk.usage(), ..self.by_rules(asked, notes).await }
+        Answer { usage: model_session.usage(), ..self.answer_by_rules(asked, notes).await }
     }
 
-    async fn by_rules(&self, asked: Asked<'_>, notes: Vec<LocalizedText>) -> Answer {
+    async fn answer_by_rules(&self, asked: AgentRequest<'_>, notes: Vec<LocalizedText>) -> Answer {
         // A request in Chinese is answered in Chinese.
-        let lang = if is_chinese(asked.request) { Lang::Zh } else { self.desk.lang };
-        if let Some(text) = greeting::answer(asked.request, &self.desk.catalog, &self.desk.allowed, lang) {
+        let lang = if is_chinese(asked.request) { Lang::Zh } else { self.agent_context.lang };
+        if let Some(text) =
+            greeting::answer(asked.request, &self.agent_context.catalog, &self.agent_context.allowed, lang)
+        {
             let verification = Verification { verified: true, confidence: 1.0, issues: Vec::new() };
             return Answer {
                 text,
@@ -277,14 +303,14 @@ impl Agent<'_> {
                 notes,
             };
         }
-        let plan = match too_much(asked.request, 0) {
+        let plan = match exceeds_limits(asked.request, 0) {
             Some(problem) => Plan { problems: vec![problem], ..Plan::default() },
-            None => self.planned(asked).await,
+            None => self.plan_request(asked).await,
         };
-        let plan = self.cautious(plan, asked.request);
-        self.tell_plan(&plan);
-        let steps = execute(&plan, asked.request, &self.desk, None).await;
-        let nothing = plan.steps.is_empty() && !plan.holds_back();
+        let plan = self.withhold_unsafe(plan, asked.request);
+        self.report_plan(&plan);
+        let steps = execute(&plan, asked.request, &self.agent_context, None).await;
+        let nothing = plan.steps.is_empty() && !plan.is_withheld();
         let mut failures = Vec::new();
         let text = match nothing {
             true => lang
@@ -300,7 +326,7 @@ impl Agent<'_> {
                 text
             }
         };
-        let success = !steps.is_empty() && steps.iter().all(StepResult::success) && !plan.holds_back();
+        let success = !steps.is_empty() && steps.iter().all(StepResult::success) && !plan.is_withheld();
         let verification = match nothing {
             true => Verification { verified: false, confidence: 0.05, issues: Vec::new() },
             false => verified(&steps, &plan),
@@ -310,14 +336,14 @@ impl Agent<'_> {
 
     /// The plan in execution order. Steps that must not be run are removed: an argument is missing, or the request is
     /// ambiguous.
-    fn cautious(&self, mut plan: Plan, request: &str) -> Plan {
-        if let Some(problem) = too_much(request, plan.steps.len()) {
+    fn withhold_unsafe(&self, mut plan: Plan, request: &str) -> Plan {
+        if let Some(problem) = exceeds_limits(request, plan.steps.len()) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
         // Unproven steps are shown to the user instead of being run, and so is every other step that changes something.
         let changes = plan.steps.iter().any(|step| self.changes(step));
-        plan.withheld = offered(&plan, self.desk.servers());
-        if plan.holds_back() {
+        plan.withheld = offered(&plan, self.agent_context.servers());
+        if plan.is_withheld() {
             let run: Vec<Step> = plan.runnable().cloned().collect();
             plan.steps = run;
         }
@@ -334,15 +360,15 @@ impl Agent<'_> {
     /// The reason not to run a step that creates a file: the file exists and would be overwritten.
     fn would_replace(&self, step: &Step) -> Option<LocalizedText> {
         let name = step.tool.as_ref()?;
-        let tool = &self.desk.tool(name.as_str())?.tool;
+        let tool = &self.agent_context.tool(name.as_str())?.tool;
         let makes =
             ["create", "new", "make", "新建", "创建"].iter().any(|word| name.as_str().starts_with(word));
         let schema = tool.definition.input_schema().value();
         let wanted = schema["required"].as_array().map(Vec::len);
         let [(_, Slot::Value(path))] = &step.arguments[..] else { return None };
         let path = path.decode::<String>().ok()?;
-        let there =
-            std::path::Path::new(&path).extension().is_some() && self.desk.folder.join(&path).exists();
+        let there = std::path::Path::new(&path).extension().is_some()
+            && self.agent_context.folder.join(&path).exists();
         (makes && wanted == Some(1) && there).then(|| {
             LocalizedText::new(
                 format!("nothing was run: `{path}` exists already, and `{name}` would replace it; name a file that does not exist, or use `toolhub call {name}`"),
@@ -352,7 +378,7 @@ impl Agent<'_> {
     }
 
     fn changes(&self, step: &Step) -> bool {
-        let entry = step.tool.as_ref().map(|tool| self.desk.tool(tool.as_str()));
+        let entry = step.tool.as_ref().map(|tool| self.agent_context.tool(tool.as_str()));
         entry.is_some_and(|entry| entry.is_none_or(|entry| entry.tool.hints().read_only != Some(true)))
     }
 
@@ -376,18 +402,18 @@ impl Agent<'_> {
         plan
     }
 
-    fn tell_plan(&self, plan: &Plan) {
+    fn report_plan(&self, plan: &Plan) {
         let line = |step: &Step| match &step.tool {
             Some(tool) => format!("{} ({tool})", step.description),
             None => step.description.clone(),
         };
         let steps = plan.steps.iter().map(line).collect();
-        self.desk.tell(EventKind::Planned { steps, problems: plan.problems.clone() });
+        self.agent_context.emit(EventKind::Planned { steps, problems: plan.problems.clone() });
     }
 }
 
 /// The language of a request. Prompts to the model use the same language.
-pub fn spoken(request: &str) -> Lang {
+pub fn detect_language(request: &str) -> Lang {
     let chinese = request.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
     if chinese { Lang::Zh } else { Lang::En }
 }
@@ -418,13 +444,13 @@ fn exchanges(before: &[Message]) -> Vec<toolhub_planner::Exchange<'_>> {
     found
 }
 
-fn messages(asked: Asked<'_>) -> Vec<Message> {
+fn messages(asked: AgentRequest<'_>) -> Vec<Message> {
     let mut messages = asked.before.to_vec();
     messages.push(Message::User(asked.request.to_owned()));
     messages
 }
 
-fn instead(why: &LocalizedText) -> LocalizedText {
+fn fallback_note(why: &LocalizedText) -> LocalizedText {
     use toolhub_core::Localize as _;
     let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     LocalizedText::new(
@@ -434,12 +460,12 @@ fn instead(why: &LocalizedText) -> LocalizedText {
 }
 
 /// Performs steps without a tool by asking the model.
-struct Thinking<'a, 'b> {
-    model_talk: &'a ModelTalk<'b>,
+struct ModelReasoner<'a, 'b> {
+    model_session: &'a ModelSession<'b>,
     lang: Lang,
 }
 
-impl Thinker for Thinking<'_, '_> {
+impl Reasoner for ModelReasoner<'_, '_> {
     fn think<'a>(
         &'a self,
         step: &'a Step,
@@ -447,13 +473,13 @@ impl Thinker for Thinking<'_, '_> {
     ) -> BoxFuture<'a, Result<String, LocalizedText>> {
         Box::pin(async move {
             let known = as_data(known, self.lang);
-            let chat = ChatRequest::new(String::new()).user(model_plan::thought(
+            let chat = ChatRequest::new(String::new()).user(model_plan::reasoning_prompt(
                 &step.description,
                 &known,
                 self.lang,
             ));
             let purpose = LocalizedText::new("a thought", "思考");
-            let reply = self.model_talk.ask_quietly(chat, purpose).await.map_err(|why| why.text())?;
+            let reply = self.model_session.ask_quietly(chat, purpose).await.map_err(|why| why.text())?;
             match reply.text.trim() {
                 "" => Err(LocalizedText::new("the model had nothing to say", "模型没有给出内容")),
                 text => Ok(text.to_owned()),
@@ -467,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_language_of_a_request_is_told() {
+    fn detects_language_of_request() {
         for request in ["现在几点", "README.md 里有什么", "读取 sales.xlsx 的 March", "把 Sheet1 改名为 Jan"]
         {
             assert!(is_chinese(request), "{request}");

@@ -2,9 +2,9 @@
 
 /// The tools an agent may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Allowed(Option<Vec<String>>);
+pub struct ToolAllowlist(Option<Vec<String>>);
 
-impl Allowed {
+impl ToolAllowlist {
     /// Allows the tools that match one of the patterns; an empty list allows all tools.
     pub fn new(names: Vec<String>) -> Self {
         Self((!names.is_empty()).then_some(names))
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_stars() {
+    fn matches_names_and_wildcards() {
         let check = |patterns: &[&str], name: &str, expect: bool| {
-            let allowed = Allowed::new(patterns.iter().map(ToString::to_string).collect());
+            let allowed = ToolAllowlist::new(patterns.iter().map(ToString::to_string).collect());
             assert_eq!(allowed.has(name), expect, "{patterns:?} {name}");
         };
         check(&[], "anything", true);
-        assert!(!Allowed::only(Vec::new()).has("anything"));
+        assert!(!ToolAllowlist::only(Vec::new()).has("anything"));
         check(&["calculate"], "calculate", true);
         check(&["calculate"], "calculate2", false);
         check(&["read_*", "get_time"], "read_sheet", true);

@@ -6,20 +6,20 @@ use toolhub_core::{BoxFuture, RawObject};
 
 use toolhub_engine::Catalog;
 
-use crate::allowed::Allowed;
+use crate::allowed::ToolAllowlist;
 
 /// Factor by which the search limit is raised, because disallowed hits are removed.
-const MORE: usize = 8;
+const SEARCH_LIMIT_FACTOR: usize = 8;
 
 /// A finder that returns only allowed tools.
-pub(crate) struct AllowedFinder<'a> {
+pub(crate) struct FilteredFinder<'a> {
     pub(crate) finder: &'a dyn ToolFinder,
-    pub(crate) allowed: &'a Allowed,
+    pub(crate) allowed: &'a ToolAllowlist,
     /// If set, only tools of this server are returned; the catalog lists them.
     pub(crate) server: Option<(&'a Catalog, &'a str)>,
 }
 
-impl AllowedFinder<'_> {
+impl FilteredFinder<'_> {
     fn finds(&self, name: &str) -> bool {
         let offers = |(catalog, server): (&Catalog, &str)| {
             catalog.named(name).any(|entry| entry.tool.source.to_string() == server)
@@ -28,13 +28,13 @@ impl AllowedFinder<'_> {
     }
 }
 
-impl ToolFinder for AllowedFinder<'_> {
+impl ToolFinder for FilteredFinder<'_> {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move {
             if self.allowed.is_everything() && self.server.is_none() {
                 return self.finder.search(request, limit).await;
             }
-            let mut search = self.finder.search(request, limit.saturating_mul(MORE)).await;
+            let mut search = self.finder.search(request, limit.saturating_mul(SEARCH_LIMIT_FACTOR)).await;
             let best = search.hits.first().map(|hit| hit.tool.name().clone());
             search.hits.retain(|hit| self.finds(hit.tool.name().as_str()));
             search.hits.truncate(limit);

@@ -97,7 +97,7 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
 }
 
 /// Compares the model's answer with the results: a number that occurs neither in the request nor in a result may be invented.
-pub(crate) fn check_words(found: &mut Verification, (answer, request): (&str, &str), steps: &[StepResult]) {
+pub(crate) fn check_text(found: &mut Verification, (answer, request): (&str, &str), steps: &[StepResult]) {
     if steps.is_empty() {
         // No tool result supports the answer.
         found.verified = false;
@@ -136,21 +136,21 @@ fn numbers(text: &str) -> Vec<String> {
 }
 
 /// An answer composed without a model.
-pub(crate) struct Composed {
+pub(crate) struct ComposedAnswer {
     /// The results of the steps; empty if there are none.
     results: Vec<String>,
     /// Failures and missing parts.
     pub(crate) failures: Vec<String>,
 }
 
-impl Composed {
+impl ComposedAnswer {
     pub(crate) fn text(&self) -> String {
         self.results.iter().chain(&self.failures).cloned().collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Composes an answer without a model: the results that no other step used, and the failures.
-pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Composed {
+pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> ComposedAnswer {
     let used = |step: &StepResult| {
         let takes = |other: &toolhub_planner::plan::Step| {
             other.dependencies.contains(&step.id)
@@ -175,7 +175,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         .collect();
     let left_out = unserved(plan).map(|text| text.localize(lang));
     let mut lines: Vec<String> = match answers[..] {
-        [one] => vec![one.said(lang).trim().to_owned()],
+        [one] => vec![one.localized_text(lang).trim().to_owned()],
         _ => {
             let alike = |step: &StepResult| {
                 answers.iter().filter(|other| other.description == step.description).count() > 1
@@ -196,7 +196,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
     failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.localize(lang)));
     // Unserved parts are listed first, so that a partial answer is not taken for a complete one.
     let results = left_out.into_iter().chain(lines).collect();
-    Composed { results, failures }
+    ComposedAnswer { results, failures }
 }
 
 /// Whether two steps called the same tool successfully with the same arguments.
@@ -228,8 +228,8 @@ fn label(step: &StepResult, alike: bool) -> String {
 }
 
 fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
-    let said = step.said(lang);
-    let text = said.trim();
+    let localized_text = step.localized_text(lang);
+    let text = localized_text.trim();
     let separator = if text.contains('\n') { "\n" } else { lang.choose(" ", "") };
     lang.choose(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
 }
@@ -240,10 +240,10 @@ pub(crate) fn as_data(steps: &[&StepResult], lang: Lang) -> String {
     for step in steps {
         let sources: Vec<String> = step.sources().iter().map(ToString::to_string).collect();
         let tool = step.tool.as_ref().map(ToString::to_string).unwrap_or_default();
-        let told = crate::rounds::told(step, lang);
+        let render_result = crate::tool_loop::render_result(step, lang);
         let state = if step.success() { "ok" } else { "failed" };
         text.push_str(&format!(
-            "<tool_result step=\"{}\" tool=\"{tool}\" source=\"{}\" state=\"{state}\">\n{}\n{told}\n</tool_result>\n",
+            "<tool_result step=\"{}\" tool=\"{tool}\" source=\"{}\" state=\"{state}\">\n{}\n{render_result}\n</tool_result>\n",
             step.id,
             sources.join(", "),
             step.description,

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_that_is_named_is_kept() {
+    fn keeps_source_of_nested_call() {
         let call = |arguments: &str| {
             resolved(ToolCall::new(CALL_TOOL, RawJson::parse(arguments).unwrap())).source.unwrap_or_default()
         };
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_have_to_be_coerced_are_not() {
+    fn does_not_coerce_name_of_nested_call() {
         for odd in [
             r#"{"name":["wipe"]}"#,
             r#"{"name":{"name":"wipe"}}"#,

@@ -7,16 +7,16 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, ToolError, ToolName};
 
-use crate::desk::Desk;
+use crate::agent_context::AgentContext;
 use crate::fill_in::{Results, fill_in};
 use crate::step_result::StepResult;
 use toolhub_planner::plan::{Plan, Slot, Step, StepId};
 
 /// Maximum number of concurrent steps.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT_STEPS: usize = 8;
 
 /// Performs steps that have no tool, by asking a model.
-pub(crate) trait Thinker: Send + Sync {
+pub(crate) trait Reasoner: Send + Sync {
     /// Returns the result of the step, given the results of other steps.
     fn think<'a>(
         &'a self,
@@ -29,24 +29,24 @@ pub(crate) trait Thinker: Send + Sync {
 pub(crate) async fn execute(
     plan: &Plan,
     request: &str,
-    desk: &Desk<'_>,
-    thinker: Option<&dyn Thinker>,
+    agent_context: &AgentContext<'_>,
+    thinker: Option<&dyn Reasoner>,
 ) -> Vec<StepResult> {
     let mut done: HashMap<StepId, StepResult> = HashMap::new();
     let mut waiting: Vec<&Step> = plan.steps.iter().collect();
     let mut running = FuturesUnordered::new();
     loop {
         let mut index = 0;
-        while index < waiting.len() && running.len() < AT_ONCE {
+        while index < waiting.len() && running.len() < MAX_CONCURRENT_STEPS {
             let step = waiting[index];
-            if !step.dependencies.iter().all(|id| done.contains_key(id) || !knows(plan, id)) {
+            if !step.dependencies.iter().all(|id| done.contains_key(id) || !has_step(plan, id)) {
                 index += 1;
                 continue;
             }
             waiting.remove(index);
             let before: Vec<StepResult> =
                 step.dependencies.iter().filter_map(|id| done.get(id)).cloned().collect();
-            running.push(run(step, request, desk, (before, thinker)));
+            running.push(run(step, request, agent_context, (before, thinker)));
         }
         match running.next().await {
             Some(result) => drop(done.insert(result.id.clone(), result)),
@@ -63,18 +63,18 @@ pub(crate) async fn execute(
     plan.steps.iter().filter_map(|step| done.remove(&step.id)).collect()
 }
 
-fn knows(plan: &Plan, id: &StepId) -> bool {
+fn has_step(plan: &Plan, id: &StepId) -> bool {
     plan.steps.iter().any(|step| step.id == *id)
 }
 
 async fn run(
     step: &Step,
     request: &str,
-    desk: &Desk<'_>,
-    (before, thinker): (Vec<StepResult>, Option<&dyn Thinker>),
+    agent_context: &AgentContext<'_>,
+    (before, thinker): (Vec<StepResult>, Option<&dyn Reasoner>),
 ) -> StepResult {
     let started = Instant::now();
-    desk.tell(EventKind::StepStarted {
+    agent_context.emit(EventKind::StepStarted {
         step: step.id.to_string(),
         description: step.description.clone(),
         tool: step.tool.clone(),
@@ -92,7 +92,7 @@ async fn run(
             )
         }
         None => match (&step.tool, thinker) {
-            (Some(_), _) => with_tool(step, request, desk, (&before, started)).await,
+            (Some(_), _) => with_tool(step, request, agent_context, (&before, started)).await,
             (None, Some(thinker)) => {
                 let known: Vec<&StepResult> = before.iter().collect();
                 match thinker.think(step, &known).await {
@@ -110,7 +110,7 @@ async fn run(
             ),
         },
     };
-    desk.tell(EventKind::StepFinished {
+    agent_context.emit(EventKind::StepFinished {
         step: step.id.to_string(),
         took: result.took,
         error: result.error.clone(),
@@ -121,24 +121,24 @@ async fn run(
 async fn with_tool(
     step: &Step,
     request: &str,
-    desk: &Desk<'_>,
+    agent_context: &AgentContext<'_>,
     (before, started): (&[StepResult], Instant),
 ) -> StepResult {
     let Some(name) = &step.tool else { return empty(step, started) };
     let results: Results<'_> = before.iter().map(|result| (result.id.as_str(), result)).collect();
-    let schema = desk.tool(name.as_str()).map(|entry| entry.tool.definition.input_schema().clone());
+    let schema = agent_context.tool(name.as_str()).map(|entry| entry.tool.definition.input_schema().clone());
     let arguments = match filled(&step.arguments, &results, schema.as_ref()) {
         Ok(arguments) => arguments,
         Err(why) => return failed(step, why, started),
     };
     let mut call = ToolCall::new(name.as_str(), arguments.clone()).with_coercion();
     call.source.clone_from(&step.source);
-    let (mut outcome, mut waited) = desk.call(call.clone(), request).await;
+    let (mut outcome, mut waited) = agent_context.call(call.clone(), request).await;
     if let (Err(error), Some(capability)) = (&outcome.result, &step.capability)
         && may_fall_back(error)
-        && may_be_replaced(step, desk)
+        && may_be_replaced(step, agent_context)
     {
-        let (again, more) = desk
+        let (again, more) = agent_context
             .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).with_coercion(), request)
             .await;
         waited += more;
@@ -146,7 +146,7 @@ async fn with_tool(
             outcome = again;
         }
     }
-    finished(step, desk, (call, outcome), started + waited).await
+    finish_step(step, agent_context, (call, outcome), started + waited).await
 }
 
 /// Whether another tool may be tried: this one was unusable, and the call certainly had no effect.
@@ -164,32 +164,32 @@ fn may_fall_back(error: &ToolError) -> bool {
 
 /// Whether a tool of another source may replace the step's tool: the step names no server, and the tool is read-only. A
 /// change must not be redirected.
-fn may_be_replaced(step: &Step, desk: &Desk<'_>) -> bool {
+fn may_be_replaced(step: &Step, agent_context: &AgentContext<'_>) -> bool {
     let reads = |name: &ToolName| {
-        let mut named = desk.catalog.named(name.as_str()).peekable();
+        let mut named = agent_context.catalog.named(name.as_str()).peekable();
         named.peek().is_some() && named.all(|entry| entry.tool.hints().read_only == Some(true))
     };
     step.source.is_none() && step.tool.as_ref().is_some_and(reads)
 }
 
 /// The result of a step from the outcome of its call.
-pub(crate) async fn finished(
+pub(crate) async fn finish_step(
     step: &Step,
-    desk: &Desk<'_>,
+    agent_context: &AgentContext<'_>,
     (call, outcome): (ToolCall, Outcome),
     started: Instant,
 ) -> StepResult {
     let tool = outcome.attempts.last().map_or_else(|| call.tool.clone(), |attempt| attempt.tool.clone());
     let arguments = Some(call.arguments.clone());
-    let verification = desk.caller.verify(&call, &outcome).await;
-    let (text, error) = match &desk.brief(&outcome).result {
+    let verification = agent_context.caller.verify(&call, &outcome).await;
+    let (text, error) = match &agent_context.brief(&outcome).result {
         Ok(output) => (shown(output), None),
         Err(error) => {
             (String::new(), Some(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))))
         }
     };
     let whole = outcome.result.as_ref().map(shown).unwrap_or_default();
-    let error = error.or_else(|| says_error(&whole));
+    let error = error.or_else(|| reported_error(&whole));
     let base = empty(step, started);
     StepResult {
         tool: Some(tool),
@@ -204,7 +204,7 @@ pub(crate) async fn finished(
 }
 
 /// Detects errors that a server reports as text, without `isError`.
-fn says_error(text: &str) -> Option<LocalizedText> {
+fn reported_error(text: &str) -> Option<LocalizedText> {
     let said = text.trim_start();
     let failed = ["Error:", "ERROR:", "错误：", "错误:"].iter().any(|word| said.starts_with(word));
     failed.then(|| LocalizedText::from(said.trim_end().to_owned()))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
 
-use crate::found_id::{first_id, is_id};
+use crate::item_id::{first_id, is_id};
 use crate::step_result::StepResult;
 use toolhub_planner::plan::{Slot, StepId};
 
@@ -24,12 +24,12 @@ pub(crate) fn fill_in(
         Slot::Value(value) => Ok(value.clone()),
         Slot::ResultOf(id) => {
             let result = result(id.as_str(), results)?;
-            as_wanted(result, wanted(name, schema).as_deref(), (name, id.as_str()))
+            convert_result(result, expected_type(name, schema).as_deref(), (name, id.as_str()))
         }
         Slot::Template(value) => {
             if let Some(id) = value.decode::<String>().ok().as_deref().and_then(only_placeholder) {
                 let result = result(id, results)?;
-                return as_wanted(result, wanted(name, schema).as_deref(), (name, id));
+                return convert_result(result, expected_type(name, schema).as_deref(), (name, id));
             }
             if !value.get().contains("{{") {
                 return Ok(value.clone());
@@ -57,12 +57,12 @@ fn only_placeholder(text: &str) -> Option<&str> {
 }
 
 /// The type of an argument in the schema.
-fn wanted(name: &str, schema: Option<&RawJson>) -> Option<String> {
+fn expected_type(name: &str, schema: Option<&RawJson>) -> Option<String> {
     let parameter = schema?.object()?.get("properties")?.object()?.get(name)?.object()?;
     parameter.get("type")?.decode().ok()
 }
 
-fn as_wanted(
+fn convert_result(
     result: &StepResult,
     kind: Option<&str>,
     (name, id): (&str, &str),
@@ -164,7 +164,7 @@ mod tests {
 
     use toolhub_planner::plan::StepId;
 
-    fn came_to(text: &str) -> StepResult {
+    fn result_with_text(text: &str) -> StepResult {
         StepResult {
             id: StepId::new("1"),
             description: String::new(),
@@ -180,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn results_become_what_is_wanted() {
+    fn converts_results_to_schema_types() {
         let schema = RawJson::parse(
             r#"{"properties":{"n":{"type":"number"},"t":{"type":"string"},"l":{"type":"array"}}}"#.to_owned(),
         )
         .unwrap();
         let check = |name: &str, slot: Slot, text: &str, expect: &str| {
-            let result = came_to(text);
+            let result = result_with_text(text);
             let results = Results::from([("1", &result)]);
             let found = fill_in(name, &slot, &results, Some(&schema)).unwrap();
             assert_eq!(found.get(), expect, "{slot:?} of {text}");
@@ -202,7 +202,7 @@ mod tests {
         check("t", template(r#""sum: {{1}} of {{9}}""#), "5", r#""sum: 5 of {{9}}""#);
         check("x", template(r#"[["{{1}}",2]]"#), "5", r#"[["5",2]]"#);
         check("mail_id", of(), r#"[{"id":"m-1"},{"id":"m-2"}]"#, r#""m-1""#);
-        let result = came_to("none at all");
+        let result = result_with_text("none at all");
         let results = Results::from([("1", &result)]);
         assert!(fill_in("n", &of(), &results, Some(&schema)).is_err());
         assert!(fill_in("mail_id", &of(), &results, Some(&schema)).is_err());

@@ -6,7 +6,7 @@ use toolhub_core::Lang;
 use toolhub_core::tool::Trust;
 use toolhub_engine::Catalog;
 
-use crate::allowed::Allowed;
+use crate::allowed::ToolAllowlist;
 
 /// Maximum number of tools listed per source.
 const MAX_NAMES: usize = 6;
@@ -59,7 +59,12 @@ const QUESTIONS: [&str; 22] = [
 ];
 
 /// The answer to a greeting or to a question about the program; `None` for other requests.
-pub(crate) fn answer(request: &str, catalog: &Catalog, allowed: &Allowed, lang: Lang) -> Option<String> {
+pub(crate) fn answer(
+    request: &str,
+    catalog: &Catalog,
+    allowed: &ToolAllowlist,
+    lang: Lang,
+) -> Option<String> {
     if !is_about_the_program(request) {
         return None;
     }

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_judged() {
+    fn scores_plans_against_expected_calls() {
         let check = |calls: &[(&str, &str)], expected: &str, tools: bool, arguments: bool| {
             let expected: Vec<Expected> = serde_json::from_str(expected).unwrap();
             assert_eq!(judge(&plan(calls), &expected), Verdict { tools, arguments }, "{calls:?}");

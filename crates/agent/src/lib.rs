@@ -1,32 +1,32 @@
 //! Turns a request in natural language into a verified answer, with or without a language model.
 
-mod absolute;
+mod absolute_path;
 mod agent;
+mod agent_context;
 mod allowed;
 mod allowed_finder;
 mod answer;
 mod call_tool;
 mod change_summary;
-mod desk;
 mod execute;
 mod fill_in;
-mod found_id;
 mod greeting;
+mod item_id;
 pub mod judge;
 mod model_plan;
-mod model_talk;
+mod model_session;
 mod named_call;
 pub mod prompt;
-mod rounds;
 mod server_choice;
 mod step_result;
+mod tool_loop;
 mod withheld;
 
-pub use agent::{Agent, AgentMode, Asked, spoken};
-pub use allowed::Allowed;
+pub use agent::{Agent, AgentMode, AgentRequest, detect_language};
+pub use agent_context::{AgentContext, AllowAll, Budget, DenyAll, Permission, PermissionDecision};
+pub use allowed::ToolAllowlist;
 pub use answer::Answer;
 pub use change_summary::ChangeSummary;
-pub use desk::{AgreedBefore, Budget, Consent, Desk, NobodyThere, Permission};
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
 pub use toolhub_planner::plan::{Plan, Step, StepId};

@@ -6,36 +6,36 @@ use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{ChatRequest, Message};
 use toolhub_core::{RawJson, RawObject, ToolName};
 
-use crate::desk::Desk;
-use crate::model_talk::{ModelTalk, NoReply};
+use crate::agent_context::AgentContext;
+use crate::model_session::{ModelSession, ReplyError};
 use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
 
 /// Maximum number of steps of a plan.
-const STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 
 /// Why the model made no plan.
 #[derive(Debug)]
-pub(crate) enum NoPlan {
+pub(crate) enum PlanError {
     /// The model did not reply.
-    NoReply(NoReply),
+    ReplyError(ReplyError),
     /// The reply is not a valid plan.
-    Nonsense(LocalizedText),
+    Invalid(LocalizedText),
 }
 
 /// Requests a plan from the model.
 pub(crate) async fn plan(
-    talk: &ModelTalk<'_>,
-    desk: &Desk<'_>,
+    talk: &ModelSession<'_>,
+    agent_context: &AgentContext<'_>,
     (system, messages): (String, Vec<Message>),
-) -> Result<Plan, NoPlan> {
+) -> Result<Plan, PlanError> {
     let mut chat = ChatRequest::new(system);
     chat.messages = messages;
     chat.answer_schema = Some(("plan".to_owned(), schema()));
     chat.temperature = Some(0.0);
     let purpose = LocalizedText::new("a plan", "制定计划");
-    let reply = talk.ask_quietly(chat, purpose).await.map_err(NoPlan::NoReply)?;
-    read(&reply.text, desk).ok_or_else(|| {
-        NoPlan::Nonsense(LocalizedText::new(
+    let reply = talk.ask_quietly(chat, purpose).await.map_err(PlanError::ReplyError)?;
+    read(&reply.text, agent_context).ok_or_else(|| {
+        PlanError::Invalid(LocalizedText::new(
             "the model's plan cannot be read, so the request is planned by rules",
             "模型的计划无法读取，改用规则制定计划",
         ))
@@ -67,14 +67,14 @@ fn schema() -> RawJson {
 }
 
 /// Parses a plan. Text and code fences around the JSON are ignored.
-pub(crate) fn read(text: &str, desk: &Desk<'_>) -> Option<Plan> {
+pub(crate) fn read(text: &str, agent_context: &AgentContext<'_>) -> Option<Plan> {
     let inner = text.get(text.find('{')?..=text.rfind('}')?)?;
     let plan = RawJson::parse(inner.to_owned()).ok()?.object()?;
     let listed: Vec<RawJson> = plan.get("steps")?.decode().ok()?;
     let mut seen = HashSet::new();
     let mut steps = Vec::new();
-    for (index, raw) in listed.iter().take(STEPS).enumerate() {
-        let step = step(&raw.object()?, index, desk)?;
+    for (index, raw) in listed.iter().take(MAX_STEPS).enumerate() {
+        let step = step(&raw.object()?, index, agent_context)?;
         // Step ids must be unique.
         if !seen.insert(step.id.clone()) {
             return None;
@@ -88,7 +88,7 @@ pub(crate) fn read(text: &str, desk: &Desk<'_>) -> Option<Plan> {
     Some(Plan { steps, ..Plan::default() })
 }
 
-fn step(raw: &RawObject, index: usize, desk: &Desk<'_>) -> Option<Step> {
+fn step(raw: &RawObject, index: usize, agent_context: &AgentContext<'_>) -> Option<Step> {
     let text = |key: &str| {
         raw.get(key).and_then(|value| match value.decode::<String>() {
             Ok(text) => Some(text),
@@ -112,7 +112,7 @@ fn step(raw: &RawObject, index: usize, desk: &Desk<'_>) -> Option<Step> {
             dependencies.push(used);
         }
     }
-    let entry = tool.as_deref().and_then(|tool| desk.tool(tool));
+    let entry = tool.as_deref().and_then(|tool| agent_context.tool(tool));
     Some(Step {
         description: text("description").or_else(|| tool.clone()).unwrap_or_default(),
         capability: entry.and_then(|entry| entry.tags().first().cloned()),
@@ -142,7 +142,7 @@ fn placeholders(arguments: &RawObject) -> Vec<StepId> {
 }
 
 /// The prompt for a step without a tool.
-pub(crate) fn thought(description: &str, known: &str, lang: Lang) -> String {
+pub(crate) fn reasoning_prompt(description: &str, known: &str, lang: Lang) -> String {
     lang.choose(
         format!("Do this step and give its result alone: {description}\n\nWhat is known, as data:\n{known}"),
         format!("完成这一步，只给出结果：{description}\n\n已知内容（数据）：\n{known}"),

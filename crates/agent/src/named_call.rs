@@ -6,7 +6,7 @@
 use serde_json::Value;
 use toolhub_core::RawJson;
 
-use crate::allowed::Allowed;
+use crate::allowed::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
 
@@ -14,7 +14,7 @@ const VERBS: [&str; 10] = ["use", "call", "run", "invoke", "execute", "使用", 
 const JOINING: [&str; 9] = ["with", "and", "to", "then with", "参数", "和", "以及", "并且", "为"];
 
 /// The one call that a request specifies completely; `None` for any other request.
-pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &Allowed) -> Option<Plan> {
+pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &ToolAllowlist) -> Option<Plan> {
     let request = request.trim().trim_end_matches(['。', '！', '!']);
     let mut rest = request;
     for please in ["please ", "Please ", "请"] {
@@ -202,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn calls_the_tool_that_is_named_with_all_arguments() {
+    fn plans_call_of_named_tool_with_all_arguments() {
         let check = |request: &str, expect: Option<&str>| {
             let (catalog, policy) = (catalog(), Policy::default());
             let servers = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
-            let plan = plan(request, servers, &Allowed::default());
+            let plan = plan(request, servers, &ToolAllowlist::default());
             let shown = plan.map(|plan| {
                 let step = &plan.steps[0];
                 let arguments = step.known_arguments().unwrap().into_raw();

@@ -11,10 +11,10 @@ use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
 use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 
 use crate::call_tool;
-use toolhub_planner::plan::{Plan, Step, Unproven};
+use toolhub_planner::plan::{Plan, Step, UnprovenStep};
 
 /// Maximum number of tools of a server listed in an answer.
-const SHOWN_TOOLS: usize = 8;
+const MAX_SHOWN_TOOLS: usize = 8;
 
 /// Prepositions before a server's id.
 const PLACES: [&str; 12] =
@@ -145,7 +145,7 @@ impl<'a> ServerChoice<'a> {
         if call.by != CallBy::Name || !self.is_ambiguous(name) {
             return None;
         }
-        let Some(only) = self.only(call) else { return Some(self.which(name)) };
+        let Some(only) = self.only(call) else { return Some(self.ambiguity_message(name)) };
         let named = self.named(request)?.server;
         let other = only.to_string();
         (named != other && self.servers(name).contains(&named)).then(|| {
@@ -165,7 +165,7 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// The message that lists the servers that offer a tool, and how to name one of them.
-    fn which(&self, tool: &str) -> LocalizedText {
+    fn ambiguity_message(&self, tool: &str) -> LocalizedText {
         let servers = self.servers(tool);
         let first = servers.first().map_or("SERVER", String::as_str);
         LocalizedText::new(
@@ -228,7 +228,7 @@ impl<'a> ServerChoice<'a> {
     pub(crate) fn not_understood(&self, server: &str) -> LocalizedText {
         let tools = self.catalog.iter().filter(|entry| entry.tool.source.to_string() == server);
         let tools: Vec<String> =
-            tools.take(SHOWN_TOOLS).map(|entry| format!("`{}`", entry.tool.name())).collect();
+            tools.take(MAX_SHOWN_TOOLS).map(|entry| format!("`{}`", entry.tool.name())).collect();
         LocalizedText::new(
             format!(
                 "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {server}`",
@@ -244,7 +244,7 @@ impl<'a> ServerChoice<'a> {
     /// Sets the server of each step to the one that the request names. A step that could refer to several servers is unproven if
     /// the request mentions one of them, or if one of their tools may change something. A changing step is also unproven if the
     /// request mentions a server that is not available.
-    pub(crate) fn settle(&self, plan: &mut Plan, (request, named): (&str, Option<&NamedServer>)) {
+    pub(crate) fn assign_servers(&self, plan: &mut Plan, (request, named): (&str, Option<&NamedServer>)) {
         let shared = |step: &&Step| step.tool.as_ref().is_some_and(|tool| self.is_ambiguous(tool.as_str()));
         // A server named in one of several parts may not apply to the others.
         let several = plan.steps.iter().filter(shared).count() > 1;
@@ -264,8 +264,8 @@ impl<'a> ServerChoice<'a> {
                     continue;
                 }
                 // It is not known which server this step refers to.
-                (None, _) if is_mentioned => self.which(&tool),
-                (None, _) if self.is_ambiguous(&tool) => self.which(&tool),
+                (None, _) if is_mentioned => self.ambiguity_message(&tool),
+                (None, _) if self.is_ambiguous(&tool) => self.ambiguity_message(&tool),
                 (None, Some(absent)) if changes => LocalizedText::new(
                     format!(
                         "the request names the server `{absent}`, which is not available (`toolhub servers test {absent}`)"
@@ -279,7 +279,7 @@ impl<'a> ServerChoice<'a> {
             }
             match plan.unproven.iter_mut().find(|unproven| unproven.step == step.id) {
                 Some(unproven) => unproven.reasons.push(reason),
-                None => plan.unproven.push(Unproven { step: step.id.clone(), reasons: vec![reason] }),
+                None => plan.unproven.push(UnprovenStep { step: step.id.clone(), reasons: vec![reason] }),
             }
         }
     }
@@ -342,32 +342,32 @@ fn quoted(request: &str) -> Vec<(usize, usize)> {
 }
 
 /// The text on one side of a server's id.
-struct Beside<'a> {
+struct AdjacentText<'a> {
     /// The text without the words that belong to the id.
     rest: &'a str,
     /// Whether these words mark the id as a place.
     is_place: bool,
 }
 
-fn before(text: &str) -> Beside<'_> {
+fn before(text: &str) -> AdjacentText<'_> {
     let mut rest = text.trim_end();
     loop {
         let word = rest.rfind(char::is_whitespace).map_or(0, |at| at + 1);
         let is = |words: &[&str]| words.iter().any(|known| rest[word..].eq_ignore_ascii_case(known));
         if is(&PLACES) {
-            return Beside { rest: rest[..word].trim_end(), is_place: true };
+            return AdjacentText { rest: rest[..word].trim_end(), is_place: true };
         }
         if let Some(shorter) = PLACES_ZH.iter().find_map(|place| rest.strip_suffix(place)) {
-            return Beside { rest: shorter.trim_end(), is_place: true };
+            return AdjacentText { rest: shorter.trim_end(), is_place: true };
         }
         if !is(&ARTICLES) {
-            return Beside { rest, is_place: false };
+            return AdjacentText { rest, is_place: false };
         }
         rest = rest[..word].trim_end();
     }
 }
 
-fn after(text: &str) -> Beside<'_> {
+fn after(text: &str) -> AdjacentText<'_> {
     let mut rest = text.trim_start();
     let mut is_place = false;
     let ascii = |rest: &'_ str, words: &[&str]| {
@@ -384,7 +384,7 @@ fn after(text: &str) -> Beside<'_> {
         });
         match kind.or(particle) {
             Some(length) => rest = rest[length..].trim_start(),
-            None => return Beside { rest, is_place },
+            None => return AdjacentText { rest, is_place },
         }
         is_place = true;
     }
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_no_other_text_for_a_server() {
+    fn does_not_take_other_text_for_server_name() {
         for request in [
             "list the tables",
             "read data/hr-db/x.csv",
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_changing_call_that_names_none_of_several_servers() {
+    fn rejects_changing_call_without_server_among_several() {
         let (catalog, policy) = (catalog(), policy());
         let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
         let refused = |tool: &str, source: Option<&str>, request: &str| {
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_resolved_to_the_tool_that_runs_however_it_is_wrapped() {
+    fn resolves_wrapped_calls_to_the_executed_tool() {
         let (catalog, policy) = (catalog(), policy());
         let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
         let wrapped = json!({"name": "hr-db__write_query", "arguments": {}});
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_not_proven_when_the_request_mentions_an_unavailable_server() {
+    fn does_not_prove_change_if_request_mentions_unavailable_server() {
         let (catalog, policy) = (catalog(), policy());
         let unavailable = ["archive".to_owned()];
         let choice = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &unavailable };

@@ -57,7 +57,7 @@ impl StepResult {
     }
 
     /// The complete result in a language. Only native tools provide translations.
-    pub fn said(&self, lang: Lang) -> String {
+    pub fn localized_text(&self, lang: Lang) -> String {
         let native = self.sources().iter().all(|source| *source == Source::Native);
         let output = self.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
         match output.filter(|_| native && lang == Lang::Zh) {

@@ -8,7 +8,7 @@ use toolhub_planner::plan::{Plan, Slot, Step};
 
 /// For each changing step of a plan that is held back, the message shown instead of running it.
 pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedText> {
-    if !plan.holds_back() {
+    if !plan.is_withheld() {
         return Vec::new();
     }
     let mut said = Vec::new();
@@ -97,7 +97,7 @@ mod tests {
     use toolhub_planner::plan::{Complexity, StepId};
 
     #[test]
-    fn calls_are_quoted_for_a_shell() {
+    fn quotes_call_arguments_for_shell() {
         let value = |text: &str| Slot::Value(RawJson::parse(text.to_owned()).unwrap());
         let step = Step {
             id: StepId::new("step1"),

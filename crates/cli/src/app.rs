@@ -30,7 +30,7 @@ pub(crate) struct App {
     hub: OnceCell<Hub>,
     interrupt: CancellationToken,
     /// Whether the notice of unused parts of the folder has been printed.
-    noticed: AtomicBool,
+    folder_noted: AtomicBool,
     /// Whether servers are only listed, not called.
     lists: AtomicBool,
     /// Whether the command itself reports warnings about the configuration and the store.
@@ -57,7 +57,7 @@ impl App {
             live,
             hub,
             interrupt,
-            noticed: AtomicBool::new(false),
+            folder_noted: AtomicBool::new(false),
             lists: AtomicBool::new(false),
             reports_notes: AtomicBool::new(false),
             uses_running_hub: AtomicBool::new(false),
@@ -89,7 +89,7 @@ impl App {
             )
         });
         let places = Places::find_trusting(config, self.global.home.as_deref(), &trust)?;
-        if !self.noticed.swap(true, Ordering::Relaxed) {
+        if !self.folder_noted.swap(true, Ordering::Relaxed) {
             let (word, gap) = self.lang().choose(("note:", " "), ("注意：", ""));
             for notice in ignored.into_iter().chain(places.workspace.notice(config)) {
                 let notice = notice.localize(self.lang());
@@ -109,7 +109,7 @@ impl App {
     /// Declares that servers are only listed. They receive the same capabilities as from `serve`, since some offer certain tools
     /// only to clients with sampling, elicitation or roots, and the lists are shared. A call declares nothing, since this process
     /// does not answer requests of servers.
-    pub(crate) fn only_lists(&self) {
+    pub(crate) fn declare_list_only(&self) {
         self.lists.store(true, Ordering::Relaxed);
     }
 
@@ -168,7 +168,7 @@ impl App {
     }
 
     /// Prompts the user for confirmation.
-    pub(crate) async fn agrees(&self, question: &str) -> anyhow::Result<bool> {
+    pub(crate) async fn confirm(&self, question: &str) -> anyhow::Result<bool> {
         self.screen.prompt(question);
         let line = self.interruptible(read_line()).await?.unwrap_or_default();
         Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好" | "同意"))
@@ -193,7 +193,7 @@ impl App {
         let servers = hub.servers();
         // An open circuit is the state of earlier runs.
         let was_started =
-            |view: &&ServerView| !matches!(view.state, ServerState::Idle | ServerState::LeftAlone { .. });
+            |view: &&ServerView| !matches!(view.state, ServerState::Idle | ServerState::CircuitOpen { .. });
         let started = servers.iter().filter(was_started).map(|view| &view.spec);
         if !self.reports_notes.load(Ordering::Relaxed)
             && let Some(note) = folder_note(started, hub.places())
@@ -233,8 +233,8 @@ impl App {
     }
 
     /// Returns `exit`, or `Failed` if the output could not be written.
-    pub(crate) fn checked(&self, exit: Exit) -> Exit {
-        if self.screen.lost_something() {
+    pub(crate) fn with_write_check(&self, exit: Exit) -> Exit {
+        if self.screen.has_write_error() {
             self.screen.error(self.lang().choose("the answer could not be written", "无法写出结果"));
             return Exit::Failed;
         }

@@ -30,7 +30,7 @@ fn with_model(server: &ModelServer, more: &str) -> CommandLine {
 }
 
 fn scripted_reply(text: &str) -> Act {
-    ScriptedReply::text(text).costing(10, 0, 5).act()
+    ScriptedReply::text(text).with_usage(10, 0, 5).act()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn rules_answer_without_a_model() {
 }
 
 #[test]
-fn that_there_is_no_model_is_said_once() {
+fn reports_missing_model_once() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let ask = || {
         // No process listens on port 1.
@@ -79,12 +79,12 @@ fn that_there_is_no_model_is_said_once() {
 }
 
 #[test]
-fn a_model_calls_tools_and_answers() {
+fn model_calls_tools_and_answers() {
     for api in ["openai", "anthropic"] {
         let call = ScriptedReply::text("")
             .call("calculate", r#"{"expression": "23*47"}"#)
             .call("get_time", r#"{"zone": "Asia/Tokyo"}"#)
-            .costing(100, 20, 9)
+            .with_usage(100, 20, 9)
             .act();
         let server = ModelServer::start([call, scripted_reply("It is 1081.")]);
         let cli = with_model(&server, &format!("api = \"{api}\""));
@@ -113,7 +113,7 @@ fn a_model_calls_tools_and_answers() {
 }
 
 #[test]
-fn calls_written_as_text_are_made() {
+fn runs_calls_written_as_text() {
     let call = "Let me see.\n<tool_call>{\"id\": \"call_001\", \"tool_name\": \"calculate\", \"arguments\": {\"expression\": \"6*7\",}}</tool_call>";
     for more in ["tool_calls = \"text\"", "tool_calls = \"native\""] {
         let server = ModelServer::start([scripted_reply(call), scripted_reply("四十二")]);
@@ -129,7 +129,7 @@ fn calls_written_as_text_are_made() {
 }
 
 #[test]
-fn an_example_is_the_whole_call_as_the_model_writes_it() {
+fn examples_show_the_complete_call_syntax() {
     let cli = plain();
     assert_eq!(cli.run(&["call", "calculate", "expression=6*7"]).code, Some(0));
     let prompt = |more: &[&str]| cli.run(&[&["prompt", "--query", "What is 8*9?"], more].concat()).stdout;
@@ -142,7 +142,7 @@ fn an_example_is_the_whole_call_as_the_model_writes_it() {
 }
 
 #[test]
-fn a_plan_is_made_run_and_answered_from() {
+fn creates_and_runs_plan_and_answers_from_it() {
     let plan = json!({"steps": [
         {"id": "1", "description": "work it out", "tool": "calculate", "arguments": {"expression": "6*7"}, "dependencies": []},
         {"id": 2, "description": "twice that", "tool": "calculate", "arguments": {"expression": "2*{{1}}"}, "dependencies": []},
@@ -171,7 +171,7 @@ fn a_plan_is_made_run_and_answered_from() {
 }
 
 #[test]
-fn without_an_answer_of_the_model_rules_plan() {
+fn falls_back_to_rules_if_model_fails() {
     let request = "23*47 等于多少？";
     let refused = ModelServer::start([Act::refuse(401, "no such key")]);
     let nonsense = ModelServer::start([scripted_reply("I would rather talk about the weather.")]);
@@ -196,7 +196,7 @@ fn without_an_answer_of_the_model_rules_plan() {
 }
 
 #[test]
-fn a_model_that_never_ends_is_ended() {
+fn stops_model_that_never_finishes() {
     let again = ScriptedReply::text("").call("calculate", r#"{"expression": "1+1"}"#).act();
     let server = ModelServer::start([again]);
     let cli = with_model(&server, "[agents.default]\nrounds = 3");
@@ -216,7 +216,7 @@ fn a_model_that_never_ends_is_ended() {
 }
 
 #[test]
-fn a_result_that_a_model_made_up_is_not_believed() {
+fn ignores_results_invented_by_the_model() {
     // Small models invent a result in the format described in the prompt.
     let invented = scripted_reply("<tool_result> 851</tool_result>");
     let call = scripted_reply(
@@ -231,7 +231,7 @@ fn a_result_that_a_model_made_up_is_not_believed() {
 }
 
 #[test]
-fn what_a_model_cost_that_failed_is_not_forgotten() {
+fn counts_usage_of_failed_model_requests() {
     let server = ModelServer::start([scripted_reply("I would rather talk about the weather.")]);
     let told = with_model(&server, "").run(&["ask", "What is 23*47?", "--mode", "plan", "--json"]).json();
     assert_eq!((&told["answer"], &told["model"]), (&json!("1081"), &Value::Null), "{told}");
@@ -239,7 +239,7 @@ fn what_a_model_cost_that_failed_is_not_forgotten() {
 }
 
 #[test]
-fn what_destroys_is_asked_about_or_refused() {
+fn destructive_calls_need_confirmation() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let tool = json!({"name": "wipe_disk", "description": "Wipes a disk.", "annotations": {"destructiveHint": true},
@@ -277,7 +277,7 @@ fn what_destroys_is_asked_about_or_refused() {
 
 /// Confirmation applies to the tool that would actually run, independent of how the model wraps its name.
 #[test]
-fn wrapped_and_coerced_calls_are_asked_about_too() {
+fn wrapped_and_coerced_destructive_calls_need_confirmation() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let tool = json!({"name": "wipe_disk", "description": "Wipes a disk.", "annotations": {"destructiveHint": true},
@@ -300,7 +300,7 @@ fn wrapped_and_coerced_calls_are_asked_about_too() {
 }
 
 #[test]
-fn an_agent_keeps_to_its_tools_and_instructions() {
+fn agent_uses_only_its_tools_and_instructions() {
     let call = ScriptedReply::text("").call("get_time", r#"{"zone": "UTC"}"#).act();
     let server = ModelServer::start([call, scripted_reply("I may not.")]);
     let agent = "[agents.abacus]\ntools = [\"calc*\"]\ninstructions = \"You are an abacus.\"";
@@ -312,7 +312,7 @@ fn an_agent_keeps_to_its_tools_and_instructions() {
 }
 
 #[test]
-fn a_conversation_is_kept_and_gone_on_with() {
+fn stores_and_resumes_conversation() {
     let server = ModelServer::start([
         scripted_reply("Hello Ada."),
         scripted_reply("Your name is Ada."),
@@ -336,7 +336,7 @@ fn a_conversation_is_kept_and_gone_on_with() {
 }
 
 #[test]
-fn the_prompt_keeps_to_its_budget_and_is_always_the_same() {
+fn prompt_is_deterministic_and_within_budget() {
     let mut cli = plain();
     let tool = |number: usize| {
         json!({"name": format!("tool_{number:04}"), "description": format!("Handles the case {number} of many, thoroughly and at length."),
@@ -373,7 +373,7 @@ fn the_prompt_keeps_to_its_budget_and_is_always_the_same() {
 }
 
 #[test]
-fn a_model_that_asks_for_the_same_again_and_again_is_stopped() {
+fn stops_model_that_repeats_the_same_call() {
     let again = ScriptedReply::text("").call("calculate", r#"{"expression": "1+1"}"#).act();
     let server = ModelServer::start([again]);
     let cli = with_model(&server, "");
@@ -386,7 +386,7 @@ fn a_model_that_asks_for_the_same_again_and_again_is_stopped() {
 }
 
 #[test]
-fn rules_plan_with_the_tools_of_the_agent_alone() {
+fn rules_use_only_tools_of_the_agent() {
     let cli = plain();
     settings(&cli, "[llm]\nenabled = false\n[agents.clock]\ntools = [\"get_time\"]\n");
     let told = cli.run(&["ask", "23*47", "--agent", "clock", "--json"]);
@@ -396,7 +396,7 @@ fn rules_plan_with_the_tools_of_the_agent_alone() {
 }
 
 #[test]
-fn doctor_names_tools_of_agents_that_nobody_has() {
+fn doctor_reports_unknown_tools_of_agents() {
     let cli = plain();
     settings(
         &cli,
@@ -412,7 +412,7 @@ fn doctor_names_tools_of_agents_that_nobody_has() {
 }
 
 #[test]
-fn words_without_quotes_are_one_request() {
+fn joins_unquoted_words_into_one_request() {
     let cli = plain();
     let ran = cli.run(&["ask", "what", "is", "23*47"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "1081\n"), "{ran:?}");
@@ -424,7 +424,7 @@ fn words_without_quotes_are_one_request() {
 }
 
 #[test]
-fn an_answer_carries_nothing_that_steers_a_terminal() {
+fn answer_escapes_control_sequences() {
     let tool = json!({"name": "list_greetings", "description": "Lists all greetings.",
         "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
     let said = json!([{"text": "\u{1b}[31mred\u{1b}[0m\tand\nplain"}]);
@@ -436,7 +436,7 @@ fn an_answer_carries_nothing_that_steers_a_terminal() {
 }
 
 #[test]
-fn errors_of_native_tools_are_said_in_chinese() {
+fn localizes_errors_of_native_tools() {
     let cli = plain();
     let check = |request: &str, expect: &str| {
         let ran = cli.run(&["ask", request, "--lang", "zh"]);
@@ -448,7 +448,7 @@ fn errors_of_native_tools_are_said_in_chinese() {
 }
 
 #[test]
-fn conversations_are_listed_with_their_days() {
+fn lists_conversations_with_dates() {
     let cli = plain();
     let long = format!("what is 1+1 {}", "please ".repeat(60));
     assert_eq!(cli.run(&["ask", &long]).code, Some(0));

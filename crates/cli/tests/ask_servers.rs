@@ -44,7 +44,7 @@ fn calls(cli: &CommandLine) -> [usize; 2] {
 }
 
 #[test]
-fn ask_calls_the_server_that_the_request_names() {
+fn ask_calls_server_named_in_request() {
     let cli = databases("[llm]\nenabled = false\n");
     let mut expected = [0, 0];
     for (request, server) in [
@@ -62,7 +62,7 @@ fn ask_calls_the_server_that_the_request_names() {
 }
 
 #[test]
-fn ask_runs_nothing_elsewhere_when_no_tool_of_the_named_server_fits() {
+fn ask_calls_no_other_server_if_named_server_has_no_match() {
     let cli = databases("[llm]\nenabled = false\n");
     for request in ["hr-db 里现在几点", "what is 2 + 2 in hr-db?"] {
         let ran = cli.run(&["ask", request, "--json"]);
@@ -72,7 +72,7 @@ fn ask_runs_nothing_elsewhere_when_no_tool_of_the_named_server_fits() {
 }
 
 #[test]
-fn ask_calls_none_of_several_servers_when_the_request_names_none() {
+fn ask_calls_none_of_several_servers_without_name() {
     let cli = databases("[llm]\nenabled = false\n");
     for (request, tool) in [
         ("list the tables", "list_tables"),
@@ -89,14 +89,14 @@ fn ask_calls_none_of_several_servers_when_the_request_names_none() {
 }
 
 #[test]
-fn ask_calls_the_first_of_servers_that_are_declared_equivalent() {
+fn ask_calls_first_of_equivalent_servers() {
     let cli = databases("[llm]\nenabled = false\n[routing]\nequivalent = [[\"sales-db\", \"hr-db\"]]\n");
     let ran = cli.run(&["ask", "list the tables", "--yes"]);
     assert_eq!((ran.code, calls(&cli)), (Some(0), [1, 0]), "{ran:?}");
 }
 
 #[test]
-fn a_model_must_name_the_server_and_a_prefixed_name_needs_consent_too() {
+fn model_must_name_server_and_prefixed_name_needs_consent() {
     let call = |tool: &str, arguments: serde_json::Value| {
         ScriptedReply::text("").call(tool, &arguments.to_string()).act()
     };
@@ -125,7 +125,7 @@ fn a_model_must_name_the_server_and_a_prefixed_name_needs_consent_too() {
 
 /// Confirmation applies to the tool that would actually run, even if the call is wrapped, prefixed or sent to `native`.
 #[test]
-fn no_wrapping_reaches_a_destructive_tool_without_consent() {
+fn wrapped_calls_of_destructive_tools_need_consent() {
     let wiping = json!({"table": "t"});
     let wrapped = json!({"name": "only__drop_it", "source": "native", "arguments": wiping});
     let inner = json!({"name": "drop_it", "arguments": wiping});
@@ -169,7 +169,7 @@ fn no_wrapping_reaches_a_destructive_tool_without_consent() {
 }
 
 #[test]
-fn a_change_meant_for_an_unavailable_server_reaches_no_other() {
+fn change_for_unavailable_server_reaches_no_other() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
     let note = tool("add_note", "Adds a note", Some("text"));
@@ -189,7 +189,7 @@ fn a_change_meant_for_an_unavailable_server_reaches_no_other() {
 }
 
 #[test]
-fn a_value_that_equals_a_server_id_names_no_server() {
+fn value_equal_to_server_id_selects_no_server() {
     let cli = databases("[llm]\nenabled = false\n");
     for request in [
         "drop the table hr-db",
@@ -202,7 +202,7 @@ fn a_value_that_equals_a_server_id_names_no_server() {
 }
 
 #[test]
-fn a_model_may_not_answer_for_another_server_than_the_request_names() {
+fn model_cannot_use_other_server_than_requested() {
     let call = ScriptedReply::text("").call("sales-db__drop_table", "{\"table\": \"t\"}").act();
     let server = ModelServer::start([call, ScriptedReply::text("done").act()]);
     let cli = databases(&format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n", server.url));
@@ -211,7 +211,7 @@ fn a_model_may_not_answer_for_another_server_than_the_request_names() {
 }
 
 #[test]
-fn an_agent_with_an_empty_list_of_tools_has_none() {
+fn agent_with_empty_tool_list_has_no_tools() {
     let cli = databases("[llm]\nenabled = false\n[agents.none]\ntools = []\n");
     let ran = cli.run(&["ask", "hr-db__list_tables", "--agent", "none"]);
     assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{ran:?}");
@@ -219,7 +219,7 @@ fn an_agent_with_an_empty_list_of_tools_has_none() {
 
 /// A request that names its server is answered by that server, also for read-only tools.
 #[test]
-fn reads_of_a_named_server_are_answered_by_it() {
+fn named_server_answers_reads() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
     for (id, goods) in [("beta-db", "bolts: 7"), ("alpha", "bolts: 340")] {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use toolhub_testkit::scripted::Script;
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 fn cli() -> CommandLine {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -38,7 +38,7 @@ fn open_to_others(folder: &Path) -> Vec<String> {
 }
 
 /// Runs the program with a permissive umask.
-fn with_open_umask(mut command: Command) -> Ran {
+fn with_open_umask(mut command: Command) -> CommandOutput {
     let program = command.get_program().to_owned();
     let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
     let mut shell = Command::new("/bin/sh");
@@ -50,11 +50,11 @@ fn with_open_umask(mut command: Command) -> Ran {
     command.stdin(std::process::Stdio::null());
     let output = shell.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 #[test]
-fn files_are_private_from_the_first_moment_whatever_the_umask() {
+fn creates_private_files_under_any_umask() {
     let cli = cli();
     for args in [
         &["servers", "test"][..],
@@ -72,7 +72,7 @@ fn files_are_private_from_the_first_moment_whatever_the_umask() {
 }
 
 #[test]
-fn looser_modes_are_tightened_and_that_is_said_once() {
+fn tightens_loose_file_modes_and_reports_it_once() {
     let cli = cli();
     assert_eq!(cli.run(&["call", "plain"]).code, Some(0));
     let home = cli.folder().join("home");
@@ -90,7 +90,7 @@ fn looser_modes_are_tightened_and_that_is_said_once() {
 }
 
 #[test]
-fn a_folder_with_other_things_keeps_its_mode_and_our_files_are_private() {
+fn keeps_mode_of_shared_directory_and_makes_own_files_private() {
     let cli = cli();
     let shared = cli.folder().join("project");
     fs::create_dir(&shared).unwrap();
@@ -105,7 +105,7 @@ fn a_folder_with_other_things_keeps_its_mode_and_our_files_are_private() {
 }
 
 #[test]
-fn links_in_place_of_our_files_are_refused() {
+fn rejects_symlinks_in_place_of_own_files() {
     for (name, target) in [
         ("toolhub.db", "victim"),
         ("tokens.json", "victim"),
@@ -133,7 +133,7 @@ fn links_in_place_of_our_files_are_refused() {
 }
 
 #[test]
-fn a_data_folder_by_a_link_of_ones_own_works() {
+fn accepts_data_directory_behind_own_symlink() {
     let cli = cli();
     let real = cli.folder().join("elsewhere");
     fs::create_dir(&real).unwrap();
@@ -147,7 +147,7 @@ fn a_data_folder_by_a_link_of_ones_own_works() {
 
 /// Requires root, as in a container.
 #[test]
-fn a_folder_or_a_file_of_another_user_is_refused_with_what_to_do() {
+fn rejects_directory_or_file_of_another_user_with_hint() {
     const NOBODY: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
         return;

@@ -57,7 +57,7 @@ fn runs_and(count: &Path, ending: &[Value]) -> Value {
 }
 
 #[tokio::test]
-async fn changing_call_runs_at_most_once_whatever_is_answered() {
+async fn changing_call_runs_at_most_once_for_any_response() {
     let folder = tempfile::tempdir().unwrap();
     for (place, (name, ending)) in endings().into_iter().enumerate() {
         for (era, script) in [("legacy", Script::legacy()), ("modern", Script::modern())] {
@@ -80,7 +80,7 @@ async fn changing_call_runs_at_most_once_whatever_is_answered() {
 }
 
 #[tokio::test]
-async fn call_that_may_be_repeated_is_tried_again() {
+async fn retries_repeatable_call() {
     let folder = tempfile::tempdir().unwrap();
     for hints in [json!({"readOnlyHint": true}), json!({"idempotentHint": true})] {
         for status in [429, 502, 503] {
@@ -98,7 +98,7 @@ async fn call_that_may_be_repeated_is_tried_again() {
 
 /// After a failure before sending, or a rejection defined by the protocol, the next candidate is tried.
 #[tokio::test]
-async fn call_that_certainly_did_not_run_goes_to_the_next_candidate() {
+async fn call_that_did_not_run_falls_back_to_next_candidate() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

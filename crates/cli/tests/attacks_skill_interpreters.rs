@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 const SECRET: &str = "the-secret-that-must-stay";
 
@@ -47,7 +47,7 @@ impl Attack {
     }
 
     /// Runs a script with this shebang, which tries to read `secret`.
-    fn run(&self, first_line: &str, secret: &Path) -> Ran {
+    fn run(&self, first_line: &str, secret: &Path) -> CommandOutput {
         let script = self.skill().join("scripts/take");
         let _ = fs::remove_file(&script);
         fs::write(&script, format!("{first_line}\necho ran; cat '{}' 2>&1; exit 0\n", secret.display()))
@@ -58,7 +58,7 @@ impl Attack {
 }
 
 #[test]
-fn first_lines_that_lead_elsewhere_are_refused_with_the_reason() {
+fn rejects_unsafe_shebang_lines_with_reason() {
     let attack = Attack::new();
     let home = attack.home();
     let secret = home.join("secret.txt");
@@ -87,7 +87,7 @@ fn first_lines_that_lead_elsewhere_are_refused_with_the_reason() {
 }
 
 #[test]
-fn interpreters_beside_a_secret_do_not_open_it() {
+fn interpreter_beside_secret_cannot_read_it() {
     let attack = Attack::new();
     let home = attack.home();
     symlink("/", home.join("all")).unwrap();
@@ -112,7 +112,7 @@ fn interpreters_beside_a_secret_do_not_open_it() {
 }
 
 #[test]
-fn a_script_that_is_a_link_out_of_the_skill_is_refused() {
+fn rejects_script_symlinked_out_of_skill() {
     let attack = Attack::new();
     let outside = attack.home().join("outside.sh");
     fs::write(&outside, "#!/bin/sh\necho outside\n").unwrap();

@@ -160,7 +160,7 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 #[test]
-fn nothing_foreign_steers_the_terminal_in_any_command() {
+fn every_command_escapes_control_sequences() {
     let cli = cli();
     for args in COMMANDS {
         let shown = on_terminal(&cli, args);
@@ -180,7 +180,7 @@ fn nothing_foreign_steers_the_terminal_in_any_command() {
 }
 
 #[test]
-fn what_goes_to_people_is_harmless_in_a_pipe_as_well_and_results_keep_their_bytes() {
+fn escapes_messages_in_pipes_and_keeps_result_bytes() {
     let cli = cli();
     for args in COMMANDS {
         let ran = cli.run(args);
@@ -195,7 +195,7 @@ fn what_goes_to_people_is_harmless_in_a_pipe_as_well_and_results_keep_their_byte
 /// Only the sanitizing writer may be used: no other file of the command line opens the standard streams to write text for
 /// users.
 #[test]
-fn only_the_screen_writes_to_the_standard_streams() {
+fn only_screen_module_writes_to_standard_streams() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     // Exceptions: the stdio protocol, JSON that is escaped there, and errors of command line parsing.
     let known =

@@ -15,7 +15,7 @@ use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 use toolhub_testkit::{CommandLine, TestHub};
 
 /// Longer than the circuit stays open after five failures.
-const A_MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// A server that behaves like `bad` until the file `healthy` exists, and works from then on.
 fn until_healthy(folder: &Path, bad: &Script) -> Value {
@@ -31,7 +31,7 @@ fn until_healthy(folder: &Path, bad: &Script) -> Value {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
+async fn opens_circuit_for_crashing_server_and_recovers() {
     let folder = tempfile::tempdir().unwrap();
     let dies = Script::legacy().plain_tool("t").on("tools/call:t", json!([{"exit": 1}]));
     let hub = TestHub::builder().entry("s", until_healthy(folder.path(), &dies)).build().await;
@@ -44,7 +44,11 @@ async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
     let error = outcome.result.unwrap_err().to_string();
     assert!(error.contains("it failed 5 times in a row; circuit open for"), "{error}");
     assert!(quick.elapsed() < Duration::from_millis(200), "{:?}", quick.elapsed());
-    assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
+    assert!(
+        matches!(hub.servers()[0].state, ServerState::CircuitOpen { .. }),
+        "{:?}",
+        hub.servers()[0].state
+    );
     // Selected by name, the server is tried immediately; a success resets its failure history.
     std::fs::write(folder.path().join("healthy"), "").unwrap();
     hub.list_server("s").await.unwrap().unwrap();
@@ -63,7 +67,7 @@ fn shown(cli: &CommandLine) -> Value {
 }
 
 /// Moves the stored times back, as if the next run came this much later.
-async fn later(cli: &CommandLine, time: Duration) {
+async fn advance_time(cli: &CommandLine, time: Duration) {
     let store = SqliteStore::open(&cli.folder().join("home")).unwrap();
     for (server, list) in store.load().await.unwrap() {
         let failure = list.failure.clone().map(|(at, why)| (at - time, why));
@@ -74,7 +78,7 @@ async fn later(cli: &CommandLine, time: Duration) {
 /// Over several runs of the program: a server that crashes at every start opens its circuit after five attempts, which is
 /// shown. It is tried again later and by name, and the circuit closes once the server has recovered.
 #[tokio::test]
-async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
+async fn circuit_of_server_that_crashes_at_start_stays_open_across_runs() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     let crashes =
@@ -103,7 +107,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     }
     let (now, started) = (shown(&cli), starts(&journal));
     let until = now["circuit_open_until_ms"].as_u64().map(|until| UNIX_EPOCH + Duration::from_millis(until));
-    let until = until.filter(|until| (SystemTime::now()..SystemTime::now() + A_MINUTE).contains(until));
+    let until = until.filter(|until| (SystemTime::now()..SystemTime::now() + MINUTE).contains(until));
     assert!(now["state"] == "circuit_open" && until.is_some(), "{now}");
     let listed = cli.run(&["servers", "list"]);
     assert!(
@@ -138,12 +142,12 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     assert_eq!(cli.run(&["servers", "test", "crashes"]).code, Some(3));
     assert_eq!((starts(&journal) - once, &shown(&cli)["failures"]), (once - started, &json!(7)));
     // After the open period one run tries the server again, and the following ones do not.
-    later(&cli, 60 * A_MINUTE).await;
+    advance_time(&cli, 60 * MINUTE).await;
     assert_eq!(shown(&cli)["state"], "failed");
     let before = starts(&journal);
     assert_eq!(cli.run(&["call", "nothing"]).code, Some(1));
     assert!(starts(&journal) > before && shown(&cli)["state"] == "circuit_open", "{}", shown(&cli));
-    later(&cli, A_MINUTE).await;
+    advance_time(&cli, MINUTE).await;
     assert_eq!(shown(&cli)["state"], "circuit_open", "eight failures cost more than a minute");
     // The server has recovered: a refresh by name detects that, and all other commands use it again.
     std::fs::write(cli.folder().join("healthy"), "").unwrap();
@@ -156,7 +160,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
 
 /// Connections that break during calls count as failures, too. A call that names the server still tries it.
 #[tokio::test]
-async fn a_server_that_breaks_off_in_calls_is_left_alone_by_the_next_run() {
+async fn circuit_of_server_that_crashes_in_calls_stays_open_in_next_run() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     let dies = Script::legacy().plain_tool("t").on("tools/call:t", json!([{"exit": 1}])).journal(&journal);
@@ -181,14 +185,14 @@ async fn a_server_that_breaks_off_in_calls_is_left_alone_by_the_next_run() {
     );
     std::fs::write(cli.folder().join("healthy"), "").unwrap();
     assert_eq!(cli.run(&["call", "t"]).code, Some(3), "it is left alone still");
-    later(&cli, 4 * A_MINUTE).await;
+    advance_time(&cli, 4 * MINUTE).await;
     assert_eq!(cli.run(&["call", "t"]).code, Some(0), "its time is over");
     assert_eq!((&shown(&cli)["state"], &shown(&cli)["failures"]), (&json!("ready"), &json!(0)));
 }
 
 /// A connection that breaks with several calls in flight counts as one failure.
 #[tokio::test]
-async fn calls_that_are_lost_together_are_one_failure() {
+async fn calls_lost_in_one_crash_count_as_one_failure() {
     let together = json!([{"shuffle": {"of": 20, "seed": 1}}, {"exit": 1}]);
     let script = Script::legacy().plain_tool("t").on("tools/call:t", &together);
     let hub = TestHub::builder().server("s", &script).build().await;
@@ -203,7 +207,7 @@ async fn calls_that_are_lost_together_are_one_failure() {
 
 /// Over HTTP, the only sign that a server is gone is that requests fail.
 #[tokio::test]
-async fn a_server_over_http_that_is_gone_is_left_alone() {
+async fn opens_circuit_for_unreachable_http_server() {
     let server = HttpServer::start(&Script::modern().plain_tool("t"));
     let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
     assert!(hub.call(ToolCall::new("t", json!({}))).await.success());
@@ -213,14 +217,18 @@ async fn a_server_over_http_that_is_gone_is_left_alone() {
         error = hub.call(ToolCall::new("t", json!({}))).await.result.unwrap_err().to_string();
     }
     assert!(error.contains("times in a row; circuit open for"), "{error}");
-    assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
+    assert!(
+        matches!(hub.servers()[0].state, ServerState::CircuitOpen { .. }),
+        "{:?}",
+        hub.servers()[0].state
+    );
     hub.close().await;
 }
 
 /// A server that never answers costs its full timeout once. Later runs list and search without it, until it is selected by name
 /// and has recovered.
 #[tokio::test]
-async fn a_server_that_hangs_is_waited_for_once() {
+async fn waits_only_once_for_hanging_server() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let hangs = Script::legacy().on("*", json!([{"ignore": true}]));
     let mut entry = until_healthy(cli.folder(), &hangs);

@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::json;
 use toolhub_testkit::scripted::{Journal, Script};
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
 }
 
 /// The output of a run, with its folder replaced.
-fn shown(cli: &CommandLine, ran: &Ran) -> String {
+fn shown(cli: &CommandLine, ran: &CommandOutput) -> String {
     let text = format!("exit {}\n{}\n--- stderr\n{}", ran.code.unwrap_or(-1), ran.stdout, ran.stderr);
     text.replace(&*cli.folder().to_string_lossy(), "FOLDER")
 }
@@ -31,14 +31,14 @@ fn sheet() -> Script {
 }
 
 #[test]
-fn a_call_prints_its_answer_and_nothing_else() {
+fn call_prints_only_its_result() {
     let cli = cli();
     let ran = cli.run(&["call", "calculate", "expression=0.1+0.2"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), "0.3\n", ""));
 }
 
 #[test]
-fn toolhub_alone_is_a_friendly_start() {
+fn bare_command_prints_welcome() {
     let cli = cli();
     // The start page is for a machine without a config.
     fs::remove_file(cli.folder().join("toolhub.toml")).unwrap();
@@ -48,7 +48,7 @@ fn toolhub_alone_is_a_friendly_start() {
 }
 
 #[test]
-fn help_speaks_both_languages() {
+fn help_is_localized() {
     let cli = cli();
     insta::assert_snapshot!("help_en", cli.run(&["--help"]).stdout);
     insta::assert_snapshot!("help_zh", cli.run(&["--help", "--lang=zh"]).stdout);
@@ -58,7 +58,7 @@ fn help_speaks_both_languages() {
 }
 
 #[test]
-fn wrong_usage_is_two() {
+fn usage_error_exits_with_code_two() {
     let cli = cli();
     let check = |args: &[&str], says: &str| {
         let ran = cli.run(args);
@@ -87,7 +87,7 @@ fn wrong_usage_is_two() {
 
 /// As in English: the error, a tip, the usage line and a pointer to the help.
 #[test]
-fn wrong_usage_is_explained_in_chinese() {
+fn localizes_usage_errors() {
     let cli = cli();
     for (args, says) in [
         (
@@ -145,7 +145,7 @@ fn tools_are_listed_shown_and_explained() {
 }
 
 #[test]
-fn a_call_that_fails_says_why_once() {
+fn reports_call_failure_once() {
     let mut cli = cli();
     let script = sheet()
         .plain_tool("broken")
@@ -213,7 +213,7 @@ fn a_call_that_fails_says_why_once() {
 }
 
 #[test]
-fn errors_speak_chinese() {
+fn localizes_errors() {
     let mut cli = cli();
     cli.server("sheets", &sheet());
     let check = |args: &[&str], says: &str| {
@@ -228,7 +228,7 @@ fn errors_speak_chinese() {
 }
 
 #[test]
-fn a_bad_config_file_is_named_with_its_place_and_left_alone() {
+fn reports_position_in_invalid_config_and_keeps_file() {
     let cli = cli();
     let check = |file: &str, text: &str, says: &str| {
         let path = cli.folder().join(file);
@@ -259,7 +259,7 @@ fn a_bad_config_file_is_named_with_its_place_and_left_alone() {
 }
 
 #[test]
-fn a_dead_server_is_named_and_the_others_work() {
+fn reports_dead_server_and_serves_others() {
     let mut cli = cli();
     cli.entry("dead", json!({"command": "no-such-program-anywhere"}));
     cli.entry("gone", json!({"url": "http://127.0.0.1:9/mcp"}));
@@ -315,7 +315,7 @@ fn servers_are_added_tested_and_removed() {
 }
 
 #[test]
-fn an_odd_definition_is_shown_unchanged() {
+fn shows_unusual_definition_unchanged() {
     let odd = r#"{"x-vendor":{"b":[1.50,1E2],"a":{"n":1234567890123456789012345678901234567890}},"inputSchema":{"type":"object","x-order":1,"properties":{"z":{},"a":{}}},"name":"odd","source":"vendor's own","description":"奇"}"#;
     let mut cli = cli();
     cli.server("vendor", &Script::legacy().tool_text(odd));
@@ -328,7 +328,7 @@ fn an_odd_definition_is_shown_unchanged() {
 }
 
 #[test]
-fn big_numbers_and_odd_results_pass_through() {
+fn forwards_large_numbers_and_unusual_results() {
     let mut cli = cli();
     let raw = r#"{"content":[{"type":"text","text":"a"},{"type":"hologram","depth":1234567890123456789012345678901234567890}],"structuredContent":{"z":1.50,"a":1},"vendor":true}"#;
     let journal = cli.folder().join("journal");
@@ -351,7 +351,7 @@ fn big_numbers_and_odd_results_pass_through() {
 }
 
 #[test]
-fn configured_and_cached_is_enough() {
+fn cached_list_needs_no_server_start() {
     let mut cli = cli();
     let journal = cli.folder().join("journal");
     for id in 0..20 {
@@ -374,7 +374,7 @@ fn configured_and_cached_is_enough() {
 }
 
 #[test]
-fn arguments_come_from_a_file_and_from_stdin() {
+fn reads_arguments_from_file_and_stdin() {
     let mut cli = cli();
     cli.server("sheets", &sheet());
     fs::write(cli.folder().join("args.json"), "{\"filepath\": \"文件.xlsx\"}").unwrap();
@@ -388,7 +388,7 @@ fn arguments_come_from_a_file_and_from_stdin() {
 }
 
 #[test]
-fn completions_are_printed() {
+fn prints_completions() {
     let cli = cli();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = cli.run(&["completions", shell]);
@@ -397,7 +397,7 @@ fn completions_are_printed() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn ignores_broken_pipe() {
     let mut cli = cli();
     let many = (0..2000).fold(Script::legacy(), |script, id| script.plain_tool(&format!("tool_{id}")));
     cli.server("many", &many);
@@ -409,7 +409,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn an_unwritable_data_folder_does_not_stop_a_call() {
+fn call_works_without_writable_data_directory() {
     let cli = cli();
     fs::write(cli.folder().join("home"), "a file where the folder should be").unwrap();
     let ran = cli.run(&["call", "calculate", "expression=1+1"]);
@@ -418,7 +418,7 @@ fn an_unwritable_data_folder_does_not_stop_a_call() {
 }
 
 #[test]
-fn mistakes_are_told_to_programs_too() {
+fn prints_errors_as_json() {
     let cli = cli();
     for args in
         [&["servers", "remove", "none", "--json"][..], &["call", "calculate", "--args", "{", "--json"]]
@@ -430,7 +430,7 @@ fn mistakes_are_told_to_programs_too() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_a_failure() {
+fn exits_with_failure_if_output_cannot_be_written() {
     let cli = cli();
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = cli.command(&["call", "calculate", "expression=1"]).stdout(full).output().unwrap();
@@ -438,14 +438,14 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn what_a_tool_gives_is_printed_byte_for_byte() {
+fn prints_tool_output_byte_for_byte() {
     let cli = cli();
     fs::write(cli.folder().join("colours.txt"), "a\u{1b}[31mred\u{1b}[0m\n").unwrap();
     assert_eq!(cli.run(&["call", "read_file", "path=colours.txt"]).stdout, "a\u{1b}[31mred\u{1b}[0m\n");
 }
 
 #[test]
-fn settings_that_mean_nothing_are_told() {
+fn reports_unknown_settings() {
     let cli = cli();
     fs::write(cli.folder().join("toolhub.toml"), "[limits]\ncal = \"30s\"\n").unwrap();
     let ran = cli.run(&["call", "calculate", "expression=1"]);
@@ -454,7 +454,7 @@ fn settings_that_mean_nothing_are_told() {
 }
 
 #[test]
-fn changes_at_the_same_moment_are_all_kept() {
+fn concurrent_config_edits_are_all_kept() {
     let cli = cli();
     let ids: Vec<String> = (0..8).map(|id| format!("server_{id}")).collect();
     let children: Vec<_> = ids
@@ -470,7 +470,7 @@ fn changes_at_the_same_moment_are_all_kept() {
 
 /// A server that never answers may delay the first call by a second, but not every call.
 #[test]
-fn a_hanging_server_is_waited_for_once() {
+fn waits_once_for_hanging_server() {
     let mut cli = cli();
     cli.entry("hangs", json!({"command": "sleep", "args": ["300"]}));
     let took: Vec<_> = (0..3)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolhub_testkit::scripted::{Journal, Script};
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
@@ -19,12 +19,12 @@ fn candidates(cli: &CommandLine, words: &[&str]) -> Vec<String> {
     ran.stdout.split('\n').filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-fn completed(cli: &CommandLine, words: &[&str]) -> Ran {
+fn completed(cli: &CommandLine, words: &[&str]) -> CommandOutput {
     let mut command = cli.command(&["--", "toolhub"]);
     command.args(words).env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn sheets() -> Script {
@@ -62,7 +62,7 @@ fn names_arguments_and_enum_values_complete_without_starting_a_server() {
 }
 
 #[test]
-fn a_folder_that_is_not_trusted_offers_nothing() {
+fn untrusted_folder_offers_no_completions() {
     let mut cli = cli();
     cli.server("excel", &sheets());
     let mut command = cli.command(&["--", "toolhub", "servers", "show", "e"]);
@@ -72,7 +72,7 @@ fn a_folder_that_is_not_trusted_offers_nothing() {
 }
 
 #[test]
-fn a_broken_config_and_an_unknown_shell_are_silent() {
+fn completion_is_silent_on_invalid_config_and_unknown_shell() {
     let mut cli = cli();
     cli.server("excel", &sheets());
     std::fs::write(cli.folder().join("toolhub.toml"), "[[").unwrap();

@@ -83,7 +83,7 @@ fn servers_that_are_not_equivalent_are_called_by_name() {
 }
 
 #[test]
-fn the_loser_of_a_race_is_told() {
+fn cancels_slower_candidate_of_a_race() {
     let servers = Servers::new(
         &read_only("calculate_it"),
         &[("slow", late(60_000, "slow")), ("fast", late(50, "fast"))],
@@ -108,7 +108,7 @@ fn the_loser_of_a_race_is_told() {
 }
 
 #[test]
-fn both_are_merged_and_named() {
+fn merges_results_and_names_sources() {
     let servers = Servers::new(
         &read_only("search_it"),
         &[("one", late(0, "答案一。")), ("two", late(200, "answer two"))],
@@ -129,7 +129,7 @@ fn both_are_merged_and_named() {
 }
 
 #[test]
-fn when_a_whole_batch_fails_the_next_is_tried() {
+fn tries_next_batch_if_all_fail() {
     let fails = json!([{"tool_error": "out of order"}]);
     let servers = Servers::new(
         &read_only("look_it_up"),
@@ -142,7 +142,7 @@ fn when_a_whole_batch_fails_the_next_is_tried() {
 }
 
 #[test]
-fn a_quick_failure_does_not_hide_a_slow_success() {
+fn fast_failure_does_not_hide_slow_success() {
     for name in ["calculate_it", "search_it"] {
         let fails = json!([{"tool_error": "no"}]);
         let servers = Servers::new(&read_only(name), &[("quick", fails), ("slow", late(800, "right"))]);
@@ -153,7 +153,7 @@ fn a_quick_failure_does_not_hide_a_slow_success() {
 }
 
 #[test]
-fn a_tool_without_hints_runs_once_and_alone() {
+fn tool_without_hints_runs_once_on_one_server() {
     // The first server fails after execution; the second would succeed, but must not be called.
     for hints in [json!({}), json!({"destructiveHint": true})] {
         let each = [("a", json!([{"tool_error": "half done"}])), ("b", late(0, "done"))];
@@ -178,7 +178,7 @@ fn a_tool_without_hints_runs_once_and_alone() {
 }
 
 #[test]
-fn whoever_is_good_for_it_is_asked_by_capability() {
+fn routes_by_capability() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let schema = |property: &str| json!({"type": "object", "properties": {property: {"type": "string"}}, "required": [property]});
     let tool = |name: &str, property: &str| json!({"name": name, "inputSchema": schema(property), "annotations": {"readOnlyHint": true}});

@@ -22,7 +22,7 @@ fn refusals(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn published_schema_is_the_one_of_the_settings() {
+fn published_schema_matches_settings() {
     let file = root().join("docs/reference/toolhub.schema.json");
     let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     if std::env::var_os("WRITE_DOCS").is_some() {
@@ -40,7 +40,7 @@ fn examples(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn accepts_the_examples_of_the_documents() {
+fn accepts_documented_examples() {
     let mut checked = 0;
     let mut folders = vec![root().join("docs"), root().join("examples")];
     while let Some(folder) = folders.pop() {
@@ -114,7 +114,7 @@ fn literals(text: &str) -> Vec<String> {
 
 /// The schema accepts every text in the tests that the program reads without a warning.
 #[test]
-fn accepts_what_the_tests_configure() {
+fn accepts_settings_of_the_tests() {
     let tables: Vec<String> = schema()["properties"].as_object().unwrap().keys().cloned().collect();
     let mut checked = 0;
     let mut folders = vec![root().join("crates/cli/tests"), root().join("crates/toolhub/src")];
@@ -158,7 +158,7 @@ fn accepts_what_the_tests_configure() {
 }
 
 #[test]
-fn refuses_unknown_keys_and_wrong_values() {
+fn rejects_unknown_keys_and_invalid_values() {
     for text in [
         "lang = \"en\"\n",
         "[limit]\n",

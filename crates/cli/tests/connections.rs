@@ -39,7 +39,7 @@ fn question() -> Value {
 }
 
 #[tokio::test]
-async fn a_legacy_servers_question_reaches_the_handler() {
+async fn elicitation_of_legacy_server_reaches_handler() {
     for http in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
@@ -61,7 +61,7 @@ async fn a_legacy_servers_question_reaches_the_handler() {
 }
 
 #[tokio::test]
-async fn a_modern_servers_question_is_answered_in_another_round() {
+async fn input_request_of_modern_server_is_answered_by_retry() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let ask = json!({"resultType": "input_required", "inputRequests": {"who": question()}, "requestState": "opaque=="});
@@ -82,7 +82,7 @@ async fn a_modern_servers_question_is_answered_in_another_round() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_without_end_is_stopped() {
+async fn bounds_input_requests_per_call() {
     let ask = json!({"resultType": "input_required", "inputRequests": {"who": question()}});
     let script = Script::modern().plain_tool("t").on("tools/call:t", json!([{"reply": ask}]));
     let hub = TestHub::builder().handler(Arc::new(Octocat)).server("s", &script).build().await;
@@ -92,7 +92,7 @@ async fn a_server_that_asks_without_end_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_changed_list_is_listed_again_once_for_many_words() {
+async fn coalesces_list_changed_notifications() {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let lists = json!([
         [{"reply": {"tools": [tool("a")]}}],
@@ -121,7 +121,7 @@ async fn a_changed_list_is_listed_again_once_for_many_words() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_is_taken_up_where_it_broke() {
+async fn resumes_broken_stream_at_last_event() {
     let actions = json!([{"progress": {"progress": 1}}, {"close": true}, {"text": "after all"}]);
     let script = Script::legacy().plain_tool("t").on("tools/call:t", &actions);
     let server = HttpServer::start(&script.set("sse", true).set("resumable", true));
@@ -132,7 +132,7 @@ async fn a_broken_stream_is_taken_up_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_child_that_nobody_uses_is_stopped() {
+async fn stops_idle_child() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let script = Script::legacy().plain_tool("t").journal(&journal);
@@ -186,7 +186,7 @@ async fn bad_servers_do_not_delay_good_ones() {
 /// answers in batches of five hundred, each in an order drawn from a seed, and each call must get its own response. A failure
 /// prints the seed; `TOOLHUB_TEST_SEED` replays it.
 #[tokio::test]
-async fn a_burst_over_one_connection_is_paired_rightly() {
+async fn matches_responses_of_a_burst() {
     const AT_ONCE: usize = 2000;
     let given = std::env::var("TOOLHUB_TEST_SEED").ok();
     let seed: u64 = given.map_or_else(fresh_seed, |seed| seed.parse().unwrap());
@@ -216,7 +216,7 @@ async fn a_burst_over_one_connection_is_paired_rightly() {
 /// A queued call has not been sent: if it is cancelled, it had no effect and never reaches the server, and the next call
 /// proceeds when there is room.
 #[tokio::test]
-async fn a_call_that_waits_for_its_turn_has_not_been_sent() {
+async fn queued_call_has_not_been_sent() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let script = Script::legacy().plain_tool("holds").on("tools/call:holds", json!([{"ignore": true}]));
@@ -273,7 +273,7 @@ fn unsupported(code: i64, supported: &[&str]) -> Value {
 
 /// If a server rejects the version and lists the supported ones, the client retries with a common version.
 #[tokio::test]
-async fn a_refused_version_is_followed_by_one_that_both_speak() {
+async fn retries_with_common_protocol_version() {
     let then = |refusal: Value| json!([[refusal], [{"default": true}]]);
     let cases = [
         // The version of the hub, both rejected and listed as supported.
@@ -330,7 +330,7 @@ async fn a_refused_version_is_followed_by_one_that_both_speak() {
 
 /// Without a common version, or if the listed version is always rejected, the connection fails soon with an error.
 #[tokio::test]
-async fn a_refused_version_with_nothing_in_common_is_told() {
+async fn reports_no_common_protocol_version() {
     let for_ever = json!([unsupported(-32022, &["2026-07-28"])]);
     let cases = [
         (
@@ -361,7 +361,7 @@ async fn a_refused_version_with_nothing_in_common_is_told() {
 
 /// With a configured era only that era is tried, over both transports, and the error names a wrong setting.
 #[tokio::test]
-async fn a_told_era_is_the_only_one_tried() {
+async fn configured_era_is_not_probed() {
     let cases = [
         (Script::both(), "legacy", Some("initialize")),
         (Script::both(), "modern", Some("server/discover")),

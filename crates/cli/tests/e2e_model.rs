@@ -57,7 +57,7 @@ fn tool(name: &str, description: &str, argument: &str) -> OfferedTool {
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn it_talks_calls_a_tool_and_keeps_to_a_schema() {
+async fn model_chats_calls_tool_and_follows_schema() {
     let model = model().await;
     let plain = ChatRequest { temperature: Some(0.0), max_tokens: Some(80), ..ChatRequest::new("Be brief.") };
 

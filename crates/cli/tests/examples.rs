@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use serde_json::json;
-use toolhub_testkit::Ran;
+use toolhub_testkit::CommandOutput;
 use toolhub_testkit::model::{ModelServer, ScriptedReply};
 
 const PROGRAMS: [&str; 3] = ["embed", "tool", "agent"];
@@ -79,22 +79,22 @@ fn command(program: &Path, home: &Path) -> Command {
     command
 }
 
-fn ran(command: &mut Command) -> Ran {
+fn ran(command: &mut Command) -> CommandOutput {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn example(name: &str, home: &Path) -> Command {
     command(&built().join(name), home)
 }
 
-fn toolhub(home: &Path, args: &[&str]) -> Ran {
+fn toolhub(home: &Path, args: &[&str]) -> CommandOutput {
     ran(command(Path::new(env!("CARGO_BIN_EXE_toolhub")), home).args(args))
 }
 
 #[test]
-fn the_library_calls_a_tool_and_refuses_wrong_arguments() {
+fn library_example_calls_tool_and_rejects_invalid_arguments() {
     let home = tempfile::tempdir().unwrap();
     let shown = ran(&mut example("embed", home.path()));
     assert_eq!(shown.code, Some(0), "{shown:?}");
@@ -106,14 +106,14 @@ fn the_library_calls_a_tool_and_refuses_wrong_arguments() {
 }
 
 #[test]
-fn a_function_is_a_tool() {
+fn function_example_works_as_tool() {
     let home = tempfile::tempdir().unwrap();
     let shown = ran(&mut example("tool", home.path()));
     assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "Kyoto: sunny for 3 days\n"), "{shown:?}");
 }
 
 #[test]
-fn the_agent_uses_its_model_or_prints_how_to_get_one() {
+fn agent_example_uses_model_or_prints_setup() {
     let home = tempfile::tempdir().unwrap();
     let none = ran(&mut example("agent", home.path()));
     assert_eq!(none.code, Some(2), "{none:?}");
@@ -130,7 +130,7 @@ fn the_agent_uses_its_model_or_prints_how_to_get_one() {
 }
 
 #[test]
-fn the_gateway_offers_its_profile() {
+fn gateway_example_offers_its_profile() {
     let home = tempfile::tempdir().unwrap();
     let config = ["--config", "toolhub.toml"];
     let gateway = |args: &[&str]| {
@@ -167,7 +167,7 @@ fn the_gateway_offers_its_profile() {
 }
 
 #[test]
-fn the_skill_runs_its_script() {
+fn skill_example_runs_its_script() {
     let home = tempfile::tempdir().unwrap();
     let skills = home.path().join(".config/toolhub/skills/csv-summary");
     for folder in ["", "scripts", "references"] {
@@ -200,7 +200,7 @@ fn the_skill_runs_its_script() {
 
 /// The table in the README of the examples lists every example.
 #[test]
-fn the_page_names_every_example() {
+fn documentation_lists_every_example() {
     let page = fs::read_to_string(root().join("examples/README.md")).unwrap();
     for entry in fs::read_dir(root().join("examples")).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();

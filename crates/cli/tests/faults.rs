@@ -38,7 +38,7 @@ fn read_only(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_child_that_dies_in_a_call_is_not_replayed_unless_safe() {
+async fn retries_call_of_dead_child_only_if_safe() {
     let folder = tempfile::tempdir().unwrap();
     for (definition, times) in
         [(json!({"name": "t", "inputSchema": {"type": "object"}}), 1), (read_only("t"), 3)]
@@ -59,7 +59,7 @@ async fn a_child_that_dies_in_a_call_is_not_replayed_unless_safe() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_never_greets_is_given_up() {
+async fn abandons_child_that_never_answers_handshake() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let hangs = Script::legacy().on("*", json!([{"spawn_child": true}, {"ignore": true}])).journal(&journal);
@@ -82,7 +82,7 @@ async fn a_child_that_never_greets_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_flood_on_stderr_is_bounded() {
+async fn bounds_stderr_flood() {
     let flood = json!([{"flood_stderr": 30_000_000}, {"stderr": "the end"}, {"exit": 1}]);
     let hub = TestHub::builder()
         .server("s", &Script::legacy().plain_tool("t").on("tools/call:t", &flood))
@@ -96,7 +96,7 @@ async fn a_flood_on_stderr_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_child_that_stops_reading_is_noticed() {
+async fn detects_child_that_stops_reading() {
     let deaf = Script::legacy()
         .plain_tool("t")
         .on("tools/call:t", json!([{"stop_reading": true}, {"ignore": true}]));
@@ -116,7 +116,7 @@ async fn a_child_that_stops_reading_is_noticed() {
 }
 
 #[tokio::test]
-async fn answers_that_come_twice_or_for_others_are_dropped() {
+async fn drops_duplicate_and_unknown_responses() {
     let script = Script::legacy()
         .plain_tool("twice")
         .on("tools/call:twice", json!([{"twice": true}, {"text": "mine"}]))
@@ -133,7 +133,7 @@ async fn answers_that_come_twice_or_for_others_are_dropped() {
 }
 
 #[tokio::test]
-async fn slow_http_answers_meet_the_deadline() {
+async fn slow_http_response_hits_deadline() {
     let script = Script::legacy()
         .plain_tool("headers")
         .on("tools/call:headers", json!([{"delay_ms": 60000}]))
@@ -154,7 +154,7 @@ async fn slow_http_answers_meet_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_cut_modern_stream_is_unknown_unless_safe() {
+async fn truncated_modern_stream_has_unknown_effect_unless_safe() {
     let folder = tempfile::tempdir().unwrap();
     for (definition, times) in
         [(json!({"name": "t", "inputSchema": {"type": "object"}}), 1), (read_only("t"), 3)]
@@ -175,7 +175,7 @@ async fn a_cut_modern_stream_is_unknown_unless_safe() {
 }
 
 #[tokio::test]
-async fn a_stream_that_keeps_breaking_is_taken_up_a_bounded_number_of_times() {
+async fn bounds_resumptions_of_breaking_stream() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let script = Script::legacy()
@@ -195,7 +195,7 @@ async fn a_stream_that_keeps_breaking_is_taken_up_a_bounded_number_of_times() {
 }
 
 #[tokio::test]
-async fn an_expired_session_is_begun_again_once_for_all() {
+async fn concurrent_calls_reinitialize_expired_session_once() {
     let folder = tempfile::tempdir().unwrap();
     let (journal, count) = (folder.path().join("journal"), folder.path().join("count"));
     let script = Script::legacy()
@@ -216,7 +216,7 @@ async fn an_expired_session_is_begun_again_once_for_all() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_time_gets_it() {
+async fn progress_extends_deadline() {
     for status in [429, 503] {
         let turns = json!([[{"status": status}, {"header": {"Retry-After": "2"}}], [{"text": "now"}]]);
         let server = HttpServer::start(&Script::legacy().tool(read_only("t")).on("tools/call:t", &turns));
@@ -229,7 +229,7 @@ async fn a_server_that_asks_for_time_gets_it() {
 }
 
 #[tokio::test]
-async fn a_redirect_elsewhere_is_refused() {
+async fn rejects_cross_origin_redirect() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let target = HttpServer::start(&Script::legacy().plain_tool("t").journal(&journal));
@@ -246,7 +246,7 @@ async fn a_redirect_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn a_compressed_bomb_is_capped() {
+async fn bounds_decompression_bomb() {
     let zeros =
         Command::new("sh").args(["-c", "head -c 80000000 /dev/zero | gzip -9"]).output().unwrap().stdout;
     let hex: String = zeros.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -259,7 +259,7 @@ async fn a_compressed_bomb_is_capped() {
 }
 
 #[tokio::test]
-async fn progress_for_ever_is_ended_by_the_cap() {
+async fn call_cap_ends_endless_progress() {
     let for_ever = json!([{"repeat": {"times": 1000, "do": [{"progress": {}}, {"delay_ms": 100}]}}]);
     let script = Script::legacy().plain_tool("t").on("tools/call:t", &for_ever);
     let settings = "[limits]\ncall = \"1s\"\ncall_cap = \"2500ms\"\n";
@@ -271,7 +271,7 @@ async fn progress_for_ever_is_ended_by_the_cap() {
 }
 
 #[tokio::test]
-async fn one_bad_tool_among_a_hundred_costs_itself() {
+async fn skips_one_invalid_tool_of_a_hundred() {
     let good = (0..99).fold(Script::legacy(), |script, n| script.plain_tool(&format!("tool_{n}")));
     let hub =
         TestHub::builder().server("s", &good.tool(json!({"name": "bad", "inputSchema": null}))).build().await;
@@ -282,7 +282,7 @@ async fn one_bad_tool_among_a_hundred_costs_itself() {
 }
 
 #[tokio::test]
-async fn ten_thousand_tools_are_listed() {
+async fn lists_ten_thousand_tools() {
     let many = (0..10_000).fold(Script::legacy(), |script, n| script.plain_tool(&format!("tool_{n}")));
     let hub = TestHub::builder().server("s", &many.set("page_size", 500)).build().await;
     let started = Instant::now();
@@ -293,7 +293,7 @@ async fn ten_thousand_tools_are_listed() {
 }
 
 #[tokio::test]
-async fn schemas_that_explode_or_reach_out_fail_closed() {
+async fn rejects_exploding_and_external_schemas() {
     let mut definitions = json!({"a0": {}});
     for n in 1..60 {
         let link = format!("#/$defs/a{}", n - 1);
@@ -323,7 +323,7 @@ async fn schemas_that_explode_or_reach_out_fail_closed() {
 }
 
 #[tokio::test]
-async fn two_servers_with_one_name_are_both_callable() {
+async fn calls_both_servers_with_equal_tool_name() {
     let named = |answer: &str| Script::legacy().plain_tool("t").on("tools/call:t", json!([{"text": answer}]));
     let hub = TestHub::builder().server("one", &named("first")).server("two", &named("second")).build().await;
     for (source, answer) in [(None, "first"), (Some("one"), "first"), (Some("two"), "second")] {
@@ -335,7 +335,7 @@ async fn two_servers_with_one_name_are_both_callable() {
 }
 
 #[tokio::test]
-async fn a_call_that_timed_out_was_made_once() {
+async fn timed_out_call_was_sent_once() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let script = Script::legacy()

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolhub_testkit::Ran;
+use toolhub_testkit::CommandOutput;
 
 /// A home folder and a working folder, without a config.
 struct Machine {
@@ -43,13 +43,13 @@ impl Machine {
         command
     }
 
-    fn run_in(&self, folder: &Path, args: &[&str]) -> Ran {
+    fn run_in(&self, folder: &Path, args: &[&str]) -> CommandOutput {
         let output = self.command(folder, args).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         self.run_in(&self.work(), args)
     }
 
@@ -71,7 +71,7 @@ impl Machine {
 const STOCK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/servers/stock.py");
 
 #[test]
-fn toolhub_alone_names_init_first_where_nothing_is_configured() {
+fn bare_command_suggests_init_without_configuration() {
     let machine = Machine::new();
     for lang in ["en", "zh"] {
         let ran = machine.run(&["--lang", lang]);
@@ -85,7 +85,7 @@ fn toolhub_alone_names_init_first_where_nothing_is_configured() {
 }
 
 #[test]
-fn toolhub_alone_shows_the_state_and_starts_nothing() {
+fn bare_command_shows_status_and_starts_nothing() {
     let machine = Machine::new();
     let (program, mark) = machine.marking_program();
     let added = machine.run(&["servers", "add", "stock", "python3", STOCK]);
@@ -136,7 +136,7 @@ fn toolhub_alone_shows_the_state_and_starts_nothing() {
 }
 
 #[test]
-fn toolhub_alone_names_a_config_that_cannot_be_read() {
+fn bare_command_reports_unreadable_config() {
     let machine = Machine::new();
     let file = machine.folder.path().join("user/.config/toolhub/toolhub.toml");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -147,7 +147,7 @@ fn toolhub_alone_names_a_config_that_cannot_be_read() {
 }
 
 #[test]
-fn toolhub_alone_sees_a_running_hub() {
+fn bare_command_reports_running_hub() {
     let machine = Machine::new();
     machine.run(&["servers", "add", "stock", "--no-test", "python3", STOCK]);
     let mut serving = machine
@@ -168,7 +168,7 @@ fn toolhub_alone_sees_a_running_hub() {
 }
 
 #[test]
-fn relative_paths_of_an_added_server_hold_in_every_folder() {
+fn servers_add_makes_relative_paths_absolute() {
     let machine = Machine::new();
     let scripts = machine.work().join("servers");
     fs::create_dir(&scripts).unwrap();
@@ -209,7 +209,7 @@ fn relative_paths_of_an_added_server_hold_in_every_folder() {
 }
 
 #[test]
-fn the_note_on_an_untrusted_folder_names_what_runs_and_comes_once() {
+fn untrusted_folder_note_names_programs_and_appears_once() {
     let machine = Machine::new();
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md"] {
         fs::write(machine.work().join(file), "").unwrap();
@@ -240,7 +240,7 @@ fn the_note_on_an_untrusted_folder_names_what_runs_and_comes_once() {
 }
 
 #[test]
-fn a_running_hub_prints_the_note_once_though_its_config_changes() {
+fn running_hub_prints_untrusted_folder_note_once_across_reloads() {
     let machine = Machine::new();
     fs::write(machine.work().join("package.json"), "{}").unwrap();
     let add = |id: &str| machine.run(&["servers", "add", id, "--no-test", "--quiet", "python3", STOCK]);

@@ -6,14 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 /// The program in a temporary folder, with a home folder beside its files.
-struct Desk {
+struct TestHome {
     cli: CommandLine,
 }
 
-impl Desk {
+impl TestHome {
     fn new() -> Self {
         let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         fs::create_dir(cli.folder().join("user")).unwrap();
@@ -24,10 +24,10 @@ impl Desk {
         self.cli.folder().join("user")
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         let output = self.cli.command(args).env("HOME", self.home()).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
     /// Runs `servers` with these arguments and `--json`.
@@ -118,12 +118,12 @@ const FILES: [(&str, &str, &str); 7] = [
 ];
 
 #[test]
-fn every_client_is_read_from_its_usual_place() {
-    let desk = Desk::new();
+fn imports_every_client_from_default_path() {
+    let test_home = TestHome::new();
     for (_, path, text) in FILES {
-        desk.write(path, text);
+        test_home.write(path, text);
     }
-    let listed = desk.run(&["servers", "import"]);
+    let listed = test_home.run(&["servers", "import"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     for word in
         ["Claude Desktop", "Claude Code", "Cursor", "VS Code", "Codex", "Gemini CLI", "goose", "表格", "docs"]
@@ -131,16 +131,16 @@ fn every_client_is_read_from_its_usual_place() {
         assert!(listed.stdout.contains(word), "{word} in {listed:?}");
     }
     assert!(listed.stderr.contains("nothing was imported: name a client"), "{listed:?}");
-    assert!(!desk.cli.folder().join("mcp.json").exists());
+    assert!(!test_home.cli.folder().join("mcp.json").exists());
 
     for (client, path, _) in FILES {
-        let report = desk.json(&["import", client]);
+        let report = test_home.json(&["import", client]);
         assert_eq!(report["client"], client, "{report}");
         assert!(report["file"].as_str().unwrap().ends_with(path), "{report}");
         let added = actions(&report).into_iter().filter(|(_, action)| action == "added").count();
         assert_eq!(added, 1, "{report}");
     }
-    let own = desk.own();
+    let own = test_home.own();
     assert_eq!(own["表格"], json!({"command": "uvx", "args": ["excel", "stdio"], "env": {"KEY": "s3cret"}}));
     assert_eq!(
         own["api"],
@@ -152,28 +152,28 @@ fn every_client_is_read_from_its_usual_place() {
     assert_eq!(own["docs"], json!({"command": "npx", "env": {"S": "s3cret"}}));
     assert_eq!(own["gem"]["headers"], json!({"K": "${KEY} s3cret"}));
     assert_eq!(own["gs"]["disabled"], true);
-    let settings = desk.read("toolhub.toml");
+    let settings = test_home.read("toolhub.toml");
     let docs =
         "[[servers]]\nid = \"docs\"\ncall_timeout = \"90s\"\ntools = [\"read\"]\nenv_pass = [\"TOKEN\"]\n";
     assert!(settings.contains(docs), "{settings}");
     // toolhub reads the written file.
-    let servers = desk.json(&["list"]);
+    let servers = test_home.json(&["list"]);
     assert_eq!(servers.as_array().unwrap().len(), 7, "{servers}");
     for (_, path, text) in FILES {
-        assert_eq!(desk.read(path), text, "the client's own file is left alone");
+        assert_eq!(test_home.read(path), text, "the client's own file is left alone");
     }
 }
 
 #[test]
-fn nothing_is_written_by_a_dry_run_and_no_value_is_shown() {
-    let desk = Desk::new();
+fn dry_run_writes_nothing_and_hides_values() {
+    let test_home = TestHome::new();
     for (_, path, text) in FILES {
-        desk.write(path, text);
+        test_home.write(path, text);
     }
-    let before = desk.everything();
+    let before = test_home.everything();
     for (client, ..) in FILES {
         for language in ["en", "zh"] {
-            let ran = desk.run(&["servers", "import", client, "--dry-run", "--lang", language]);
+            let ran = test_home.run(&["servers", "import", client, "--dry-run", "--lang", language]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
             assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
             assert!(
@@ -181,46 +181,46 @@ fn nothing_is_written_by_a_dry_run_and_no_value_is_shown() {
                 "{ran:?}"
             );
         }
-        let ran = desk.run(&["servers", "import", client, "--dry-run", "--json"]);
+        let ran = test_home.run(&["servers", "import", client, "--dry-run", "--json"]);
         assert!(ran.json()["dry_run"] == true && !ran.stdout.contains("s3cret"), "{ran:?}");
     }
-    assert_eq!(desk.everything(), before);
-    let ran = desk.run(&["servers", "import", "cursor", "--dry-run"]);
+    assert_eq!(test_home.everything(), before);
+    let ran = test_home.run(&["servers", "import", "cursor", "--dry-run"]);
     assert!(ran.stdout.contains("✓  cur  to add  run; env: A, B"), "{ran:?}");
-    let ran = desk.run(&["servers", "import", "gemini"]);
+    let ran = test_home.run(&["servers", "import", "gemini"]);
     assert!(ran.stdout.contains("not carried over: trust") && !ran.stdout.contains("s3cret"), "{ran:?}");
-    let before = desk.everything();
+    let before = test_home.everything();
     for (client, ..) in FILES {
-        let ran = desk.run(&["servers", "export", client, "--dry-run"]);
+        let ran = test_home.run(&["servers", "export", client, "--dry-run"]);
         assert!(!format!("{ran:?}").contains("s3cret"), "{ran:?}");
     }
-    assert_eq!(desk.everything(), before);
+    assert_eq!(test_home.everything(), before);
 }
 
 #[test]
-fn what_is_written_out_comes_back() {
+fn export_and_import_round_trip() {
     for (client, path, text) in FILES {
-        let desk = Desk::new();
-        desk.write(path, text);
-        assert_eq!(desk.run(&["servers", "import", client]).code, Some(0));
-        let (own, settings) = (desk.own(), desk.read("toolhub.toml"));
-        fs::remove_file(desk.cli.folder().join(path)).unwrap();
+        let test_home = TestHome::new();
+        test_home.write(path, text);
+        assert_eq!(test_home.run(&["servers", "import", client]).code, Some(0));
+        let (own, settings) = (test_home.own(), test_home.read("toolhub.toml"));
+        fs::remove_file(test_home.cli.folder().join(path)).unwrap();
         let exported =
-            desk.run(&["servers", "export", client, own.as_object().unwrap().keys().next().unwrap()]);
+            test_home.run(&["servers", "export", client, own.as_object().unwrap().keys().next().unwrap()]);
         assert_eq!(exported.code, Some(0), "{client}: {exported:?}");
-        fs::remove_file(desk.cli.folder().join("mcp.json")).unwrap();
-        desk.write("toolhub.toml", "");
-        let back = desk.run(&["servers", "import", client]);
+        fs::remove_file(test_home.cli.folder().join("mcp.json")).unwrap();
+        test_home.write("toolhub.toml", "");
+        let back = test_home.run(&["servers", "import", client]);
         assert_eq!(back.code, Some(0), "{client}: {back:?}");
-        assert_eq!(desk.own(), own, "{client}\n{}", desk.read(path));
-        assert_eq!(desk.read("toolhub.toml"), settings, "{client}\n{}", desk.read(path));
+        assert_eq!(test_home.own(), own, "{client}\n{}", test_home.read(path));
+        assert_eq!(test_home.read("toolhub.toml"), settings, "{client}\n{}", test_home.read(path));
     }
 }
 
 #[test]
-fn what_is_there_stays_where_it_is() {
-    let desk = Desk::new();
-    desk.write(
+fn export_keeps_existing_content() {
+    let test_home = TestHome::new();
+    test_home.write(
         "mcp.json",
         r#"{"mcpServers": {
             "cur": {"command": "new"}, "docs": {"command": "new"}, "gs": {"command": "new"},
@@ -231,11 +231,11 @@ fn what_is_there_stays_where_it_is() {
     for (client, path, text) in
         FILES.iter().filter(|(client, ..)| ["cursor", "codex", "goose"].contains(client))
     {
-        desk.write(path, text);
-        let report = desk.json(&["export", client]);
+        test_home.write(path, text);
+        let report = test_home.json(&["export", client]);
         let kept: Vec<_> = actions(&report).into_iter().filter(|(_, action)| action == "kept").collect();
         assert_eq!(kept.len(), 1, "{report}");
-        let after = desk.read(path);
+        let after = test_home.read(path);
         assert!(after.contains("mine") && after.contains("s3cret") && after.contains("数据"), "{after}");
         for line in text.lines().filter(|line| line.len() > 3 && !line.contains("mcpServers")) {
             assert!(after.contains(line), "{client}: {line:?} is lost in\n{after}");
@@ -243,99 +243,99 @@ fn what_is_there_stays_where_it_is() {
         let skipped = actions(&report).contains(&("搜索".to_owned(), "skipped".to_owned()));
         assert_eq!(skipped, *client == "codex", "Codex has no such names: {report}");
         // A second run changes nothing.
-        assert_eq!(desk.run(&["servers", "export", client]).code, Some(0));
-        assert_eq!(desk.read(path), after, "{client}");
-        let replaced = desk.json(&["export", client, "--replace"]);
+        assert_eq!(test_home.run(&["servers", "export", client]).code, Some(0));
+        assert_eq!(test_home.read(path), after, "{client}");
+        let replaced = test_home.json(&["export", client, "--replace"]);
         assert!(actions(&replaced).iter().any(|(_, action)| action == "replaced"), "{replaced}");
-        assert!(!desk.read(path).contains("s3cret") && desk.read(path).contains("mine"));
+        assert!(!test_home.read(path).contains("s3cret") && test_home.read(path).contains("mine"));
     }
 }
 
 #[test]
-fn imports_keep_what_is_there_too() {
-    let desk = Desk::new();
+fn import_keeps_existing_content() {
+    let test_home = TestHome::new();
     let own = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"command\": \"old\", \"vendor\": 12345678901234567890123} // and me\n  },\n  \"other\": 1.50\n}\n";
-    desk.write("mcp.json", own);
-    let file = desk.write(
+    test_home.write("mcp.json", own);
+    let file = test_home.write(
         "backup.json",
         r#"{"mcpServers": {"a": {"command": "new"}, "b": {"command": "x"}, "native": {"command": "x"},
             "self": {"command": "/opt/toolhub", "args": ["serve", "--stdio"]}}}"#,
     );
     let file = file.to_str().unwrap();
-    let report = desk.json(&["import", file]);
+    let report = test_home.json(&["import", file]);
     let expect = [("a", "kept"), ("b", "added"), ("native", "skipped"), ("self", "skipped")];
     assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())));
     assert_eq!(report["servers"][1]["left_out"], json!([]));
     assert!(report["servers"][2]["why"].as_str().unwrap().contains("cannot be a server's name"), "{report}");
-    let after = desk.read("mcp.json");
+    let after = test_home.read("mcp.json");
     for part in ["// mine", "\"vendor\": 12345678901234567890123}", "// and me", "\"other\": 1.50", "\"b\""] {
         assert!(after.contains(part), "{part} in {after}");
     }
-    let report = desk.json(&["import", file, "--replace"]);
+    let report = test_home.json(&["import", file, "--replace"]);
     assert_eq!(actions(&report)[0].1, "replaced", "{report}");
-    assert!(desk.read("mcp.json").contains("\"command\": \"new\""));
-    let nothing = desk.run(&["servers", "import", "nothing.json"]);
+    assert!(test_home.read("mcp.json").contains("\"command\": \"new\""));
+    let nothing = test_home.run(&["servers", "import", "nothing.json"]);
     assert_eq!(nothing.code, Some(2), "{nothing:?}");
-    desk.write("empty.json", "{\"a\": 1}");
-    let nothing = desk.run(&["servers", "import", "empty.json"]);
+    test_home.write("empty.json", "{\"a\": 1}");
+    let nothing = test_home.run(&["servers", "import", "empty.json"]);
     assert!(nothing.code == Some(2) && nothing.stderr.contains("holds no servers"), "{nothing:?}");
 }
 
 #[test]
-fn a_project_and_its_user_are_told_apart() {
-    let desk = Desk::new();
-    desk.write(".vscode/mcp.json", r#"{"servers": {"both": {"command": "node", "args": ["./server.js"]}, "here": {"command": "${workspaceFolder}/x"}}}"#);
-    desk.write(
+fn distinguishes_project_and_user_files() {
+    let test_home = TestHome::new();
+    test_home.write(".vscode/mcp.json", r#"{"servers": {"both": {"command": "node", "args": ["./server.js"]}, "here": {"command": "${workspaceFolder}/x"}}}"#);
+    test_home.write(
         "user/.config/Code/User/mcp.json",
         r#"{"servers": {"both": {"command": "other"}, "far": {"command": "y"}}}"#,
     );
-    let report = desk.json(&["import", "vscode"]);
+    let report = test_home.json(&["import", "vscode"]);
     let expect = [("both", "added"), ("here", "added"), ("both", "skipped"), ("far", "added")];
     assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())));
-    let folder = desk.cli.folder().canonicalize().unwrap();
+    let folder = test_home.cli.folder().canonicalize().unwrap();
     let folder = folder.to_str().unwrap();
-    assert_eq!(desk.own()["both"], json!({"command": "node", "args": ["./server.js"], "cwd": folder}));
-    assert_eq!(desk.own()["here"]["command"], format!("{folder}/x"));
+    assert_eq!(test_home.own()["both"], json!({"command": "node", "args": ["./server.js"], "cwd": folder}));
+    assert_eq!(test_home.own()["here"]["command"], format!("{folder}/x"));
     // `.mcp.json` of this folder is read by toolhub itself.
-    desk.write(".mcp.json", r#"{"mcpServers": {"shared": {"command": "z"}}}"#);
+    test_home.write(".mcp.json", r#"{"mcpServers": {"shared": {"command": "z"}}}"#);
     let claude = json!({"projects": {folder: {"mcpServers": {"mine": {"command": "m"}}}, "/other": {"mcpServers": {"no": {"command": "n"}}}}});
-    desk.write("user/.claude.json", &claude.to_string());
-    let report = desk.json(&["import", "claude-code"]);
+    test_home.write("user/.claude.json", &claude.to_string());
+    let report = test_home.json(&["import", "claude-code"]);
     let expect = [("shared", "kept"), ("mine", "added")];
     assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())), "{report}");
 }
 
 #[test]
-fn all_clients_at_once() {
-    let desk = Desk::new();
+fn imports_from_all_clients() {
+    let test_home = TestHome::new();
     for (_, path, text) in FILES {
-        desk.write(path, text);
+        test_home.write(path, text);
     }
-    desk.write("user/.cursor/mcp.json", r#"{"mcpServers": {"api": {"command": "same name"}}}"#);
-    let ran = desk.run(&["servers", "import", "--all", "--json"]);
+    test_home.write("user/.cursor/mcp.json", r#"{"mcpServers": {"api": {"command": "same name"}}}"#);
+    let ran = test_home.run(&["servers", "import", "--all", "--json"]);
     let reports = ran.json();
     assert_eq!(reports.as_array().unwrap().len(), 7, "{reports}");
     let cursor = &reports[2]["servers"][0];
     assert_eq!((&cursor["id"], &cursor["action"]), (&json!("api"), &json!("skipped")), "{reports}");
     assert!(cursor["why"].as_str().unwrap().contains(".claude.json"), "{reports}");
-    assert_eq!(desk.own().as_object().unwrap().len(), 6);
+    assert_eq!(test_home.own().as_object().unwrap().len(), 6);
 }
 
 #[test]
-fn a_broken_file_is_named_with_its_place_and_left_alone() {
+fn reports_position_in_invalid_file_and_keeps_it() {
     let check = |client: &str, path: &str, text: &str, says: &str| {
-        let desk = Desk::new();
-        desk.write("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
-        desk.write(path, text);
-        let before = desk.everything();
+        let test_home = TestHome::new();
+        test_home.write("mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+        test_home.write(path, text);
+        let before = test_home.everything();
         for args in
             [&["servers", "import", client][..], &["servers", "export", client], &["servers", "import"]]
         {
-            let ran = desk.run(args);
+            let ran = test_home.run(args);
             assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
             assert!(ran.stderr.contains(says) || ran.stdout.contains(says), "{args:?} {ran:?}");
         }
-        assert_eq!(desk.everything(), before);
+        assert_eq!(test_home.everything(), before);
     };
     check(
         "cursor",
@@ -358,55 +358,55 @@ fn a_broken_file_is_named_with_its_place_and_left_alone() {
 }
 
 #[test]
-fn a_broken_config_of_ours_stops_both() {
-    let desk = Desk::new();
-    desk.write("user/.cursor/mcp.json", FILES[2].2);
-    let file = desk.write("mcp.json", "{ broken");
+fn invalid_own_config_stops_import_and_export() {
+    let test_home = TestHome::new();
+    test_home.write("user/.cursor/mcp.json", FILES[2].2);
+    let file = test_home.write("mcp.json", "{ broken");
     for args in [&["servers", "import", "cursor"][..], &["servers", "export", "cursor"]] {
-        assert_eq!(desk.run(args).code, Some(2));
+        assert_eq!(test_home.run(args).code, Some(2));
     }
     assert_eq!(fs::read_to_string(file).unwrap(), "{ broken");
 }
 
 #[test]
-fn what_cannot_be_edited_is_given_to_paste() {
-    let desk = Desk::new();
+fn prints_snippet_for_uneditable_file() {
+    let test_home = TestHome::new();
     let own = r#"{"mcpServers": {"表格": {"command": "uvx", "args": ["x"], "env": {"KEY": "s3cret"}}}}"#;
-    desk.write("mcp.json", own);
+    test_home.write("mcp.json", own);
     let text = "extensions: {developer: {enabled: true, type: builtin}}\n";
-    desk.write("user/.config/goose/config.yaml", text);
-    let ran = desk.run(&["servers", "export", "goose"]);
+    test_home.write("user/.config/goose/config.yaml", text);
+    let ran = test_home.run(&["servers", "export", "goose"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stdout.starts_with("extensions:\n  表格:\n    enabled: true\n    type: stdio\n"), "{ran:?}");
     assert!(ran.stdout.contains("KEY: \"<KEY>\"") && !ran.stdout.contains("s3cret"), "{ran:?}");
-    assert_eq!(desk.read("user/.config/goose/config.yaml"), text);
-    let ran = desk.run(&["servers", "export", "goose", "--file", "other.yaml", "--lang", "zh"]);
+    assert_eq!(test_home.read("user/.config/goose/config.yaml"), text);
+    let ran = test_home.run(&["servers", "export", "goose", "--file", "other.yaml", "--lang", "zh"]);
     assert!(ran.code == Some(0) && ran.stdout.contains("已添加"), "{ran:?}");
-    assert!(desk.read("other.yaml").contains("s3cret"));
+    assert!(test_home.read("other.yaml").contains("s3cret"));
 }
 
 #[test]
-fn what_a_client_cannot_say_is_told() {
-    let desk = Desk::new();
-    desk.write(
+fn reports_settings_unsupported_by_client() {
+    let test_home = TestHome::new();
+    test_home.write(
         "mcp.json",
         r#"{"mcpServers": {"far": {"type": "sse", "url": "https://x/sse"}, "off": {"command": "x", "disabled": true},
             "full": {"command": "x", "cwd": "/srv", "env": {"K": "${K}"}}}}"#,
     );
-    desk.write(
+    test_home.write(
         "toolhub.toml",
         "[[servers]]\nid = \"full\"\ntools = [\"a\"]\nhints = { a = { read_only = true } }\n",
     );
-    let report = desk.json(&["export", "claude-desktop"]);
+    let report = test_home.json(&["export", "claude-desktop"]);
     let expect = [("far", "skipped"), ("full", "added"), ("off", "skipped")];
     assert_eq!(actions(&report), expect.map(|(id, action)| (id.to_owned(), action.to_owned())), "{report}");
     assert_eq!(report["servers"][1]["left_out"], json!(["hints", "env.K", "cwd", "tools"]), "{report}");
-    let named = desk.json(&["export", "claude-desktop", "off"]);
+    let named = test_home.json(&["export", "claude-desktop", "off"]);
     assert_eq!(named["servers"][0]["left_out"], json!(["disabled"]), "{named}");
-    let only = desk.run(&["servers", "export", "codex", "far"]);
+    let only = test_home.run(&["servers", "export", "codex", "far"]);
     assert!(only.code == Some(1) && only.stdout.contains("does not speak `sse`"), "{only:?}");
     let check = |args: &[&str], says: &str| {
-        let ran = desk.run(args);
+        let ran = test_home.run(args);
         assert!(ran.code == Some(2) && ran.stderr.contains(says), "{args:?} {ran:?}");
     };
     check(&["servers", "export", "cursor", "ful"], "there is no server `ful`; did you mean `full`?");
@@ -418,7 +418,7 @@ fn what_a_client_cannot_say_is_told() {
 /// The exported path is the symbolic link that the program was started by, since its target changes with the next version.
 #[cfg(unix)]
 #[test]
-fn the_gateway_is_exported_by_the_way_it_was_called() {
+fn exports_gateway_with_its_invocation_path() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let links = cli.folder().join("links");
     fs::create_dir(&links).unwrap();

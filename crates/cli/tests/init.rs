@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolhub_testkit::Ran;
+use toolhub_testkit::CommandOutput;
 
 /// A temporary home folder, initially without clients.
 struct Machine {
@@ -65,11 +65,14 @@ impl Machine {
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    fn run(&self, args: &[&str]) -> CommandOutput {
         let output = self.command(args).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        let ran =
-            Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
+        let ran = CommandOutput {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        };
         assert!(!(ran.stdout.clone() + &ran.stderr).contains("s3cret"), "{ran:?}");
         ran
     }
@@ -160,7 +163,7 @@ fn moves_servers_to_the_hub_and_undo_restores_every_byte() {
 }
 
 #[test]
-fn the_entry_of_a_client_starts_the_hub_with_the_imported_servers() {
+fn client_entry_starts_hub_with_imported_servers() {
     let machine = Machine::new();
     machine.write(CURSOR, "{\"mcpServers\": {\"files\": {\"command\": \"run-files\"}}}");
     assert_eq!(machine.run(&["init", "--client", "cursor", "--yes"]).code, Some(0));
@@ -227,7 +230,7 @@ fn undo_keeps_what_was_added_or_changed_since() {
 }
 
 #[test]
-fn an_entry_that_changed_since_is_kept_and_named() {
+fn undo_keeps_and_names_entry_changed_since() {
     let machine = Machine::new();
     machine.write(CURSOR, "{\"mcpServers\": {\"files\": {\"command\": \"run-files\"}}}\n");
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
@@ -240,7 +243,7 @@ fn an_entry_that_changed_since_is_kept_and_named() {
 }
 
 #[test]
-fn servers_stay_in_the_hub_until_their_client_has_them_back() {
+fn undo_keeps_servers_in_hub_until_client_is_restored() {
     let machine = Machine::with_clients();
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
     let whole = machine.read(CURSOR);
@@ -265,7 +268,7 @@ fn servers_stay_in_the_hub_until_their_client_has_them_back() {
 }
 
 #[test]
-fn a_broken_file_is_named_and_the_other_clients_are_set_up() {
+fn reports_invalid_client_file_and_sets_up_others() {
     for (lang, message) in [("en", "not valid JSON"), ("zh", "JSON")] {
         let machine = Machine::with_clients();
         machine.write(CURSOR, "{ \"mcpServers\": s3cret");
@@ -287,7 +290,7 @@ fn a_broken_file_is_named_and_the_other_clients_are_set_up() {
 }
 
 #[test]
-fn without_a_terminal_flags_are_needed_and_named() {
+fn requires_flags_without_terminal() {
     let machine = Machine::with_clients();
     let before = machine.files();
     for (args, flags) in [
@@ -311,7 +314,7 @@ fn without_a_terminal_flags_are_needed_and_named() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing_and_shows_everything() {
+fn dry_run_shows_all_changes_and_writes_nothing() {
     let machine = Machine::with_clients();
     let before = machine.files();
     for (lang, words) in
@@ -330,7 +333,7 @@ fn a_dry_run_changes_nothing_and_shows_everything() {
 }
 
 #[test]
-fn no_clients_is_said_with_what_to_do_instead() {
+fn reports_missing_clients_with_next_step() {
     let machine = Machine::new();
     for (lang, words) in [
         ("en", ["no MCP client was found", "toolhub servers add", "next:"]),
@@ -346,7 +349,7 @@ fn no_clients_is_said_with_what_to_do_instead() {
 }
 
 #[test]
-fn json_lists_what_was_done() {
+fn json_report_lists_changes() {
     let machine = Machine::with_clients();
     let shown = machine.run(&["init", "--all", "--yes", "--json"]).json();
     assert_eq!((&shown["imported"], &shown["changed"]), (&json!(4), &json!(true)));
@@ -371,7 +374,7 @@ fn marking(machine: &Machine) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn no_server_is_started() {
+fn init_starts_no_server() {
     let machine = Machine::new();
     let (program, mark) = marking(&machine);
     let text = json!({"mcpServers": {"m": {"command": program}}}).to_string();
@@ -388,7 +391,7 @@ fn no_server_is_started() {
 }
 
 #[test]
-fn servers_that_are_not_the_same_or_need_something_stay_in_their_client() {
+fn keeps_conflicting_or_unsupported_servers_in_their_client() {
     let machine = Machine::new();
     machine.write(
         CURSOR,
@@ -418,7 +421,7 @@ fn servers_that_are_not_the_same_or_need_something_stay_in_their_client() {
 }
 
 #[test]
-fn links_out_of_the_home_folder_are_not_followed() {
+fn does_not_follow_symlinks_out_of_home() {
     let machine = Machine::with_clients();
     let outside = machine.folder.path().join("shared.json");
     fs::write(&outside, "{\"mcpServers\": {\"x\": {\"command\": \"x\"}}}").unwrap();
@@ -451,7 +454,7 @@ fn links_out_of_the_home_folder_are_not_followed() {
 }
 
 #[test]
-fn a_hub_entry_or_another_server_of_its_name_stays_as_it_is() {
+fn keeps_existing_hub_entry_and_server_of_its_name() {
     let machine = Machine::new();
     let own = "{\"mcpServers\": {\"hub\": {\"command\": \"toolhub\", \"args\": [\"serve\", \"--stdio\", \"--profile\", \"p\"]}}}\n";
     machine.write(CURSOR, own);
@@ -465,7 +468,7 @@ fn a_hub_entry_or_another_server_of_its_name_stays_as_it_is() {
 }
 
 #[test]
-fn a_client_that_would_ignore_the_hub_keeps_its_servers() {
+fn keeps_servers_of_client_that_would_ignore_the_hub() {
     let machine = Machine::new();
     let gemini = ".gemini/settings.json";
     let text = "{\"mcp\": {\"allowed\": [\"a\"]}, \"mcpServers\": {\"a\": {\"command\": \"run-a\"}}}\n";
@@ -480,7 +483,7 @@ fn a_client_that_would_ignore_the_hub_keeps_its_servers() {
 }
 
 #[test]
-fn import_and_connection_can_be_left_out() {
+fn import_and_connection_are_optional() {
     let machine = Machine::with_clients();
     let ran = machine.run(&["init", "--client", "cursor", "--yes", "--no-import"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -495,7 +498,7 @@ fn import_and_connection_can_be_left_out() {
 }
 
 #[test]
-fn a_client_without_a_file_gets_one_and_undo_takes_it_away() {
+fn creates_missing_client_file_and_undo_removes_it() {
     let machine = Machine::new();
     fs::create_dir(machine.file(".cursor")).unwrap();
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
@@ -505,7 +508,7 @@ fn a_client_without_a_file_gets_one_and_undo_takes_it_away() {
 }
 
 #[test]
-fn the_servers_of_a_trusted_project_are_not_mixed_with_the_users_own() {
+fn does_not_mix_project_servers_with_user_servers() {
     let machine = Machine::with_clients();
     let project = machine.folder.path().join("work");
     fs::write(project.join("toolhub.toml"), "").unwrap();
@@ -519,7 +522,7 @@ fn the_servers_of_a_trusted_project_are_not_mixed_with_the_users_own() {
 
 /// Without an undo record nothing is changed.
 #[test]
-fn nothing_is_changed_where_the_record_cannot_be_written() {
+fn changes_nothing_if_record_is_not_writable() {
     let machine = Machine::with_clients();
     machine.write(RECORD, "{ broken");
     let before = machine.files();
@@ -537,7 +540,7 @@ fn nothing_is_changed_where_the_record_cannot_be_written() {
 }
 
 #[test]
-fn chinese_users_read_chinese() {
+fn init_output_is_localized() {
     let machine = Machine::with_clients();
     let ran = machine.run(&["init", "--all", "--yes", "--lang", "zh"]);
     let shown = ran.stdout.clone() + &ran.stderr;
@@ -555,7 +558,7 @@ fn chinese_users_read_chinese() {
 /// After SIGKILL at any moment, every file has its old or its new contents, every server is in the file of a client or in
 /// `mcp.json`, and undo restores everything.
 #[test]
-fn a_killed_run_loses_nothing_and_can_be_undone() {
+fn killed_run_can_be_undone() {
     let whole = Machine::with_clients();
     let before = whole.files();
     let began = Instant::now();

@@ -10,7 +10,7 @@ use serde_json::json;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 use toolhub_testkit::{CommandLine, processes};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn signal(child: &Child, name: &str) {
     let pid = child.id().to_string();
@@ -22,7 +22,7 @@ fn slow(actions: serde_json::Value) -> Script {
 }
 
 #[test]
-fn over_stdio_with_a_grandchild_that_stays() {
+fn interrupt_over_stdio_ends_grandchild() {
     for (name, stubborn) in [("-INT", "clean"), ("-TERM", "clean"), ("-INT", "ignore_term")] {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         let journal = cli.folder().join("journal");
@@ -30,7 +30,7 @@ fn over_stdio_with_a_grandchild_that_stays() {
         cli.server("s", &script.journal(&journal));
         let child = cli.command(&["call", "slow"]).stderr(Stdio::piped()).spawn().unwrap();
         let mut seen = Journal::read(&journal);
-        seen.wait_for(|journal| !journal.events("child").is_empty(), PATIENCE);
+        seen.wait_for(|journal| !journal.events("child").is_empty(), TEST_TIMEOUT);
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
@@ -44,7 +44,7 @@ fn over_stdio_with_a_grandchild_that_stays() {
 }
 
 #[test]
-fn over_http_in_both_eras() {
+fn interrupt_over_http_in_both_eras() {
     for (script, told) in [(slow(json!([{"delay_ms": 60000}])), "cancelled"), (modern(), "disconnect")] {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         let journal = cli.folder().join("journal");
@@ -52,7 +52,7 @@ fn over_http_in_both_eras() {
         cli.entry("s", json!({"type": "http", "url": server.url}));
         let child = cli.command(&["call", "slow", "--json"]).spawn().unwrap();
         let mut seen = Journal::read(&journal);
-        seen.wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+        seen.wait_for(|journal| journal.count_method("tools/call") == 1, TEST_TIMEOUT);
         signal(&child, "-INT");
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130));
@@ -66,7 +66,7 @@ fn over_http_in_both_eras() {
                 "cancelled" => journal.count_method("notifications/cancelled") == 1,
                 _ => !journal.events("disconnect").is_empty(),
             },
-            PATIENCE,
+            TEST_TIMEOUT,
         );
     }
 }
@@ -76,29 +76,29 @@ fn modern() -> Script {
 }
 
 #[test]
-fn while_connecting() {
+fn interrupt_while_connecting() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     let script = Script::legacy().plain_tool("t").on("initialize", json!([{"ignore": true}]));
     cli.server("s", &script.on("server/discover", json!([{"ignore": true}])).journal(&journal));
     let child = cli.command(&["call", "t"]).spawn().unwrap();
-    Journal::read(&journal).wait_for(|journal| journal.count_method("server/discover") == 1, PATIENCE);
+    Journal::read(&journal).wait_for(|journal| journal.count_method("server/discover") == 1, TEST_TIMEOUT);
     signal(&child, "-INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
 }
 
 #[test]
-fn a_second_one_does_not_wait_for_good_manners() {
+fn second_interrupt_exits_immediately() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     let script = slow(json!([{"delay_ms": 60000}])).set("shutdown", "ignore_term");
     cli.server("s", &script.journal(&journal));
     let child = cli.command(&["call", "slow"]).spawn().unwrap();
     let mut seen = Journal::read(&journal);
-    seen.wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+    seen.wait_for(|journal| journal.count_method("tools/call") == 1, TEST_TIMEOUT);
     signal(&child, "-INT");
-    seen.wait_for(|journal| journal.count_method("notifications/cancelled") == 1, PATIENCE);
+    seen.wait_for(|journal| journal.count_method("notifications/cancelled") == 1, TEST_TIMEOUT);
     let second = std::time::Instant::now();
     signal(&child, "-INT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
@@ -107,14 +107,14 @@ fn a_second_one_does_not_wait_for_good_manners() {
 
 /// After SIGKILL a hub cannot clean up; the next one ends its leftover processes.
 #[test]
-fn what_a_killed_hub_left_is_swept_up() {
+fn next_run_ends_children_of_killed_hub() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     let script = slow(json!([{"spawn_child": true}, {"delay_ms": 60000}])).set("shutdown", "ignore_term");
     cli.server("s", &script.plain_tool("quick").journal(&journal));
     let mut child = cli.command(&["call", "slow"]).spawn().unwrap();
     let mut seen = Journal::read(&journal);
-    seen.wait_for(|journal| !journal.events("child").is_empty(), PATIENCE);
+    seen.wait_for(|journal| !journal.events("child").is_empty(), TEST_TIMEOUT);
     let left: Vec<u32> = seen.pids();
     let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
     signal(&child, "-KILL");
@@ -128,7 +128,7 @@ fn what_a_killed_hub_left_is_swept_up() {
 
 /// Scripts of skills end immediately: a reaper process outlives the hub.
 #[test]
-fn a_skills_script_does_not_outlive_a_killed_hub() {
+fn skill_script_does_not_outlive_killed_hub() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let own = cli.folder().join("skills/sleeper");
     std::fs::create_dir_all(own.join("scripts")).unwrap();
@@ -147,7 +147,7 @@ fn a_skills_script_does_not_outlive_a_killed_hub() {
     let wait_for = |count: usize| {
         let begun = std::time::Instant::now();
         while sleepers() != count {
-            assert!(begun.elapsed() < PATIENCE, "{} of them are there", sleepers());
+            assert!(begun.elapsed() < TEST_TIMEOUT, "{} of them are there", sleepers());
             std::thread::sleep(Duration::from_millis(20));
         }
     };
@@ -160,7 +160,7 @@ fn a_skills_script_does_not_outlive_a_killed_hub() {
 
 /// JSON output keeps its structure after an interrupt, with the steps that were started.
 #[test]
-fn an_answer_for_programs_keeps_its_shape() {
+fn json_output_keeps_shape_on_interrupt() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
     let journal = cli.folder().join("journal");
@@ -169,7 +169,7 @@ fn an_answer_for_programs_keeps_its_shape() {
     cli.server("s", &script.journal(&journal));
     let mut command = cli.command(&["ask", "list all greetings", "--json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") == 1, PATIENCE);
+    Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") == 1, TEST_TIMEOUT);
     signal(&child, "-INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
@@ -184,7 +184,7 @@ fn an_answer_for_programs_keeps_its_shape() {
 
 /// The printed address means that the gateway is ready: a signal directly after it causes an orderly shutdown.
 #[test]
-fn a_gateway_that_shows_its_address_handles_signals() {
+fn gateway_handles_signals_once_address_is_printed() {
     use std::io::{BufRead as _, BufReader};
     for _ in 0..10 {
         let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));

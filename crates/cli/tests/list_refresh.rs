@@ -14,7 +14,7 @@ use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 /// Longer than a TTL of ten minutes, with any jitter.
 const LATER: Duration = Duration::from_secs(11 * 60 + 1);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server whose list has a TTL of ten minutes, and one more tool each time, up to three.
 fn growing(script: Script) -> Script {
@@ -28,7 +28,7 @@ fn growing(script: Script) -> Script {
 }
 
 /// Advances the tokio clock; servers are not affected.
-async fn pass(time: Duration) {
+async fn advance(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
@@ -56,11 +56,11 @@ async fn known(hub: &TestHub, tool: &str) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
-    assert!(tokio::time::timeout(PATIENCE, found).await.is_ok(), "{:?}", hub.events.texts());
+    assert!(tokio::time::timeout(TEST_TIMEOUT, found).await.is_ok(), "{:?}", hub.events.texts());
 }
 
 #[tokio::test]
-async fn a_server_over_http_is_asked_again_when_its_list_has_kept_its_time() {
+async fn relists_http_server_when_list_expires() {
     for script in [Script::modern(), Script::legacy()] {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
@@ -68,13 +68,13 @@ async fn a_server_over_http_is_asked_again_when_its_list_has_kept_its_time() {
         let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
         following(&hub, async {
             assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
-            pass(LATER / 2).await;
+            advance(LATER / 2).await;
             assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
             assert_eq!(Journal::read(&journal).count_method("tools/list"), 1, "it is fresh still");
-            pass(LATER / 2).await;
+            advance(LATER / 2).await;
             known(&hub, "b").await;
             // The idle connection was closed long ago; the hub connects again.
-            pass(LATER).await;
+            advance(LATER).await;
             known(&hub, "c").await;
         })
         .await;
@@ -84,7 +84,7 @@ async fn a_server_over_http_is_asked_again_when_its_list_has_kept_its_time() {
 }
 
 #[tokio::test]
-async fn a_program_is_asked_while_it_runs_and_not_kept_running_for_that() {
+async fn relists_running_program_without_keeping_it_alive() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let script = growing(Script::legacy()).journal(&journal);
@@ -92,10 +92,10 @@ async fn a_program_is_asked_while_it_runs_and_not_kept_running_for_that() {
     let hub = TestHub::builder().server("s", &script).settings(settings).build().await;
     following(&hub, async {
         assert!(hub.call(ToolCall::new("a", json!({}))).await.success());
-        pass(LATER).await;
+        advance(LATER).await;
         known(&hub, "b").await;
-        pass(Duration::from_secs(15 * 60) - LATER).await;
-        Journal::read(&journal).wait_for_async(|seen| !seen.events("eof").is_empty(), PATIENCE).await;
+        advance(Duration::from_secs(15 * 60) - LATER).await;
+        Journal::read(&journal).wait_for_async(|seen| !seen.events("eof").is_empty(), TEST_TIMEOUT).await;
     })
     .await;
     assert_eq!(Journal::read(&journal).events("start").len(), 1);
@@ -103,7 +103,7 @@ async fn a_program_is_asked_while_it_runs_and_not_kept_running_for_that() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_run_is_not_started_to_be_asked() {
+async fn does_not_start_program_to_relist_it() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let other = HttpServer::start(&growing(Script::modern()));
@@ -124,7 +124,9 @@ async fn a_program_that_does_not_run_is_not_started_to_be_asked() {
         assert_eq!((seen.events("start").len(), seen.count_method("tools/list")), (1, 1));
         // A call starts this server; now that it runs, its list is renewed, too.
         assert!(hub.call(ToolCall::new("a", json!({})).at("s")).await.success());
-        Journal::read(&journal).wait_for_async(|seen| seen.count_method("tools/list") == 2, PATIENCE).await;
+        Journal::read(&journal)
+            .wait_for_async(|seen| seen.count_method("tools/list") == 2, TEST_TIMEOUT)
+            .await;
     })
     .await;
     assert_eq!(Journal::read(&journal).events("start").len(), 2);
@@ -132,7 +134,7 @@ async fn a_program_that_does_not_run_is_not_started_to_be_asked() {
 }
 
 #[tokio::test]
-async fn a_list_that_many_want_is_asked_for_once() {
+async fn concurrent_list_requests_are_coalesced() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let slow = json!([{"delay_ms": 300}]);
@@ -152,6 +154,6 @@ async fn a_list_that_many_want_is_asked_for_once() {
     assert_eq!(Journal::read(&journal).count_method("tools/list"), 2);
     assert!(tokio::time::timeout(Duration::from_millis(50), hub.list_server("s")).await.is_err());
     let told = |seen: &Journal| seen.count_method("notifications/cancelled") == 1;
-    Journal::read(&journal).wait_for_async(told, PATIENCE).await;
+    Journal::read(&journal).wait_for_async(told, TEST_TIMEOUT).await;
     hub.close().await;
 }

@@ -22,7 +22,7 @@ fn json_of(cli: &CommandLine, args: &[&str]) -> Value {
 }
 
 #[test]
-fn calls_are_remembered_and_found_again() {
+fn records_calls_and_finds_them() {
     let cli = cli();
     ok(&cli, &["call", "calculate", "expression=6*7", "--for", "六乘七是多少"]);
     ok(&cli, &["call", "get_time"]);
@@ -73,7 +73,7 @@ fn calls_are_remembered_and_found_again() {
 }
 
 #[test]
-fn a_long_result_is_cut_for_a_model_and_kept_whole() {
+fn shortens_long_result_for_model_and_stores_it_whole() {
     let mut cli = cli();
     let long = "这是一个句子。".repeat(2_000);
     let script = Script::legacy().plain_tool("tell").on("tools/call:tell", json!([{"text": long}]));
@@ -98,7 +98,7 @@ fn a_long_result_is_cut_for_a_model_and_kept_whole() {
 }
 
 #[test]
-fn what_was_under_way_at_a_crash_reads_unknown() {
+fn calls_in_flight_at_crash_are_recorded_as_unknown() {
     let mut cli = cli();
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
@@ -124,7 +124,7 @@ fn what_was_under_way_at_a_crash_reads_unknown() {
 }
 
 #[test]
-fn a_call_that_is_interrupted_is_written_down() {
+fn records_interrupted_call() {
     // A read-only call has no effect that could be unknown.
     for (hints, status) in [(json!({}), "unknown"), (json!({"readOnlyHint": true}), "failed")] {
         let mut cli = cli();
@@ -147,7 +147,7 @@ fn a_call_that_is_interrupted_is_written_down() {
 }
 
 #[test]
-fn a_history_is_followed() {
+fn history_follow_prints_new_calls() {
     let cli = cli();
     ok(&cli, &["call", "calculate", "expression=1"]);
     let mut follower = cli.command(&["history", "--follow", "--json"]).spawn().unwrap();
@@ -165,7 +165,7 @@ fn a_history_is_followed() {
 }
 
 #[test]
-fn answers_are_checked_against_earlier_ones() {
+fn verifies_results_against_earlier_ones() {
     let mut cli = cli();
     let answers = json!([
         [{"text": "Berlin has 3.7 million people"}],
@@ -191,7 +191,7 @@ fn answers_are_checked_against_earlier_ones() {
 }
 
 #[test]
-fn what_cannot_be_written_down_is_not_run() {
+fn does_not_run_calls_that_cannot_be_recorded() {
     let mut cli = cli();
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
@@ -241,7 +241,7 @@ fn what_cannot_be_written_down_is_not_run() {
 }
 
 #[test]
-fn without_a_data_folder_what_may_change_something_is_not_run() {
+fn does_not_run_changing_calls_without_data_directory() {
     let mut cli = cli();
     std::fs::write(cli.folder().join("home"), "a file where the folder should be").unwrap();
     let tool = |name: &str, hints: Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints});

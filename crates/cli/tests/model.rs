@@ -37,7 +37,7 @@ fn model_line(ran: &Run) -> &str {
 }
 
 #[test]
-fn without_one_all_is_well() {
+fn doctor_passes_without_model() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let mut command = cli.command(&["doctor"]);
     // No process listens on port 1.
@@ -52,7 +52,7 @@ fn without_one_all_is_well() {
 }
 
 #[test]
-fn the_configured_one_is_named_and_asked_for_its_models() {
+fn doctor_names_configured_model_and_lists_models() {
     for api in ["openai", "anthropic"] {
         let server = ModelServer::listing(&["scripted", "other"], [ScriptedReply::text("yes").act()]);
         let llm = |model: &str| {
@@ -87,7 +87,7 @@ fn the_configured_one_is_named_and_asked_for_its_models() {
 }
 
 #[test]
-fn one_that_is_not_there_is_a_problem_only_where_it_was_configured() {
+fn unreachable_model_is_a_problem_only_if_configured() {
     let cli = configured(&format!("url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nkey = \"{KEY}\""));
     let ran = run(cli.command(&["doctor"]));
     assert_eq!(ran.code, Some(3), "{}", ran.shown);
@@ -105,7 +105,7 @@ fn one_that_is_not_there_is_a_problem_only_where_it_was_configured() {
 }
 
 #[test]
-fn one_on_this_machine_is_found() {
+fn finds_model_on_localhost() {
     let server = ModelServer::listing(&["nomic-embed-text", "qwen3:8b"], []);
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let mut command = cli.command(&["doctor", "--json"]);
@@ -131,7 +131,7 @@ fn two_sources(cli: &mut CommandLine) {
 }
 
 #[test]
-fn several_answers_are_merged_by_the_configured_model() {
+fn configured_model_merges_several_results() {
     let server = ModelServer::start([ScriptedReply::text("<think>hm</think>Kyoto is sunny and warm.").act()]);
     let mut cli = configured(&format!("url = \"{}\"\nmodel = \"scripted\"", server.url));
     two_sources(&mut cli);
@@ -145,7 +145,7 @@ fn several_answers_are_merged_by_the_configured_model() {
 }
 
 #[test]
-fn without_the_model_they_stand_side_by_side() {
+fn lists_results_separately_without_model() {
     let server = ModelServer::start([Act::refuse(400, "no")]);
     let mut cli = configured(&format!("url = \"{}\"\nmodel = \"scripted\"", server.url));
     two_sources(&mut cli);

@@ -139,7 +139,7 @@ fn work_with_excel(cli: &CommandLine, file: &str) {
 }
 
 #[test]
-fn the_excel_server_over_stdio() {
+fn excel_server_over_stdio() {
     let program = program("excel-0.1.8/bin/excel-mcp-server");
     let cli = cli(json!({"command": program, "args": ["stdio"]}));
     let file = cli.folder().join("销售 数据.xlsx");
@@ -149,7 +149,7 @@ fn the_excel_server_over_stdio() {
 
 /// Streamable HTTP, HTTP+SSE, and HTTP+SSE found by fallback.
 #[test]
-fn the_excel_server_over_http() {
+fn excel_server_over_http() {
     for (mode, path, entry) in [
         ("streamable-http", "mcp", json!({"type": "http"})),
         ("sse", "sse", json!({"type": "sse"})),
@@ -171,7 +171,7 @@ fn the_excel_server_over_http() {
 }
 
 #[test]
-fn the_newer_excel_server_in_both_eras_over_stdio_and_http() {
+fn newer_excel_server_in_both_eras_over_stdio_and_http() {
     let folder = tempfile::tempdir().unwrap();
     let allow = folder.path().to_str().unwrap();
     let excel = program("excel-2.2.2/bin/excel-mcp-server");
@@ -208,7 +208,7 @@ fn everything_on(mode: &str) -> Listening {
 
 /// stdio, Streamable HTTP, HTTP+SSE, and HTTP+SSE found by fallback.
 #[test]
-fn the_reference_server_over_all_three() {
+fn reference_server_over_all_transports() {
     let (http, sse) = (everything_on("streamableHttp"), everything_on("sse"));
     for entry in [
         json!({"command": "node", "args": [everything(), "stdio"]}),
@@ -234,7 +234,7 @@ fn the_reference_server_over_all_three() {
 
 /// The two legacy-only servers fail if they are configured as modern.
 #[test]
-fn who_is_legacy_only_is_not_met_as_modern() {
+fn legacy_only_server_is_not_treated_as_modern() {
     let http = everything_on("streamableHttp");
     let excel = program("excel-0.1.8/bin/excel-mcp-server");
     for entry in [
@@ -250,12 +250,12 @@ fn who_is_legacy_only_is_not_met_as_modern() {
 }
 
 #[test]
-fn the_python_sdk_in_both_eras_over_all_three() {
+fn python_sdk_in_both_eras_over_all_transports() {
     greeted_by("python-sdk", "from mcp.server import MCPServer as Server", "Error executing tool fail");
 }
 
 #[test]
-fn fastmcp_in_both_eras_over_all_three() {
+fn fastmcp_in_both_eras_over_all_transports() {
     greeted_by("fastmcp", "from fastmcp import FastMCP as Server", "on purpose");
 }
 

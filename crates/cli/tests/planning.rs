@@ -67,7 +67,7 @@ fn call(tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn a_fresh_machine_plans_what_people_ask_first() {
+fn plans_common_requests_without_configuration() {
     let ask =
         |request: &str, expected: &[Value]| json!({"id": request, "request": request, "expected": expected});
     let report = measure(&[
@@ -100,7 +100,7 @@ fn a_fresh_machine_plans_what_people_ask_first() {
 }
 
 #[test]
-fn what_is_missing_is_named_in_both_languages() {
+fn reports_missing_values_in_both_languages() {
     let cli = cli();
     write(&cli, "tools.jsonl", &tools(&cli));
     // This cannot be planned, so it fails with the reason of the planner.
@@ -114,7 +114,7 @@ fn what_is_missing_is_named_in_both_languages() {
 }
 
 #[test]
-fn files_that_are_not_what_they_should_be_are_refused() {
+fn rejects_malformed_eval_files() {
     let cli = cli();
     write(&cli, "tools.jsonl", &[json!({"name": "t"})]);
     write(&cli, "broken.jsonl", &[json!({"request": 7})]);
@@ -176,7 +176,7 @@ fn check_floors(set: &str, report: &Value, floors: [f64; 3]) {
 
 /// Over all sets of requests, plans keep their quality, and the rules change nothing on their own that was not asked for.
 #[test]
-fn plans_keep_their_quality_and_nothing_is_changed_by_a_guess() {
+fn plan_quality_stays_above_floor_without_guessed_changes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests");
     let cli = cli();
     for Bounds { tools, requests, wrong_changes, floors } in BOUNDS {
@@ -204,7 +204,7 @@ fn packed(file: &Path) -> Vec<Value> {
 /// A sample of the published tasks of the Berkeley Function Calling Leaderboard over all of its functions.
 #[test]
 #[ignore = "needs data: set `TOOLHUB_DATA` and run `cargo xtask test`"]
-fn plans_for_published_tasks_keep_their_quality() {
+fn plan_quality_of_published_tasks_stays_above_floor() {
     const SAMPLE: usize = 100;
     let data = std::env::var_os("TOOLHUB_DATA").map(std::path::PathBuf::from).expect("`TOOLHUB_DATA` is set");
     let mut expected: std::collections::HashMap<String, Value> = std::collections::HashMap::new();
@@ -242,7 +242,7 @@ fn plans_for_published_tasks_keep_their_quality() {
 
 /// Requests that once changed something else than what they ask for.
 #[test]
-fn formats_and_parts_that_no_tool_serves_change_nothing() {
+fn unsupported_formats_and_parts_change_nothing() {
     let requests = [
         "make column A bold in sheet 销售 of F.xlsx",
         "highlight row 3 in sheet Plan of F.xlsx",
@@ -261,7 +261,7 @@ fn formats_and_parts_that_no_tool_serves_change_nothing() {
 
 /// Every value of a long series gets its call.
 #[test]
-fn a_long_series_is_planned_whole() {
+fn plans_every_step_of_long_request() {
     let cities = "Tokyo, Paris, London, Berlin, Madrid, Rome, Vienna, Oslo, Cairo, Delhi, Seoul, Sydney, Lima and Nairobi";
     let ran = cli().run(&["ask", &format!("What time is it in {cities}?"), "--no-llm"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -272,7 +272,7 @@ fn a_long_series_is_planned_whole() {
 
 /// Statements, questions and half orders about what tools could change.
 #[test]
-fn statements_questions_and_half_orders_change_nothing() {
+fn statements_questions_and_incomplete_requests_change_nothing() {
     let requests = [
         "Please make sure nobody deletes the event ev-12.",
         "I was told that email 5512 should be deleted by Tom.",
@@ -361,7 +361,7 @@ fn statements_questions_and_half_orders_change_nothing() {
 
 /// Requests of which a name, a text or a folder was once read in part, and something was changed with it.
 #[test]
-fn names_texts_and_folders_are_taken_whole() {
+fn extracts_complete_names_texts_and_paths() {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests/servers_tools.jsonl");
     let cli = cli();
     let ask =
@@ -457,7 +457,7 @@ fn plan_with_plain_tools(requests: &[Value]) -> Value {
 /// Questions, statements, parts of a series, counts, units, differences and other objects: nothing of this is an order that a tool
 /// with such parameters can carry out.
 #[test]
-fn what_only_resembles_an_order_changes_nothing() {
+fn text_that_resembles_a_request_changes_nothing() {
     let requests: Vec<Value> = [
         "delete rows 3 and 4 of a.xlsx",
         "delete rows 3-5 of a.xlsx",
@@ -517,7 +517,7 @@ fn what_only_resembles_an_order_changes_nothing() {
 
 /// The plain orders beside those are still carried out, with both ends of a rename in their places.
 #[test]
-fn plain_orders_are_carried_out_by_tools_without_descriptions() {
+fn plain_requests_use_tools_without_descriptions() {
     let ask = |request: &str, tool: &str, arguments: Value| json!({"id": request, "request": request, "expected": [call(tool, &arguments)]});
     let row = json!({"path": "a.xlsx", "row": 3});
     let renamed = json!({"path": "a.txt", "new_name": "b.txt"});

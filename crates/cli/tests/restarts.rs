@@ -10,7 +10,7 @@ use toolhub_testkit::scripted::Script;
 
 /// A thousand rounds of connect, call and stop leak no zombie, descriptor or memory.
 #[tokio::test]
-async fn a_thousand_restarts_leave_nothing() {
+async fn thousand_restarts_leak_nothing() {
     let hub = TestHub::builder().server("s", &Script::both().plain_tool("t")).build().await;
     let round = async || {
         assert!(hub.call(ToolCall::new("t", json!({}))).await.success());

@@ -91,7 +91,7 @@ fn python() -> PathBuf {
 }
 
 #[test]
-fn a_server_works_and_does_not_get_out() {
+fn sandboxed_server_works_and_cannot_escape() {
     for isolation in ["builtin", "bubblewrap"] {
         let sandbox = format!("{{ read = [\"GRANTED\"], isolation = \"{isolation}\" }}");
         let setting = Setting::new(&sandbox, &[]);
@@ -120,7 +120,7 @@ fn a_server_works_and_does_not_get_out() {
 }
 
 #[test]
-fn what_is_granted_can_be_reached_and_written() {
+fn grants_allow_reads_and_writes() {
     let setting = Setting::new("{ write = [\"GRANTED\"], network = true }", &[]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -133,7 +133,7 @@ fn what_is_granted_can_be_reached_and_written() {
 }
 
 #[test]
-fn limits_of_open_files_and_unix_sockets_are_those_of_the_settings() {
+fn applies_configured_open_file_limit_and_unix_sockets() {
     for (sandbox, files, sockets) in
         [("{}", "1024", false), ("{ unix_sockets = true, limits = { open_files = 77 } }", "77", true)]
     {
@@ -146,7 +146,7 @@ fn limits_of_open_files_and_unix_sockets_are_those_of_the_settings() {
 }
 
 #[test]
-fn a_server_that_the_sandbox_ended_says_so() {
+fn reports_server_ended_by_sandbox() {
     for isolation in ["builtin", "bubblewrap"] {
         let sandbox = format!("{{ isolation = \"{isolation}\" }}");
         let setting = Setting::new(&sandbox, &["--greedy", "--file=SECRET"]);
@@ -169,7 +169,7 @@ fn a_server_that_the_sandbox_ended_says_so() {
 }
 
 #[test]
-fn a_grant_that_is_not_there_and_slips_are_told() {
+fn reports_missing_grants_and_unknown_sandbox_keys() {
     let setting = Setting::new("{ read = [\"/not/there\"], netwrok = true }", &[]);
     let tested = setting.cli.run(&["servers", "test", "s"]);
     let said = tested.stdout + &tested.stderr;

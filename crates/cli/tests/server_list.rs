@@ -10,7 +10,7 @@ fn cli() -> CommandLine {
 
 /// A stored reason is shown in the language of the current run, independent of the language of the run that stored it.
 #[test]
-fn reasons_are_kept_in_both_languages() {
+fn stores_failure_reasons_in_both_languages() {
     let english = "program `toolhub-test-none` was not found: install it, or give its full path";
     let chinese = "找不到程序 `toolhub-test-none`：请安装它，或给出完整路径";
     for spoken in ["en", "zh"] {
@@ -39,7 +39,7 @@ fn reasons_are_kept_in_both_languages() {
 
 /// A definition that is nested too deeply is left out and named; the other tools of the server can be called.
 #[test]
-fn one_definition_nested_too_deeply_costs_no_other_tool() {
+fn overly_nested_definition_affects_no_other_tool() {
     for script in [Script::legacy(), Script::modern()] {
         for levels in [70, 3000] {
             let schema = [r#"{"properties":{"a":"#.repeat(levels), "{}".into(), "}}".repeat(levels)].concat();
@@ -59,7 +59,7 @@ fn one_definition_nested_too_deeply_costs_no_other_tool() {
 
 /// The last stderr lines of a program are shown on request, also by a run that did not start it.
 #[test]
-fn last_words_are_shown_when_asked_for() {
+fn shows_stderr_tail_on_request() {
     let mut cli = cli();
     let chatty = Script::modern().plain_tool("t").set("stderr", json!(["warming up", "热身完毕"]));
     cli.server("chatty", &chatty);

@@ -34,7 +34,7 @@ async fn check(hub: &TestHub, era: &str) {
 }
 
 #[tokio::test]
-async fn over_stdio() {
+async fn calls_over_stdio() {
     for (name, script, era) in scripts() {
         let hub = TestHub::builder().server("s", &with_tools(script)).build().await;
         check(&hub, era).await;
@@ -44,7 +44,7 @@ async fn over_stdio() {
 }
 
 #[tokio::test]
-async fn over_http_with_json_and_event_streams() {
+async fn calls_over_http_with_json_and_event_streams() {
     for sse in [false, true] {
         for (_, script, era) in scripts() {
             let server = HttpServer::start(&with_tools(script).set("sse", sse));
@@ -57,7 +57,7 @@ async fn over_http_with_json_and_event_streams() {
 
 /// Legacy servers may ignore unknown methods or exit; the detected era is cached, so that only the first connection is slow.
 #[tokio::test]
-async fn odd_old_servers_are_met_and_remembered() {
+async fn connects_to_nonconforming_legacy_servers_and_caches_era() {
     for oddity in [json!([{"ignore": true}]), json!([{"exit": 1}])] {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
@@ -73,7 +73,7 @@ async fn odd_old_servers_are_met_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_server_that_became_modern_is_met_again() {
+async fn renegotiates_with_server_that_became_modern() {
     let hub_folder = tempfile::tempdir().unwrap();
     let script = hub_folder.path().join("script.json");
     let program = toolhub_testkit::scripted::binary();
@@ -88,7 +88,7 @@ async fn a_server_that_became_modern_is_met_again() {
 }
 
 #[tokio::test]
-async fn one_bad_tool_costs_that_tool_alone() {
+async fn skips_only_the_invalid_tool() {
     let script = Script::legacy()
         .plain_tool("good")
         .tool(json!({"name": "null_schema", "inputSchema": null}))
@@ -109,7 +109,7 @@ async fn one_bad_tool_costs_that_tool_alone() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_repeats_ends_the_paging() {
+async fn repeated_cursor_ends_paging() {
     let script =
         Script::legacy().plain_tool("a").plain_tool("b").set("page_size", 1).set("cursor_repeats", true);
     let hub = TestHub::builder().server("s", &script).build().await;
@@ -119,7 +119,7 @@ async fn a_cursor_that_repeats_ends_the_paging() {
 }
 
 #[tokio::test]
-async fn banners_are_passed_over_and_told() {
+async fn skips_and_reports_banners_on_stdout() {
     let script = Script::legacy().set("banner", json!(["Welcome!", "starting…", ""])).plain_tool("echo");
     let hub = TestHub::builder().server("s", &script).build().await;
     let outcome = hub.call(ToolCall::new("echo", json!({"n": 1}))).await;
@@ -131,7 +131,7 @@ async fn banners_are_passed_over_and_told() {
 }
 
 #[tokio::test]
-async fn progress_and_requests_of_the_server_are_handled() {
+async fn handles_progress_and_server_requests() {
     let actions = json!([
         {"progress": {"progress": 1, "total": 2, "message": "half"}},
         {"request": {"method": "ping"}},
@@ -160,7 +160,7 @@ async fn progress_and_requests_of_the_server_are_handled() {
 }
 
 #[tokio::test]
-async fn an_expired_session_is_begun_again_and_the_call_made_once() {
+async fn reinitializes_expired_session_and_calls_once() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let script = Script::legacy()
@@ -178,7 +178,7 @@ async fn an_expired_session_is_begun_again_and_the_call_made_once() {
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_read_fail_their_call_at_once() {
+async fn unreadable_response_fails_its_call_immediately() {
     let deep = format!(r#"[{{"reply":{}{}}}]"#, "[".repeat(300), "]".repeat(300));
     let cases = [
         ("endless", r#"[{"endless": 20000000}]"#),
@@ -200,7 +200,7 @@ async fn answers_that_cannot_be_read_fail_their_call_at_once() {
 }
 
 #[tokio::test]
-async fn http_faults_are_told_apart() {
+async fn distinguishes_http_failures() {
     let cases = [
         (json!([{"status": 500}]), "http_status"),
         (json!([{"content_type": "text/html"}, {"raw": "<html>"}]), "unreadable_answer"),
@@ -219,7 +219,7 @@ async fn http_faults_are_told_apart() {
 }
 
 #[tokio::test]
-async fn many_callers_share_one_connect() {
+async fn concurrent_callers_share_one_connect() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let hub = TestHub::builder().server("s", &Script::both().plain_tool("t").journal(&journal)).build().await;
@@ -233,7 +233,7 @@ async fn many_callers_share_one_connect() {
 }
 
 #[tokio::test]
-async fn a_child_sees_only_the_environment_it_is_given() {
+async fn child_receives_only_configured_environment() {
     let script = Script::legacy()
         .plain_tool("t")
         .on("tools/call:t", json!([{"env": ["PATH", "CARGO_PKG_NAME", "GIVEN"]}]));
@@ -250,7 +250,7 @@ async fn a_child_sees_only_the_environment_it_is_given() {
 }
 
 #[tokio::test]
-async fn native_tools_come_and_go_while_the_hub_runs() {
+async fn adds_and_removes_native_tools_at_runtime() {
     let hub = TestHub::builder().build().await;
     assert!(!hub.call(ToolCall::new("twice", json!({"n": 2}))).await.success());
     hub.add_tool(twice);
@@ -268,7 +268,7 @@ async fn twice(n: i64) -> i64 {
 }
 
 #[tokio::test]
-async fn mcp_comes_before_native_and_native_is_the_fallback() {
+async fn prefers_mcp_and_falls_back_to_native() {
     let tool = |hints| json!({"name": "twice", "annotations": hints, "inputSchema": {"type": "object"}});
     // Without hints the candidates run sequentially; with them both start, and one of them dies.
     let script = Script::legacy().tool(tool(json!({})));
@@ -286,7 +286,7 @@ async fn mcp_comes_before_native_and_native_is_the_fallback() {
 
 /// The era of a server is cached; `servers test` detects it again.
 #[test]
-fn a_server_that_is_tested_is_asked_for_its_era_again() {
+fn servers_test_probes_era_again() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     cli.server("s", &Script::legacy().plain_tool("t"));
     let era = || cli.run(&["servers", "list", "--json"]).json()[0]["era"].clone();
@@ -306,7 +306,7 @@ fn a_server_that_is_tested_is_asked_for_its_era_again() {
 /// Programs that all start at once would delay each other beyond the timeout, so that only a few start concurrently; all are
 /// ready in the end.
 #[tokio::test]
-async fn servers_are_started_a_few_at_a_time() {
+async fn limits_concurrent_server_starts() {
     let delay = std::time::Duration::from_millis(300);
     let slow = Script::legacy().set("start_delay_ms", delay.as_millis() as u64).plain_tool("echo");
     let ids = ["a", "b", "c", "d", "e", "f"];
@@ -324,7 +324,7 @@ async fn servers_are_started_a_few_at_a_time() {
 /// A ping without the modern `_meta` members would make dual-era servers treat the hub as a legacy client. A slow server is not
 /// started twice.
 #[tokio::test]
-async fn the_probe_disturbs_no_server_and_waits_for_a_slow_one() {
+async fn probe_pings_only_slow_server() {
     for (delay, pings) in [(0_u64, 0), (1_500, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
@@ -347,7 +347,7 @@ async fn the_probe_disturbs_no_server_and_waits_for_a_slow_one() {
 
 /// Lines on stdout that are JSON but not JSON-RPC are treated as log output.
 #[tokio::test]
-async fn a_log_of_json_on_stdout_fails_no_call() {
+async fn json_log_lines_on_stdout_fail_no_call() {
     let noise = json!([
         {"raw": r#"{"level":"info","msg":"got a call"}"#},
         {"raw": "{not json}"},

@@ -176,7 +176,7 @@ fn serve_listens_where_bind_says() {
 }
 
 #[test]
-fn prompt_tokens_bound_what_a_model_is_told_of_tools() {
+fn prompt_tokens_bound_tool_descriptions() {
     let shown = |settings: &str| {
         let mut cli = with_settings(settings);
         let script = (0..40).fold(Script::both(), |script, number| {
@@ -267,9 +267,9 @@ fn conversation_carries_earlier_turns_to_the_model() {
 
 /// The model sends the answer over seconds; the first output on a pipe is only a part of it.
 #[test]
-fn stream_prints_an_answer_while_it_comes() {
+fn stream_prints_answer_incrementally() {
     let text = "one two three four five six seven eight";
-    let reply = ScriptedReply::text(text).paced(Pacing::Drip(Duration::from_millis(60)));
+    let reply = ScriptedReply::text(text).paced(Pacing::Delayed(Duration::from_millis(60)));
     let server = ModelServer::start([reply.act()]);
     let cli = with_model(&server);
     for (args, is_streamed) in [(&["--stream"][..], true), (&[], false)] {

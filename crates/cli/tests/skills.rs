@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
@@ -41,16 +41,16 @@ fn put(folder: &Path, name: &str, text: &str) -> PathBuf {
 }
 
 /// Runs the program in a project folder below the home folder of the user.
-fn in_project(cli: &CommandLine, args: &[&str]) -> Ran {
+fn in_project(cli: &CommandLine, args: &[&str]) -> CommandOutput {
     let folder = cli.folder().join("project");
     fs::create_dir_all(&folder).unwrap();
     let output = cli.command(args).env("TOOLHUB_TRUST", &folder).current_dir(folder).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 #[test]
-fn skills_are_listed_and_shown_in_both_languages() {
+fn lists_and_shows_skills_in_both_languages() {
     let cli = cli();
     let none = cli.run(&["skills"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
@@ -101,7 +101,7 @@ fn skills_are_listed_and_shown_in_both_languages() {
 }
 
 #[test]
-fn a_broken_skill_is_told_by_file_and_line_and_a_new_one_is_good() {
+fn validate_reports_file_and_line_and_accepts_new_skill() {
     let cli = cli();
     let made = cli.run(&["skills", "new", "word-count", "--tool"]);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -168,7 +168,7 @@ fn a_broken_skill_is_told_by_file_and_line_and_a_new_one_is_good() {
 }
 
 #[test]
-fn a_skill_of_a_project_waits_for_its_owner() {
+fn project_skill_requires_approval() {
     let cli = cli();
     let skills = cli.folder().join("project/.claude/skills");
     copy(&examples().join("csv-summary"), &skills.join("csv-summary"));
@@ -210,7 +210,7 @@ fn a_skill_of_a_project_waits_for_its_owner() {
 /// The prompt contains the names and descriptions of five skills; a model reads the instructions only of the skill that it
 /// uses.
 #[test]
-fn a_prompt_holds_names_and_descriptions_alone() {
+fn prompt_contains_only_skill_names_and_descriptions() {
     let cli = cli();
     let tokens = |cli: &CommandLine| cli.run(&["prompt", "--json"]).json()["tokens"].as_u64().unwrap();
     let before = tokens(&cli);
@@ -248,7 +248,7 @@ fn a_prompt_holds_names_and_descriptions_alone() {
 }
 
 #[test]
-fn tools_explain_and_search_know_skills() {
+fn tools_explain_and_search_include_skills() {
     let cli = cli();
     copy(&examples().join("commit-message-zh"), &cli.folder().join("skills/commit-message-zh"));
     assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
@@ -267,7 +267,7 @@ fn tools_explain_and_search_know_skills() {
 
 /// Suspicious properties are shown wherever a skill is shown, and such a skill is approved with `--yes` only.
 #[test]
-fn what_is_suspicious_reaches_out_or_takes_a_name_is_said_before_it_is_approved() {
+fn approve_warns_about_suspicious_text_network_and_shadowed_names() {
     let cli = cli();
     let skills = cli.folder().join("project/.claude/skills");
     let tool = |name: &str, grants: &str| {
@@ -348,7 +348,7 @@ fn what_is_suspicious_reaches_out_or_takes_a_name_is_said_before_it_is_approved(
 /// A skill of an untrusted project cannot replace a built-in tool, even if it is approved. A skill of the user can, with a
 /// notice.
 #[test]
-fn only_an_owners_own_skill_takes_the_place_of_a_builtin_tool() {
+fn only_user_skills_replace_builtin_tools() {
     let cli = cli();
     let text = "---\nname: sums\ndescription: Sums up. Use it for sums.\nmetadata:\n  toolhub:\n    tools:\n      - {name: calculate, description: Sums up, script: scripts/sum.sh}\n---\nAdd.\n";
     let make = |folder: &Path| {
@@ -383,7 +383,7 @@ fn only_an_owners_own_skill_takes_the_place_of_a_builtin_tool() {
 }
 
 #[test]
-fn skills_are_named_by_path_where_a_name_is_not_enough() {
+fn accepts_skill_path_if_name_is_ambiguous() {
     let cli = cli();
     let text = "---\nname: weed\ndescription: Tells how to weed. Use it in spring.\n---\nWeed.\n";
     for place in [".claude/skills", ".agents/skills"] {
@@ -408,7 +408,7 @@ fn skills_are_named_by_path_where_a_name_is_not_enough() {
 
 /// The commands of the README work from any folder, and a skill that is created outside the skill folders is reported as such.
 #[test]
-fn what_was_made_can_be_checked_as_the_documents_say() {
+fn new_skill_passes_documented_validation() {
     let cli = cli();
     let made = in_project(&cli, &["skills", "new", "my-skill", "--tool"]);
     assert_eq!(made.code, Some(0), "{made:?}");
@@ -438,7 +438,7 @@ fn what_was_made_can_be_checked_as_the_documents_say() {
 /// A hard link may expose a file of another folder that was not meant to be shared.
 #[cfg(unix)]
 #[test]
-fn hard_links_are_told_and_nobody_agrees_to_them_by_accident() {
+fn approve_reports_hard_links_and_requires_explicit_consent() {
     let cli = cli();
     let skills = cli.folder().join("project/.claude/skills");
     let own = put(
@@ -473,7 +473,7 @@ fn hard_links_are_told_and_nobody_agrees_to_them_by_accident() {
 
 #[cfg(unix)]
 #[test]
-fn slips_in_schemas_and_what_is_no_file_are_told() {
+fn validate_reports_schema_errors_and_non_files() {
     let cli = cli();
     let text = "---\nname: cutter\ndescription: Cuts texts. Use it to cut.\nmetadata:\n  toolhub:\n    tools:\n      - name: cut\n        description: Cuts\n        script: scripts/cut.sh\n        input:\n          properties:\n            text: {type: strin}\n---\nCut.\n";
     let own = put(cli.folder(), "cutter", text);

@@ -9,7 +9,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 /// The connect timeout: if the probe is unanswered after half of it, `initialize` follows.
 const SETTINGS: &str = "[[servers]]\nid = \"s\"\nconnect_timeout = \"8s\"\n";
 
-fn met(script: &Script) -> (CommandLine, Journal) {
+fn list_server(script: &Script) -> (CommandLine, Journal) {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     cli.server("s", &script.clone().plain_tool("echo").journal(&journal));
@@ -28,9 +28,9 @@ fn era(cli: &CommandLine) -> serde_json::Value {
 
 /// The response to `server/discover` arrives after `initialize` was sent.
 #[test]
-fn a_late_answer_to_the_probe_is_used() {
+fn uses_late_probe_response() {
     for script in [Script::modern(), Script::both()] {
-        let (cli, seen) = met(&script.set("start_delay_ms", 5000));
+        let (cli, seen) = list_server(&script.set("start_delay_ms", 5000));
         assert_eq!(seen.count_method("server/discover"), 1);
         assert_eq!(era(&cli), "modern");
     }
@@ -38,11 +38,11 @@ fn a_late_answer_to_the_probe_is_used() {
 
 /// The probe is lost, and the rejection of `initialize` lists the modern version.
 #[test]
-fn a_refusal_that_names_a_modern_version_makes_the_connection_modern() {
+fn error_with_modern_version_selects_modern_era() {
     let first_is_lost = json!([[{"ignore": true}], [{"default": true}]]);
     // The first answers the ping immediately, the second answers nothing in time.
     for script in [Script::modern(), Script::modern().set("start_delay_ms", 5000)] {
-        let (cli, seen) = met(&script.on("server/discover", &first_is_lost));
+        let (cli, seen) = list_server(&script.on("server/discover", &first_is_lost));
         assert_eq!(seen.count_method("server/discover"), 2);
         assert_eq!(era(&cli), "modern");
     }
@@ -50,12 +50,12 @@ fn a_refusal_that_names_a_modern_version_makes_the_connection_modern() {
 
 /// A server that starts slowly and answers `initialize` but not the probe may be of either era: the era is not recorded.
 #[test]
-fn a_doubtful_era_is_not_recorded() {
+fn does_not_cache_uncertain_era() {
     let lost = json!([[{"ignore": true}], [{"default": true}]]);
     let script = Script::both().set("start_delay_ms", 5000).on("server/discover", lost);
-    let (cli, _) = met(&script.on("ping", json!([{"delay_ms": 3000}])));
+    let (cli, _) = list_server(&script.on("ping", json!([{"delay_ms": 3000}])));
     assert_eq!(era(&cli), json!(null));
     // A legacy server that rejects the probe is unambiguous.
-    let (cli, _) = met(&Script::legacy().set("start_delay_ms", 5000));
+    let (cli, _) = list_server(&Script::legacy().set("start_delay_ms", 5000));
     assert_eq!(era(&cli), "legacy");
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use toolhub_testkit::program;
 
 #[test]
-fn killed_servers_cost_nobody_but_those_who_call_them() {
+fn killed_servers_fail_only_their_own_calls() {
     let folder = tempfile::tempdir().unwrap();
     let mut soak = Command::new(program("gateway-load"));
     soak.arg("soak").arg(env!("CARGO_BIN_EXE_toolhub")).arg(folder.path()).args(["30", "20260728"]);

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use serde_json::json;
 use toolhub::{ToolCall, ToolError};
 use toolhub_testkit::scripted::{Journal, Script};
-use toolhub_testkit::{CommandLine, Ran, TestHub};
+use toolhub_testkit::{CommandLine, CommandOutput, TestHub};
 
 const UNKNOWN: &str = "there is no source `hrdb`, nothing was executed; did you mean `hr-db`?";
 
@@ -23,16 +23,16 @@ fn two_databases() -> (CommandLine, PathBuf) {
     (cli, journal)
 }
 
-fn run_text(cli: &CommandLine, text: &str) -> Ran {
+fn run_text(cli: &CommandLine, text: &str) -> CommandOutput {
     let mut child = cli.command(&["run"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 #[test]
-fn an_unknown_source_is_an_error_and_nothing_is_executed() {
+fn rejects_unknown_source_without_execution() {
     let (cli, journal) = two_databases();
     let nested = r#"{"name":"write","source":"hrdb","arguments":{}}"#;
     for args in [
@@ -66,7 +66,7 @@ fn an_unknown_source_is_an_error_and_nothing_is_executed() {
 }
 
 #[tokio::test]
-async fn an_unknown_source_of_a_library_call_is_an_error() {
+async fn library_call_rejects_unknown_source() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let builder = TestHub::builder().server("hr-db", &Script::both().plain_tool("write").journal(&journal));
@@ -86,7 +86,7 @@ async fn an_unknown_source_of_a_library_call_is_an_error() {
 
 /// `server__tool` is sent to that server, and no other server is started for it, even if its list has expired.
 #[test]
-fn a_qualified_name_starts_its_server_alone() {
+fn qualified_name_starts_only_its_server() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let folder = cli.folder().to_owned();
     let never = folder.join("never");
@@ -116,7 +116,7 @@ fn a_qualified_name_starts_its_server_alone() {
 
 /// An unknown tool name does not start servers that were listed recently.
 #[test]
-fn a_mistyped_name_lists_no_server_again_at_once() {
+fn mistyped_name_does_not_relist_servers() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
     cli.server("hr-db", &Script::modern().set("ttlMs", 0).plain_tool("read_query").journal(&journal));
@@ -139,7 +139,7 @@ fn a_mistyped_name_lists_no_server_again_at_once() {
 }
 
 #[test]
-fn a_disabled_server_as_the_source_is_named() {
+fn reports_disabled_server_as_source() {
     let (cli, journal) = two_databases();
     assert_eq!(cli.run(&["servers", "disable", "hr-db"]).code, Some(0));
     let ran = cli.run(&["call", "write", "--source", "hr-db"]);

@@ -15,7 +15,7 @@ use toolhub_testkit::CommandLine;
 use toolhub_testkit::model::{ModelServer, ScriptedReply};
 use toolhub_testkit::scripted::{Journal, Script};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A program on a new pseudo-terminal.
 struct Session {
@@ -62,7 +62,7 @@ impl Session {
 
     /// Waits until the terminal shows `text` after offset `from`. Returns the offset of its end.
     fn wait_for(&self, text: &str, from: usize) -> usize {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TEST_TIMEOUT;
         let mut shown = self.shown.0.lock().unwrap();
         loop {
             if let Some(at) = shown.get(from..).and_then(|rest| rest.find(text)) {
@@ -151,7 +151,7 @@ fn init_asks_which_clients_and_before_it_changes_a_file() {
 const REQUEST: &str = "delete_entry path=notes.txt entry=old";
 
 #[test]
-fn confirmation_says_what_will_be_deleted_where() {
+fn confirmation_names_target_of_deletion() {
     let mut cli = cli();
     let journal = cli.folder().join("journal");
     cli.server("s", &editor(&journal));
@@ -195,7 +195,7 @@ fn time_at_a_confirmation_is_not_counted() {
 }
 
 #[test]
-fn all_agrees_to_the_rest_of_the_request() {
+fn answer_all_confirms_rest_of_request() {
     let call = |entry: &str| {
         ScriptedReply::text("")
             .call("delete_entry", &format!(r#"{{"path": "notes.txt", "entry": "{entry}"}}"#))
@@ -217,7 +217,7 @@ fn all_agrees_to_the_rest_of_the_request() {
 }
 
 #[test]
-fn an_interrupted_question_takes_no_line_of_the_conversation() {
+fn interrupted_prompt_consumes_no_input_line() {
     let mut cli = cli();
     let journal = cli.folder().join("journal");
     cli.server("s", &editor(&journal));
@@ -245,7 +245,7 @@ fn an_interrupted_question_takes_no_line_of_the_conversation() {
 }
 
 #[test]
-fn pasted_lines_are_one_request_and_history_is_kept() {
+fn pasted_lines_form_one_request_and_history_is_stored() {
     let cli = cli();
     let mut session = Session::start(&cli, &["chat"]);
     let at = session.wait_for("> ", 0);
@@ -278,7 +278,7 @@ fn asking() -> Script {
 }
 
 #[test]
-fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
+fn prompts_for_elicitation_forms_and_urls() {
     let mut cli = cli();
     cli.server("s", &asking());
     answer_questions(&cli);
@@ -286,7 +286,7 @@ fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
 
 /// The server belongs to `toolhub serve`; its requests for input appear at the terminal of the call.
 #[test]
-fn questions_through_a_running_hub_are_asked_at_the_terminal_of_the_call() {
+fn elicitations_through_running_hub_prompt_at_calling_terminal() {
     let mut cli = cli();
     let journal = cli.folder().join("journal");
     cli.server("s", &asking().journal(&journal));
@@ -330,7 +330,7 @@ fn shown_at(cli: &CommandLine, width: usize, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn tables_fit_narrow_terminals_and_lose_nothing() {
+fn tables_fit_narrow_terminals_without_truncation() {
     let mut cli = cli();
     let long = "read_data_from_a_rather_long_tool_name";
     let words = "Reads the cells of a range, and says for each of them what it holds and how it is shown.";
@@ -364,7 +364,7 @@ fn tables_fit_narrow_terminals_and_lose_nothing() {
 }
 
 #[test]
-fn cells_of_a_sheet_print_as_a_table_on_a_terminal_alone() {
+fn sheet_cells_print_as_table_only_on_terminal() {
     let mut cli = cli();
     let cell = |value: &str, row: u64, column: u64| {
         json!({"address": "x", "value": value, "row": row, "column": column,

@@ -94,7 +94,7 @@ fn readmes_are_short() {
 }
 
 #[test]
-fn durations_and_the_home_folder_are_normalized() {
+fn normalizes_durations_and_home_directory() {
     assert_eq!(normalized("/h/a, 12 ms, 3 s", "/h"), "~/a, N ms, 3 s");
     assert_eq!(normalized("293 毫秒\n4 ms\n", "/h"), "N 毫秒\nN ms\n");
 }

@@ -9,9 +9,9 @@ use crate::syntax::{Entries, object_at};
 /// Whether `after` is `before` with exactly these entries at `path`.
 pub(crate) fn only_these_changed(before: &Value, after: &Value, path: &[&str], entries: &Entries) -> bool {
     let Some(servers) = object_at(after, path) else { return false };
-    let as_meant =
+    let has_entries =
         entries.iter().all(|(id, members)| servers.get(id).and_then(Value::as_object) == Some(members));
-    as_meant && without(before, path, entries) == without(after, path, entries)
+    has_entries && without(before, path, entries) == without(after, path, entries)
 }
 
 /// Whether `after` is `before` without exactly these entries at `path`.
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_elsewhere_is_seen() {
+    fn detects_unrelated_changes() {
         let new = json!({"command": "x"});
         let entries: Entries = vec![("b".to_owned(), new.as_object().cloned().unwrap())];
         let check = |before: Value, after: Value, expect: bool| {

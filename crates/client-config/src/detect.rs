@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::clients::Client;
-use crate::format::without_mark;
+use crate::format::strip_bom;
 use crate::json;
-use crate::places::{Place, Scope, Surroundings};
+use crate::places::{ClientEnvironment, Place, Scope};
 
 /// The content of a file whose name is unknown.
 pub(crate) struct Sample<'a> {
@@ -38,9 +38,10 @@ pub(crate) enum Evidence {
 }
 
 /// The client and scope of a file, if they can be determined.
-pub fn detect(file: &Path, text: &str, around: &Surroundings) -> Option<Place> {
-    let whole = around.folder.join(file);
-    let by_name = Client::all().find_map(|client| Some((client, scope_by_name(client, &whole, around)?)));
+pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<Place> {
+    let whole = environment.folder.join(file);
+    let by_name =
+        Client::all().find_map(|client| Some((client, scope_by_name(client, &whole, environment)?)));
     let (client, scope) = match by_name {
         Some(found) => found,
         None => (by_content(&whole, text)?, Scope::User),
@@ -49,7 +50,7 @@ pub fn detect(file: &Path, text: &str, around: &Surroundings) -> Option<Place> {
 }
 
 /// The scope of a file whose name is one that the client uses.
-fn scope_by_name(client: Client, whole: &Path, around: &Surroundings) -> Option<Scope> {
+fn scope_by_name(client: Client, whole: &Path, environment: &ClientEnvironment) -> Option<Scope> {
     let program = client.program();
     if program.file_name().is_some_and(|name| whole.file_name() == Some(name.as_ref())) {
         return Some(Scope::User);
@@ -59,7 +60,7 @@ fn scope_by_name(client: Client, whole: &Path, around: &Surroundings) -> Option<
         return None;
     }
     Some(match whole.ancestors().nth(path.components().count()) {
-        Some(folder) if Some(folder) != around.home.as_deref() => Scope::Project(clean(folder)),
+        Some(folder) if Some(folder) != environment.home.as_deref() => Scope::Project(clean(folder)),
         _ => Scope::User,
     })
 }
@@ -82,7 +83,7 @@ fn by_content(file: &Path, text: &str) -> Option<Client> {
 }
 
 fn content(file: &Path, text: &str) -> Content {
-    let text = without_mark(text);
+    let text = strip_bom(text);
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("toml") => Content::Toml,
         Some("yaml" | "yml") => Content::Yaml,
@@ -105,15 +106,15 @@ mod tests {
     use crate::tests::named;
 
     #[test]
-    fn files_are_known_by_name_and_by_content() {
-        let around = Surroundings {
+    fn detects_client_by_name_and_content() {
+        let environment = ClientEnvironment {
             system: System::Linux,
             home: Some("/h".into()),
             folder: "/p".into(),
             named: BTreeMap::new(),
         };
         let check = |file: &str, text: &str, expect: Option<(Client, Option<&str>)>| {
-            let found = detect(Path::new(file), text, &around).map(|place| match place.scope {
+            let found = detect(Path::new(file), text, &environment).map(|place| match place.scope {
                 Scope::User => (place.client, None),
                 Scope::Project(folder) => (place.client, Some(folder)),
             });

@@ -39,7 +39,7 @@ pub struct Extras {
 
 /// An entry that cannot be used.
 #[derive(Debug, Clone)]
-pub struct Unusable {
+pub struct UnusableEntry {
     /// The name.
     pub id: String,
     /// The reason.
@@ -47,7 +47,7 @@ pub struct Unusable {
 }
 
 /// An entry of a client's file.
-pub type Found = Result<ClientServer, Unusable>;
+pub type ReadResult = Result<ClientServer, UnusableEntry>;
 
 /// The action taken for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

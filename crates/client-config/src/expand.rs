@@ -10,23 +10,23 @@ pub(crate) struct Variable<'a> {
 
 impl<'a> Variable<'a> {
     /// Parses the text between `${` and `}`.
-    pub(crate) fn inside(inside: &'a str) -> Option<Self> {
-        let (name, default) = match inside.split_once(":-") {
+    pub(crate) fn inner(inner: &'a str) -> Option<Self> {
+        let (name, default) = match inner.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
+            None => (inner, None),
         };
-        is_name(name).then_some(Self { name, default })
+        is_variable_name(name).then_some(Self { name, default })
     }
 
     /// Parses a text that consists of one variable only.
     pub(crate) fn whole(text: &'a str) -> Option<Self> {
-        let inside = text.strip_prefix("${")?.strip_suffix('}')?;
-        Self::inside(inside).filter(|_| !inside.contains('}'))
+        let inner = text.strip_prefix("${")?.strip_suffix('}')?;
+        Self::inner(inner).filter(|_| !inner.contains('}'))
     }
 }
 
 /// Whether this is a valid variable name.
-pub(crate) fn is_name(name: &str) -> bool {
+pub(crate) fn is_variable_name(name: &str) -> bool {
     let mut characters = name.chars();
     characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
@@ -43,7 +43,7 @@ pub(crate) fn map_braced<E>(
     while let Some((before, after)) = rest.split_once("${") {
         out.push_str(before);
         let replaced = match after.split_once('}') {
-            Some((inside, tail)) => replace(inside)?.map(|other| (other, tail)),
+            Some((inner, tail)) => replace(inner)?.map(|other| (other, tail)),
             None => None,
         };
         let (other, tail) = replaced.unwrap_or_else(|| ("${".to_owned(), after));
@@ -56,8 +56,8 @@ pub(crate) fn map_braced<E>(
 
 /// Expands the variables. The error is the name of the first one that is not set.
 pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    map_braced(text, &mut |inside| {
-        let Some(Variable { name, default }) = Variable::inside(inside) else { return Ok(None) };
+    map_braced(text, &mut |inner| {
+        let Some(Variable { name, default }) = Variable::inner(inner) else { return Ok(None) };
         let value = lookup(name).filter(|value| !value.is_empty());
         value.or_else(|| default.map(str::to_owned)).map(Some).ok_or_else(|| name.to_owned())
     })
@@ -67,8 +67,8 @@ pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Str
 pub fn references(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     // Infallible, so there is no error to handle.
-    let _ = map_braced::<std::convert::Infallible>(text, &mut |inside| {
-        let variable = Variable::inside(inside);
+    let _ = map_braced::<std::convert::Infallible>(text, &mut |inner| {
+        let variable = Variable::inner(inner);
         names.extend(variable.map(|variable| variable.name.to_owned()));
         Ok(variable.map(|_| String::new()))
     });
@@ -80,12 +80,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_each_variable_that_is_referred_to() {
+    fn lists_referenced_variables() {
         assert_eq!(references("a ${B} ${C:-d}${ ${E} $F"), ["B", "C", "E"]);
     }
 
     #[test]
-    fn variables_are_filled_in() {
+    fn expands_variables() {
         let lookup = |name: &str| match name {
             "HOST" => Some("localhost".to_owned()),
             "EMPTY" => Some(String::new()),

@@ -40,11 +40,11 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    pub(crate) fn texts(&mut self, key: &str) -> Result<Vec<String>, LocalizedText> {
+    pub(crate) fn string_list(&mut self, key: &str) -> Result<Vec<String>, LocalizedText> {
         let wrong = || should_be(key, "a list of strings", "字符串列表");
         let Some(value) = self.take(key) else { return Ok(Vec::new()) };
         let items = value.as_array().ok_or_else(wrong)?;
-        items.iter().map(|item| plain(item).ok_or_else(wrong)).collect()
+        items.iter().map(|item| scalar_text(item).ok_or_else(wrong)).collect()
     }
 
     pub(crate) fn pairs(&mut self, key: &str) -> Result<Vec<(String, String)>, LocalizedText> {
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         let object = value.as_object().ok_or_else(|| should_be(key, "an object", "对象"))?;
         let mut pairs = Vec::new();
         for (name, value) in object {
-            match plain(value) {
+            match scalar_text(value) {
                 Some(text) => pairs.push((name.clone(), text)),
                 // VS Code: `null` removes a variable.
                 None if value.is_null() => self.left_out.push(format!("{key}.{name}")),
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         match (kind.as_deref(), self.text("command")?, self.text("url")?) {
             (None | Some("stdio"), Some(command), _) => Ok(TransportSpec::Stdio(StdioSpec {
                 command,
-                args: self.texts("args")?,
+                args: self.string_list("args")?,
                 env: self.pairs("env")?,
                 cwd: self.text("cwd")?.map(PathBuf::from),
                 ..StdioSpec::default()
@@ -109,15 +109,15 @@ impl<'a> Fields<'a> {
             (Some("sse"), _, Some(url)) => {
                 Ok(TransportSpec::Sse(HttpSpec { headers: self.pairs("headers")?, url }))
             }
-            (None | Some("stdio" | "http" | "sse"), ..) => Err(no_way_to_reach()),
-            (Some(other), ..) => Err(unknown_type(other)),
+            (None | Some("stdio" | "http" | "sse"), ..) => Err(missing_transport()),
+            (Some(other), ..) => Err(unsupported_type(other)),
         }
     }
 
     /// The fields that are not carried over: the recorded ones, and every unread field with a significant value.
     pub(crate) fn left_out(self) -> Vec<String> {
         let unread =
-            self.members.iter().filter(|(key, value)| !self.read.contains(*key) && says_something(value));
+            self.members.iter().filter(|(key, value)| !self.read.contains(*key) && is_significant(value));
         let unread: Vec<String> = unread.map(|(key, _)| key.clone()).collect();
         [self.left_out, unread].concat()
     }
@@ -129,11 +129,11 @@ pub(crate) fn untyped(spec: HttpSpec) -> TransportSpec {
     if path.ends_with("/sse") { TransportSpec::Sse(spec) } else { TransportSpec::Http(spec) }
 }
 
-pub(crate) fn no_way_to_reach() -> LocalizedText {
+pub(crate) fn missing_transport() -> LocalizedText {
     LocalizedText::new("it has neither a command nor an address", "既没有命令也没有地址")
 }
 
-pub(crate) fn unknown_type(kind: &str) -> LocalizedText {
+pub(crate) fn unsupported_type(kind: &str) -> LocalizedText {
     LocalizedText::new(
         format!("its type `{kind}` is not known here: `stdio`, `http` and `sse` are"),
         format!("类型 `{kind}` 在此未知：支持 `stdio`、`http` 和 `sse`"),
@@ -141,7 +141,7 @@ pub(crate) fn unknown_type(kind: &str) -> LocalizedText {
 }
 
 /// Accepts numbers and booleans too, which users write for ports and flags.
-fn plain(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
@@ -150,7 +150,7 @@ fn plain(value: &Value) -> Option<String> {
 }
 
 /// Whether a value differs from the usual default: `false`, null or empty.
-fn says_something(value: &Value) -> bool {
+fn is_significant(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),

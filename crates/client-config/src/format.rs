@@ -1,7 +1,7 @@
 //! The format of a configuration file: its syntax, where its servers are, and how one is written.
 
 use crate::entry::ClientServer;
-use crate::members::Written;
+use crate::members::WriteResult;
 use crate::own;
 use crate::syntax::Syntax;
 
@@ -13,13 +13,13 @@ pub struct Format {
     pub(crate) syntax: Syntax,
     /// The keys that lead to the servers.
     pub(crate) path: &'static [&'static str],
-    pub(crate) write: fn(&ClientServer) -> Written,
+    pub(crate) write: fn(&ClientServer) -> WriteResult,
 }
 
 /// The format of toolhub's own `mcp.json`.
 pub const OWN_FORMAT: Format = own::FORMAT;
 
 /// The text without a byte order mark, which some editors on Windows add.
-pub(crate) fn without_mark(text: &str) -> &str {
+pub(crate) fn strip_bom(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

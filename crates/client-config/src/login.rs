@@ -4,37 +4,37 @@ use serde_json::{Map, Value};
 use toolhub_core::{Grant, OAuthSpec, Secret};
 
 use crate::fields::Fields;
-use crate::members::Members;
-use crate::reading::Forms;
+use crate::members::EntryBuilder;
+use crate::reading::VariableSyntax;
 
 /// A client's names for the OAuth settings; `None` if it does not support one.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct OAuthFieldNames {
     /// The field that contains the others.
     pub(crate) holder: &'static str,
     pub(crate) client_id: &'static str,
     pub(crate) client_secret: Option<&'static str>,
     pub(crate) port: Option<&'static str>,
-    pub(crate) scopes: Scopes,
+    pub(crate) scopes: ScopeFormat,
 }
 
 /// How the scopes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scopes {
+pub(crate) enum ScopeFormat {
     /// As one string in the holder.
     Joined,
     /// As a list in the holder.
     Listed,
     /// As a list beside the holder.
     Beside,
-    Nowhere,
+    Unsupported,
 }
 
 /// Reads the OAuth settings of an entry; fields without a counterpart are recorded as left out.
-pub(crate) fn read(fields: &mut Fields<'_>, names: &Names) -> OAuthSpec {
+pub(crate) fn read(fields: &mut Fields<'_>, names: &OAuthFieldNames) -> OAuthSpec {
     let mut login = OAuthSpec::default();
-    if names.scopes == Scopes::Beside {
-        login.scopes = fields.texts("scopes").unwrap_or_default();
+    if names.scopes == ScopeFormat::Beside {
+        login.scopes = fields.string_list("scopes").unwrap_or_default();
     }
     for (key, value) in fields.object(names.holder).into_iter().flatten() {
         let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -59,31 +59,37 @@ pub(crate) fn read(fields: &mut Fields<'_>, names: &Names) -> OAuthSpec {
 }
 
 /// Writes the OAuth settings that the client supports.
-pub(crate) fn write(entry: &mut Members, login: &OAuthSpec, names: Option<&Names>, forms: Forms) {
+pub(crate) fn write(
+    entry: &mut EntryBuilder,
+    login: &OAuthSpec,
+    names: Option<&OAuthFieldNames>,
+    variable_syntax: VariableSyntax,
+) {
     if *login == OAuthSpec::default() {
         return;
     }
     let Some(names) = names else { return entry.leave_out("oauth") };
     let mut holder = Map::new();
     let mut put =
-        |entry: &mut Members, key: Option<&str>, value: Option<Value>, ours: &str| match (key, value) {
+        |entry: &mut EntryBuilder, key: Option<&str>, value: Option<Value>, ours: &str| match (key, value) {
             (Some(key), Some(value)) => drop(holder.insert(key.to_owned(), value)),
             (None, Some(_)) => entry.leave_out(format!("oauth.{ours}")),
             (_, None) => {}
         };
-    let id = login.client_id.as_deref().and_then(|id| entry.value(id, forms)).map(Value::from);
+    let id = login.client_id.as_deref().and_then(|id| entry.value(id, variable_syntax)).map(Value::from);
     put(entry, Some(names.client_id), id, "client_id");
-    let secret = login.client_secret.as_ref().and_then(|secret| entry.value(secret.expose(), forms));
+    let secret =
+        login.client_secret.as_ref().and_then(|secret| entry.value(secret.expose(), variable_syntax));
     put(entry, names.client_secret, secret.map(Value::from), "client_secret");
     put(entry, names.port, login.redirect_port.map(Value::from), "redirect_port");
     let scopes = (!login.scopes.is_empty()).then(|| match names.scopes {
-        Scopes::Joined => Value::from(login.scopes.join(" ")),
+        ScopeFormat::Joined => Value::from(login.scopes.join(" ")),
         _ => Value::from(login.scopes.clone()),
     });
     match names.scopes {
-        Scopes::Joined | Scopes::Listed => put(entry, Some("scopes"), scopes, "scopes"),
-        Scopes::Nowhere => put(entry, None, scopes, "scopes"),
-        Scopes::Beside => scopes.into_iter().for_each(|scopes| entry.put("scopes", scopes)),
+        ScopeFormat::Joined | ScopeFormat::Listed => put(entry, Some("scopes"), scopes, "scopes"),
+        ScopeFormat::Unsupported => put(entry, None, scopes, "scopes"),
+        ScopeFormat::Beside => scopes.into_iter().for_each(|scopes| entry.put("scopes", scopes)),
     }
     put(entry, None, login.issuer.as_deref().map(Value::from), "issuer");
     put(entry, None, login.client_metadata_url.as_deref().map(Value::from), "client_metadata_url");

@@ -6,48 +6,48 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
 use crate::entry::ClientServer;
-use crate::login::{self, Names};
-use crate::reading::Forms;
+use crate::login::{self, OAuthFieldNames};
+use crate::reading::VariableSyntax;
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
-use crate::variables::{Variable, has_variables, is_name, map_bare, map_braced};
+use crate::variables::{Variable, has_variables, is_variable_name, map_bare, map_braced};
 
 /// An entry, or the reason why the client does not support this server.
-pub(crate) type Written = Result<Members, LocalizedText>;
+pub(crate) type WriteResult = Result<EntryBuilder, LocalizedText>;
 
 /// An entry under construction.
 #[derive(Debug, Default)]
-pub(crate) struct Members {
+pub(crate) struct EntryBuilder {
     pub(crate) members: Map<String, Value>,
     pub(crate) left_out: Vec<String>,
     pub(crate) notes: Vec<LocalizedText>,
 }
 
 /// How a client writes the fields that most clients share.
-pub(crate) struct Rules {
+pub(crate) struct WriteRules {
     pub(crate) title: &'static str,
-    pub(crate) forms: Forms,
+    pub(crate) variable_syntax: VariableSyntax,
     /// Whether it supports remote servers.
     pub(crate) remote: bool,
     /// Whether `type` is written for stdio servers.
-    pub(crate) typed: bool,
+    pub(crate) writes_type: bool,
     pub(crate) cwd: bool,
     /// The field for the call timeout in milliseconds.
     pub(crate) call_timeout: Option<&'static str>,
     /// The field for the allowed tools.
     pub(crate) tools: Option<&'static str>,
     /// Its names for the OAuth settings.
-    pub(crate) login: Option<&'static Names>,
+    pub(crate) login: Option<&'static OAuthFieldNames>,
 }
 
-impl Members {
+impl EntryBuilder {
     pub(crate) fn put(&mut self, key: &str, value: impl Into<Value>) {
         self.members.insert(key.to_owned(), value.into());
     }
 
     /// Adds a list unless it is empty.
-    pub(crate) fn put_list(&mut self, key: &str, texts: &[String]) {
-        if !texts.is_empty() {
-            self.put(key, texts.to_vec());
+    pub(crate) fn put_list(&mut self, key: &str, string_list: &[String]) {
+        if !string_list.is_empty() {
+            self.put(key, string_list.to_vec());
         }
     }
 
@@ -68,28 +68,28 @@ impl Members {
     }
 
     /// Records a field as left out if it is set.
-    pub(crate) fn leave_out_if(&mut self, said: bool, field: &str) {
-        if said {
+    pub(crate) fn leave_out_if(&mut self, is_set: bool, field: &str) {
+        if is_set {
             self.leave_out(field);
         }
     }
 
     /// A value in the client's variable syntax; `None` if the client cannot express its variables.
-    pub(crate) fn value(&mut self, text: &str, forms: Forms) -> Option<String> {
-        match forms {
-            Forms::Ours => Some(text.to_owned()),
-            Forms::Shell => {
+    pub(crate) fn value(&mut self, text: &str, variable_syntax: VariableSyntax) -> Option<String> {
+        match variable_syntax {
+            VariableSyntax::Ours => Some(text.to_owned()),
+            VariableSyntax::Shell => {
                 map_bare(text, &mut |name| {
-                    if is_name(name) {
+                    if is_variable_name(name) {
                         self.note_bare(name);
                     }
                     None
                 });
                 Some(text.to_owned())
             }
-            Forms::Nothing => (!has_variables(text)).then(|| text.to_owned()),
-            Forms::Editor => Some(map_braced(text, &mut |inside| {
-                let Variable { name, default } = Variable::inside(inside)?;
+            VariableSyntax::Unsupported => (!has_variables(text)).then(|| text.to_owned()),
+            VariableSyntax::Editor => Some(map_braced(text, &mut |inner| {
+                let Variable { name, default } = Variable::inner(inner)?;
                 if default.is_some() {
                     self.leave_out(default_of(name));
                 }
@@ -109,10 +109,15 @@ impl Members {
         }
     }
 
-    fn values(&mut self, field: &str, pairs: &[(String, String)], forms: Forms) -> Vec<(String, String)> {
+    fn values(
+        &mut self,
+        field: &str,
+        pairs: &[(String, String)],
+        variable_syntax: VariableSyntax,
+    ) -> Vec<(String, String)> {
         let mut values = Vec::new();
         for (name, value) in pairs {
-            match self.value(value, forms) {
+            match self.value(value, variable_syntax) {
                 Some(value) => values.push((name.clone(), value)),
                 None => self.leave_out(format!("{field}.{name}")),
             }
@@ -139,14 +144,14 @@ pub(crate) fn needs_variables(title: &str, field: &str) -> LocalizedText {
 }
 
 /// The entry of a server, according to a client's rules.
-pub(crate) fn write(server: &ClientServer, rules: &Rules) -> Written {
-    let mut entry = Members::default();
+pub(crate) fn write(server: &ClientServer, rules: &WriteRules) -> WriteResult {
+    let mut entry = EntryBuilder::default();
     match &server.transport {
         TransportSpec::Stdio(spec) => write_program(&mut entry, spec, rules)?,
         TransportSpec::Http(spec) | TransportSpec::Sse(spec) if rules.remote => {
             entry.put("type", server.transport.name());
             write_address(&mut entry, spec, rules)?;
-            login::write(&mut entry, &server.extras.oauth, rules.login, rules.forms);
+            login::write(&mut entry, &server.extras.oauth, rules.login, rules.variable_syntax);
         }
         _ => return Err(programs_only(rules.title)),
     }
@@ -170,32 +175,40 @@ fn programs_only(title: &str) -> LocalizedText {
     )
 }
 
-fn write_program(entry: &mut Members, spec: &StdioSpec, rules: &Rules) -> Result<(), LocalizedText> {
+fn write_program(
+    entry: &mut EntryBuilder,
+    spec: &StdioSpec,
+    rules: &WriteRules,
+) -> Result<(), LocalizedText> {
     let missing = |field: &str| needs_variables(rules.title, field);
-    if rules.typed {
+    if rules.writes_type {
         entry.put("type", "stdio");
     }
-    let command = entry.value(&spec.command, rules.forms).ok_or_else(|| missing("command"))?;
+    let command = entry.value(&spec.command, rules.variable_syntax).ok_or_else(|| missing("command"))?;
     entry.put("command", command);
     let mut args = Vec::new();
     for arg in &spec.args {
-        args.push(entry.value(arg, rules.forms).ok_or_else(|| missing("args"))?);
+        args.push(entry.value(arg, rules.variable_syntax).ok_or_else(|| missing("args"))?);
     }
     entry.put_list("args", &args);
-    let mut env = entry.values("env", &spec.env, rules.forms);
+    let mut env = entry.values("env", &spec.env, rules.variable_syntax);
     for name in &spec.env_pass {
-        match rules.forms {
+        match rules.variable_syntax {
             _ if spec.env.iter().any(|(known, _)| known == name) => {}
             // Empty if the variable is not set.
-            Forms::Ours | Forms::Shell => env.push((name.clone(), format!("${{{name}:-}}"))),
-            Forms::Editor => env.push((name.clone(), format!("${{env:{name}}}"))),
-            Forms::Nothing => entry.leave_out(format!("env_pass.{name}")),
+            VariableSyntax::Ours | VariableSyntax::Shell => {
+                env.push((name.clone(), format!("${{{name}:-}}")));
+            }
+            VariableSyntax::Editor => env.push((name.clone(), format!("${{env:{name}}}"))),
+            VariableSyntax::Unsupported => entry.leave_out(format!("env_pass.{name}")),
         }
     }
     entry.put_pairs("env", env);
     if let Some(folder) = &spec.cwd {
         if rules.cwd {
-            let folder = entry.value(&folder.to_string_lossy(), rules.forms).ok_or_else(|| missing("cwd"))?;
+            let folder = entry
+                .value(&folder.to_string_lossy(), rules.variable_syntax)
+                .ok_or_else(|| missing("cwd"))?;
             entry.put("cwd", folder);
         } else {
             entry.leave_out("cwd");
@@ -204,10 +217,11 @@ fn write_program(entry: &mut Members, spec: &StdioSpec, rules: &Rules) -> Result
     Ok(())
 }
 
-fn write_address(entry: &mut Members, spec: &HttpSpec, rules: &Rules) -> Result<(), LocalizedText> {
-    let url = entry.value(&spec.url, rules.forms).ok_or_else(|| needs_variables(rules.title, "url"))?;
+fn write_address(entry: &mut EntryBuilder, spec: &HttpSpec, rules: &WriteRules) -> Result<(), LocalizedText> {
+    let url =
+        entry.value(&spec.url, rules.variable_syntax).ok_or_else(|| needs_variables(rules.title, "url"))?;
     entry.put("url", url);
-    let headers = entry.values("headers", &spec.headers, rules.forms);
+    let headers = entry.values("headers", &spec.headers, rules.variable_syntax);
     entry.put_pairs("headers", headers);
     Ok(())
 }

@@ -8,7 +8,7 @@ use toolhub_core::lang::LocalizedText;
 use crate::check::only_these_changed;
 use crate::entry::{Action, ClientServer, Outcome};
 use crate::error::ConfigError;
-use crate::format::{Format, without_mark};
+use crate::format::{Format, strip_bom};
 use crate::syntax::{Entries, Obstacle, Source, object_at};
 
 /// The file to be edited.
@@ -26,7 +26,7 @@ pub struct Target<'a> {
 
 /// The result of an edit.
 #[derive(Debug)]
-pub struct Edited {
+pub struct MergeResult {
     /// The complete text; unchanged if nothing was written.
     pub text: String,
     /// The outcome for each server, in their order.
@@ -35,7 +35,7 @@ pub struct Edited {
 
 /// Why nothing was written.
 #[derive(Debug)]
-pub enum Refused {
+pub enum EditError {
     /// The file is invalid.
     Config(ConfigError),
     /// The file is valid, but cannot be edited without changing other content.
@@ -48,18 +48,18 @@ pub enum Refused {
 }
 
 /// Merges servers into a file's text.
-pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<Edited, Refused> {
+pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<MergeResult, EditError> {
     let Format { syntax, path, write, .. } = target.format;
-    let text = without_mark(target.text);
-    let document = syntax.parse(target.file, text).map_err(Refused::Config)?;
-    let there = object_at(&document, path);
+    let text = strip_bom(target.text);
+    let document = syntax.parse(target.file, text).map_err(EditError::Config)?;
+    let existing = object_at(&document, path);
     let mut entries = Entries::new();
     let mut outcomes = Vec::new();
     for server in servers {
-        let exists = there.is_some_and(|there| there.contains_key(&server.id));
+        let exists = existing.is_some_and(|existing| existing.contains_key(&server.id));
         let twice = entries.iter().any(|(id, _)| *id == server.id);
         if twice || (exists && !target.replace) {
-            outcomes.push(Outcome::not_written(&server.id, Action::Kept, is_there()));
+            outcomes.push(Outcome::not_written(&server.id, Action::Kept, already_exists()));
             continue;
         }
         match write(server) {
@@ -77,7 +77,7 @@ pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<Edited, Re
         }
     }
     if entries.is_empty() {
-        return Ok(Edited { text: target.text.to_owned(), outcomes });
+        return Ok(MergeResult { text: target.text.to_owned(), outcomes });
     }
     let source = Source { file: target.file, text };
     let edited = syntax.insert(source, path, &entries).and_then(|new| {
@@ -92,17 +92,17 @@ pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<Edited, Re
     });
     let mark = &target.text[..target.text.len() - text.len()];
     match edited {
-        Ok(new) => Ok(Edited { text: format!("{mark}{new}"), outcomes }),
-        Err(Obstacle::Config(error)) => Err(Refused::Config(error)),
+        Ok(new) => Ok(MergeResult { text: format!("{mark}{new}"), outcomes }),
+        Err(Obstacle::Config(error)) => Err(EditError::Config(error)),
         Err(Obstacle::Unsafe(why)) => {
             let nothing = Source { file: target.file, text: "" };
             let snippet = syntax.insert(nothing, path, &masked(entries)).unwrap_or_default().into();
-            Err(Refused::Unsafe { why: ConfigError::whole(target.file, why), snippet })
+            Err(EditError::Unsafe { why: ConfigError::whole(target.file, why), snippet })
         }
     }
 }
 
-fn is_there() -> LocalizedText {
+fn already_exists() -> LocalizedText {
     LocalizedText::new(
         "a server of that name is there: `--replace` takes this one instead",
         "已有同名服务器：加 `--replace` 可用此项替换",

@@ -2,7 +2,7 @@
 
 use crate::entry::ClientServer;
 use crate::format::Format;
-use crate::members::{Members, Written};
+use crate::members::{EntryBuilder, WriteResult};
 use crate::syntax::Syntax;
 use crate::transport::TransportSpec;
 
@@ -10,8 +10,8 @@ pub(crate) const FORMAT: Format =
     Format { disables: true, syntax: Syntax::Json, path: &["mcpServers"], write };
 
 /// Settings that belong into `[[servers]]` are not written here.
-fn write(server: &ClientServer) -> Written {
-    let mut entry = Members::default();
+fn write(server: &ClientServer) -> WriteResult {
+    let mut entry = EntryBuilder::default();
     match &server.transport {
         TransportSpec::Stdio(spec) => {
             entry.put("command", spec.command.as_str());

@@ -18,7 +18,7 @@ pub enum System {
 
 /// The environment that determines file locations.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct ClientEnvironment {
     /// The operating system.
     pub system: System,
     /// The user's home folder.
@@ -50,11 +50,11 @@ pub struct Place {
 }
 
 /// Environment variables that move the configuration files of many programs.
-const NAMED: [&str; 3] = ["XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA"];
+const FOLDER_VARIABLES: [&str; 3] = ["XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA"];
 
-impl Surroundings {
+impl ClientEnvironment {
     /// The environment of this process.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         let folder_in =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let system = if cfg!(windows) {
@@ -68,7 +68,8 @@ impl Surroundings {
             System::Windows => folder_in("USERPROFILE").or_else(|| folder_in("HOME")),
             _ => folder_in("HOME"),
         };
-        let names = NAMED.iter().chain(Client::all().flat_map(|client| client.program().variables()));
+        let names =
+            FOLDER_VARIABLES.iter().chain(Client::all().flat_map(|client| client.program().variables()));
         let named = names.filter_map(|name| Some(((*name).to_owned(), folder_in(name)?))).collect();
         let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         Self { system, home, folder, named }
@@ -80,24 +81,24 @@ impl Surroundings {
     }
 
     /// The folder in an environment variable, otherwise `path` in the home folder.
-    pub(crate) fn named_or(&self, name: &str, path: &str) -> Option<PathBuf> {
+    pub(crate) fn env_folder_or(&self, name: &str, path: &str) -> Option<PathBuf> {
         self.named.get(name).cloned().or_else(|| self.home(path))
     }
 
     /// The folder for application settings.
-    pub(crate) fn applications(&self) -> Option<PathBuf> {
+    pub(crate) fn app_config_folder(&self) -> Option<PathBuf> {
         match self.system {
-            System::Linux => self.named_or("XDG_CONFIG_HOME", ".config"),
+            System::Linux => self.env_folder_or("XDG_CONFIG_HOME", ".config"),
             System::MacOs => self.home("Library/Application Support"),
-            System::Windows => self.named_or("APPDATA", "AppData/Roaming"),
+            System::Windows => self.env_folder_or("APPDATA", "AppData/Roaming"),
         }
     }
 }
 
 /// The files of a client: project files first, since clients prefer them, then the user's, the default one first.
-pub fn places(client: Client, around: &Surroundings) -> Vec<Place> {
-    let user = client.program().user_files(around);
-    let folder = &around.folder;
+pub fn places(client: Client, environment: &ClientEnvironment) -> Vec<Place> {
+    let user = client.program().user_files(environment);
+    let folder = &environment.folder;
     // In the home folder both may be the same file, which then counts as the user's.
     let project = client.program().project_file().map(|path| folder.join(path));
     let project = project.filter(|file| !user.iter().any(|own| same(own, file)));
@@ -117,22 +118,22 @@ mod tests {
     use super::*;
     use crate::tests::named;
 
-    fn around(system: System, named: &[(&str, &str)]) -> Surroundings {
+    fn environment(system: System, named: &[(&str, &str)]) -> ClientEnvironment {
         let named = named.iter().map(|(name, folder)| ((*name).to_owned(), PathBuf::from(folder))).collect();
-        Surroundings { system, home: Some("/h".into()), folder: "/p".into(), named }
+        ClientEnvironment { system, home: Some("/h".into()), folder: "/p".into(), named }
     }
 
-    fn check(client: Client, around: &Surroundings, expect: &[&str]) {
-        let found: Vec<String> = places(client, around)
+    fn check(client: Client, environment: &ClientEnvironment, expect: &[&str]) {
+        let found: Vec<String> = places(client, environment)
             .iter()
             .map(|place| place.file.to_string_lossy().replace('\\', "/"))
             .collect();
-        assert_eq!(found, expect, "{client:?} {:?}", around.system);
+        assert_eq!(found, expect, "{client:?} {:?}", environment.system);
     }
 
     #[test]
-    fn files_are_where_the_clients_keep_them() {
-        let linux = around(System::Linux, &[]);
+    fn finds_config_files_on_each_system() {
+        let linux = environment(System::Linux, &[]);
         check(named("claude-desktop"), &linux, &["/h/.config/Claude/claude_desktop_config.json"]);
         check(named("claude-code"), &linux, &["/p/.mcp.json", "/h/.claude.json"]);
         check(named("cursor"), &linux, &["/p/.cursor/mcp.json", "/h/.cursor/mcp.json"]);
@@ -140,12 +141,12 @@ mod tests {
         check(named("codex"), &linux, &["/p/.codex/config.toml", "/h/.codex/config.toml"]);
         check(named("gemini"), &linux, &["/p/.gemini/settings.json", "/h/.gemini/settings.json"]);
         check(named("goose"), &linux, &["/h/.config/goose/config.yaml"]);
-        let mac = around(System::MacOs, &[]);
+        let mac = environment(System::MacOs, &[]);
         let support = "/h/Library/Application Support";
         check(named("claude-desktop"), &mac, &[&format!("{support}/Claude/claude_desktop_config.json")]);
         check(named("vscode"), &mac, &["/p/.vscode/mcp.json", &format!("{support}/Code/User/mcp.json")]);
         check(named("goose"), &mac, &["/h/.config/goose/config.yaml"]);
-        let windows = around(System::Windows, &[("APPDATA", "/a")]);
+        let windows = environment(System::Windows, &[("APPDATA", "/a")]);
         check(named("claude-desktop"), &windows, &["/a/Claude/claude_desktop_config.json"]);
         check(named("vscode"), &windows, &["/p/.vscode/mcp.json", "/a/Code/User/mcp.json"]);
         check(named("goose"), &windows, &["/a/Block/goose/config/config.yaml"]);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_move_them() {
+    fn environment_variables_move_config_files() {
         let variables = [
             ("XDG_CONFIG_HOME", "/x"),
             ("CLAUDE_CONFIG_DIR", "/c"),
@@ -161,24 +162,24 @@ mod tests {
             ("GEMINI_CLI_HOME", "/g"),
             ("GOOSE_PATH_ROOT", "/r"),
         ];
-        let moved = around(System::Linux, &variables);
+        let moved = environment(System::Linux, &variables);
         check(named("claude-desktop"), &moved, &["/x/Claude/claude_desktop_config.json"]);
         check(named("claude-code"), &moved, &["/p/.mcp.json", "/c/.claude.json"]);
         check(named("codex"), &moved, &["/p/.codex/config.toml", "/o/config.toml"]);
         check(named("gemini"), &moved, &["/p/.gemini/settings.json", "/g/.gemini/settings.json"]);
         check(named("goose"), &moved, &["/r/config/config.yaml"]);
-        let mut at_home = around(System::Linux, &[]);
+        let mut at_home = environment(System::Linux, &[]);
         at_home.folder = "/h".into();
         check(named("cursor"), &at_home, &["/h/.cursor/mcp.json"]);
     }
 
     #[test]
-    fn a_packaged_claude_has_its_own_folder() {
+    fn finds_config_of_packaged_claude() {
         let folder = tempfile::tempdir().unwrap();
         let package = folder.path().join("Packages/Claude_abc/LocalCache/Roaming/Claude");
         std::fs::create_dir_all(&package).unwrap();
         let local = folder.path().to_str().unwrap();
-        let windows = around(System::Windows, &[("APPDATA", "/a"), ("LOCALAPPDATA", local)]);
+        let windows = environment(System::Windows, &[("APPDATA", "/a"), ("LOCALAPPDATA", local)]);
         let found = places(named("claude-desktop"), &windows);
         assert_eq!(found[0].file, package.join("claude_desktop_config.json"));
         assert_eq!(found.len(), 2);

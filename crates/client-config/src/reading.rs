@@ -6,11 +6,11 @@ use serde_json::Value;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{OAuthSpec, Secret};
 
-use crate::entry::{ClientServer, Extras, Found, Unusable};
+use crate::entry::{ClientServer, Extras, ReadResult, UnusableEntry};
 use crate::fields::Fields;
-use crate::places::{Place, Scope, Surroundings, System};
+use crate::places::{ClientEnvironment, Place, Scope, System};
 use crate::transport::TransportSpec;
-use crate::variables::{Variable, as_name, is_name, map_bare, map_braced, ours};
+use crate::variables::{Variable, format_variable, is_variable_name, map_bare, map_braced, to_variable_name};
 
 /// The location of a file, as far as its values depend on it.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(crate) struct Context {
 
 /// The variable syntax of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Forms {
+pub(crate) enum VariableSyntax {
     /// `${VAR}` and `${VAR:-default}`, as in toolhub.
     Ours,
     /// The same, and `$VAR`.
@@ -34,39 +34,42 @@ pub(crate) enum Forms {
     /// `${env:VAR}`, `${workspaceFolder}` and others.
     Editor,
     /// None: the client expands no variables.
-    Nothing,
+    Unsupported,
 }
 
 /// The result of a client's own reader for an entry.
-pub(crate) struct Read {
+pub(crate) struct ParsedEntry {
     pub(crate) transport: TransportSpec,
-    pub(crate) forms: Forms,
+    pub(crate) variable_syntax: VariableSyntax,
     pub(crate) enabled: bool,
     pub(crate) extras: Extras,
     pub(crate) notes: Vec<LocalizedText>,
 }
 
-impl Read {
-    pub(crate) fn new(transport: TransportSpec, forms: Forms) -> Self {
-        Self { transport, forms, enabled: true, extras: Extras::default(), notes: Vec::new() }
+impl ParsedEntry {
+    pub(crate) fn new(transport: TransportSpec, variable_syntax: VariableSyntax) -> Self {
+        Self { transport, variable_syntax, enabled: true, extras: Extras::default(), notes: Vec::new() }
     }
 
     /// Reads `type`, `command`, `url` and their related fields, and the common `enabled` and `disabled` flags.
-    pub(crate) fn common(fields: &mut Fields<'_>, forms: Forms) -> Result<Self, LocalizedText> {
-        let mut read = Self::new(fields.transport()?, forms);
+    pub(crate) fn common(
+        fields: &mut Fields<'_>,
+        variable_syntax: VariableSyntax,
+    ) -> Result<Self, LocalizedText> {
+        let mut read = Self::new(fields.transport()?, variable_syntax);
         read.enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
         Ok(read)
     }
 }
 
 impl Context {
-    pub(crate) fn new(place: &Place, around: &Surroundings) -> Self {
+    pub(crate) fn new(place: &Place, environment: &ClientEnvironment) -> Self {
         let workspace = match &place.scope {
             Scope::User => None,
             Scope::Project(folder) => Some(folder.clone()),
         };
-        let windows = around.system == System::Windows;
-        Self { workspace, folder: around.folder.clone(), inputs: Vec::new(), windows }
+        let windows = environment.system == System::Windows;
+        Self { workspace, folder: environment.folder.clone(), inputs: Vec::new(), windows }
     }
 
     /// Reads one entry with the client's reader `read`.
@@ -74,16 +77,17 @@ impl Context {
         &self,
         id: &str,
         value: &Value,
-        read: impl FnOnce(&mut Fields<'_>) -> Result<Read, LocalizedText>,
-    ) -> Found {
-        let unusable = |why| Unusable { id: id.to_owned(), why };
+        read: impl FnOnce(&mut Fields<'_>) -> Result<ParsedEntry, LocalizedText>,
+    ) -> ReadResult {
+        let unusable = |why| UnusableEntry { id: id.to_owned(), why };
         let mut fields = Fields::of(value).map_err(unusable)?;
-        let Read { mut transport, forms, enabled, mut extras, notes } =
+        let ParsedEntry { mut transport, variable_syntax, enabled, mut extras, notes } =
             read(&mut fields).map_err(unusable)?;
-        let mut translator = Translator { context: self, forms, left_out: fields.left_out(), notes };
+        let mut translator =
+            Translator { context: self, variable_syntax, left_out: fields.left_out(), notes };
         translator.transport(&mut transport);
         translator.login(&mut extras.oauth);
-        translator.settle(&mut transport);
+        translator.make_paths_absolute(&mut transport);
         let Translator { left_out, notes, .. } = translator;
         Ok(ClientServer { id: id.to_owned(), transport, enabled, extras, left_out, notes })
     }
@@ -92,7 +96,7 @@ impl Context {
 /// Converts the values of one entry into our syntax.
 struct Translator<'a> {
     context: &'a Context,
-    forms: Forms,
+    variable_syntax: VariableSyntax,
     left_out: Vec<String>,
     notes: Vec<LocalizedText>,
 }
@@ -120,24 +124,28 @@ impl Translator<'_> {
     }
 
     fn text(&mut self, text: &str) -> String {
-        match self.forms {
-            Forms::Ours => text.to_owned(),
-            Forms::Shell => map_bare(text, &mut |name| is_name(name).then(|| ours(name, None))),
-            Forms::Editor => map_braced(text, &mut |inside| self.editor(inside)),
-            Forms::Nothing => map_braced(text, &mut |inside| self.was_text(inside)),
+        match self.variable_syntax {
+            VariableSyntax::Ours => text.to_owned(),
+            VariableSyntax::Shell => {
+                map_bare(text, &mut |name| is_variable_name(name).then(|| format_variable(name, None)))
+            }
+            VariableSyntax::Editor => map_braced(text, &mut |inner| self.editor(inner)),
+            VariableSyntax::Unsupported => map_braced(text, &mut |inner| self.note_literal(inner)),
         }
     }
 
     /// Converts a variable of VS Code and Cursor.
-    fn editor(&mut self, inside: &str) -> Option<String> {
+    fn editor(&mut self, inner: &str) -> Option<String> {
         let workspace = self.context.workspace.as_deref();
-        match inside.split_once(':') {
-            Some(("env", name)) if is_name(name) => return Some(ours(name, None)),
+        match inner.split_once(':') {
+            Some(("env", name)) if is_variable_name(name) => return Some(format_variable(name, None)),
             Some(("input", id)) => return Some(self.input(id)),
             _ => {}
         }
-        match (inside, workspace) {
-            ("userHome", _) => Some(ours(if self.context.windows { "USERPROFILE" } else { "HOME" }, None)),
+        match (inner, workspace) {
+            ("userHome", _) => {
+                Some(format_variable(if self.context.windows { "USERPROFILE" } else { "HOME" }, None))
+            }
             ("pathSeparator" | "/", _) => Some(if self.context.windows { "\\" } else { "/" }.to_owned()),
             ("workspaceFolder", Some(folder)) => Some(folder.to_string_lossy().into_owned()),
             ("workspaceFolder", None) => {
@@ -145,16 +153,16 @@ impl Translator<'_> {
                     "the workspace's folder became the one that toolhub is run in",
                     "工作区文件夹改为运行 toolhub 时所在的文件夹",
                 ));
-                Some(ours("PWD", Some(".")))
+                Some(format_variable("PWD", Some(".")))
             }
             ("workspaceFolderBasename", Some(folder)) => {
                 Some(folder.file_name().unwrap_or_default().to_string_lossy().into_owned())
             }
-            _ if Variable::inside(inside).is_some() && !EDITOR_ONLY.contains(&inside) => {
-                self.was_text(inside)
+            _ if Variable::inner(inner).is_some() && !EDITOR_ONLY.contains(&inner) => {
+                self.note_literal(inner)
             }
             _ => {
-                self.left_out.push(format!("${{{inside}}}"));
+                self.left_out.push(format!("${{{inner}}}"));
                 None
             }
         }
@@ -163,19 +171,19 @@ impl Translator<'_> {
     fn input(&mut self, id: &str) -> String {
         let known = self.context.inputs.iter().find(|(input, _)| input == id);
         let default = known.and_then(|(_, default)| default.as_deref());
-        let name = as_name(id);
+        let name = to_variable_name(id);
         if default.is_none() {
             self.note(LocalizedText::new(
                 format!("set the variable `{name}`: VS Code asked you for it (input `{id}`)"),
                 format!("请设置环境变量 `{name}`：VS Code 会向你询问它（输入 `{id}`）"),
             ));
         }
-        ours(&name, default)
+        format_variable(&name, default)
     }
 
     /// Adds a note for text that is a variable in toolhub, but not for the client.
-    fn was_text(&mut self, inside: &str) -> Option<String> {
-        if let Some(Variable { name, .. }) = Variable::inside(inside) {
+    fn note_literal(&mut self, inner: &str) -> Option<String> {
+        if let Some(Variable { name, .. }) = Variable::inner(inner) {
             self.note(LocalizedText::new(
                 format!("`${{{name}}}` was text there, and is a variable here"),
                 format!("`${{{name}}}` 在原处是普通文本，在此是变量"),
@@ -191,7 +199,7 @@ impl Translator<'_> {
     }
 
     /// Makes paths absolute: project files use paths relative to the project, while `mcp.json` is used from any folder.
-    fn settle(&mut self, transport: &mut TransportSpec) {
+    fn make_paths_absolute(&mut self, transport: &mut TransportSpec) {
         let (Some(workspace), TransportSpec::Stdio(spec)) = (&self.context.workspace, transport) else {
             return;
         };

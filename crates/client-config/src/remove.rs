@@ -9,13 +9,13 @@ use toolhub_core::lang::LocalizedText;
 use crate::check::{only_these_changed, only_these_removed};
 use crate::entry::ClientServer;
 use crate::error::ConfigError;
-use crate::format::{Format, without_mark};
-use crate::merge::{Refused, Target};
+use crate::format::{Format, strip_bom};
+use crate::merge::{EditError, Target};
 use crate::syntax::{Entries, Obstacle, Source, object_at};
 
 /// The raw entries in a file's text, by name.
 pub fn entries(format: Format, file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
-    let document = format.syntax.parse(file, without_mark(text))?;
+    let document = format.syntax.parse(file, strip_bom(text))?;
     Ok(object_at(&document, format.path).cloned().unwrap_or_default())
 }
 
@@ -25,15 +25,15 @@ pub fn entry_of(format: Format, server: &ClientServer) -> Option<Value> {
 }
 
 /// The text without the entries of these names. Missing names are ignored.
-pub fn remove(target: &Target<'_>, ids: &[String]) -> Result<String, Refused> {
-    let present = entries(target.format, target.file, target.text).map_err(Refused::Config)?;
+pub fn remove(target: &Target<'_>, ids: &[String]) -> Result<String, EditError> {
+    let present = entries(target.format, target.file, target.text).map_err(EditError::Config)?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| present.contains_key(*id)).collect();
     edit(target, &ids, &Entries::new())
 }
 
 /// The result of an undo in a file that has changed since.
 #[derive(Debug)]
-pub struct Reversal {
+pub struct RevertResult {
     /// The complete text.
     pub text: String,
     /// Entries that the earlier edit had added, now removed.
@@ -46,11 +46,16 @@ pub struct Reversal {
 
 /// Undoes the change of entries from `before` to `after` in `target`; the added entries in `keep` stay. An entry that has been
 /// modified since the edit stays too.
-pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -> Result<Reversal, Refused> {
-    let read = |text: &str| entries(target.format, target.file, text).map_err(Refused::Config);
+pub fn revert(
+    target: &Target<'_>,
+    before: &str,
+    after: &str,
+    keep: &[String],
+) -> Result<RevertResult, EditError> {
+    let read = |text: &str| entries(target.format, target.file, text).map_err(EditError::Config);
     let (before, after, current) = (read(before)?, read(after)?, read(target.text)?);
     let (mut removed, mut restored, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    let mut back = Entries::new();
+    let mut restored_entries = Entries::new();
     for (id, entry) in &after {
         if before.contains_key(id) || keep.contains(id) {
             continue;
@@ -66,55 +71,55 @@ pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -
         match current.get(id) {
             None => {
                 restored.push(id.clone());
-                back.push((id.clone(), members.clone()));
+                restored_entries.push((id.clone(), members.clone()));
             }
             Some(present) if present == entry => {}
             Some(_) => kept.push(id.clone()),
         }
     }
     let ids: Vec<&str> = removed.iter().map(String::as_str).collect();
-    let text = edit(target, &ids, &back)?;
-    Ok(Reversal { text, removed, restored, kept })
+    let text = edit(target, &ids, &restored_entries)?;
+    Ok(RevertResult { text, removed, restored, kept })
 }
 
 /// Adds entries, then removes others, and verifies the text after each step.
-fn edit(target: &Target<'_>, ids: &[&str], back: &Entries) -> Result<String, Refused> {
+fn edit(target: &Target<'_>, ids: &[&str], restored_entries: &Entries) -> Result<String, EditError> {
     let Format { syntax, path, .. } = target.format;
-    let text = without_mark(target.text);
+    let text = strip_bom(target.text);
     let mark = &target.text[..target.text.len() - text.len()];
-    let parse = |text: &str| syntax.parse(target.file, text).map_err(Refused::Config);
+    let parse = |text: &str| syntax.parse(target.file, text).map_err(EditError::Config);
     let mut new = text.to_owned();
-    if !back.is_empty() {
+    if !restored_entries.is_empty() {
         let document = parse(&new)?;
-        let inserted = syntax.insert(Source { file: target.file, text: &new }, path, back);
-        new = inserted.map_err(|obstacle| refused(target.file, obstacle))?;
-        if !only_these_changed(&document, &parse(&new)?, path, back) {
-            return Err(refused(target.file, untouchable()));
+        let inserted = syntax.insert(Source { file: target.file, text: &new }, path, restored_entries);
+        new = inserted.map_err(|obstacle| edit_error(target.file, obstacle))?;
+        if !only_these_changed(&document, &parse(&new)?, path, restored_entries) {
+            return Err(edit_error(target.file, not_editable()));
         }
     }
     if !ids.is_empty() {
         let document = parse(&new)?;
         let removed = syntax.remove(Source { file: target.file, text: &new }, path, ids);
-        new = removed.map_err(|obstacle| refused(target.file, obstacle))?;
+        new = removed.map_err(|obstacle| edit_error(target.file, obstacle))?;
         let names: BTreeSet<&str> = ids.iter().copied().collect();
         if !only_these_removed(&document, &parse(&new)?, path, &names) {
-            return Err(refused(target.file, untouchable()));
+            return Err(edit_error(target.file, not_editable()));
         }
     }
     Ok(format!("{mark}{new}"))
 }
 
-fn untouchable() -> Obstacle {
+fn not_editable() -> Obstacle {
     Obstacle::Unsafe(LocalizedText::new(
         "it is written in a way that cannot be edited without touching the rest",
         "其写法无法在不触动其余内容的情况下编辑",
     ))
 }
 
-fn refused(file: &Path, obstacle: Obstacle) -> Refused {
+fn edit_error(file: &Path, obstacle: Obstacle) -> EditError {
     match obstacle {
-        Obstacle::Config(error) => Refused::Config(error),
-        Obstacle::Unsafe(why) => Refused::Unsafe { why: ConfigError::whole(file, why), snippet: "".into() },
+        Obstacle::Config(error) => EditError::Config(error),
+        Obstacle::Unsafe(why) => EditError::Unsafe { why: ConfigError::whole(file, why), snippet: "".into() },
     }
 }
 
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_entries_and_keeps_every_comment_outside_of_them() {
+    fn removes_entries_and_keeps_comments() {
         for (client, text, comments) in [
             (named("cursor"), JSON, ["// head", "\"theme\": 1.0"]),
             (named("codex"), TOML, ["# head", "# the end"]),
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_at_the_head_of_a_toml_file_stay_there() {
+    fn keeps_comments_at_the_start_of_a_toml_file() {
         let after = remove(&target(named("codex"), TOML), &["a".to_owned()]).unwrap();
         assert!(after.starts_with("# head\n\n# about b\n[mcp_servers.b]"), "{after}");
         let after = remove(&target(named("codex"), TOML), &["b".to_owned()]).unwrap();
@@ -196,9 +201,9 @@ mod tests {
     }
 
     #[test]
-    fn refuses_entries_in_brackets_of_yaml() {
+    fn rejects_edits_of_yaml_flow_mappings() {
         let text = "extensions: {a: {cmd: x}, b: {cmd: y}}\n";
-        let refused = remove(&target(named("goose"), text), &["a".to_owned()]);
-        assert!(matches!(refused, Err(Refused::Unsafe { .. })), "{refused:?}");
+        let edit_error = remove(&target(named("goose"), text), &["a".to_owned()]);
+        assert!(matches!(edit_error, Err(EditError::Unsafe { .. })), "{edit_error:?}");
     }
 }

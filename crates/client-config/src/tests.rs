@@ -13,8 +13,8 @@ pub(crate) fn named(name: &str) -> Client {
     Client::named(name).unwrap()
 }
 
-fn around() -> Surroundings {
-    Surroundings {
+fn environment() -> ClientEnvironment {
+    ClientEnvironment {
         system: System::Linux,
         home: Some("/h".into()),
         folder: "/srv/项目".into(),
@@ -30,7 +30,7 @@ fn place(client: Client, project: bool) -> Place {
 /// The servers read from a client's file, in the form of `mcp.json`, with extras and notes.
 fn read_all(place: &Place, text: &str) -> Value {
     let mut all = serde_json::Map::new();
-    for found in read(place, text, &around()).unwrap() {
+    for found in read(place, text, &environment()).unwrap() {
         let (id, described) = match found {
             Ok(server) => (server.id.clone(), describe(&server)),
             Err(unusable) => (unusable.id, json!({"unusable": unusable.why.localize(Lang::En)})),
@@ -76,7 +76,7 @@ fn check(client: Client, text: &str, expect: &Value) {
 }
 
 #[test]
-fn claude_desktop_is_read() {
+fn reads_claude_desktop_servers() {
     let text = r#"{
         "globalShortcut": "Ctrl+Space",
         "mcpServers": {
@@ -100,7 +100,7 @@ fn claude_desktop_is_read() {
 }
 
 #[test]
-fn claude_code_is_read_with_the_project_of_this_folder() {
+fn reads_claude_code_servers_of_user_and_current_project() {
     let text = r#"{
         "numStartups": 41,
         "projects": {
@@ -135,7 +135,7 @@ fn claude_code_is_read_with_the_project_of_this_folder() {
 }
 
 #[test]
-fn editors_variables_become_ours() {
+fn converts_editor_variables() {
     let text = r#"{"mcpServers": {"a": {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}${/}data", "${env:A_1}"],
         "env": {"T": "${env:TOKEN}", "C": "${config:x.y}", "F": "${file}"}, "envFile": ".env", "disabled": true}}}"#;
     check(
@@ -178,7 +178,7 @@ fn editors_variables_become_ours() {
 }
 
 #[test]
-fn codex_is_read() {
+fn reads_codex_servers() {
     let text = r#"
 model = "gpt-5"
 
@@ -223,7 +223,7 @@ scopes = []
 }
 
 #[test]
-fn gemini_is_read() {
+fn reads_gemini_servers() {
     let text = r#"{
         "mcp": {"excluded": ["Off"]},
         "mcpServers": {
@@ -254,7 +254,7 @@ fn gemini_is_read() {
 }
 
 #[test]
-fn goose_is_read() {
+fn reads_goose_servers() {
     let text = r#"
 GOOSE_MODEL: x
 extensions:
@@ -298,14 +298,14 @@ extensions:
 }
 
 /// Servers with all settings that toolhub supports.
-fn ours() -> Vec<ClientServer> {
+fn sample_servers() -> Vec<ClientServer> {
     let text = r#"{"mcpServers": {
         "plain": {"command": "npx", "args": ["-y", "数据"], "env": {"MODE": "a b"}},
         "full": {"command": "run", "args": ["a"], "env": {"T": "${T}", "U": "${V:-w}"}, "cwd": "/srv"},
         "api": {"type": "http", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}", "X": "y"}},
         "old": {"type": "sse", "url": "https://x/sse"}
     }}"#;
-    let mut servers: Vec<ClientServer> = read(&place(named("claude-code"), false), text, &around())
+    let mut servers: Vec<ClientServer> = read(&place(named("claude-code"), false), text, &environment())
         .unwrap()
         .into_iter()
         .map(Result::unwrap)
@@ -323,31 +323,31 @@ fn ours() -> Vec<ClientServer> {
 fn exported(client: Client) -> (String, BTreeMap<String, String>) {
     let format = client.format();
     let target = Target { file: Path::new("the file"), text: "", format, replace: false };
-    let edited = merge(&target, &ours()).unwrap();
-    let said = |outcome: &Outcome| match &outcome.why {
+    let edited = merge(&target, &sample_servers()).unwrap();
+    let remark = |outcome: &Outcome| match &outcome.why {
         Some(why) => format!("{}: {}", outcome.action.name(), why.localize(Lang::En)),
         None => outcome.left_out.join(" "),
     };
-    let remarks = edited.outcomes.iter().map(|outcome| (outcome.id.clone(), said(outcome)));
-    (edited.text, remarks.filter(|(_, said)| !said.is_empty()).collect())
+    let remarks = edited.outcomes.iter().map(|outcome| (outcome.id.clone(), remark(outcome)));
+    (edited.text, remarks.filter(|(_, remark)| !remark.is_empty()).collect())
 }
 
 #[test]
-fn what_can_be_said_comes_back() {
+fn exported_servers_read_back_unchanged() {
     let check = |client: Client, remarks: &[(&str, &str)], changed: Value| {
-        let (text, said) = exported(client);
-        let expect = remarks.iter().map(|(id, said)| ((*id).to_owned(), (*said).to_owned())).collect();
-        assert_eq!(said, expect, "{client:?}\n{text}");
+        let (text, remark) = exported(client);
+        let expect = remarks.iter().map(|(id, remark)| ((*id).to_owned(), (*remark).to_owned())).collect();
+        assert_eq!(remark, expect, "{client:?}\n{text}");
         let mut back = read_all(&place(client, false), &text);
         for (id, value) in changed.as_object().unwrap() {
             assert_eq!(back[id], *value, "{client:?} {id}\n{text}");
         }
-        for server in ours().iter().filter(|server| changed.get(&server.id).is_none()) {
-            let mut came = back[&server.id].take();
-            if let Some(members) = came.as_object_mut() {
+        for server in sample_servers().iter().filter(|server| changed.get(&server.id).is_none()) {
+            let mut read_back = back[&server.id].take();
+            if let Some(members) = read_back.as_object_mut() {
                 members.shift_remove("!");
             }
-            assert_eq!(came, describe(server), "{client:?}\n{text}");
+            assert_eq!(read_back, describe(server), "{client:?}\n{text}");
         }
     };
     let programs =
@@ -393,7 +393,7 @@ fn what_can_be_said_comes_back() {
 }
 
 #[test]
-fn what_is_there_stays() {
+fn merge_preserves_existing_content() {
     let samples: [(Client, &str); 4] = [
         (
             named("claude-code"),
@@ -412,38 +412,38 @@ fn what_is_there_stays() {
     for (client, text) in samples {
         let file = Path::new("the file");
         let target = Target { file, text, format: client.format(), replace: false };
-        let edited = merge(&target, &ours()).unwrap();
+        let edited = merge(&target, &sample_servers()).unwrap();
         assert_eq!(edited.outcomes[0].action, Action::Kept, "{client:?}");
         assert_eq!(edited.outcomes[1].action, Action::Added, "{client:?}");
         for line in text.lines().filter(|line| !line.contains('}')) {
             assert!(edited.text.contains(line), "{client:?}: {line:?} is lost in\n{}", edited.text);
         }
         let again = Target { text: &edited.text, ..target };
-        assert_eq!(merge(&again, &ours()).unwrap().text, edited.text, "{client:?}");
-        let replaced = merge(&Target { replace: true, ..again }, &ours()).unwrap();
+        assert_eq!(merge(&again, &sample_servers()).unwrap().text, edited.text, "{client:?}");
+        let replaced = merge(&Target { replace: true, ..again }, &sample_servers()).unwrap();
         assert_eq!(replaced.outcomes[0].action, Action::Replaced, "{client:?}");
         assert!(!replaced.text.contains("ancient"), "{client:?}\n{}", replaced.text);
     }
 }
 
 #[test]
-fn a_file_that_cannot_be_edited_gives_a_snippet_without_secrets() {
+fn returns_snippet_without_secrets_if_file_cannot_be_edited() {
     let text = "extensions: {a: {type: builtin}}\n";
     let file = PathBuf::from("config.yaml");
     let target = Target { file: &file, text, format: named("goose").format(), replace: false };
-    let Err(Refused::Unsafe { why, snippet }) = merge(&target, &ours()) else { panic!() };
+    let Err(EditError::Unsafe { why, snippet }) = merge(&target, &sample_servers()) else { panic!() };
     assert!(why.to_string().starts_with("`config.yaml`: its servers are written in brackets"), "{why}");
     assert!(snippet.contains("MODE: \"<MODE>\"") && !snippet.contains("a b"), "{snippet}");
     assert!(snippet.starts_with("extensions:\n  plain:\n    enabled: true\n    type: stdio\n"), "{snippet}");
 }
 
 #[test]
-fn a_broken_file_is_named_with_its_place() {
+fn syntax_errors_name_file_line_and_column() {
     let check = |client: Client, text: &str, expect: &str| {
-        let error = read(&place(client, false), text, &around()).unwrap_err().to_string();
+        let error = read(&place(client, false), text, &environment()).unwrap_err().to_string();
         assert!(error.starts_with(expect), "{error}");
         let target = Target { file: Path::new("the file"), text, format: client.format(), replace: true };
-        assert!(matches!(merge(&target, &ours()), Err(Refused::Config(_))));
+        assert!(matches!(merge(&target, &sample_servers()), Err(EditError::Config(_))));
     };
     check(named("cursor"), "{\n  \"mcpServers\": {,}\n}", "`the file`, line 2, column 18: not valid JSON");
     check(named("codex"), "a = 1\nb = \n", "`the file`, line 2, column 5: not valid TOML");
@@ -451,7 +451,7 @@ fn a_broken_file_is_named_with_its_place() {
 }
 
 #[test]
-fn logins_are_carried_over_by_the_names_of_each_client() {
+fn converts_oauth_settings_of_each_client() {
     let samples = [
         (
             named("claude-code"),
@@ -490,8 +490,11 @@ fn logins_are_carried_over_by_the_names_of_each_client() {
     for (client, text, login, left_out) in samples {
         let found = read_all(&place(client, false), text);
         assert_eq!((&found["a"]["+login"], &found["a"]["-"]), (&login, &left_out), "{client:?}");
-        let servers: Vec<ClientServer> =
-            read(&place(client, false), text, &around()).unwrap().into_iter().map(Result::unwrap).collect();
+        let servers: Vec<ClientServer> = read(&place(client, false), text, &environment())
+            .unwrap()
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
         let target = Target { file: Path::new("f"), text: "", format: client.format(), replace: false };
         let edited = merge(&target, &servers).unwrap();
         assert_eq!(read_all(&place(client, false), &edited.text)["a"]["+login"], login, "{}", edited.text);

@@ -123,7 +123,7 @@ mod tests {
     use crate::check::only_these_changed;
 
     #[test]
-    fn tables_of_every_form_get_entries() {
+    fn inserts_entries_into_every_table_form() {
         let new = json!({"command": "x", "args": ["-y"], "env": {"K": "v"}, "timeout": 1.5});
         let entries: Entries = vec![("b".to_owned(), new.as_object().cloned().unwrap())];
         let check = |text: &str, expect: &str| {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused() {
+    fn rejects_value_that_is_not_a_table() {
         let source = Source { file: Path::new("config.toml"), text: "mcp_servers = 5\n" };
         let refused = insert(source, &["mcp_servers"], &vec![("b".to_owned(), Map::new())]);
         assert!(

@@ -18,14 +18,14 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // Removed while the lock is held: a waiting process detects that the path no longer refers to its open file, and opens
         // the path again. Other systems than Unix cannot detect this, so the file stays there.
-        if cfg!(unix) && is_at(&self.file, &self.path) {
+        if cfg!(unix) && refers_to(&self.file, &self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
 /// Whether `path` still refers to the open file.
-fn is_at(file: &std::fs::File, path: &Path) -> bool {
+fn refers_to(file: &std::fs::File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
@@ -50,7 +50,7 @@ pub fn lock(file: &Path) -> Result<FileLock, ConfigError> {
         let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let locked = open.and_then(|file| file.lock().map(|()| file));
         let file = locked.map_err(|error| ConfigError::io(&path, &error))?;
-        if is_at(&file, &path) {
+        if refers_to(&file, &path) {
             return Ok(FileLock { file, path });
         }
     }
@@ -91,7 +91,7 @@ fn private_folder(folder: &Path, user: u32) -> std::io::Result<()> {
 /// Replaces a file's content atomically; a crash leaves the old or the new one. Permissions are preserved; a new file is
 /// readable by the owner only, since it may hold secrets. A symbolic link is followed, not replaced; special files (a device, a
 /// pipe) are written to directly.
-pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
+pub fn write_atomically(file: &Path, text: &str) -> Result<(), ConfigError> {
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let failed = |error: std::io::Error| ConfigError::io(file, &error);
     if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_exclude_one_another_and_leave_no_file() {
+    fn locks_are_exclusive_and_leave_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("mcp.json");
         let inside = std::sync::atomic::AtomicUsize::new(0);
@@ -156,7 +156,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_lock_folder_that_others_can_write_to_is_refused() {
+    fn rejects_lock_folder_writable_by_others() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let user = rustix::process::geteuid().as_raw();
@@ -172,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_not_replaced_by_one() {
+    fn does_not_replace_special_files() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let _listener = UnixListener::bind(&socket).unwrap();
-        assert!(write_whole(&socket, "{}").is_err());
+        assert!(write_atomically(&socket, "{}").is_err());
         assert!(std::fs::metadata(&socket).unwrap().file_type().is_socket());
-        assert!(write_whole(folder.path(), "{}").is_err());
+        assert!(write_atomically(folder.path(), "{}").is_err());
     }
 }

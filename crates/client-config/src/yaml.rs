@@ -8,7 +8,7 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::error::ConfigError;
 use crate::syntax::{Entries, Obstacle, Source, not_an_object};
-use crate::yaml_text::written;
+use crate::yaml_text::serialize_entry;
 use crate::yaml_tree::{Content, Node, tree};
 
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
@@ -29,7 +29,7 @@ pub(crate) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
         Some(root) if !root.is_null() => lines.put(root, key, entries)?,
         _ => lines.append(key, entries),
     }
-    Ok(lines.joined())
+    Ok(lines.to_text())
 }
 
 pub(crate) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
@@ -43,7 +43,7 @@ pub(crate) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<
         return Err(not_an_object(source.file, &[key]).into());
     };
     if block.flow || root.as_ref().is_some_and(|root| root.flow) {
-        return Err(in_brackets());
+        return Err(flow_style_error());
     }
     let mut lines = Lines::of(source);
     let removed = members
@@ -59,10 +59,10 @@ pub(crate) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<
     for range in ranges.into_iter().rev() {
         lines.lines.drain(range);
     }
-    Ok(lines.joined())
+    Ok(lines.to_text())
 }
 
-fn in_brackets() -> Obstacle {
+fn flow_style_error() -> Obstacle {
     Obstacle::Unsafe(LocalizedText::new(
         "its servers are written in brackets on one line, which cannot be edited without rewriting them",
         "其中的服务器写在单行括号里，无法在不改写的情况下编辑",
@@ -88,30 +88,30 @@ impl<'a> Lines<'a> {
         Self { file, lines, end }
     }
 
-    fn joined(&self) -> String {
+    fn to_text(&self) -> String {
         self.lines.concat()
     }
 
     /// Serializes entries as new lines.
-    fn written<'e>(
+    fn serialize_entry<'e>(
         &self,
         entries: impl IntoIterator<Item = &'e (String, Map<String, Value>)>,
         indent: usize,
     ) -> Vec<String> {
-        let lines = entries.into_iter().flat_map(|(id, members)| written(id, members, indent));
+        let lines = entries.into_iter().flat_map(|(id, members)| serialize_entry(id, members, indent));
         lines.map(|line| line + self.end).collect()
     }
 
     /// Appends a new block at the end of the text.
     fn append(&mut self, key: &str, entries: &Entries) {
-        let new = self.written(entries, 2);
+        let new = self.serialize_entry(entries, 2);
         self.lines.push(format!("{key}:{}", self.end));
         self.lines.extend(new);
     }
 
     fn put(&mut self, root: &Node, key: &str, entries: &Entries) -> Result<(), Obstacle> {
         if root.flow {
-            return Err(in_brackets());
+            return Err(flow_style_error());
         }
         let Some((name, block)) = root.get(key) else {
             self.append(key, entries);
@@ -124,22 +124,23 @@ impl<'a> Lines<'a> {
         };
         if empty {
             let indent = name.column + 2;
-            self.open(name.line, key)?;
-            let new = self.written(entries, indent);
+            self.open_block(name.line, key)?;
+            let new = self.serialize_entry(entries, indent);
             self.lines.splice(name.line + 1..name.line + 1, new);
             return Ok(());
         }
         if block.flow {
-            return Err(in_brackets());
+            return Err(flow_style_error());
         }
         let Content::Object { members, .. } = &block.content else { return Ok(()) };
         // In reverse order, so that earlier line numbers stay valid.
-        let new = self.written(entries.iter().filter(|(id, _)| block.get(id).is_none()), block.column);
+        let new =
+            self.serialize_entry(entries.iter().filter(|(id, _)| block.get(id).is_none()), block.column);
         let end = self.end_of(block, None);
         let replaced = members.iter().enumerate().filter_map(|(at, (key, _))| {
             let entry = entries.iter().find(|(id, _)| key.text() == Some(id))?;
             let end = self.end_of(block, members.get(at + 1).map(|(next, _)| next.line));
-            Some((key.line..end.max(key.line), self.written([entry], block.column)))
+            Some((key.line..end.max(key.line), self.serialize_entry([entry], block.column)))
         });
         let edits: Vec<_> = replaced.chain([(end..end, new)]).collect();
         for (range, lines) in edits.into_iter().rev() {
@@ -152,30 +153,30 @@ impl<'a> Lines<'a> {
     fn end_of(&self, block: &Node, next: Option<usize>) -> usize {
         let Content::Object { end, .. } = &block.content else { return self.lines.len() };
         let mut end = next.unwrap_or(*end).min(self.lines.len());
-        while end > 0 && self.lines.get(end - 1).is_some_and(|line| says_nothing(line)) {
+        while end > 0 && self.lines.get(end - 1).is_some_and(|line| is_blank_or_comment(line)) {
             end -= 1;
         }
         end
     }
 
     /// Prepares an empty key for a block: `key:` or `key: {}`, with an optional comment.
-    fn open(&mut self, line: usize, key: &str) -> Result<(), Obstacle> {
-        let Some(text) = self.lines.get_mut(line) else { return Err(in_brackets()) };
-        let Some((head, tail)) = text.split_once(':') else { return Err(in_brackets()) };
+    fn open_block(&mut self, line: usize, key: &str) -> Result<(), Obstacle> {
+        let Some(text) = self.lines.get_mut(line) else { return Err(flow_style_error()) };
+        let Some((head, tail)) = text.split_once(':') else { return Err(flow_style_error()) };
         let (value, comment) = match tail.find('#') {
             Some(at) => tail.split_at(at),
             None => (tail, ""),
         };
         let nothing = matches!(value.trim(), "" | "{}" | "~" | "null");
         if head.trim_matches(['"', '\'', ' ']) != key || !nothing {
-            return Err(in_brackets());
+            return Err(flow_style_error());
         }
         *text = format!("{head}: {comment}").trim_end().to_owned() + self.end;
         Ok(())
     }
 }
 
-fn says_nothing(line: &str) -> bool {
+fn is_blank_or_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with('#')
 }
@@ -209,7 +210,7 @@ mod tests {
     const TEXT: &str = "# mine\nGOOSE_MODEL: \"x\"   # spaced\nextensions:\n  # built in\n  developer:\n    enabled: true\n    type: builtin\n\n  # 表格\n  excel: # sheets\n    args:\n    - stdio\n    text: |\n      many\n      # lines\n    cmd: uvx\n\n# the end\nslash_commands:\n- command: a\n";
 
     #[test]
-    fn entries_are_added_and_replaced_and_the_rest_stays() {
+    fn adds_and_replaces_entries_and_keeps_the_rest() {
         let new = json!({"搜索": {"type": "stdio", "cmd": "node", "args": ["-y", "no", "a: b"], "envs": {}}});
         let after = edit(TEXT, &new).unwrap();
         let block = "    cmd: uvx\n  搜索:\n    type: stdio\n    cmd: node\n    args:\n      - \"-y\"\n      - \"no\"\n      - \"a: b\"\n    envs: {}\n\n# the end\n";
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_made_where_there_is_none() {
+    fn creates_missing_block() {
         let new = json!({"a": {"cmd": "x"}});
         let check = |text: &str, expect: &str| assert_eq!(edit(text, &new).as_deref(), Ok(expect), "{text}");
         check("", "extensions:\n  a:\n    cmd: x\n");
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_edited_is_refused() {
+    fn rejects_files_that_cannot_be_edited() {
         let new = json!({"a": {"cmd": "x"}});
         for text in [
             "extensions: {b: {cmd: y}}\n",
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_read_by_the_core_schema() {
+    fn resolves_scalars_by_the_core_schema() {
         let text =
             "a: 1\nb: 1.5\nc: 'true'\nd: yes\ne: ~\nf: !!str 5\ng: &x [1]\nh: *x\ni: 0.0.0.0\nj: 12:30\n";
         let expect = json!({"a": 1, "b": 1.5, "c": "true", "d": "yes", "e": null, "f": "5", "g": [1], "h": [1],
@@ -270,7 +271,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "(extensions|a|b|x|[:\\-#{}\\[\\],&*!|>'\"?~ \n\t]){0,40}") {
+        fn does_not_panic_on_any_text(text in "(extensions|a|b|x|[:\\-#{}\\[\\],&*!|>'\"?~ \n\t]){0,40}") {
             for new in [json!({"a": {"cmd": "x"}}), json!({"b": {"cmd": "x"}, "a": {}})] {
                 let _ = edit(&text, &new);
                 let _ = edit(&format!("extensions:\n  a:\n    b: 1\n{text}"), &new);
@@ -278,7 +279,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_comes_back(text in "\\PC*", name in "\\PC+") {
+        fn round_trips_any_text(text in "\\PC*", name in "\\PC+") {
             let new = json!({"a": {"cmd": text, "envs": {name: text}, "args": [text]}});
             proptest::prop_assert!(edit("A: 1\n", &new).is_ok(), "{:?}", edit("A: 1\n", &new));
         }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Serializes an entry as lines.
-pub(crate) fn written(id: &str, members: &Map<String, Value>, indent: usize) -> Vec<String> {
+pub(crate) fn serialize_entry(id: &str, members: &Map<String, Value>, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     member(id, &Value::Object(members.clone()), indent, &mut lines);
     lines
@@ -34,13 +34,13 @@ fn inline(value: &Value) -> String {
 
 /// A text as a scalar: plain if that is unambiguous, otherwise as a JSON string.
 fn quoted(text: &str) -> String {
-    const MISREAD: [&str; 12] =
+    const AMBIGUOUS_SCALARS: [&str; 12] =
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity"];
     let safe =
         |c: char| c.is_ascii_alphanumeric() || "_-./@".contains(c) || (!c.is_ascii() && c.is_alphanumeric());
     let plain = text.starts_with(char::is_alphabetic)
         && text.chars().all(safe)
-        && !MISREAD.contains(&text.to_ascii_lowercase().as_str());
+        && !AMBIGUOUS_SCALARS.contains(&text.to_ascii_lowercase().as_str());
     if plain { text.to_owned() } else { escaped(&Value::from(text).to_string()) }
 }
 

@@ -10,9 +10,9 @@ use toolhub_core::lang::LocalizedText;
 use crate::error::ConfigError;
 
 /// Maximum nesting depth: more than any configuration file has, and safe for recursion.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Maximum number of nodes, with aliases expanded.
-const MOST_NODES: usize = 200_000;
+const MAX_NODES: usize = 200_000;
 
 /// A node of the document.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ pub(crate) fn tree(file: &Path, text: &str) -> Result<Option<Node>, ConfigError>
                     "the file holds more than one YAML document",
                     "文件含有多个 YAML 文档",
                 );
-                return Err(builder.wrong(span, what));
+                return Err(builder.error_at(span, what));
             }
             (event, span) => root = Some(builder.node(event, span, 0)?),
         }
@@ -125,12 +125,12 @@ impl<'a> Builder<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), ConfigError> {
         match self.events.next() {
             Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(self.broken(&error)),
+            Some(Err(error)) => Err(self.syntax_error(&error)),
             None => Ok((Event::StreamEnd, Span::default())),
         }
     }
 
-    fn broken(&self, error: &ScanError) -> ConfigError {
+    fn syntax_error(&self, error: &ScanError) -> ConfigError {
         let (place, what) = (error.marker(), error.info());
         ConfigError {
             file: self.file.to_owned(),
@@ -139,22 +139,22 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn wrong(&self, span: Span, what: LocalizedText) -> ConfigError {
+    fn error_at(&self, span: Span, what: LocalizedText) -> ConfigError {
         let place = Some((span.start.line(), span.start.col() + 1));
         ConfigError { file: self.file.to_owned(), place, what }
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, ConfigError> {
         self.nodes += 1;
-        if depth > DEEPEST || self.nodes > MOST_NODES {
+        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             let what = LocalizedText::new(
                 "the file is too large or too deep to be a config",
                 "文件过大或嵌套过深，不像配置文件",
             );
-            return Err(self.wrong(span, what));
+            return Err(self.error_at(span, what));
         }
         // An alias cannot be edited: its content is at the anchor.
-        let flow = matches!(event, Event::Alias(_)) || self.is_bracket(span);
+        let flow = matches!(event, Event::Alias(_)) || self.is_flow_style(span);
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let text = text.into_owned();
@@ -167,7 +167,7 @@ impl<'a> Builder<'a> {
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor).cloned();
                 let unknown = || LocalizedText::new("an alias without its anchor", "别名没有对应的锚点");
-                let node = known.ok_or_else(|| self.wrong(span, unknown()))?;
+                let node = known.ok_or_else(|| self.error_at(span, unknown()))?;
                 self.nodes += size(&node);
                 (node.content, 0)
             }
@@ -182,7 +182,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether a collection is in flow style: it starts with a bracket, while a block starts at its first item.
-    fn is_bracket(&self, span: Span) -> bool {
+    fn is_flow_style(&self, span: Span) -> bool {
         let line = self.text.lines().nth(span.start.line().saturating_sub(1)).unwrap_or_default();
         span.start != span.end && matches!(line.chars().nth(span.start.col()), Some('{' | '['))
     }

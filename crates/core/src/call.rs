@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fresh_ids_tell_time_process_and_count() {
+    fn generated_ids_contain_time_process_and_counter() {
         let ids: Vec<CallId> = (0..300).map(|_| CallId::generate()).collect();
         assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
         for id in ids {

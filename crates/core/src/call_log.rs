@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_have_changed_something_is_unknown() {
+    fn status_is_unknown_only_if_the_call_may_have_changed_state() {
         let timed_out = ToolError::TimedOut { after: Duration::from_secs(1), effect: Effect::Unknown };
         let check = |error: Option<&ToolError>, may_change, expect| {
             assert_eq!(Status::of(error, may_change), expect, "{error:?}");

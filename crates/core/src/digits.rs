@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_ever() {
+    fn formats_numbers_like_to_string() {
         for number in [0, 7, 10, 99, 100, 65_536, u64::MAX] {
             assert_eq!(Digits::of(number).as_str(), number.to_string());
         }

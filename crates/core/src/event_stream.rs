@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read() {
+    fn parses_events() {
         let event = |kind: &str, data: &str, id: Option<&str>| SseEvent {
             kind: kind.to_owned(),
             data: data.to_owned(),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_at_any_byte_changes_nothing() {
+    fn parses_equally_at_any_split() {
         for at in 0..=STREAM.len() {
             let mut parser = SseParser::default();
             let mut events = parser.push(&STREAM.as_bytes()[..at]);
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_any_pieces_give_the_same(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
+        fn parses_arbitrary_bytes_equally_at_any_split(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
             let cut = cut.min(bytes.len());
             let mut parser = SseParser::default();
             let mut pieces = parser.push(&bytes[..cut]);

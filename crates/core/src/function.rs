@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn optional_arguments_are_not_null_and_numbers_have_bounds_alone() {
+    fn simplifies_optional_arguments_and_number_formats() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": ["string", "null"], "enum": ["x", "y", null]},
             "b": {"type": ["integer", "null"], "format": "uint8", "minimum": 1, "maximum": 255},

@@ -239,7 +239,7 @@ mod tests {
         r#"{"z":1e2,"a":1234567890123456789012345678901234567890,"é":"\u00e9 \"{[","list":[ ],"o":{}}"#;
 
     #[test]
-    fn members_are_found_and_nothing_else() {
+    fn finds_top_level_members_only() {
         let check = |text: &str, key: &str, expect: bool| {
             assert_eq!(RawJson::parse(text).unwrap().has_member(key), expect, "{text} {key}");
         };
@@ -270,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn raw_json_keeps_its_text() {
+    fn preserves_raw_text() {
         assert_eq!(RawJson::parse(ODD).unwrap().get(), ODD);
         let object = RawJson::parse(ODD).unwrap().object().unwrap();
         assert_eq!(object.into_raw().get(), ODD);
     }
 
     #[test]
-    fn a_member_is_added_and_nothing_changed() {
+    fn appends_member_and_keeps_the_rest() {
         let check = |given: &str, expect: &str| {
             let with = RawJson::parse(given).unwrap().with_last("k", &RawJson::from(true));
             assert_eq!(with.get(), expect);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_with_and_without_escapes() {
+    fn decodes_strings_with_and_without_escapes() {
         let text = |json: &str| RawJson::parse(json).unwrap().text().map(Cow::into_owned);
         assert_eq!(text(r#""plain é""#).unwrap(), "plain é");
         assert_eq!(text(r#""a \"b\" \u00e9""#).unwrap(), "a \"b\" é");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_escapes_are_members_too() {
+    fn finds_members_with_escaped_names() {
         let object = RawJson::parse(r#" {"\u0061":{"b" : 1},"c":[]} "#).unwrap().object().unwrap();
         assert_eq!(object.get("a").unwrap().get(), r#"{"b" : 1}"#);
         assert_eq!(object.into_raw().get(), r#"{"a":{"b" : 1},"c":[]}"#);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_text_where_it_is_text() {
+    fn joins_text_blocks_into_result() {
         let check = |given: &str, expect: &str| assert_eq!(output(given).result().get(), expect);
         check(r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, r#""a\nb""#);
         check(r#"{"content":[],"structuredContent":{"n":1}}"#, r#"{"n":1}"#);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn json_output_is_structured_too() {
+    fn json_output_has_text_and_structured_content() {
         let output = ToolOutput::json(serde_json::json!({"n": 1}));
         assert_eq!(output.structured().unwrap().get(), r#"{"n":1}"#);
         assert_eq!(output.result().get(), r#""{\"n\":1}""#);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_shows_itself_to_nobody() {
+    fn debug_and_display_hide_the_secret() {
         let secret = Secret::new("hunter2");
         assert_eq!(format!("{secret:?} {:?}", Some(&secret)), "Secret(…) Some(Secret(…))");
         assert_eq!(secret.hidden_in("no hunter2 here"), "no … here");

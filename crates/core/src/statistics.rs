@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_right_to_about_a_fifth() {
+    fn percentiles_are_within_twenty_percent() {
         let mut latency = Latency::default();
         for millis in 1..=1000 {
             latency.count(Duration::from_millis(millis));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_grow_with_time() {
+    fn buckets_grow_with_latency() {
         let buckets: Vec<u8> =
             (0..40).map(|power| Latency::bucket(Duration::from_micros(1 << power))).collect();
         assert!(buckets.is_sorted() && buckets[39] == 78, "{buckets:?}");

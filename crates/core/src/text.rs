@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cuts_end_at_sentences() {
+    fn cuts_at_sentence_ends() {
         let check = |text: &str, limit: usize, expect: Option<&str>| {
             assert_eq!(cut(text, limit).as_deref(), expect, "{text:?} {limit}");
         };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_the_text() {
+    fn pages_concatenate_to_the_text() {
         let text = "第一句。第二句很长很长很长。Third sentence here. 4th!\n".repeat(50);
         let found = pages(&text, 100);
         assert_eq!(found.concat(), text);
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_never_exceeds_its_limit_and_is_a_beginning(
+        fn cut_is_a_prefix_within_its_limit(
             text in "[a-z .!?。！？…（）”0-9\n天地人👍é\u{301}👨\u{200d}👩]{0,200}",
             limit in 0_usize..220,
         ) {
@@ -172,7 +172,7 @@ mod tests {
         }
 
         #[test]
-        fn pages_lose_nothing(text in any::<String>(), size in 1_usize..50) {
+        fn pages_preserve_arbitrary_text(text in any::<String>(), size in 1_usize..50) {
             let found = pages(&text, size);
             prop_assert_eq!(&found.concat(), &text);
             prop_assert!(found.iter().all(|page| !page.is_empty() && page.chars().count() <= size));

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_definitions_are_kept_as_given() {
+    fn keeps_unusual_definitions_verbatim() {
         let text = r#"{"x-vendor":{"b":1,"a":1234567890123456789012345678901234567890},"inputSchema":{"type":"object"},"name":"odd"}"#;
         let definition = define(text).unwrap();
         assert_eq!(definition.raw().get(), text);
@@ -345,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn a_vendor_member_keeps_its_name() {
+    fn keeps_name_of_vendor_member() {
         let shown = Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe(&[]);
         assert_eq!(shown.get("source").unwrap().get(), "7");
         assert_eq!(shown.get("toolhub/source").unwrap().get(), "\"native\"");
     }
 
     #[test]
-    fn bad_definitions_say_why() {
+    fn rejects_invalid_definitions_with_reason() {
         let check = |text: &str, expect: &str| assert_eq!(define(text).unwrap_err().to_string(), expect);
         check("[]", "the definition is not an object");
         check(r#"{"name":" "}"#, "the definition has no name");
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn version_changes_with_meaning_alone() {
+    fn version_changes_only_with_content() {
         let a = define(r#"{"name":"t","description":"d"}"#).unwrap();
         let b = define(r#"{ "description" : "d", "name" : "t" }"#).unwrap();
         let c = define(r#"{"name":"t","description":"e"}"#).unwrap();

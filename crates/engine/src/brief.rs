@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_its_limit() {
+    fn selects_limit_by_tag() {
         let lengths = OutputLimits::default();
         let check = |tags: &[&str], expect: usize| {
             let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_and_the_rest_stays() {
+    fn cuts_texts_and_keeps_other_content() {
         let long = "这是一句话。".repeat(200);
         let raw = serde_json::json!({"content": [
             {"type": "text", "text": long},
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_shows_its_first_hits() {
+    fn shortens_search_result_to_first_hits() {
         let check = |given: serde_json::Value, expect: &str| {
             let short = shorten_output(&output(&given.to_string()), 500, Some(3)).unwrap();
             assert_eq!(short.texts().0.concat(), expect);

@@ -67,7 +67,10 @@ impl<'s> Coercer<'s> {
                 coerced.set(name.to_owned(), value.clone());
                 continue;
             };
-            if value.get() == "null" && !required(schema, name) && !self.wants(property).accepts("null") {
+            if value.get() == "null"
+                && !required(schema, name)
+                && !self.expected_types(property).accepts("null")
+            {
                 self.note(
                     &place,
                     "`null` stands for nothing, so it is left out",
@@ -123,13 +126,13 @@ impl<'s> Coercer<'s> {
 
     fn fitted(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
         let schema = self.resolve(schema);
-        let wants = self.wants(schema);
+        let expected_types = self.expected_types(schema);
         let kind = kind_of(given);
         let mut value = given.clone();
-        if !wants.accepts(kind) {
-            value = match self.converted(&wants, given, path) {
+        if !expected_types.accepts(kind) {
+            value = match self.converted(&expected_types, given, path) {
                 Some(converted) => converted,
-                None if wants.has("array") => {
+                None if expected_types.has("array") => {
                     self.note(path, "one value made a list of one", "单个值改为只有一项的列表");
                     RawJson::of(&[given])
                 }
@@ -161,12 +164,17 @@ impl<'s> Coercer<'s> {
     }
 
     /// Converts the value to the required type, if the conversion is unambiguous.
-    fn converted(&mut self, wants: &Wants<'_>, given: &RawJson, path: &str) -> Option<RawJson> {
+    fn converted(
+        &mut self,
+        expected_types: &ExpectedTypes<'_>,
+        given: &RawJson,
+        path: &str,
+    ) -> Option<RawJson> {
         let kind = kind_of(given);
         if kind == "string" {
             let text: String = given.decode().ok()?;
             let text = text.trim();
-            if let Some(number) = number(text, wants) {
+            if let Some(number) = number(text, expected_types) {
                 self.note(
                     path,
                     &format!("the text `{text}` made a number"),
@@ -174,7 +182,9 @@ impl<'s> Coercer<'s> {
                 );
                 return Some(number);
             }
-            if wants.has("boolean") && ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+            if expected_types.has("boolean")
+                && ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word))
+            {
                 self.note(
                     path,
                     &format!("the text `{text}` made a boolean"),
@@ -182,9 +192,9 @@ impl<'s> Coercer<'s> {
                 );
                 return Some(RawJson::from(text.eq_ignore_ascii_case("true")));
             }
-            return self.unpacked(given, path).filter(|inner| wants.accepts(kind_of(inner)));
+            return self.unpacked(given, path).filter(|inner| expected_types.accepts(kind_of(inner)));
         }
-        if matches!(kind, "integer" | "number") && wants.has("string") {
+        if matches!(kind, "integer" | "number") && expected_types.has("string") {
             let spelled = given.get();
             self.note(
                 path,
@@ -193,10 +203,10 @@ impl<'s> Coercer<'s> {
             );
             return Some(RawJson::from(spelled));
         }
-        if kind == "array" && !wants.has("array") {
+        if kind == "array" && !expected_types.has("array") {
             let items: Vec<RawJson> = given.decode().ok()?;
             let [only] = items.as_slice() else { return None };
-            if wants.accepts(kind_of(only)) {
+            if expected_types.accepts(kind_of(only)) {
                 self.note(path, "a list of one made its only value", "只有一项的列表改为该项");
                 return Some(only.clone());
             }
@@ -273,10 +283,10 @@ impl<'s> Coercer<'s> {
         self.work.get() > 0
     }
 
-    fn wants(&self, schema: &'s Value) -> Wants<'s> {
+    fn expected_types(&self, schema: &'s Value) -> ExpectedTypes<'s> {
         let mut kinds = Vec::new();
         self.kinds(schema, &mut kinds, 4);
-        Wants(kinds)
+        ExpectedTypes(kinds)
     }
 
     fn kinds(&self, schema: &'s Value, kinds: &mut Vec<&'s str>, depth: usize) {
@@ -302,9 +312,9 @@ impl<'s> Coercer<'s> {
 }
 
 /// The types that a schema accepts; empty means any.
-struct Wants<'s>(Vec<&'s str>);
+struct ExpectedTypes<'s>(Vec<&'s str>);
 
-impl Wants<'_> {
+impl ExpectedTypes<'_> {
     fn has(&self, kind: &str) -> bool {
         self.0.contains(&kind)
     }
@@ -342,12 +352,12 @@ fn kind_of(value: &RawJson) -> &'static str {
     }
 }
 
-fn number(text: &str, wants: &Wants<'_>) -> Option<RawJson> {
-    if !wants.has("integer") && !wants.has("number") {
+fn number(text: &str, expected_types: &ExpectedTypes<'_>) -> Option<RawJson> {
+    if !expected_types.has("integer") && !expected_types.has("number") {
         return None;
     }
     let number = RawJson::parse(text).ok().filter(|value| matches!(kind_of(value), "integer" | "number"))?;
-    (wants.has("number") || kind_of(&number) == "integer").then_some(number)
+    (expected_types.has("number") || kind_of(&number) == "integer").then_some(number)
 }
 
 /// The parameter that an argument's name matches: the same name in another spelling, or a similar required parameter.
@@ -423,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_invented() {
+    fn does_not_coerce_ambiguous_or_missing_values() {
         check(&json!({}), "{}", 0);
         check(&json!({"sheet_name": "S"}), r#"{"sheet_name":"S"}"#, 0);
         check(&json!({"filepath": "a", "limit": "many"}), r#"{"filepath":"a","limit":"many"}"#, 0);

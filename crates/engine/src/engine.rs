@@ -196,9 +196,9 @@ impl Engine {
     /// Runs a call by reference. Dropping the future cancels it.
     pub async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
-        let heard = !self.events.is_disabled();
+        let has_listener = !self.events.is_disabled();
         let emit = |kind| {
-            if heard {
+            if has_listener {
                 self.events.emit(Event::now(Some(call.id.clone()), kind));
             }
         };
@@ -211,14 +211,14 @@ impl Engine {
             coercion: call.coercion,
             among: call.among.as_deref(),
             seed: if call.by == CallBy::Capability { seed(call) } else { 0 },
-            with_reasons: heard,
+            with_reasons: has_listener,
         });
         let at = SystemTime::now();
         let mut record = Record::new((call, at), route.as_ref().ok(), self.log.as_deref(), &*self.events);
         let ran = match &route {
             Err(error) => CallResult::failed(error.clone(), Vec::new()),
             Ok(route) => {
-                if heard {
+                if has_listener {
                     let sources = route.candidates.iter().map(|candidate| candidate.source().clone());
                     emit(EventKind::Routed {
                         candidates: sources.collect(),

@@ -104,7 +104,7 @@ impl<'a> Record<'a> {
 
     /// Builds the outcome. If nothing is written yet, the call is queued for the log without waiting.
     pub(crate) fn finish(mut self, ran: CallResult, took: Duration) -> Outcome {
-        let handle = self.log.take().and_then(|log| self.noted(log, &ran, took));
+        let handle = self.log.take().and_then(|log| self.record_finished_call(log, &ran, took));
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
         Outcome {
             call_id: self.call.id.clone(),
@@ -122,7 +122,12 @@ impl<'a> Record<'a> {
     }
 
     /// Queues a call for the log unless it is written already. Returns the handle of its stored output.
-    fn noted(&mut self, log: &dyn CallLog, ran: &CallResult, took: Duration) -> Option<RecordId> {
+    fn record_finished_call(
+        &mut self,
+        log: &dyn CallLog,
+        ran: &CallResult,
+        took: Duration,
+    ) -> Option<RecordId> {
         if !self.begun {
             // With sampling, other successful calls are only counted. Failed calls and those with shortened output
             // are always stored.
@@ -145,7 +150,7 @@ impl<'a> Record<'a> {
             took,
             error: error.map(stored_error),
             sources: ran.sources.clone(),
-            attempts: ran.attempts.iter().map(note).collect(),
+            attempts: ran.attempts.iter().map(stored_attempt).collect(),
             output: output_of(ran).map(|output| output.raw().clone()),
         }
     }
@@ -210,7 +215,7 @@ fn stored_id(id: &CallId) -> CallId {
     }
 }
 
-fn note(attempt: &AttemptRecord) -> StoredAttempt {
+fn stored_attempt(attempt: &AttemptRecord) -> StoredAttempt {
     StoredAttempt {
         source: attempt.source.clone(),
         tool: attempt.tool.clone(),

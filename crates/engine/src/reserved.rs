@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_names_are_prefixed_and_still_sent_as_given() {
+    fn prefixes_reserved_names_and_keeps_wire_names() {
         let check = |given: &str, expect: &str| {
             assert_eq!(names(&server("evil"), &[given]), [(expect.to_owned(), given.to_owned())]);
         };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefixed_name_does_not_replace_another_tool_of_its_server() {
+    fn prefixed_name_does_not_shadow_another_tool_of_its_server() {
         for order in [["call_tool", "evil__call_tool"], ["evil__call_tool", "call_tool"]] {
             let shown = names(&server("evil"), &order);
             let own = shown.iter().find(|(_, wire)| wire == "evil__call_tool").unwrap();
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_tools_never_share_a_qualified_name(
+        fn qualified_names_are_unique(
             one in ("[ab_.]{1,4}", "[ab_.]{1,4}"),
             other in ("[ab_.]{1,4}", "[ab_.]{1,4}"),
         ) {

@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn few_successes_do_not_beat_many() {
+    fn few_successes_rank_below_many() {
         let best_first =
             [value(980, 20), value(98, 2), value(9, 1), value(1, 0), value(0, 0), value(0, 1), value(0, 9)];
         assert!(best_first.is_sorted_by(|left, right| left > right), "{best_first:?}");
     }
 
     #[test]
-    fn old_days_count_less() {
+    fn weighs_old_days_less() {
         let mut entry = ToolStatistics::new(Source::Native, ToolName::new("t"));
         let today = Day::of(SystemTime::now());
         entry.days.insert(Day(today.0 - 60), Tally { successes: 0, failures: 50 });

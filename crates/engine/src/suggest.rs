@@ -13,7 +13,7 @@ pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>,
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()
         .filter(|name| name.len() <= MAX_NAME_BYTES && *name != asked)
-        .map(|name| (likeness(&wanted, &fold(name)), name))
+        .map(|name| (similarity(&wanted, &fold(name)), name))
         .filter(|(score, _)| *score >= 0.6)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
@@ -24,7 +24,7 @@ pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>,
     scored.into_iter().take(most).map(|(_, name)| name.to_owned()).collect()
 }
 
-fn likeness(wanted: &str, name: &str) -> f64 {
+fn similarity(wanted: &str, name: &str) -> f64 {
     if wanted.is_empty() || name.is_empty() {
         return 0.0;
     }

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_compared() {
+    fn compares_numbers() {
         assert_eq!(
             merged(&["0.3", "0.30000000000000004"]),
             ("0.3".to_owned(), "2 sources agree: s0, s1".to_owned(), false)
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_keep_their_source_and_the_whole_is_kept() {
+    fn labels_texts_with_source_and_keeps_full_output() {
         let long = "一句话。".repeat(200);
         let parts = [part("a", &long), part("b", "short")];
         let made = merge(&parts, None);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_stays() {
+    fn keeps_non_text_content() {
         let image = r#"{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;
         let output = ToolOutput::from_raw(RawJson::parse(image).unwrap()).unwrap();
         let parts = [Part { output, ..part("a", "") }, part("b", "a picture")];
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_asked_only_where_it_can_help() {
+    fn calls_model_only_for_differing_texts() {
         let tags = ["search".to_owned()];
         let long = "x".repeat(1_500);
         assert!(texts_for_model(&[part("a", "1"), part("b", "1")], &tags).is_none());
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_stay_whole(texts in proptest::collection::vec("\\PC{0,400}", 2..5)) {
+        fn keeps_words_of_arbitrary_texts(texts in proptest::collection::vec("\\PC{0,400}", 2..5)) {
             let parts: Vec<Part> =
                 texts.iter().enumerate().map(|(place, text)| part(&format!("s{place}"), text)).collect();
             let made = merge(&parts, None);

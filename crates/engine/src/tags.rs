@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_texts_of_both_languages_give_tags() {
+    fn derives_tags_from_names_and_texts_in_both_languages() {
         let check = |name: &str, description: &str, expect: &[&str]| {
             assert_eq!(Tagger::default().tags_of(&tool(name, description)), expect, "{name} {description}");
         };
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_adds_words_and_overrules() {
+    fn configured_tags_extend_and_override_derived_tags() {
         let own = BTreeMap::from([("travel".to_owned(), vec!["flight*".to_owned(), "机票".to_owned()])]);
         let tagger = Tagger::with(&own);
         assert_eq!(tagger.tags_of(&tool("book_flights", "")), ["travel"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_whole() {
+    fn tag_table_is_valid() {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
         for line in lines {
             assert_eq!(line.split('\t').count(), 3, "{line}");

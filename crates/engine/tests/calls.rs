@@ -52,7 +52,7 @@ fn unreachable_a() -> ToolError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_has_thirty_seconds() {
+async fn call_times_out_after_thirty_seconds() {
     let host = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Hang]));
     let bench = bench(std::slice::from_ref(&host));
     let started = Instant::now();
@@ -66,7 +66,7 @@ async fn a_call_has_thirty_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_callers_own_limit_counts_from_the_start() {
+async fn caller_timeout_counts_from_the_start() {
     let host = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::NeverSent(secs(100))]));
     let bench = bench(&[host]);
     let outcome = bench.engine.call(ToolCall::new("t", json!({})).within(secs(2))).await;
@@ -89,7 +89,7 @@ async fn progress_extends_the_deadline_up_to_the_cap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_connection_is_not_the_calls_own_time() {
+async fn connection_wait_does_not_count_against_the_deadline() {
     let acts = [Act::NeverSent(secs(45))];
     let bench = bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &acts))]);
     let outcome = bench.call().await;
@@ -98,7 +98,7 @@ async fn waiting_for_a_connection_is_not_the_calls_own_time() {
 }
 
 #[tokio::test]
-async fn a_panic_is_that_calls_failure() {
+async fn panic_fails_only_its_call() {
     let bench = bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Panic]))]);
     let outcome = bench.call().await;
     assert!(matches!(outcome.result, Err(ToolError::Panicked)));
@@ -108,7 +108,7 @@ async fn a_panic_is_that_calls_failure() {
 }
 
 #[tokio::test]
-async fn a_tools_own_error_is_a_failure_with_its_text() {
+async fn tool_error_is_a_failure_with_its_text() {
     let bench =
         bench(&[Arc::new(FakeHost::native().tool("t", json!({}), &[Act::OwnError("no such sheet")]))]);
     let outcome = bench.call().await;
@@ -142,7 +142,7 @@ async fn next_candidate_is_tried_only_without_effect_or_if_read_only() {
 }
 
 #[tokio::test]
-async fn the_outcome_tells_what_was_tried() {
+async fn outcome_lists_all_attempts() {
     let a = Arc::new(FakeHost::server("a").tool("t", json!({}), &[Act::Fail(unreachable_a())]));
     let b = Arc::new(FakeHost::server("b").tool("t", json!({}), &[Act::Reply("from b")]));
     let bench = bench(&[a, b]);
@@ -159,7 +159,7 @@ async fn the_outcome_tells_what_was_tried() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_never_reach_a_tool() {
+async fn invalid_arguments_never_reach_a_tool() {
     let schema = json!({"inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}});
     let host = Arc::new(FakeHost::native().tool("t", schema, &[Act::Reply("ran")]));
     let bench = bench(std::slice::from_ref(&host));
@@ -170,7 +170,7 @@ async fn wrong_arguments_never_reach_a_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_call_cancels_it() {
+async fn dropping_a_call_cancels_its_execution() {
     let host = Arc::new(FakeHost::native().tool("t", json!({}), &[Act::Hang]));
     let bench = bench(std::slice::from_ref(&host));
     assert!(tokio::time::timeout(secs(1), bench.call()).await.is_err());
@@ -178,7 +178,7 @@ async fn dropping_a_call_cancels_it() {
 }
 
 #[tokio::test]
-async fn a_swap_of_the_catalog_does_not_change_what_readers_hold() {
+async fn catalog_swap_does_not_change_existing_snapshots() {
     let host = Arc::new(FakeHost::native().tool("t", json!({}), &[]));
     let bench = bench(std::slice::from_ref(&host));
     let before = bench.engine.catalog();

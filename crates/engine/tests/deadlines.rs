@@ -76,7 +76,7 @@ async fn ended(tool: &Tool, steps: &[(u64, Step)], timeout: Option<u64>) -> (u64
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_ends_when_its_time_is_up() {
+async fn call_ends_at_its_deadline() {
     let definition = ToolDefinition::parse(RawJson::from(json!({"name": "t"}))).unwrap();
     let tool = Tool::new(Source::Native, definition);
     let check = async |steps: &[(u64, Step)], timeout: Option<u64>, expect: (u64, bool)| {

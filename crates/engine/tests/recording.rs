@@ -131,7 +131,7 @@ async fn records_of_large_calls_have_a_bounded_size() {
 }
 
 #[tokio::test]
-async fn successful_reading_calls_without_room_are_only_counted() {
+async fn successful_read_only_calls_are_only_counted_when_the_log_is_full() {
     let check = |(outcome, written): (Outcome, Vec<String>), handle: bool, expect: &[&str]| {
         assert_eq!(written, expect);
         assert_eq!(outcome.handle.is_some(), handle, "{outcome:?}");

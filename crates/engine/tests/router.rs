@@ -39,7 +39,7 @@ fn decide(
 }
 
 #[test]
-fn the_three_way_rule() {
+fn source_selects_any_guessed_or_exact_source() {
     let check = |source: Option<&str>, expect: &[&str], why: &str| {
         let (sources, reasons) = decide("shared", source, None).unwrap();
         assert_eq!(sources, expect, "{source:?}");
@@ -81,7 +81,7 @@ fn rejects_unknown_sources_and_suggests_similar_names() {
 }
 
 #[test]
-fn the_source_skill_means_skills_only() {
+fn source_skill_selects_only_skills() {
     let error = decide("shared", Some("skill"), None).unwrap_err();
     assert!(error.starts_with("there is no tool `shared`; it exists in `a`"), "{error}");
 }
@@ -102,7 +102,7 @@ fn unknown_tool_error_names_the_next_step() {
 }
 
 #[test]
-fn sources_whose_schema_rejects_the_arguments_are_left_out() {
+fn excludes_sources_whose_schema_rejects_the_arguments() {
     let (sources, reasons) = decide("shared", None, Some(json!({}))).unwrap();
     assert_eq!(sources, ["b", "native"]);
     assert!(reasons.contains("a is left out, as the arguments do not fit its schema"), "{reasons}");
@@ -133,7 +133,7 @@ fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
 }
 
 #[test]
-fn the_order_is_policy() {
+fn candidate_order_follows_policy() {
     let policy = Policy { order: vec![SourceKind::Native, SourceKind::Mcp], ..policy() };
     let known = RoutingContext { catalog: &catalog(), policy: &policy, scores: &Scores::default() };
     let found = route(Request::named("shared"), known).unwrap();
@@ -168,7 +168,7 @@ fn lined_up(name: &str, sources: &[(&str, Value)], scores: &Scores) -> (&'static
 }
 
 #[test]
-fn what_kind_decides_the_strategy() {
+fn kind_of_tool_determines_the_strategy() {
     let safe = || json!({"readOnlyHint": true});
     let check = |name: &str, count: usize, expect: (&str, usize)| {
         let sources: Vec<(&str, Value)> =
@@ -235,7 +235,7 @@ fn concurrent_candidates_are_ordered_by_last_success_and_score() {
 }
 
 #[test]
-fn by_capability_the_arguments_must_be_known() {
+fn capability_call_requires_declared_arguments() {
     let safe = json!({"readOnlyHint": true});
     let schema = |property: &str| json!({"annotations": safe, "inputSchema": {"type": "object", "properties": {property: {"type": "string"}}}});
     let a = FakeHost::server("a").tool("search_papers", schema("query"), &[]);
@@ -270,7 +270,7 @@ fn by_capability_the_arguments_must_be_known() {
 
 proptest::proptest! {
     #[test]
-    fn the_same_input_gives_the_same_route(
+    fn routing_is_deterministic(
         hints in proptest::collection::vec(0_u8..4, 1..6),
         seed in 0_u64..1000,
         by_capability in proptest::bool::ANY,
@@ -328,7 +328,7 @@ fn changed_tools_warn_and_quarantined_tools_are_excluded() {
 /// A server whose schema is expensive to check is left out; the other servers still get the call. All checks of a call share
 /// one budget.
 #[test]
-fn a_costly_schema_leaves_out_its_own_server_only() {
+fn costly_schema_excludes_only_its_own_server() {
     let branches: Vec<Value> = (0..5_000).map(|number| json!({"required": [number.to_string()]})).collect();
     let rows = |items: Value| json!({"inputSchema": {"type": "object", "properties": {"rows": {"type": "array", "items": items}}}});
     let mut servers: Vec<FakeHost> = (0..4)

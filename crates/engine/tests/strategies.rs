@@ -85,7 +85,7 @@ fn sources(outcome: &Outcome) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_race_is_won_by_the_first_success_and_the_others_are_cancelled() {
+async fn race_returns_first_success_and_cancels_the_others() {
     let bench = bench("calculate", &read_only(), &[after(5, "slow"), after(1, "fast"), after(9, "slower")]);
     let (outcome, took) = bench.call("calculate").await;
     assert_eq!((text(&outcome).as_str(), took), ("fast", 1));
@@ -104,7 +104,7 @@ async fn a_race_is_won_by_the_first_success_and_the_others_are_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_never_hides_a_success_under_way() {
+async fn failure_does_not_hide_pending_success() {
     for tool in ["calculate", "search"] {
         let bench = bench(tool, &read_only(), &[fails_after(1), after(6, "late but right")]);
         let (outcome, took) = bench.call(tool).await;
@@ -117,7 +117,7 @@ async fn a_failure_never_hides_a_success_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn merging_waits_for_all_and_names_them() {
+async fn merge_waits_for_all_and_names_sources() {
     let bench = bench("search", &read_only(), &[after(4, "four"), after(2, "two")]);
     let (outcome, took) = bench.call("search").await;
     assert_eq!((text(&outcome).as_str(), took), ("[a] four\n\n[b] two", 4));
@@ -130,7 +130,7 @@ async fn merging_waits_for_all_and_names_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn equal_answers_become_one() {
+async fn merges_equal_results_into_one() {
     let bench = bench("thing", &read_only(), &[after(1, "42"), after(2, "42.0")]);
     let (outcome, _) = bench.call("thing").await;
     assert_eq!(text(&outcome), "42");
@@ -139,7 +139,7 @@ async fn equal_answers_become_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn different_numbers_are_flagged() {
+async fn flags_different_numbers() {
     let bench = bench("thing", &read_only(), &[after(1, "42"), after(2, "43")]);
     let (outcome, _) = bench.call("thing").await;
     let shown = outcome.to_json(Lang::Zh).into_raw().value();
@@ -156,7 +156,7 @@ async fn hanging_candidate_does_not_delay_a_merge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_failed_batch_the_rest_are_tried_one_by_one() {
+async fn tries_remaining_candidates_sequentially_after_failed_batch() {
     let acts = [fails_after(1), fails_after(2), fails_after(3), fails_after(1), after(1, "the last")];
     for tool in ["calculate", "search"] {
         let bench = bench(tool, &read_only(), &acts);
@@ -169,7 +169,7 @@ async fn after_a_failed_batch_the_rest_are_tried_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rest_stay_asleep_when_the_batch_succeeds() {
+async fn remaining_candidates_are_not_called_after_success() {
     let bench = bench("search", &read_only(), &[after(1, "x"), after(1, "y"), fails_after(1), after(1, "z")]);
     let (outcome, _) = bench.call("search").await;
     assert_eq!(sources(&outcome), ["a", "b"]);
@@ -177,7 +177,7 @@ async fn the_rest_stay_asleep_when_the_batch_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_without_hints_run_once_and_alone() {
+async fn tools_without_hints_run_once_and_not_concurrently() {
     let effects = [
         json!({}),
         json!({"annotations": {"destructiveHint": true}}),
@@ -241,7 +241,7 @@ async fn rest_is_not_tried_after_a_batch_with_unknown_effect_unless_read_only() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_could_not_be_reached_is_tried_again() {
+async fn retries_unreachable_batch() {
     let gone = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
         cause: "gone".into(),
@@ -257,7 +257,7 @@ async fn a_batch_that_could_not_be_reached_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_callers_limit_holds_for_all_of_them() {
+async fn caller_timeout_applies_to_all_candidates() {
     let acts = [fails_after(2), fails_after(2), fails_after(2), vec![Act::Hang], vec![Act::Hang]];
     let bench = bench("calculate", &read_only(), &acts);
     let started = Instant::now();
@@ -268,14 +268,14 @@ async fn the_callers_limit_holds_for_all_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_call_cancels_all_of_them() {
+async fn dropping_the_call_cancels_all_candidates() {
     let bench = bench("calculate", &read_only(), &[vec![Act::Hang], vec![Act::Hang]]);
     assert!(tokio::time::timeout(secs(1), bench.call("calculate")).await.is_err());
     assert_eq!(bench.dropped(), [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn merging_does_not_depend_on_who_answers_first() {
+async fn merge_is_independent_of_completion_order() {
     let mut seen = None;
     for delays in [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1], [1, 1, 1]] {
         let acts = [after(delays[0], "one"), after(delays[1], "two"), after(delays[2], "three")];
@@ -300,7 +300,7 @@ impl Synthesizer for Model {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_merges_in_time_or_not_at_all() {
+async fn model_merges_only_within_its_timeout() {
     let plain = "[a] one\n\n[b] two";
     let cases = [
         (Model(secs(3), Ok("one and two")), "one and two", 4),

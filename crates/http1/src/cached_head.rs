@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_say_how_long_it_is_has_none() {
+    fn caches_no_head_without_content_length() {
         assert!(cached_head(HEAD, "x").is_none() && cached_head(HEAD, "1.1").is_none());
         assert!(CachedHead::of(HEAD.as_bytes(), b"12").is_none());
         assert!(CachedHead::of(b"a: \xff\r\nb: 1\r\n\r\n", b"").is_none());

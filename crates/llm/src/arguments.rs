@@ -41,13 +41,13 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Locali
             _ => Err(unreadable(tool, "they are no object", "它们不是对象")),
         },
         Err(error) => {
-            mend_arguments(text).ok_or_else(|| unreadable(tool, &error.to_string(), &error.to_string()))
+            repair_arguments(text).ok_or_else(|| unreadable(tool, &error.to_string(), &error.to_string()))
         }
     }
 }
 
 /// Repairs arguments that are invalid JSON; `None` if they are truncated or ambiguous.
-fn mend_arguments(text: &str) -> Option<Arguments> {
+fn repair_arguments(text: &str) -> Option<Arguments> {
     let mended = repair(text)?;
     let whole = mended.json.is_object() && mended.ending != Ending::CutInside && !mended.placeholder;
     whole.then(|| Arguments { object: mended.json, repaired: mended.repairs.texts() })
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_kept_as_written() {
+    fn keeps_valid_arguments_verbatim() {
         let check = |text: &str, expect: Result<&str, &str>| {
             let read = read_arguments("t", text);
             match (&read, expect) {

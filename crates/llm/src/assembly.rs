@@ -30,7 +30,7 @@ struct Draft {
 
 /// A response that is still incomplete.
 pub(crate) struct Assembly<'a> {
-    heard: ReplyListener<'a>,
+    listener: ReplyListener<'a>,
     names: &'a Names,
     /// The tool whose arguments are the answer itself, for structured output.
     answer_tool: Option<&'a str>,
@@ -39,27 +39,27 @@ pub(crate) struct Assembly<'a> {
     stop: Option<StopReason>,
     usage: Option<Usage>,
     /// Whether the listener got anything; from then on the request must not be retried.
-    spoke: bool,
+    has_output: bool,
 }
 
 impl<'a> Assembly<'a> {
     /// Creates an empty response.
-    pub(crate) fn new(heard: ReplyListener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
+    pub(crate) fn new(listener: ReplyListener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
         Self {
-            heard,
+            listener,
             names,
             answer_tool,
             text: String::new(),
             drafts: Vec::new(),
             stop: None,
             usage: None,
-            spoke: false,
+            has_output: false,
         }
     }
 
     /// Whether the listener got anything.
-    pub(crate) fn spoke(&self) -> bool {
-        self.spoke
+    pub(crate) fn has_output(&self) -> bool {
+        self.has_output
     }
 
     /// Whether a stop reason was received.
@@ -110,7 +110,7 @@ impl<'a> Assembly<'a> {
                 self.emit(ReplyDelta::Text(piece.arguments));
             }
         } else if begun {
-            let tool = self.names.meant(&self.drafts[at].name);
+            let tool = self.names.tool_name(&self.drafts[at].name);
             self.emit(ReplyDelta::ToolCallStarted(tool));
         }
     }
@@ -137,9 +137,9 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn emit(&mut self, spoken: ReplyDelta) {
-        self.spoke = true;
-        (self.heard)(spoken);
+    fn emit(&mut self, delta: ReplyDelta) {
+        self.has_output = true;
+        (self.listener)(delta);
     }
 
     /// Returns the complete response.
@@ -153,7 +153,7 @@ impl<'a> Assembly<'a> {
                 answered = true;
                 continue;
             }
-            let tool = self.names.meant(&draft.name);
+            let tool = self.names.tool_name(&draft.name);
             match read_arguments(tool.as_str(), &draft.arguments) {
                 Ok(read) => reply.calls.push(ModelCall {
                     id: id_of(&draft.id, &reply.calls),

@@ -13,7 +13,7 @@ use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, ModelError, Rep
 use url::Url;
 
 use crate::assembly::Assembly;
-use crate::compat::{Asked, CompatRules};
+use crate::compat::{CompatRules, SchemaRequest};
 use crate::endpoint::{Api, Endpoint};
 use crate::exchange::Exchange;
 use crate::failure::{Failure, root_cause};
@@ -22,10 +22,10 @@ use crate::retry::pause;
 use crate::{anthropic, openai};
 
 /// Connect timeout.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
 /// Minimum idle timeout: some models send nothing while they write a tool call.
-const LEAST_SILENCE: Duration = Duration::from_secs(60);
+const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The client of a model endpoint. Creates nothing and connects to nothing before the first request.
 #[derive(Debug)]
@@ -34,21 +34,21 @@ pub struct ModelClient {
     name: String,
     http: OnceLock<Result<Client, String>>,
     /// Bit set of the `CompatRule`s that this endpoint needs.
-    conceded: AtomicU8,
-    silence: Option<Duration>,
+    compat_rules: AtomicU8,
+    idle_timeout: Option<Duration>,
 }
 
 impl ModelClient {
     /// Creates the client of an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
         let name = endpoint.name();
-        Self { endpoint, name, http: OnceLock::new(), conceded: AtomicU8::new(0), silence: None }
+        Self { endpoint, name, http: OnceLock::new(), compat_rules: AtomicU8::new(0), idle_timeout: None }
     }
 
     /// Sets the idle timeout between two pieces, independent of the total deadline.
     #[must_use]
-    pub fn silent_for(mut self, silence: Duration) -> Self {
-        self.silence = Some(silence);
+    pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
+        self.idle_timeout = Some(idle_timeout);
         self
     }
 
@@ -58,8 +58,8 @@ impl ModelClient {
     }
 
     /// The idle timeout between two pieces of a response with the total timeout `whole`.
-    fn silence(&self, whole: Duration) -> Duration {
-        self.silence.unwrap_or_else(|| (whole / 2).max(LEAST_SILENCE))
+    fn idle_timeout(&self, whole: Duration) -> Duration {
+        self.idle_timeout.unwrap_or_else(|| (whole / 2).max(MIN_IDLE_TIMEOUT))
     }
 
     /// The HTTP client, created at the first request, since loading certificates takes time.
@@ -67,14 +67,14 @@ impl ModelClient {
         let made = self.http.get_or_init(|| http_client(&self.endpoint).map_err(|error| root_cause(&error)));
         made.as_ref().map_err(|cause| {
             let error = ModelError::Unreachable { model: self.name.clone(), cause: cause.clone() };
-            Failure { error, again: crate::retry::Again::Never }
+            Failure { error, retry_advice: crate::retry::RetryAdvice::Never }
         })
     }
 
-    async fn persist(
+    async fn send_with_retries(
         &self,
         request: &ChatRequest,
-        heard: ReplyListener<'_>,
+        listener: ReplyListener<'_>,
         whole: Duration,
     ) -> Result<ChatReply, ModelError> {
         let deadline = Instant::now() + whole;
@@ -84,37 +84,37 @@ impl ModelClient {
             Api::Anthropic => anthropic::answer_tool(request),
         };
         let client = self.http().map_err(|failure| failure.error)?;
-        let exchange = Exchange { client, endpoint: &self.endpoint, silence: self.silence(whole) };
-        let mut made = CompatRules(self.conceded.load(Ordering::Relaxed));
+        let exchange = Exchange { client, endpoint: &self.endpoint, idle_timeout: self.idle_timeout(whole) };
+        let mut made = CompatRules(self.compat_rules.load(Ordering::Relaxed));
         let mut tries = 0;
         loop {
             let body = match self.endpoint.api {
                 Api::OpenAi => openai::body(request, &self.endpoint, made),
                 Api::Anthropic => anthropic::body(request, &self.endpoint),
             };
-            let mut assembly = Assembly::new(heard, &names, answer_tool.as_deref());
-            let Err(Failure { error, again }) = exchange.run(&body, &mut assembly).await else {
+            let mut assembly = Assembly::new(listener, &names, answer_tool.as_deref());
+            let Err(Failure { error, retry_advice }) = exchange.run(&body, &mut assembly).await else {
                 // Remembers only the rules of a successful request.
-                self.conceded.fetch_or(made.0, Ordering::Relaxed);
+                self.compat_rules.fetch_or(made.0, Ordering::Relaxed);
                 return Ok(assembly.finish());
             };
             // Output that was already forwarded cannot be retracted, so the request is not retried.
-            if assembly.spoke() {
+            if assembly.has_output() {
                 return Err(error);
             }
-            if let Some(next) = self.next_concession(made, &error, request) {
+            if let Some(next) = self.next_compat_rule(made, &error, request) {
                 made = next;
                 continue;
             }
             tries += 1;
-            match pause(again, tries, deadline.saturating_duration_since(Instant::now())) {
+            match pause(retry_advice, tries, deadline.saturating_duration_since(Instant::now())) {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Err(error),
             }
         }
     }
 
-    fn next_concession(
+    fn next_compat_rule(
         &self,
         made: CompatRules,
         error: &ModelError,
@@ -123,7 +123,7 @@ impl ModelClient {
         if self.endpoint.api == Api::Anthropic {
             return None;
         }
-        let asked = if request.answer_schema.is_some() { Asked::Yes } else { Asked::No };
+        let asked = if request.answer_schema.is_some() { SchemaRequest::Yes } else { SchemaRequest::No };
         made.next(error, asked).map(|one| made.with(one))
     }
 }
@@ -136,11 +136,11 @@ impl LanguageModel for ModelClient {
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: ReplyListener<'a>,
+        listener: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         let whole = request.timeout.unwrap_or(self.endpoint.timeout);
         Box::pin(async move {
-            let answer = tokio::time::timeout(whole, self.persist(request, heard, whole)).await;
+            let answer = tokio::time::timeout(whole, self.send_with_retries(request, listener, whole)).await;
             answer.unwrap_or_else(|_| Err(ModelError::TimedOut { model: self.name.clone(), after: whole }))
         })
     }
@@ -160,7 +160,7 @@ fn http_client(endpoint: &Endpoint) -> reqwest::Result<Client> {
     });
     let builder = Client::builder()
         .user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .redirect(same_origin);
     if endpoint.is_local() { builder.no_proxy().build() } else { builder.build() }
 }

@@ -6,17 +6,17 @@ use toolhub_core::model::ModelError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompatRule {
     /// The schema of the answer is in the prompt, and only JSON mode is requested.
-    SchemaInWords = 1,
+    SchemaInPrompt = 1,
     /// JSON mode is requested in the prompt, too.
-    JsonInWords = 2,
+    JsonInPrompt = 2,
     /// Usage is not requested.
-    NoCount = 4,
+    OmitUsage = 4,
     /// The token limit has its newer name.
-    NewLimitName = 8,
+    MaxCompletionTokens = 8,
     /// No temperature is sent.
-    OwnTemperature = 16,
+    OmitTemperature = 16,
     /// No `tool_choice` is sent.
-    FreeChoice = 32,
+    OmitToolChoice = 32,
 }
 
 /// The rules in effect.
@@ -33,25 +33,25 @@ impl CompatRules {
     }
 
     /// Returns the next rule to apply for an error message of the endpoint; `None` if the error is unrelated.
-    pub(crate) fn next(self, error: &ModelError, asked_schema: Asked) -> Option<CompatRule> {
+    pub(crate) fn next(self, error: &ModelError, schema_request: SchemaRequest) -> Option<CompatRule> {
         let ModelError::Refused { status: status @ (400 | 404 | 415 | 422 | 500 | 501), detail, .. } = error
         else {
             return None;
         };
         let said = detail.to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
-        let schema = (asked_schema == Asked::Yes).then(|| {
-            if self.has(CompatRule::SchemaInWords) {
-                CompatRule::JsonInWords
+        let schema = (schema_request == SchemaRequest::Yes).then(|| {
+            if self.has(CompatRule::SchemaInPrompt) {
+                CompatRule::JsonInPrompt
             } else {
-                CompatRule::SchemaInWords
+                CompatRule::SchemaInPrompt
             }
         });
         let named = [
-            (names(&["stream_options", "include_usage"]), Some(CompatRule::NoCount)),
-            (names(&["max_completion_tokens"]), Some(CompatRule::NewLimitName)),
-            (names(&["temperature"]), Some(CompatRule::OwnTemperature)),
-            (names(&["tool_choice"]), Some(CompatRule::FreeChoice)),
+            (names(&["stream_options", "include_usage"]), Some(CompatRule::OmitUsage)),
+            (names(&["max_completion_tokens"]), Some(CompatRule::MaxCompletionTokens)),
+            (names(&["temperature"]), Some(CompatRule::OmitTemperature)),
+            (names(&["tool_choice"]), Some(CompatRule::OmitToolChoice)),
             (names(&["response_format", "json_schema", "json_object", "structured output"]), schema),
             // Many endpoints only report a bad request; structured output is the least supported feature, so it is
             // dropped first.
@@ -64,7 +64,7 @@ impl CompatRules {
 
 /// Whether a feature was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SchemaRequest {
     /// It was requested.
     Yes,
     /// It was not requested.
@@ -76,28 +76,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_left_out_once() {
-        let check =
-            |made: CompatRules, (status, said): (u16, &str), asked: Asked, expect: Option<CompatRule>| {
-                let error = ModelError::Refused { model: "m".to_owned(), status, detail: said.to_owned() };
-                assert_eq!(made.next(&error, asked), expect, "{status} {said} {asked:?}");
-            };
+    fn applies_each_compat_rule_once() {
+        let check = |made: CompatRules,
+                     (status, said): (u16, &str),
+                     asked: SchemaRequest,
+                     expect: Option<CompatRule>| {
+            let error = ModelError::Refused { model: "m".to_owned(), status, detail: said.to_owned() };
+            assert_eq!(made.next(&error, asked), expect, "{status} {said} {asked:?}");
+        };
         let none = CompatRules::default();
-        check(none, (400, "Unknown field: stream_options"), Asked::No, Some(CompatRule::NoCount));
-        check(none.with(CompatRule::NoCount), (400, "Unknown field: stream_options"), Asked::No, None);
+        check(none, (400, "Unknown field: stream_options"), SchemaRequest::No, Some(CompatRule::OmitUsage));
+        check(
+            none.with(CompatRule::OmitUsage),
+            (400, "Unknown field: stream_options"),
+            SchemaRequest::No,
+            None,
+        );
         check(
             none,
             (400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
-            Asked::No,
-            Some(CompatRule::NewLimitName),
+            SchemaRequest::No,
+            Some(CompatRule::MaxCompletionTokens),
         );
-        check(none, (400, "'response_format' is not supported"), Asked::Yes, Some(CompatRule::SchemaInWords));
-        check(none, (400, "'response_format' is not supported"), Asked::No, None);
-        check(none, (400, "bad request"), Asked::Yes, Some(CompatRule::SchemaInWords));
-        let words = none.with(CompatRule::SchemaInWords);
-        check(words, (400, "bad request"), Asked::Yes, Some(CompatRule::JsonInWords));
-        check(words.with(CompatRule::JsonInWords), (400, "bad request"), Asked::Yes, None);
-        check(none, (404, "no such model"), Asked::Yes, None);
-        check(none, (400, "context too long"), Asked::No, None);
+        check(
+            none,
+            (400, "'response_format' is not supported"),
+            SchemaRequest::Yes,
+            Some(CompatRule::SchemaInPrompt),
+        );
+        check(none, (400, "'response_format' is not supported"), SchemaRequest::No, None);
+        check(none, (400, "bad request"), SchemaRequest::Yes, Some(CompatRule::SchemaInPrompt));
+        let words = none.with(CompatRule::SchemaInPrompt);
+        check(words, (400, "bad request"), SchemaRequest::Yes, Some(CompatRule::JsonInPrompt));
+        check(words.with(CompatRule::JsonInPrompt), (400, "bad request"), SchemaRequest::Yes, None);
+        check(none, (404, "no such model"), SchemaRequest::Yes, None);
+        check(none, (400, "context too long"), SchemaRequest::No, None);
     }
 }

@@ -9,7 +9,7 @@ use url::Url;
 use crate::key::ApiKey;
 
 /// Default timeout of a response.
-const USUAL_TIMEOUT: Duration = Duration::from_secs(120);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -84,7 +84,7 @@ impl Endpoint {
             model: model.into(),
             key: None,
             tool_calls: ToolCalls::Native,
-            timeout: USUAL_TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
             max_tokens: None,
             temperature: None,
         })
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_as_people_write_them() {
+    fn accepts_common_spellings_of_urls() {
         let check = |api: Api, url: &str, expect: &str| {
             let endpoint = Endpoint::new(api, url, "m").unwrap();
             assert_eq!(endpoint.chat_url().as_str(), expect, "{url}");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_is_not_shown() {
+    fn does_not_print_invalid_url() {
         for url in ["ftp://u:hunter2@host", "http://u:hunter2@", "hunter2"] {
             let error = Endpoint::new(Api::OpenAi, url, "m").unwrap_err().to_string();
             assert!(!error.contains("hunter2") && error.contains("11434"), "{error}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn does_not_print_secrets() {
         let mut endpoint = Endpoint::new(Api::OpenAi, "http://u:hunter2@host:1/v1", "m").unwrap();
         endpoint.key = ApiKey::new("sk-hunter3");
         let shown = format!("{endpoint:?} {:?} {}", endpoint.key, endpoint.name());

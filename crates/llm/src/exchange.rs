@@ -12,23 +12,23 @@ use url::Url;
 
 use crate::assembly::Assembly;
 use crate::endpoint::{Api, Endpoint};
-use crate::failure::{Failure, Told, root_cause};
+use crate::failure::{EndpointError, Failure, root_cause};
 use crate::retry::retry_after;
 use crate::{anthropic, openai};
 
 /// Maximum size of a decompressed response, in bytes.
-const MAX_ANSWER: usize = 64 << 20;
+const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// Maximum number of bytes read of an error response.
-const MAX_REFUSAL: usize = 64 << 10;
+const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Timeout for the body of an error response after its status.
-const REFUSAL: Duration = Duration::from_secs(5);
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for the end of a stream after its last event, so that the connection can be reused.
-const FAREWELL: Duration = Duration::from_millis(50);
+const STREAM_END_TIMEOUT: Duration = Duration::from_millis(50);
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Whether the response continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ResponseState {
     /// More may follow.
     More,
     /// The response is complete.
@@ -37,18 +37,18 @@ pub(crate) enum Step {
 
 /// A piece that is not part of a valid response.
 #[derive(Debug)]
-pub(crate) enum Misread {
+pub(crate) enum ResponseError {
     /// It does not match the format.
-    Shape(String),
+    Format(String),
     /// It is an error reported by the endpoint.
-    Told(Told),
+    EndpointError(EndpointError),
 }
 
-impl Misread {
+impl ResponseError {
     fn at(self, endpoint: &Endpoint) -> Failure {
         match self {
-            Self::Shape(why) => Failure::unreadable(endpoint, &why),
-            Self::Told(told) => Failure::told(endpoint, &told),
+            Self::Format(why) => Failure::unreadable(endpoint, &why),
+            Self::EndpointError(reported) => Failure::reported(endpoint, &reported),
         }
     }
 }
@@ -67,14 +67,14 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+    fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<ResponseState, ResponseError> {
         match self {
             Self::OpenAi(reader) => reader.event(data, assembly),
             Self::Anthropic(reader) => reader.event(data, assembly),
         }
     }
 
-    fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+    fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<ResponseState, ResponseError> {
         match self {
             Self::OpenAi(reader) => reader.whole(body, assembly),
             Self::Anthropic(reader) => reader.whole(body, assembly),
@@ -88,7 +88,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) client: &'a Client,
     pub(crate) endpoint: &'a Endpoint,
     /// The idle timeout between two pieces.
-    pub(crate) silence: Duration,
+    pub(crate) idle_timeout: Duration,
 }
 
 impl Exchange<'_> {
@@ -97,7 +97,7 @@ impl Exchange<'_> {
         let endpoint = self.endpoint;
         let body =
             serde_json::to_vec(body).map_err(|error| Failure::unreadable(endpoint, &error.to_string()))?;
-        let request = introduced(self.client.post(endpoint.chat_url()), endpoint)
+        let request = with_headers(self.client.post(endpoint.chat_url()), endpoint)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .body(body);
@@ -121,19 +121,19 @@ impl Exchange<'_> {
             // Before the first piece the model processes the prompt, so only the total deadline applies.
             let next = match taken {
                 0 => stream.next().await,
-                _ => tokio::time::timeout(self.silence, stream.next())
+                _ => tokio::time::timeout(self.idle_timeout, stream.next())
                     .await
-                    .map_err(|_| Failure::timed_out(endpoint, self.silence))?,
+                    .map_err(|_| Failure::timed_out(endpoint, self.idle_timeout))?,
             };
             let piece: Bytes = match next {
                 Some(Ok(piece)) => piece,
                 // After a stop reason the response is complete, even if the connection fails.
                 Some(Err(_)) | None if assembly.stopped() => return Ok(()),
-                Some(Err(error)) => return Err(Failure::broken_off(endpoint, &root_cause(&error))),
+                Some(Err(error)) => return Err(Failure::truncated(endpoint, &root_cause(&error))),
                 None => break,
             };
             taken += piece.len();
-            if taken > MAX_ANSWER {
+            if taken > MAX_RESPONSE_BYTES {
                 return Err(Failure::unreadable(endpoint, "it is too long"));
             }
             // Some endpoints send JSON with another content type.
@@ -148,16 +148,17 @@ impl Exchange<'_> {
                 if event.data.is_empty() {
                     continue;
                 }
-                if reader.event(&event.data, assembly).map_err(|misread| misread.at(endpoint))? == Step::Done
+                if reader.event(&event.data, assembly).map_err(|misread| misread.at(endpoint))?
+                    == ResponseState::Done
                 {
-                    let _ = tokio::time::timeout(FAREWELL, stream.next()).await;
+                    let _ = tokio::time::timeout(STREAM_END_TIMEOUT, stream.next()).await;
                     return Ok(());
                 }
             }
         }
         match whole {
             Some(whole) => self.take_whole(&whole, assembly),
-            None => Err(Failure::broken_off(endpoint, "it ended before the model said that it was done")),
+            None => Err(Failure::truncated(endpoint, "it ended before the model said that it was done")),
         }
     }
 
@@ -168,9 +169,9 @@ impl Exchange<'_> {
             match response.chunk().await {
                 Ok(Some(piece)) => whole.extend_from_slice(&piece),
                 Ok(None) => break,
-                Err(error) => return Err(Failure::broken_off(endpoint, &root_cause(&error))),
+                Err(error) => return Err(Failure::truncated(endpoint, &root_cause(&error))),
             }
-            if whole.len() > MAX_ANSWER {
+            if whole.len() > MAX_RESPONSE_BYTES {
                 return Err(Failure::unreadable(endpoint, "it is too long"));
             }
         }
@@ -186,17 +187,17 @@ impl Exchange<'_> {
     /// Sends a GET request and returns the body: the list of models.
     pub(crate) async fn get(self, url: Url) -> Result<Vec<u8>, Failure> {
         let endpoint = self.endpoint;
-        let request = introduced(self.client.get(url), endpoint).header(ACCEPT, "application/json");
+        let request = with_headers(self.client.get(url), endpoint).header(ACCEPT, "application/json");
         let mut response = request.send().await.map_err(|error| Failure::send(endpoint, &error))?;
         if !response.status().is_success() {
             return Err(refused(endpoint, response).await);
         }
         let mut body = Vec::new();
         while let Some(piece) =
-            response.chunk().await.map_err(|error| Failure::broken_off(endpoint, &root_cause(&error)))?
+            response.chunk().await.map_err(|error| Failure::truncated(endpoint, &root_cause(&error)))?
         {
             body.extend_from_slice(&piece);
-            if body.len() > MAX_ANSWER {
+            if body.len() > MAX_RESPONSE_BYTES {
                 return Err(Failure::unreadable(endpoint, "it is too long"));
             }
         }
@@ -205,7 +206,7 @@ impl Exchange<'_> {
 }
 
 /// Adds the authentication headers.
-fn introduced(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
+fn with_headers(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
     let key = |words: &str| endpoint.key.as_ref().and_then(|key| key.header(words));
     match endpoint.api {
         Api::OpenAi => match key("Bearer ") {
@@ -245,13 +246,13 @@ async fn refused(endpoint: &Endpoint, mut response: Response) -> Failure {
     let read = async {
         while let Ok(Some(piece)) = response.chunk().await {
             body.extend_from_slice(&piece);
-            if body.len() > MAX_REFUSAL {
+            if body.len() > MAX_ERROR_BODY_BYTES {
                 break;
             }
         }
     };
     // On timeout the status alone is reported.
-    let _ = tokio::time::timeout(REFUSAL, read).await;
-    let told = Told { retry_after, ..Told::read(&String::from_utf8_lossy(&body)) };
-    Failure::status(endpoint, status, &told)
+    let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, read).await;
+    let reported = EndpointError { retry_after, ..EndpointError::read(&String::from_utf8_lossy(&body)) };
+    Failure::status(endpoint, status, &reported)
 }

@@ -7,16 +7,16 @@ use serde_json::Value;
 use toolhub_core::model::ModelError;
 
 use crate::endpoint::Endpoint;
-use crate::retry::Again;
+use crate::retry::RetryAdvice;
 
 /// Maximum length of an endpoint's error message that is shown, in characters.
-const SHOWN: usize = 400;
+const MAX_SHOWN_CHARS: usize = 400;
 
 /// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ModelError,
-    pub(crate) again: Again,
+    pub(crate) retry_advice: RetryAdvice,
 }
 
 impl Failure {
@@ -25,65 +25,73 @@ impl Failure {
         let (model, cause) = (endpoint.name(), endpoint.hide(&root_cause(error)));
         if error.is_timeout() {
             let cause = "no connection in time".to_owned();
-            return Self { error: ModelError::Unreachable { model, cause }, again: Again::Soon };
+            return Self {
+                error: ModelError::Unreachable { model, cause },
+                retry_advice: RetryAdvice::Backoff,
+            };
         }
         // An invalid request stays invalid.
-        let again = if error.is_builder() { Again::Never } else { Again::Soon };
-        Self { error: ModelError::Unreachable { model, cause }, again }
+        let retry_advice = if error.is_builder() { RetryAdvice::Never } else { RetryAdvice::Backoff };
+        Self { error: ModelError::Unreachable { model, cause }, retry_advice }
     }
 
     /// An HTTP error status with its message.
-    pub(crate) fn status(endpoint: &Endpoint, status: StatusCode, told: &Told) -> Self {
+    pub(crate) fn status(endpoint: &Endpoint, status: StatusCode, reported: &EndpointError) -> Self {
         let model = endpoint.name();
-        let detail = shown(endpoint, &told.message);
+        let detail = displayed(endpoint, &reported.message);
         let number = status.as_u16();
-        let busy = matches!(number, 429 | 503 | 529) || told.is_busy();
-        let (error, again) = match number {
+        let busy = matches!(number, 429 | 503 | 529) || reported.is_busy();
+        let (error, retry_advice) = match number {
             // An exhausted quota is reported as 429, too; a retry does not help then.
-            429 if told.is_spent() => (ModelError::Refused { model, status: number, detail }, Again::Never),
+            429 if reported.is_quota_exhausted() => {
+                (ModelError::Refused { model, status: number, detail }, RetryAdvice::Never)
+            }
             _ if busy => {
-                let again = told.retry_after.map_or(Again::Soon, Again::After);
-                (ModelError::Busy { model, retry_after: told.retry_after }, again)
+                let retry_advice = reported.retry_after.map_or(RetryAdvice::Backoff, RetryAdvice::After);
+                (ModelError::Busy { model, retry_after: reported.retry_after }, retry_advice)
             }
-            401 | 403 => (ModelError::Unauthorized { model, detail }, Again::Never),
+            401 | 403 => (ModelError::Unauthorized { model, detail }, RetryAdvice::Never),
             408 | 500..=599 => {
-                let again = told.retry_after.map_or(Again::Soon, Again::After);
-                (ModelError::Refused { model, status: number, detail }, again)
+                let retry_advice = reported.retry_after.map_or(RetryAdvice::Backoff, RetryAdvice::After);
+                (ModelError::Refused { model, status: number, detail }, retry_advice)
             }
-            _ => (ModelError::Refused { model, status: number, detail }, Again::Never),
+            _ => (ModelError::Refused { model, status: number, detail }, RetryAdvice::Never),
         };
-        Self { error, again }
+        Self { error, retry_advice }
     }
 
     /// An error event within a response.
-    pub(crate) fn told(endpoint: &Endpoint, told: &Told) -> Self {
-        match told.status() {
-            Some(status) => Self::status(endpoint, status, told),
-            None => Self::broken_off(endpoint, &told.message),
+    pub(crate) fn reported(endpoint: &Endpoint, reported: &EndpointError) -> Self {
+        match reported.status() {
+            Some(status) => Self::status(endpoint, status, reported),
+            None => Self::truncated(endpoint, &reported.message),
         }
     }
 
     /// The response ended prematurely.
-    pub(crate) fn broken_off(endpoint: &Endpoint, detail: &str) -> Self {
-        let (model, detail) = (endpoint.name(), shown(endpoint, detail));
-        Self { error: ModelError::Truncated { model, detail }, again: Again::Soon }
+    pub(crate) fn truncated(endpoint: &Endpoint, detail: &str) -> Self {
+        let (model, detail) = (endpoint.name(), displayed(endpoint, detail));
+        Self { error: ModelError::Truncated { model, detail }, retry_advice: RetryAdvice::Backoff }
     }
 
     /// The response does not match the wire format.
     pub(crate) fn unreadable(endpoint: &Endpoint, detail: &str) -> Self {
-        let (model, detail) = (endpoint.name(), shown(endpoint, detail));
-        Self { error: ModelError::Unreadable { model, detail }, again: Again::Never }
+        let (model, detail) = (endpoint.name(), displayed(endpoint, detail));
+        Self { error: ModelError::Unreadable { model, detail }, retry_advice: RetryAdvice::Never }
     }
 
     /// The idle timeout expired.
     pub(crate) fn timed_out(endpoint: &Endpoint, after: Duration) -> Self {
-        Self { error: ModelError::TimedOut { model: endpoint.name(), after }, again: Again::Never }
+        Self {
+            error: ModelError::TimedOut { model: endpoint.name(), after },
+            retry_advice: RetryAdvice::Never,
+        }
     }
 }
 
 /// An error reported by an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct EndpointError {
     /// The message.
     pub(crate) message: String,
     /// The error code or type.
@@ -92,7 +100,7 @@ pub(crate) struct Told {
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Told {
+impl EndpointError {
     /// Parses the body of an error response in any format.
     pub(crate) fn read(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
@@ -134,19 +142,19 @@ impl Told {
         self.kind.contains("overloaded_error")
     }
 
-    fn is_spent(&self) -> bool {
+    fn is_quota_exhausted(&self) -> bool {
         self.kind.contains("insufficient_quota")
     }
 }
 
 /// Shortens a message to a single line without secrets.
-fn shown(endpoint: &Endpoint, text: &str) -> String {
+fn displayed(endpoint: &Endpoint, text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let plain = endpoint.hide(plain.trim());
     if plain.is_empty() {
         return "it said nothing more".to_owned();
     }
-    match plain.char_indices().nth(SHOWN) {
+    match plain.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", &plain[..at]),
         None => plain,
     }

@@ -24,7 +24,7 @@ impl ModelClient {
     pub async fn models(&self, timeout: Duration) -> Result<Vec<String>, ModelError> {
         let endpoint = self.endpoint();
         let ask = async {
-            let exchange = Exchange { client: self.http()?, endpoint, silence: timeout };
+            let exchange = Exchange { client: self.http()?, endpoint, idle_timeout: timeout };
             let body = exchange.get(endpoint.models_url()).await?;
             let listing: Listing = serde_json::from_slice(&body)
                 .map_err(|error| Failure::unreadable(endpoint, &format!("no list of models: {error}")))?;

@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use toolhub_core::ToolName;
 use toolhub_core::model::OfferedTool;
 
-const LONGEST: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Length of `_` and eight hexadecimal digits.
-const TAIL: usize = 9;
+const HASH_SUFFIX_BYTES: usize = 9;
 
 /// Converts a name for an endpoint: unchanged if valid, otherwise shortened with a hash. Deterministic, since calls of
 /// earlier turns and prompt caches depend on it.
 pub(crate) fn wire_name(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
+    if !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(allowed) {
         return name.to_owned();
     }
     let plain = name.chars().map(|c| if allowed(c) { c } else { '_' });
-    let head: String = plain.take(LONGEST - TAIL).collect();
+    let head: String = plain.take(MAX_NAME_BYTES - HASH_SUFFIX_BYTES).collect();
     format!("{head}_{:08x}", hash(name))
 }
 
@@ -42,7 +42,7 @@ impl Names {
     }
 
     /// The tool of a wire name; the name itself if it was not offered.
-    pub(crate) fn meant(&self, wire: &str) -> ToolName {
+    pub(crate) fn tool_name(&self, wire: &str) -> ToolName {
         self.0.get(wire).cloned().unwrap_or_else(|| ToolName::new(wire))
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stays() {
+    fn keeps_names_that_are_valid_on_the_wire() {
         for name in ["search_web", "a-b", "x", &"y".repeat(64)] {
             assert_eq!(wire_name(name), name);
         }
@@ -65,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_leads_back(name in "\\PC{0,90}") {
+        fn maps_wire_name_back_to_tool_name(name in "\\PC{0,90}") {
             let wire = wire_name(&name);
             prop_assert!((1..=64).contains(&wire.len()));
             prop_assert!(wire.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));
@@ -74,8 +74,8 @@ mod tests {
                 description: String::new(),
                 schema: RawJson::empty_object(),
             };
-            let meant = Names::of(&[tool]).meant(&wire);
-            prop_assert_eq!(meant.as_str(), name);
+            let tool_name = Names::of(&[tool]).tool_name(&wire);
+            prop_assert_eq!(tool_name.as_str(), name);
         }
     }
 }

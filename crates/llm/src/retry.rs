@@ -5,38 +5,38 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// Maximum number of attempts.
-pub(crate) const TRIES: u32 = 3;
+pub(crate) const MAX_TRIES: u32 = 3;
 /// Delay before the second attempt; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
 /// Maximum delay, even if the endpoint requests a longer one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Whether a retry may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
+pub(crate) enum RetryAdvice {
     /// No.
     Never,
     /// Yes.
-    Soon,
+    Backoff,
     /// After the delay requested by the endpoint.
     After(Duration),
 }
 
 /// The delay before the next attempt, if any, after `tries` attempts with `left` time remaining.
-pub(crate) fn pause(again: Again, tries: u32, left: Duration) -> Option<Duration> {
-    if tries >= TRIES {
+pub(crate) fn pause(retry_advice: RetryAdvice, tries: u32, left: Duration) -> Option<Duration> {
+    if tries >= MAX_TRIES {
         return None;
     }
-    let wait = match again {
-        Again::Never => return None,
+    let wait = match retry_advice {
+        RetryAdvice::Never => return None,
         // Jitter of up to 50 % prevents simultaneous retries of many clients.
-        Again::Soon => {
-            FIRST_PAUSE.mul_f64(2_f64.powi(tries.cast_signed() - 1) * (1.0 + fastrand::f64() / 2.0))
+        RetryAdvice::Backoff => {
+            INITIAL_BACKOFF.mul_f64(2_f64.powi(tries.cast_signed() - 1) * (1.0 + fastrand::f64() / 2.0))
         }
-        Again::After(wait) => wait + FIRST_PAUSE.mul_f64(fastrand::f64() / 2.0),
+        RetryAdvice::After(wait) => wait + INITIAL_BACKOFF.mul_f64(fastrand::f64() / 2.0),
     };
     // No retry if the delay exceeds the limit or the remaining time.
-    (wait <= LONGEST_PAUSE && wait < left).then_some(wait)
+    (wait <= MAX_BACKOFF && wait < left).then_some(wait)
 }
 
 /// The delay requested by the response headers.
@@ -65,26 +65,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_and_end() {
+    fn backs_off_exponentially_until_retries_end() {
         let long = Duration::from_secs(100);
-        let check = |again: Again, tries: u32, left: Duration, expect: Option<(u64, u64)>| {
-            let pause = pause(again, tries, left).map(|pause| pause.as_millis());
+        let check = |retry_advice: RetryAdvice, tries: u32, left: Duration, expect: Option<(u64, u64)>| {
+            let pause = pause(retry_advice, tries, left).map(|pause| pause.as_millis());
             let fits = |(low, high): (u64, u64)| {
                 pause.is_some_and(|pause| (low.into()..=high.into()).contains(&pause))
             };
-            assert!(expect.map_or(pause.is_none(), fits), "{again:?} {tries} {left:?}: {pause:?}");
+            assert!(expect.map_or(pause.is_none(), fits), "{retry_advice:?} {tries} {left:?}: {pause:?}");
         };
-        check(Again::Soon, 1, long, Some((500, 750)));
-        check(Again::Soon, 2, long, Some((1000, 1500)));
-        check(Again::Soon, 3, long, None);
-        check(Again::Never, 1, long, None);
-        check(Again::Soon, 1, Duration::from_millis(400), None);
-        check(Again::After(Duration::from_secs(2)), 1, long, Some((2000, 2250)));
-        check(Again::After(Duration::from_secs(3600)), 1, Duration::MAX, None);
+        check(RetryAdvice::Backoff, 1, long, Some((500, 750)));
+        check(RetryAdvice::Backoff, 2, long, Some((1000, 1500)));
+        check(RetryAdvice::Backoff, 3, long, None);
+        check(RetryAdvice::Never, 1, long, None);
+        check(RetryAdvice::Backoff, 1, Duration::from_millis(400), None);
+        check(RetryAdvice::After(Duration::from_secs(2)), 1, long, Some((2000, 2250)));
+        check(RetryAdvice::After(Duration::from_secs(3600)), 1, Duration::MAX, None);
     }
 
     #[test]
-    fn waits_as_endpoints_write_them() {
+    fn parses_retry_after_headers() {
         let check = |name: &'static str, text: &str, expect: Option<Duration>| {
             let mut headers = HeaderMap::new();
             headers.insert(name, text.parse().unwrap());

@@ -6,7 +6,7 @@ use toolhub_core::model::{ChatRequest, LanguageModel, ModelError};
 use toolhub_core::ports::MergeRequest;
 
 /// Timeout of a merge.
-const MERGE: Duration = Duration::from_secs(10);
+const MERGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The results are cut to a few hundred characters each, so the merged text is short, too.
 const MAX_TOKENS: u32 = 600;
 const SYSTEM: &str = "You are given several answers to one question, each from its own source. Write one answer that \
@@ -27,7 +27,7 @@ pub async fn merge(model: &dyn LanguageModel, request: &MergeRequest) -> Result<
     let request = ChatRequest {
         max_tokens: Some(MAX_TOKENS),
         temperature: Some(0.0),
-        timeout: Some(MERGE),
+        timeout: Some(MERGE_TIMEOUT),
         ..ChatRequest::new(SYSTEM).user(asked)
     };
     let reply = model.chat(&request, &|_| {}).await?;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_are_no_part_of_it() {
+    fn removes_thinking_blocks() {
         let check = |text: &str, expect: &str| assert_eq!(without_thoughts(text), expect, "{text}");
         check("plain <think> words", "plain <think> words");
         check("\n<think>hm</think>words", "words");

@@ -11,25 +11,25 @@ use toolhub_core::model::{
 };
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
-use crate::formats::{Heard, KnownTool, KnownTools, StreamReader, read};
+use crate::formats::{KnownTool, KnownTools, StreamEvent, StreamReader, read};
 
 /// A model that writes tool calls as text, always or occasionally.
 #[derive(Debug, Clone)]
 pub struct TextModel {
     inner: Arc<dyn LanguageModel>,
     /// Where the wrapped model gets the tools.
-    told: ToolPresentation,
+    presentation: ToolPresentation,
 }
 
 impl TextModel {
     /// Wraps a model without native tool calls.
     pub fn new(inner: Arc<dyn LanguageModel>) -> Self {
-        Self { inner, told: ToolPresentation::InSystemPrompt }
+        Self { inner, presentation: ToolPresentation::InSystemPrompt }
     }
 
     /// Wraps a model with native tool calls that, like many small ones, occasionally writes one as text.
-    pub fn now_and_then(inner: Arc<dyn LanguageModel>) -> Self {
-        Self { inner, told: ToolPresentation::Native }
+    pub fn occasional(inner: Arc<dyn LanguageModel>) -> Self {
+        Self { inner, presentation: ToolPresentation::Native }
     }
 }
 
@@ -39,16 +39,16 @@ impl LanguageModel for TextModel {
     }
 
     fn tool_presentation(&self) -> ToolPresentation {
-        self.told
+        self.presentation
     }
 
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: ReplyListener<'a>,
+        listener: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
-            let written = match self.told {
+            let written = match self.presentation {
                 ToolPresentation::InSystemPrompt => as_text(request),
                 ToolPresentation::Native => request.clone(),
             };
@@ -60,7 +60,7 @@ impl LanguageModel for TextModel {
             );
             // Without tools, the response is always plain text.
             if request.tools.is_empty() && !request.messages.iter().any(has_calls) {
-                return self.inner.chat(&written, heard).await;
+                return self.inner.chat(&written, listener).await;
             }
             let reader = Mutex::new(Some(StreamReader::new(&known)));
             let listen = |spoken: ReplyDelta| match spoken {
@@ -68,24 +68,24 @@ impl LanguageModel for TextModel {
                     let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
                     let pieces = reader.as_mut().map(|reader| reader.feed(&text)).unwrap_or_default();
                     drop(reader);
-                    pieces.into_iter().for_each(|piece| heard(spoken_of(piece)));
+                    pieces.into_iter().for_each(|piece| listener(to_delta(piece)));
                 }
-                other => heard(other),
+                other => listener(other),
             };
             let reply = self.inner.chat(&written, &listen).await?;
             let mut reader = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
             // A model that does not stream returns all text at the end.
             let mut reader = reader.take().unwrap_or_else(|| StreamReader::new(&known));
             if reader.is_empty() {
-                reader.feed(&reply.text).into_iter().for_each(|piece| heard(spoken_of(piece)));
+                reader.feed(&reply.text).into_iter().for_each(|piece| listener(to_delta(piece)));
             }
             let (mut reading, rest) = reader.finish();
             if !rest.is_empty() {
-                heard(ReplyDelta::Text(rest));
+                listener(ReplyDelta::Text(rest));
             }
             if let Some(place) = reading.cut {
                 let call = reading.calls.remove(place);
-                reading.unreadable.push(broken_off(call.tool.as_str()));
+                reading.unreadable.push(truncated_call_message(call.tool.as_str()));
             }
             let text = reading.prose.trim().to_owned();
             if !reply.calls.is_empty() {
@@ -105,7 +105,7 @@ impl LanguageModel for TextModel {
             let answers_words = matches!(request.messages.last(), Some(Message::User(_)));
             let silent = text.is_empty() && reading.calls.is_empty() && unreadable.is_empty();
             if reading.holds_result && answers_words && silent {
-                unreadable.push(made_up());
+                unreadable.push(fabricated_result_message());
             }
             Ok(ChatReply { text, calls: reading.calls, unreadable, stop, usage: reply.usage })
         })
@@ -133,15 +133,15 @@ fn has_calls(message: &Message) -> bool {
     }
 }
 
-fn spoken_of(piece: Heard) -> ReplyDelta {
+fn to_delta(piece: StreamEvent) -> ReplyDelta {
     match piece {
-        Heard::Words(text) => ReplyDelta::Text(text),
-        Heard::Thought(text) => ReplyDelta::Thought(text),
-        Heard::Call(tool) => ReplyDelta::ToolCallStarted(tool),
+        StreamEvent::Prose(text) => ReplyDelta::Text(text),
+        StreamEvent::Thought(text) => ReplyDelta::Thought(text),
+        StreamEvent::Call(tool) => ReplyDelta::ToolCallStarted(tool),
     }
 }
 
-fn broken_off(tool: &str) -> LocalizedText {
+fn truncated_call_message(tool: &str) -> LocalizedText {
     LocalizedText::new(
         format!("your text broke off inside the call of `{tool}`; write the whole call again, and shorter"),
         format!("你的文本在 `{tool}` 的调用中间中断；请重新写出完整的调用，并尽量简短"),
@@ -149,7 +149,7 @@ fn broken_off(tool: &str) -> LocalizedText {
 }
 
 /// The message to a model that returned only an invented result.
-fn made_up() -> LocalizedText {
+fn fabricated_result_message() -> LocalizedText {
     LocalizedText::new(
         "you wrote a result yourself, and results come from tools alone: write the call as \
          <tool_call>{\"tool_name\": \"…\", \"arguments\": {…}}</tool_call>, or answer in plain words",
@@ -161,12 +161,12 @@ fn made_up() -> LocalizedText {
 /// Converts a request to plain text messages.
 fn as_text(request: &ChatRequest) -> ChatRequest {
     let mut system = request.system.clone();
-    let told = request.tool_presentation == ToolPresentation::InSystemPrompt;
-    if !told && !request.tools.is_empty() && request.choice != ToolChoice::Forbidden {
+    let presentation = request.tool_presentation == ToolPresentation::InSystemPrompt;
+    if !presentation && !request.tools.is_empty() && request.choice != ToolChoice::Forbidden {
         if !system.is_empty() {
             system.push_str("\n\n");
         }
-        system.push_str(&how_to_call(&request.tools, request.choice));
+        system.push_str(&call_instructions(&request.tools, request.choice));
     }
     let mut messages: Vec<Message> = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
@@ -223,7 +223,7 @@ pub fn result_block(result: &RawJson) -> String {
     format!("<tool_result>\n{}\n</tool_result>", result.get().replace('<', "\\u003c"))
 }
 
-fn how_to_call(tools: &[OfferedTool], choice: ToolChoice) -> String {
+fn call_instructions(tools: &[OfferedTool], choice: ToolChoice) -> String {
     let mut text = String::from(
         "You can call tools. To call one, write exactly this, with valid JSON inside:\n\
          <tool_call>{\"id\": \"call_001\", \"tool_name\": \"NAME\", \"arguments\": {\"PARAMETER\": \"VALUE\"}}</tool_call>\n\

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
-use toolhub_llm::formats::{Heard, KnownTool, KnownTools, Reading, StreamReader, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, StreamEvent, StreamReader, read};
 
 #[derive(Debug, Deserialize)]
 struct Case {
@@ -41,7 +41,7 @@ fn known(case: &Case) -> KnownTools {
     }))
 }
 
-fn calls(reading: &Reading) -> Vec<Value> {
+fn calls(reading: &ParsedOutput) -> Vec<Value> {
     let shown = |call: &toolhub_core::model::ModelCall| json!({"name": call.tool.as_str(), "arguments": call.arguments.value()});
     reading.calls.iter().map(shown).collect()
 }
@@ -56,7 +56,7 @@ fn trimmed(value: &Value) -> Value {
 }
 
 #[test]
-fn every_text_gives_the_calls_that_are_meant() {
+fn parses_expected_calls_of_every_sample() {
     let cases = cases();
     assert!(cases.len() >= 100, "{} texts", cases.len());
     let mut wrong = Vec::new();
@@ -85,7 +85,7 @@ fn every_text_gives_the_calls_that_are_meant() {
 }
 
 #[test]
-fn what_was_mended_is_told_in_both_languages() {
+fn reports_repairs_in_both_languages() {
     use toolhub_core::{Lang, Localize as _};
     let reading = read("<tool_call>{'name': 'f', 'arguments': {'a': True,}}", &KnownTools::default());
     let told = |lang| reading.calls[0].repaired.iter().map(|text| text.localize(lang)).collect::<Vec<_>>();
@@ -96,12 +96,12 @@ fn what_was_mended_is_told_in_both_languages() {
 }
 
 /// Reads a text in chunks. Returns the result and the prose emitted while streaming.
-fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String) {
+fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (ParsedOutput, String) {
     let mut reader = StreamReader::new(known);
     let (mut shown, mut from) = (String::new(), 0);
     for &to in cuts.iter().chain([&text.len()]) {
         for heard in reader.feed(&text[from..to]) {
-            if let Heard::Words(words) = heard {
+            if let StreamEvent::Prose(words) = heard {
                 shown.push_str(&words);
             }
         }
@@ -113,25 +113,25 @@ fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String)
 }
 
 /// Whether emitted prose can turn out to be reasoning: the text closes a `think` element that it did not open.
-fn takes_back(text: &str) -> bool {
+fn retracts(text: &str) -> bool {
     text.contains("</think")
 }
 
 #[test]
-fn a_stream_gives_what_the_whole_gives_wherever_it_is_cut() {
+fn streamed_parse_equals_whole_parse_at_any_split() {
     for case in cases() {
         let known = known(&case);
         let whole = read(&case.text, &known);
         let places: Vec<usize> = case.text.char_indices().map(|(at, _)| at).skip(1).collect();
         let (reading, shown) = streamed(&case.text, &known, &places);
         assert_eq!(calls(&reading), calls(&whole), "{}: character by character", case.name);
-        if !takes_back(&case.text) {
+        if !retracts(&case.text) {
             assert_eq!(shown, whole.prose, "{}: character by character", case.name);
         }
         for &place in &places {
             let (reading, shown) = streamed(&case.text, &known, &[place]);
             assert_eq!(calls(&reading), calls(&whole), "{}: cut at {place}", case.name);
-            if !takes_back(&case.text) {
+            if !retracts(&case.text) {
                 assert_eq!(shown, whole.prose, "{}: cut at {place}", case.name);
             }
         }
@@ -139,14 +139,14 @@ fn a_stream_gives_what_the_whole_gives_wherever_it_is_cut() {
 }
 
 #[test]
-fn words_are_told_while_they_come() {
+fn emits_prose_while_streaming() {
     let known = KnownTools::default();
     let mut reader = StreamReader::new(&known);
     let mut shown = String::new();
     for word in ["It ", "is ", "sunny ", "in Kyoto", ".\nAnd ", "<b>warm</b>", " too. <tool", "_call>{\"na"] {
         for heard in reader.feed(word) {
             match heard {
-                Heard::Words(words) => shown.push_str(&words),
+                StreamEvent::Prose(words) => shown.push_str(&words),
                 other => panic!("{other:?}"),
             }
         }
@@ -179,7 +179,7 @@ fn time(text: &str) -> Duration {
 }
 
 #[test]
-fn time_grows_no_faster_than_the_text() {
+fn takes_linear_time() {
     let seeds = [
         "{",
         "[",
@@ -281,7 +281,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_panics_and_no_cut_matters(parts in prop::collection::vec(fragment(), 0..24), seed in any::<u64>()) {
+    fn parses_random_fragments_equally_at_any_split(parts in prop::collection::vec(fragment(), 0..24), seed in any::<u64>()) {
         let text: String = parts.concat();
         let known = KnownTools::new([KnownTool::new("f", None)]);
         for known in [&KnownTools::default(), &known] {
@@ -290,7 +290,7 @@ proptest! {
             cuts.retain(|at| (seed >> (at % 64)) & 1 == 1);
             let (reading, shown) = streamed(&text, known, &cuts);
             prop_assert_eq!(calls(&reading), calls(&whole), "{:?}", text);
-            if !takes_back(&text) {
+            if !retracts(&text) {
                 prop_assert_eq!(&shown, &whole.prose, "{:?} cut at {:?}", text, cuts);
             }
             for call in &whole.calls {
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_read(text in any::<String>()) {
+    fn parses_arbitrary_text_without_panic(text in any::<String>()) {
         read(&text, &KnownTools::default());
         toolhub_llm::repair::repair(&text);
     }

@@ -14,12 +14,12 @@ use toolhub_llm::text_model::TextModel;
 
 /// A model with a fixed answer, streamed in small chunks; it records its requests.
 #[derive(Debug)]
-struct Parrot {
+struct ScriptedModel {
     says: &'static str,
     asked: Mutex<Vec<ChatRequest>>,
 }
 
-impl LanguageModel for Parrot {
+impl LanguageModel for ScriptedModel {
     fn name(&self) -> &str {
         "parrot"
     }
@@ -40,7 +40,7 @@ impl LanguageModel for Parrot {
 }
 
 fn ask(says: &'static str, request: &ChatRequest) -> (ChatReply, ChatRequest, Vec<ReplyDelta>) {
-    let parrot = Arc::new(Parrot { says, asked: Mutex::default() });
+    let parrot = Arc::new(ScriptedModel { says, asked: Mutex::default() });
     let model = TextModel::new(Arc::clone(&parrot) as Arc<dyn LanguageModel>);
     let spoken = Mutex::new(Vec::new());
     let listen = |piece: ReplyDelta| spoken.lock().unwrap().push(piece);
@@ -63,7 +63,7 @@ fn request() -> ChatRequest {
 }
 
 #[test]
-fn tools_are_told_in_words_and_calls_are_read_out_of_words() {
+fn describes_tools_in_prompt_and_parses_calls_from_text() {
     let says = "<think>weather</think>Let me look.\n<tool_call>{\"id\": \"call_7\", \"tool_name\": \"get_weather\", \
                 \"arguments\": {\"city\": \"Kyoto\"}}</tool_call>";
     let (reply, asked, spoken) = ask(says, &request());
@@ -88,7 +88,7 @@ fn tools_are_told_in_words_and_calls_are_read_out_of_words() {
 }
 
 #[test]
-fn results_are_quoted_and_cannot_end_the_quote() {
+fn escapes_end_marker_in_quoted_results() {
     let mut request = request();
     let id = CallId::new("call_7");
     request.messages.push(Message::Assistant {
@@ -119,7 +119,7 @@ fn results_are_quoted_and_cannot_end_the_quote() {
 }
 
 #[test]
-fn a_made_up_result_is_no_answer_and_the_model_hears_so() {
+fn rejects_fabricated_result_and_informs_model() {
     // The actual output of Qwen2.5-Coder 1.5B for `23*47`, including the wrong number.
     let says = "<tool_result> 851</tool_result>";
     let (reply, _, spoken) = ask(says, &request());
@@ -141,7 +141,7 @@ fn a_made_up_result_is_no_answer_and_the_model_hears_so() {
 }
 
 #[test]
-fn a_call_that_broke_off_is_told_and_not_made() {
+fn reports_truncated_call_without_executing_it() {
     let (reply, ..) =
         ask("<tool_call>{\"tool_name\": \"get_weather\", \"arguments\": {\"city\": \"Kyo", &request());
     assert!(reply.calls.is_empty(), "{reply:?}");

@@ -32,12 +32,12 @@ fn join(lines: &[String]) -> String {
             breaks = 2;
             continue;
         }
-        if fence || in_code || stands_alone(line) {
+        if fence || in_code || is_separate_line(line) {
             breaks = breaks.max(1);
         }
         if !out.is_empty() {
             match breaks {
-                0 if !runs_on(&out, line) => out.push(' '),
+                0 if !continues_line(&out, line) => out.push(' '),
                 0 => {}
                 _ => out.push_str(&"\n"[..].repeat(breaks)),
             }
@@ -49,7 +49,7 @@ fn join(lines: &[String]) -> String {
     out
 }
 
-fn stands_alone(line: &str) -> bool {
+fn is_separate_line(line: &str) -> bool {
     let line = line.trim_start();
     let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
     ["- ", "* ", "+ ", "#", "|", ">"].iter().any(|mark| line.starts_with(mark))
@@ -57,7 +57,7 @@ fn stands_alone(line: &str) -> bool {
 }
 
 /// Whether lines are joined without a space, as in Chinese and Japanese.
-fn runs_on(before: &str, after: &str) -> bool {
+fn continues_line(before: &str, after: &str) -> bool {
     let wide =
         |c: char| matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}');
     before.ends_with(wide) && after.trim_start().starts_with(wide)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_become_paragraphs() {
+    fn joins_lines_into_paragraphs() {
         let check = |given: &[&str], expect: &str| {
             let lines: Vec<String> = given.iter().map(|line| (*line).to_owned()).collect();
             assert_eq!(join(&lines), expect);

@@ -9,7 +9,7 @@ use crate::argument_error::argument_error;
 use crate::function::Function;
 use crate::options::Options;
 use crate::parameter::{Argument, Kind};
-use crate::schema_type::stand_in;
+use crate::schema_type::schema_replacement;
 
 /// Expands a `#[tool]`.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
@@ -18,7 +18,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
     let structure = structure(&function);
     let run = run(&function);
     let conditions = &function.attributes.conditions;
-    let shield = shield(&function);
+    let name_guard = name_guard(&function);
     let arguments = arguments(&function, &options.root());
     let tool = tool(&function, &options);
     Ok(quote! {
@@ -26,7 +26,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
         #run
         #(#conditions)*
         const _: () = {
-            #shield
+            #name_guard
             #arguments
             #tool
         };
@@ -35,7 +35,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
 
 /// Functions that shadow unit structs of the same name. Local variables may shadow functions, but not unit structs, so
 /// this tool and others in its scope may have the names of variables in the derived code.
-fn shield(function: &Function) -> TokenStream {
+fn name_guard(function: &Function) -> TokenStream {
     let mut names = vec![format_ident!("schema"), format_ident!("generator"), format_ident!("d")];
     if !names.contains(&function.name) {
         names.push(function.name.clone());
@@ -107,7 +107,7 @@ fn arguments(function: &Function, root: &TokenStream) -> TokenStream {
     let fields = each_argument(function).map(|(argument, kind)| {
         let Argument { name, text, schemars, .. } = argument;
         let text = text.as_ref().map(|text| quote!(#[schemars(description = #text)]));
-        let with = stand_in(kind, root).map(|shown| {
+        let with = schema_replacement(kind, root).map(|shown| {
             let shown = literal(&shown);
             quote!(#[schemars(with = #shown)])
         });

@@ -40,10 +40,10 @@ impl Parameter {
             ));
         };
         let pattern = plain_name(&input.pat)?;
-        let mut marks = Marks::read(&input.attrs)?;
+        let mut marks = MarkerAttributes::read(&input.attrs)?;
         let kind = match (&*input.ty, marks.state.take()) {
             (Type::Reference(reference), Some(_)) if reference.mutability.is_none() => {
-                marks.refuse_argument_marks("state is not an argument")?;
+                marks.reject_argument_markers("state is not an argument")?;
                 Kind::State(reference.elem.clone())
             }
             (other, Some(_)) => {
@@ -52,7 +52,7 @@ impl Parameter {
             (Type::Reference(reference), None)
                 if is_context(&reference.elem) && reference.mutability.is_none() =>
             {
-                marks.refuse_argument_marks("the context is not an argument")?;
+                marks.reject_argument_markers("the context is not an argument")?;
                 Kind::Context
             }
             (owned, None) if is_context(owned) => {
@@ -93,16 +93,16 @@ fn is_context(kind: &Type) -> bool {
 
 /// The attributes of a parameter, by destination.
 #[derive(Default)]
-struct Marks {
+struct MarkerAttributes {
     state: Option<()>,
     default: Option<Expr>,
     schemars: Vec<Attribute>,
     kept: Vec<Attribute>,
     /// The first attribute that is only valid on an argument.
-    argument_mark: Option<proc_macro2::Span>,
+    argument_marker: Option<proc_macro2::Span>,
 }
 
-impl Marks {
+impl MarkerAttributes {
     fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut marks = Self::default();
         for attribute in attributes {
@@ -128,11 +128,11 @@ impl Marks {
                     if marks.default.replace(value).is_some() {
                         return Err(Error::new(attribute.span(), "`#[default(…)]` is given twice"));
                     }
-                    marks.argument_mark.get_or_insert(attribute.span());
+                    marks.argument_marker.get_or_insert(attribute.span());
                 }
                 "schemars" => {
                     marks.schemars.push(attribute.clone());
-                    marks.argument_mark.get_or_insert(attribute.span());
+                    marks.argument_marker.get_or_insert(attribute.span());
                 }
                 "allow" | "expect" | "warn" | "deny" | "forbid" => marks.kept.push(attribute.clone()),
                 _ => {
@@ -146,8 +146,8 @@ impl Marks {
         Ok(marks)
     }
 
-    fn refuse_argument_marks(&self, why: &str) -> Result<()> {
-        match self.argument_mark {
+    fn reject_argument_markers(&self, why: &str) -> Result<()> {
+        match self.argument_marker {
             Some(span) => Err(Error::new(span, format!("{why}: this has no meaning here"))),
             None => Ok(()),
         }

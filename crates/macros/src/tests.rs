@@ -9,7 +9,7 @@ fn tokens(text: &str) -> TokenStream {
 }
 
 #[test]
-fn invalid_tools_are_rejected_with_messages() {
+fn rejects_invalid_tools_with_messages() {
     #[track_caller]
     fn check(options: &str, item: &str, expect: &[&str]) {
         let error = expand(tokens(options), tokens(item)).unwrap_err();
@@ -67,7 +67,7 @@ fn invalid_tools_are_rejected_with_messages() {
 }
 
 #[test]
-fn what_is_written_can_be_parsed() {
+fn expansion_parses_as_rust() {
     let check = |options: &str, item: &str, expect: &[&str]| {
         let written = expand(tokens(options), tokens(item)).unwrap();
         let text = written.to_string();

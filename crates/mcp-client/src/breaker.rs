@@ -6,40 +6,40 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// Number of consecutive failures that open the circuit.
-const PATIENCE: u32 = 5;
+const FAILURE_THRESHOLD: u32 = 5;
 /// The delay after one failure; doubled for each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const BASE_BACKOFF: Duration = Duration::from_millis(200);
 /// How long the circuit stays open after that number of failures, and after each further one.
-const RESTS: [Duration; 5] = [
+const OPEN_DURATIONS: [Duration; 5] = [
     Duration::from_secs(30),
     Duration::from_secs(60),
     Duration::from_secs(120),
     Duration::from_secs(300),
-    LONGEST_REST,
+    MAX_OPEN_DURATION,
 ];
-const LONGEST_REST: Duration = Duration::from_secs(600);
+const MAX_OPEN_DURATION: Duration = Duration::from_secs(600);
 
 /// Whether an attempt is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Advice {
+pub(crate) enum Decision {
     /// Allowed now.
-    Go,
+    Allow,
     /// After this delay.
-    Wait(Duration),
+    Delay(Duration),
     /// The circuit is open for this duration.
-    LeaveAlone(Duration),
+    Reject(Duration),
 }
 
 /// A point in time on the monotonic clock and on the wall clock, which other runs share.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    pub(crate) run: Instant,
-    pub(crate) clock: SystemTime,
+pub(crate) struct TimePoint {
+    pub(crate) monotonic: Instant,
+    pub(crate) wall_clock: SystemTime,
 }
 
-impl Moment {
+impl TimePoint {
     pub(crate) fn now() -> Self {
-        Self { run: Instant::now(), clock: SystemTime::now() }
+        Self { monotonic: Instant::now(), wall_clock: SystemTime::now() }
     }
 }
 
@@ -48,60 +48,63 @@ impl Moment {
 pub(crate) struct Breaker {
     failures: u32,
     failed_at: Option<SystemTime>,
-    next_try: Option<Instant>,
+    next_attempt: Option<Instant>,
     /// Set by an explicit request of the user: the next attempt is allowed at once.
-    asked_for: bool,
+    retry_allowed: bool,
 }
 
 impl Breaker {
     /// Restores the state from an earlier run. A new run applies no delay before its first attempt, but respects an open
     /// circuit.
-    pub(crate) fn restore(failures: u32, failed_at: SystemTime, now: Moment) -> Self {
-        let past = Self { failures, failed_at: Some(failed_at), ..Self::default() };
-        let age = match now.clock.duration_since(failed_at) {
+    pub(crate) fn restore(failures: u32, failed_at: SystemTime, now: TimePoint) -> Self {
+        let restored = Self { failures, failed_at: Some(failed_at), ..Self::default() };
+        let age = match now.wall_clock.duration_since(failed_at) {
             Ok(age) => age,
             // The clock of another machine may be slightly ahead; a larger difference means that the clock was set back.
-            Err(ahead) if ahead.duration() < LONGEST_REST => Duration::ZERO,
-            Err(_) => return past,
+            Err(ahead) if ahead.duration() < MAX_OPEN_DURATION => Duration::ZERO,
+            Err(_) => return restored,
         };
-        if failures < PATIENCE {
-            return past;
+        if failures < FAILURE_THRESHOLD {
+            return restored;
         }
-        Self { next_try: Some(now.run + pause(failures, failed_at).saturating_sub(age)), ..past }
+        Self {
+            next_attempt: Some(now.monotonic + backoff(failures, failed_at).saturating_sub(age)),
+            ..restored
+        }
     }
 
     /// Whether an attempt is allowed now.
-    pub(crate) fn advice(&self, now: Instant) -> Advice {
-        let left = self.next_try.and_then(|next| next.checked_duration_since(now));
-        match left.filter(|left| !left.is_zero() && !self.asked_for) {
+    pub(crate) fn decision(&self, now: Instant) -> Decision {
+        let left = self.next_attempt.and_then(|next| next.checked_duration_since(now));
+        match left.filter(|left| !left.is_zero() && !self.retry_allowed) {
             // Half open: one attempt, which all waiting callers share.
-            None => Advice::Go,
-            Some(left) if self.failures >= PATIENCE => Advice::LeaveAlone(left),
-            Some(left) => Advice::Wait(left),
+            None => Decision::Allow,
+            Some(left) if self.failures >= FAILURE_THRESHOLD => Decision::Reject(left),
+            Some(left) => Decision::Delay(left),
         }
     }
 
     /// Allows the next attempt despite earlier failures.
-    pub(crate) fn ask_for(&mut self) {
-        self.asked_for = self.failures > 0;
+    pub(crate) fn allow_retry(&mut self) {
+        self.retry_allowed = self.failures > 0;
     }
 
     /// Resets the breaker after an answer.
-    pub(crate) fn succeed(&mut self) {
+    pub(crate) fn record_success(&mut self) {
         *self = Self::default();
     }
 
     /// Records a failure.
-    pub(crate) fn fail(&mut self, now: Moment) {
+    pub(crate) fn record_failure(&mut self, now: TimePoint) {
         self.failures = self.failures.saturating_add(1);
-        self.asked_for = false;
-        self.failed_at = Some(now.clock);
-        self.next_try = Some(now.run + pause(self.failures, now.clock));
+        self.retry_allowed = false;
+        self.failed_at = Some(now.wall_clock);
+        self.next_attempt = Some(now.monotonic + backoff(self.failures, now.wall_clock));
     }
 
     /// Whether one more failure opens the circuit.
     pub(crate) fn opens_with_next_failure(&self) -> bool {
-        self.failures.saturating_add(1) >= PATIENCE
+        self.failures.saturating_add(1) >= FAILURE_THRESHOLD
     }
 
     /// Number of consecutive failures.
@@ -117,11 +120,11 @@ impl Breaker {
 
 /// The delay after this number of failures, with a jitter of up to 25 %, so that attempts are spread. The jitter is derived
 /// from the time of the last failure, so that every run computes the same value.
-fn pause(failures: u32, failed_at: SystemTime) -> Duration {
-    let further = failures.checked_sub(PATIENCE).and_then(|further| usize::try_from(further).ok());
+fn backoff(failures: u32, failed_at: SystemTime) -> Duration {
+    let further = failures.checked_sub(FAILURE_THRESHOLD).and_then(|further| usize::try_from(further).ok());
     let usual = match further {
-        Some(further) => RESTS.get(further).copied().unwrap_or(LONGEST_REST),
-        None => FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1)),
+        Some(further) => OPEN_DURATIONS.get(further).copied().unwrap_or(MAX_OPEN_DURATION),
+        None => BASE_BACKOFF.saturating_mul(1 << failures.saturating_sub(1)),
     };
     // Times are stored in milliseconds.
     let millis = failed_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
@@ -133,85 +136,85 @@ fn pause(failures: u32, failed_at: SystemTime) -> Duration {
 mod tests {
     use super::*;
 
-    fn start() -> Moment {
-        Moment { run: Instant::now(), clock: UNIX_EPOCH + Duration::from_secs(1_800_000_000) }
+    fn start() -> TimePoint {
+        TimePoint { monotonic: Instant::now(), wall_clock: UNIX_EPOCH + Duration::from_secs(1_800_000_000) }
     }
 
-    fn later(moment: Moment, time: Duration) -> Moment {
-        Moment { run: moment.run + time, clock: moment.clock + time }
+    fn later(moment: TimePoint, time: Duration) -> TimePoint {
+        TimePoint { monotonic: moment.monotonic + time, wall_clock: moment.wall_clock + time }
     }
 
-    fn around(usual: Duration, found: Duration) -> bool {
+    fn is_within_jitter(usual: Duration, found: Duration) -> bool {
         (usual.mul_f64(0.75)..=usual.mul_f64(1.25)).contains(&found)
     }
 
     #[test]
-    fn five_failures_and_it_is_left_alone_then_probed_for_longer_each_time() {
+    fn opens_after_five_failures_and_stays_open_longer_each_time() {
         let mut now = start();
         let mut breaker = Breaker::default();
-        assert_eq!(breaker.advice(now.run), Advice::Go);
+        assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
         for failure in 0..4 {
-            breaker.fail(now);
-            let Advice::Wait(pause) = breaker.advice(now.run) else {
+            breaker.record_failure(now);
+            let Decision::Delay(backoff) = breaker.decision(now.monotonic) else {
                 panic!("after {} failures", failure + 1)
             };
-            assert!(around(FIRST_PAUSE * (1 << failure), pause), "{pause:?}");
-            now = later(now, pause);
-            assert_eq!(breaker.advice(now.run), Advice::Go);
+            assert!(is_within_jitter(BASE_BACKOFF * (1 << failure), backoff), "{backoff:?}");
+            now = later(now, backoff);
+            assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
         }
         // Half open: one attempt; if it fails, the circuit opens for longer, up to the maximum.
         for seconds in [30, 60, 120, 300, 600, 600, 600] {
-            breaker.fail(now);
-            let Advice::LeaveAlone(rest) = breaker.advice(now.run) else { panic!("{seconds}") };
-            assert!(around(Duration::from_secs(seconds), rest), "{seconds}: {rest:?}");
+            breaker.record_failure(now);
+            let Decision::Reject(rest) = breaker.decision(now.monotonic) else { panic!("{seconds}") };
+            assert!(is_within_jitter(Duration::from_secs(seconds), rest), "{seconds}: {rest:?}");
             now = later(now, rest);
-            assert_eq!(breaker.advice(now.run), Advice::Go);
+            assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
         }
-        breaker.succeed();
-        assert_eq!((breaker.advice(now.run), breaker.failures()), (Advice::Go, 0));
+        breaker.record_success();
+        assert_eq!((breaker.decision(now.monotonic), breaker.failures()), (Decision::Allow, 0));
     }
 
     #[test]
-    fn the_next_run_leaves_it_alone_just_as_long() {
+    fn restored_breaker_stays_open_as_long() {
         let failed = start();
         for failures in 1..12 {
             let mut breaker = Breaker::default();
-            (0..failures).for_each(|_| breaker.fail(failed));
+            (0..failures).for_each(|_| breaker.record_failure(failed));
             for seconds in [0, 1, 29, 61, 599, 900] {
                 let now = later(failed, Duration::from_secs(seconds));
-                let next = Breaker::restore(failures, failed.clock, now);
-                let expect = match breaker.advice(now.run) {
-                    Advice::Wait(_) => Advice::Go,
+                let next = Breaker::restore(failures, failed.wall_clock, now);
+                let expect = match breaker.decision(now.monotonic) {
+                    Decision::Delay(_) => Decision::Allow,
                     other => other,
                 };
-                assert_eq!(next.advice(now.run), expect, "{failures} failures, {seconds} s later");
-                assert_eq!((next.failures(), next.failed_at()), (failures, Some(failed.clock)));
+                assert_eq!(next.decision(now.monotonic), expect, "{failures} failures, {seconds} s later");
+                assert_eq!((next.failures(), next.failed_at()), (failures, Some(failed.wall_clock)));
             }
         }
         let check = |ahead: u64, expect: bool| {
-            let failed_at = failed.clock + Duration::from_secs(ahead);
-            let advice = Breaker::restore(9, failed_at, failed).advice(failed.run);
-            assert_eq!(matches!(advice, Advice::LeaveAlone(_)), expect, "{ahead}: {advice:?}");
+            let failed_at = failed.wall_clock + Duration::from_secs(ahead);
+            let decision = Breaker::restore(9, failed_at, failed).decision(failed.monotonic);
+            assert_eq!(matches!(decision, Decision::Reject(_)), expect, "{ahead}: {decision:?}");
         };
         check(5, true);
         check(3600, false);
     }
 
     #[test]
-    fn who_is_asked_for_is_tried_once() {
+    fn explicit_request_allows_one_attempt() {
         let now = start();
         let mut breaker = Breaker::default();
-        breaker.ask_for();
+        breaker.allow_retry();
         for _ in 0..9 {
-            breaker.fail(now);
+            breaker.record_failure(now);
         }
         assert!(
-            matches!(breaker.advice(now.run), Advice::LeaveAlone(_)),
+            matches!(breaker.decision(now.monotonic), Decision::Reject(_)),
             "asked for before there was a reason"
         );
-        breaker.ask_for();
-        assert_eq!(breaker.advice(now.run), Advice::Go);
-        breaker.fail(now);
-        assert!(matches!(breaker.advice(now.run), Advice::LeaveAlone(_)));
+        breaker.allow_retry();
+        assert_eq!(breaker.decision(now.monotonic), Decision::Allow);
+        breaker.record_failure(now);
+        assert!(matches!(breaker.decision(now.monotonic), Decision::Reject(_)));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
-use toolhub_mcp_wire::wire::{self, Meta, Modern, Said};
+use toolhub_mcp_wire::wire::{self, Meta, Modern, RequestContent};
 use toolhub_mcp_wire::{Era, McpError, headers};
 
 use crate::request_origin::{InFlightRequests, RequestOrigin};
@@ -37,7 +37,7 @@ pub(crate) struct Channel {
 
 /// A request without an id.
 #[derive(Clone, Default)]
-pub(crate) struct Ask {
+pub(crate) struct McpRequest {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: RawObject,
     /// The value of the `Mcp-Name` header for modern servers: the name of the tool, the URI of a resource.
@@ -66,29 +66,34 @@ impl Channel {
     }
 
     /// Sends the request unchanged; `meta` holds the members of `_meta` that the era requires.
-    pub(crate) async fn ask(&self, ask: &Ask, mut meta: Meta<'_>) -> Result<RawJson, McpError> {
-        let Ask { method, params, name, arguments, headers, listener, origin, repeat } = ask;
+    pub(crate) async fn request(
+        &self,
+        request: &McpRequest,
+        mut meta: Meta<'_>,
+    ) -> Result<RawJson, McpError> {
+        let McpRequest { method, params, name, arguments, headers, listener, origin, repeat } = request;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         meta.progress = listener.is_some().then_some(id);
-        let mut known = match origin {
-            Some(origin) => Some(self.in_flight.enter(id, origin.clone())),
+        let mut guard = match origin {
+            Some(origin) => Some(self.in_flight.register(id, origin.clone())),
             None => {
                 if method == "tools/call" {
-                    self.in_flight.enter_owner();
+                    self.in_flight.register_owner();
                 }
                 None
             }
         };
         let name = name.as_deref();
-        let body = wire::request(id, Said { method, call: name.zip(arguments.as_ref()), params }, &meta);
+        let body =
+            wire::request(id, RequestContent { method, call: name.zip(arguments.as_ref()), params }, &meta);
         drop(meta);
         let listener = listener.as_ref();
         let repeat = *repeat;
         let principal = origin.as_ref().and_then(|origin| origin.link.principal());
         let request = OutgoingRequest { id, method, name, body, headers, listener, repeat, principal };
         let answer = self.transport.request(request).await;
-        if let (Some(known), Ok(_) | Err(McpError::Rpc { .. })) = (&mut known, &answer) {
-            known.answered = true;
+        if let (Some(guard), Ok(_) | Err(McpError::Rpc { .. })) = (&mut guard, &answer) {
+            guard.answered = true;
         }
         answer
     }
@@ -100,10 +105,10 @@ impl Channel {
 
 /// The server's description of itself, from `initialize` or `server/discover`.
 #[derive(Debug, Clone)]
-pub(crate) struct Greeting {
+pub(crate) struct ServerInfo {
     pub(crate) era: Era,
     /// Whether the era is uncertain, because the server was slow to start and did not answer the probe in time.
-    pub(crate) doubtful: bool,
+    pub(crate) era_uncertain: bool,
     pub(crate) version: String,
     /// Name and version, as the server reports them.
     pub(crate) peer: String,
@@ -116,25 +121,25 @@ pub(crate) struct Greeting {
 /// A connected server.
 pub(crate) struct Connection {
     channel: Channel,
-    pub(crate) greeting: Greeting,
+    pub(crate) server_info: ServerInfo,
     stderr: StderrRing,
     server_requests: Arc<ServerRequests>,
 }
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("greeting", &self.greeting).finish_non_exhaustive()
+        f.debug_struct("Connection").field("greeting", &self.server_info).finish_non_exhaustive()
     }
 }
 
 impl Connection {
     pub(crate) fn new(
         channel: Channel,
-        greeting: Greeting,
+        server_info: ServerInfo,
         stderr: StderrRing,
         server_requests: Arc<ServerRequests>,
     ) -> Self {
-        Self { channel, greeting, stderr, server_requests }
+        Self { channel, server_info, stderr, server_requests }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -146,45 +151,48 @@ impl Connection {
     }
 
     /// Sends a request in the form of the server's era, and answers the input requests of a modern server.
-    pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        if let Some(origin) = &ask.origin
+    pub(crate) async fn request(&self, mut request: McpRequest) -> Result<RawJson, McpError> {
+        if let Some(origin) = &request.origin
             && !origin.link.extras().is_empty()
         {
-            let given = self.retried(&ask, origin)?;
-            given.into_iter().for_each(|(key, value)| ask.params.set(key, value));
+            let forwarded = self.retry_params(&request, origin)?;
+            forwarded.into_iter().for_each(|(key, value)| request.params.set(key, value));
         }
-        if let Some(trace) = ask.origin.as_ref().and_then(|origin| origin.trace.as_ref()) {
-            ask.headers.extend(said_of(trace).map(|(key, value)| (key.to_owned(), value)));
+        if let Some(trace) = request.origin.as_ref().and_then(|origin| origin.trace.as_ref()) {
+            request.headers.extend(trace_members(trace).map(|(key, value)| (key.to_owned(), value)));
         }
-        let Era::Modern = self.greeting.era else {
-            let given = without_protocol(given(ask.origin.as_ref()));
-            return self.channel.ask(&ask, Meta { given, ..Meta::default() }).await;
+        let Era::Modern = self.server_info.era else {
+            let forwarded = strip_protocol_members(forwarded(request.origin.as_ref()));
+            return self.channel.request(&request, Meta { forwarded, ..Meta::default() }).await;
         };
-        let hands_on = ask.origin.as_ref().is_some_and(|origin| origin.link.accepts_input_requests());
+        let forwards_input =
+            request.origin.as_ref().is_some_and(|origin| origin.link.accepts_input_requests());
         for _ in 0..MAX_ROUNDS {
-            let can = ask.origin.as_ref().map(|origin| origin.link.capabilities());
-            let can = can.unwrap_or_else(|| self.server_requests.capabilities());
+            let capabilities = request.origin.as_ref().map(|origin| origin.link.capabilities());
+            let capabilities = capabilities.unwrap_or_else(|| self.server_requests.capabilities());
             let modern = Some(Modern {
-                version: &self.greeting.version,
-                can,
-                log_level: log_level(ask.origin.as_ref()),
+                version: &self.server_info.version,
+                capabilities,
+                log_level: log_level(request.origin.as_ref()),
             });
-            let meta = Meta { given: given(ask.origin.as_ref()), modern, progress: None };
-            let result = self.channel.ask(&ask, meta).await?;
+            let meta = Meta { forwarded: forwarded(request.origin.as_ref()), modern, progress: None };
+            let result = self.channel.request(&request, meta).await?;
             let Some(wanted) = InputRequired::of(&result) else { return Ok(result) };
-            if hands_on {
-                return Ok(self.sealed(&ask, result, wanted.request_state.as_ref()));
+            if forwards_input {
+                return Ok(self.seal_state(&request, result, wanted.request_state.as_ref()));
             }
-            ask.params.remove(INPUT_RESPONSES);
-            ask.params.remove(REQUEST_STATE);
+            request.params.remove(INPUT_RESPONSES);
+            request.params.remove(REQUEST_STATE);
             if !wanted.input_requests.is_empty() {
-                ask.params.set(
+                request.params.set(
                     INPUT_RESPONSES,
-                    self.server_requests.inputs(&wanted.input_requests, ask.origin.as_ref()).await?,
+                    self.server_requests
+                        .answer_input_requests(&wanted.input_requests, request.origin.as_ref())
+                        .await?,
                 );
             }
             if let Some(state) = wanted.request_state {
-                ask.params.set(REQUEST_STATE, state);
+                request.params.set(REQUEST_STATE, state);
             }
         }
         Err(McpError::unreadable(format!("the server asked for input {MAX_ROUNDS} times without an end")))
@@ -192,46 +200,51 @@ impl Connection {
 
     /// The params that a client adds when it retries a request. A state is passed on only if this server issued it to the same
     /// principal for the same request. Legacy servers support neither member.
-    fn retried(&self, ask: &Ask, origin: &RequestOrigin) -> Result<Vec<(&'static str, RawJson)>, McpError> {
-        let (extras, modern) = (origin.link.extras(), self.greeting.era == Era::Modern);
-        let mut given = Vec::new();
+    fn retry_params(
+        &self,
+        request: &McpRequest,
+        origin: &RequestOrigin,
+    ) -> Result<Vec<(&'static str, RawJson)>, McpError> {
+        let (extras, modern) = (origin.link.extras(), self.server_info.era == Era::Modern);
+        let mut forwarded = Vec::new();
         if let Some(token) = extras.get(REQUEST_STATE).filter(|token| token.get() != "null") {
-            let state = self.state_target(ask).open(token).filter(|_| modern);
-            given.push((REQUEST_STATE, state.ok_or_else(unknown_state)?));
+            let state = self.state_target(request).open(token).filter(|_| modern);
+            forwarded.push((REQUEST_STATE, state.ok_or_else(unknown_state)?));
         }
         if let Some(responses) = extras.get(INPUT_RESPONSES).filter(|_| modern) {
-            given.push((INPUT_RESPONSES, responses.clone()));
+            forwarded.push((INPUT_RESPONSES, responses.clone()));
         }
-        Ok(given)
+        Ok(forwarded)
     }
 
     /// An `input_required` result with a sealed token in place of the server's state.
-    fn sealed(&self, ask: &Ask, result: RawJson, state: Option<&RawJson>) -> RawJson {
+    fn seal_state(&self, request: &McpRequest, result: RawJson, state: Option<&RawJson>) -> RawJson {
         match (state, result.object()) {
             (Some(state), Some(members)) => {
-                members.with(REQUEST_STATE, self.state_target(ask).seal(state)).into_raw()
+                members.with(REQUEST_STATE, self.state_target(request).seal(state)).into_raw()
             }
             _ => result,
         }
     }
 
-    fn state_target<'a>(&'a self, ask: &'a Ask) -> StateTarget<'a> {
+    fn state_target<'a>(&'a self, request: &'a McpRequest) -> StateTarget<'a> {
         StateTarget {
-            principal: ask.origin.as_ref().and_then(|origin| origin.link.principal()),
+            principal: request.origin.as_ref().and_then(|origin| origin.link.principal()),
             server: self.server_requests.server.as_str(),
-            method: &ask.method,
-            name: ask.name.as_deref(),
+            method: &request.method,
+            name: request.name.as_deref(),
         }
     }
 
     /// Whether the server answers a request that every server of its era supports; an error is an answer too.
-    pub(crate) async fn answers(&self, patience: Duration) -> bool {
-        let method = match self.greeting.era {
+    pub(crate) async fn responds(&self, timeout: Duration) -> bool {
+        let method = match self.server_info.era {
             Era::Legacy => "ping",
             Era::Modern => "server/discover",
         };
-        let probe = self.ask(Ask { method: method.into(), repeat: Repeat::Safe, ..Ask::default() });
-        match tokio::time::timeout(patience, probe).await {
+        let probe =
+            self.request(McpRequest { method: method.into(), repeat: Repeat::Safe, ..McpRequest::default() });
+        match tokio::time::timeout(timeout, probe).await {
             Ok(Ok(_)) => true,
             Ok(Err(error)) => !matches!(error, McpError::Lost { .. } | McpError::Connect { .. }),
             Err(_) => false,
@@ -243,28 +256,28 @@ impl Connection {
         &self,
         tool: &ToolDefinition,
         arguments: &RawJson,
-        heard: &Heard,
+        options: &CallOptions,
     ) -> Result<RawJson, McpError> {
-        let headers = match self.greeting.era {
+        let headers = match self.server_info.era {
             Era::Modern if tool.marks_headers() => {
-                headers::of_arguments(&headers::mirrored(tool.input_schema()).unwrap_or_default(), arguments)
+                headers::param_headers(&headers::mirrored(tool.input_schema()).unwrap_or_default(), arguments)
             }
             Era::Legacy | Era::Modern => Vec::new(),
         };
-        let ask = Ask {
+        let request = McpRequest {
             method: "tools/call".into(),
             params: RawObject::default(),
             name: Some(tool.wire_name().shared()),
             arguments: Some(arguments.clone()),
             headers,
-            listener: Some(Arc::clone(&heard.listener)),
-            origin: heard.origin.clone(),
-            repeat: heard.repeat,
+            listener: Some(Arc::clone(&options.listener)),
+            origin: options.origin.clone(),
+            repeat: options.repeat,
         };
         // A client of the gateway creates and polls tasks itself.
-        match heard.origin.is_none() && requires_task(tool) {
-            true => Box::pin(self.call_as_task(ask)).await,
-            false => self.ask(ask).await,
+        match options.origin.is_none() && requires_task(tool) {
+            true => Box::pin(self.call_as_task(request)).await,
+            false => self.request(request).await,
         }
     }
 }
@@ -278,21 +291,21 @@ fn unknown_state() -> McpError {
 }
 
 /// The listener and origin of a call, and whether it may be repeated.
-pub(crate) struct Heard {
+pub(crate) struct CallOptions {
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) origin: Option<RequestOrigin>,
     pub(crate) repeat: Repeat,
 }
 
 /// The `_meta` of a request: the members that the client sent, and the trace context (2026-07-28, basic: trace context).
-fn given(origin: Option<&RequestOrigin>) -> Cow<'_, RawObject> {
+fn forwarded(origin: Option<&RequestOrigin>) -> Cow<'_, RawObject> {
     let Some(origin) = origin else { return Cow::Owned(RawObject::default()) };
     let mut meta = Cow::Borrowed(origin.link.meta());
     if let Some(trace) = &origin.trace {
         let meta = meta.to_mut();
         // The client's `tracestate` belongs to its own trace context.
         meta.remove("tracestate");
-        for (key, value) in said_of(trace) {
+        for (key, value) in trace_members(trace) {
             meta.set(key, value);
         }
     }
@@ -305,16 +318,16 @@ fn log_level(origin: Option<&RequestOrigin>) -> Option<RawJson> {
 }
 
 /// The trace context as `_meta` members and HTTP headers.
-fn said_of(trace: &TraceContext) -> impl Iterator<Item = (&'static str, String)> {
+fn trace_members(trace: &TraceContext) -> impl Iterator<Item = (&'static str, String)> {
     let state = trace.state().map(|state| ("tracestate", state.to_owned()));
     [("traceparent", trace.to_string())].into_iter().chain(state)
 }
 
 /// Removes the protocol members of `_meta`, which the client addressed to the gateway.
-fn without_protocol(mut meta: Cow<'_, RawObject>) -> Cow<'_, RawObject> {
-    let of_protocol = |key: &str| key.starts_with("io.modelcontextprotocol/");
-    if meta.iter().any(|(key, _)| of_protocol(key)) {
-        meta.to_mut().retain(|key| !of_protocol(key));
+fn strip_protocol_members(mut meta: Cow<'_, RawObject>) -> Cow<'_, RawObject> {
+    let is_protocol_member = |key: &str| key.starts_with("io.modelcontextprotocol/");
+    if meta.iter().any(|(key, _)| is_protocol_member(key)) {
+        meta.to_mut().retain(|key| !is_protocol_member(key));
     }
     meta
 }

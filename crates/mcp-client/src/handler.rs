@@ -24,9 +24,9 @@ pub trait ClientHandler: Send + Sync {
 
 /// Declares no capabilities and refuses every request.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Refusal;
+pub struct RejectingHandler;
 
-impl ClientHandler for Refusal {
+impl ClientHandler for RejectingHandler {
     fn capabilities(&self) -> RawJson {
         RawJson::empty_object()
     }

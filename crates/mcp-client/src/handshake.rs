@@ -13,20 +13,20 @@ use toolhub_mcp_wire::{Era, McpError};
 use toolhub_oauth::Authorizer;
 
 use crate::config::{Permit as _, Permitted, ServerSpec};
-use crate::connection::{Ask, Channel, Connection, Greeting};
-use crate::initialize::{discover, hello, modern_meta, offered, supported};
-use crate::relay::{Dialed, Dialer, Hello};
+use crate::connection::{Channel, Connection, McpRequest, ServerInfo};
+use crate::initialize::{discover, find_supported, hello, modern_meta, supported};
+use crate::relay::{Dialer, Hello, HubStream};
 use crate::server_requests::ServerRequests;
 use crate::transport::http::Http;
-use crate::transport::relay::{self, NoLink, Relayed};
+use crate::transport::relay::{self, LinkError, RelayTransport};
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
 use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
 
 /// How long to wait for the probe before a `ping` is sent too.
-const PROBE_ALONE: Duration = Duration::from_secs(1);
+const PING_DELAY: Duration = Duration::from_secs(1);
 /// How long to wait for the answer to the probe after a later request has been answered.
-const STRAGGLING: Duration = Duration::from_millis(500);
+const LATE_PROBE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The parameters of a connection attempt.
 pub(crate) struct Connector<'a> {
@@ -34,7 +34,7 @@ pub(crate) struct Connector<'a> {
     /// Dials hubs that are already running.
     pub(crate) relay: Option<&'a dyn Dialer>,
     /// The era detected last time.
-    pub(crate) known: Option<Era>,
+    pub(crate) known_era: Option<Era>,
     pub(crate) server_requests: Arc<ServerRequests>,
     /// Provides access tokens for HTTP servers.
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
@@ -44,12 +44,12 @@ pub(crate) struct Connector<'a> {
     /// Whether to keep a stream open for unsolicited messages of the server.
     pub(crate) listen: bool,
     /// The connect timeout.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// The result of the modern probe.
 enum Probe {
-    Modern(Greeting),
+    Modern(ServerInfo),
     /// It answered, but not as a modern server.
     Legacy,
     /// It did not answer, or exited.
@@ -67,7 +67,7 @@ impl Connector<'_> {
             TransportSpec::Http(spec) => self.open_http(&spec.permitted(&self.spec.consent)?).await,
             TransportSpec::Sse(spec) => self.open_sse(&spec.permitted(&self.spec.consent)?).await,
         };
-        opened.map_err(|error| self.blame_the_setting(error))
+        opened.map_err(|error| self.explain_configured_era(error))
     }
 
     /// Uses the connection of a hub that is already running and has the same launch configuration; `None` if there is none. A
@@ -76,23 +76,23 @@ impl Connector<'_> {
         let Some(dialer) = self.relay else { return Ok(None) };
         let Ok(identity) = self.spec.launch_identity() else { return Ok(None) };
         let server = &self.spec.id;
-        for Dialed { stream, secret } in dialer.dial().await {
+        for HubStream { stream, secret } in dialer.dial().await {
             let hello = Hello::new(&secret, server.as_str(), identity.clone());
             match relay::open(stream, &hello, server).await {
                 Ok(link) => {
-                    self.server_requests.note_relay(LocalizedText::new(
+                    self.server_requests.emit_relay_note(LocalizedText::new(
                         "uses the connection of the running `toolhub serve`",
                         "使用正在运行的 `toolhub serve` 的连接",
                     ));
-                    let greeting = link.greeting.clone();
-                    let relayed = Relayed::new(link, server.clone(), self.inbox(), self.tasks);
+                    let server_info = link.server_info.clone();
+                    let relayed = RelayTransport::new(link, server.clone(), self.inbox(), self.tasks);
                     let channel = Channel::new(Box::new(relayed), &self.server_requests);
-                    return Ok(Some(self.greeted(channel, greeting, StderrRing::default())));
+                    return Ok(Some(self.new_connection(channel, server_info, StderrRing::default())));
                 }
-                Err(NoLink::Failed(error)) => return Err(error),
-                Err(NoLink::Unusable(why)) => {
+                Err(LinkError::Failed(error)) => return Err(error),
+                Err(LinkError::Unusable(why)) => {
                     let why = |lang| why.localize(lang);
-                    self.server_requests.note_relay(LocalizedText::new(
+                    self.server_requests.emit_relay_note(LocalizedText::new(
                         format!("does not use the running `toolhub serve`: {}", why(Lang::En)),
                         format!("不使用正在运行的 `toolhub serve`：{}", why(Lang::Zh)),
                     ));
@@ -103,7 +103,7 @@ impl Connector<'_> {
     }
 
     /// If `era` is configured and the server answers with a protocol error, the setting may be wrong: names it in the error.
-    fn blame_the_setting(&self, error: McpError) -> McpError {
+    fn explain_configured_era(&self, error: McpError) -> McpError {
         let odd = matches!(
             error,
             McpError::Rpc { .. }
@@ -112,7 +112,7 @@ impl Connector<'_> {
                 | McpError::Http { status: 400 | 404 | 405, .. }
         );
         match self.spec.era {
-            Some(era) if odd => McpError::hopeless(LocalizedText::new(
+            Some(era) if odd => McpError::permanent(LocalizedText::new(
                 format!("it was met with `era = \"{era}\"`, which it may not speak: {error}"),
                 format!("按 `era = \"{era}\"` 连接，但它可能不支持：{error}"),
             )),
@@ -124,16 +124,16 @@ impl Connector<'_> {
         Arc::clone(&self.server_requests) as Arc<dyn Inbox>
     }
 
-    fn greeted(&self, channel: Channel, greeting: Greeting, stderr: StderrRing) -> Connection {
-        Connection::new(channel, greeting, stderr, Arc::clone(&self.server_requests))
+    fn new_connection(&self, channel: Channel, server_info: ServerInfo, stderr: StderrRing) -> Connection {
+        Connection::new(channel, server_info, stderr, Arc::clone(&self.server_requests))
     }
 
     /// Sends `server/discover`. If the server rejects our version but lists it as supported, sends it once more.
-    async fn discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
+    async fn discover(&self, channel: &Channel) -> Result<ServerInfo, McpError> {
         let found = discover(channel, &self.server_requests).await;
         match &found {
             Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. })
-                if offered(data.as_ref(), &MODERN).is_some() =>
+                if find_supported(data.as_ref(), &MODERN).is_some() =>
             {
                 discover(channel, &self.server_requests).await
             }
@@ -145,9 +145,9 @@ impl Connector<'_> {
     /// legacy version.
     async fn probe(&self, channel: &Channel) -> Result<Probe, McpError> {
         match self.discover(channel).await {
-            Ok(greeting) => Ok(Probe::Modern(greeting)),
+            Ok(server_info) => Ok(Probe::Modern(server_info)),
             Err(McpError::Rpc { code, message, data }) if is_modern_error(code) => {
-                if offered(data.as_ref(), &LEGACY).is_some() {
+                if find_supported(data.as_ref(), &LEGACY).is_some() {
                     return Ok(Probe::Legacy);
                 }
                 let message = match supported(data.as_ref()) {
@@ -172,32 +172,32 @@ impl Connector<'_> {
     async fn open_stdio(&self, spec: &StdioSpec) -> Result<Connection, McpError> {
         if let Some(era) = self.spec.era {
             let (channel, stderr) = self.start(spec)?;
-            let greeting = match era {
+            let server_info = match era {
                 Era::Modern => self.discover(&channel).await?,
                 Era::Legacy => self.initialize(&channel).await?,
             };
-            return Ok(self.greeted(channel, greeting, stderr));
+            return Ok(self.new_connection(channel, server_info, stderr));
         }
-        if self.known != Some(Era::Legacy) {
+        if self.known_era != Some(Era::Legacy) {
             let (channel, stderr) = self.start(spec)?;
-            if let Some(greeting) = self.greet_child(&channel).await? {
-                return Ok(self.greeted(channel, greeting, stderr));
+            if let Some(server_info) = self.detect_era(&channel).await? {
+                return Ok(self.new_connection(channel, server_info, stderr));
             }
         }
         let (channel, stderr) = self.start(spec)?;
         match self.initialize_or_discover(&channel).await {
-            Ok(greeting) => Ok(self.greeted(channel, greeting, stderr)),
+            Ok(server_info) => Ok(self.new_connection(channel, server_info, stderr)),
             // The server is modern but slow to start, or has been updated: probes once more, with the remaining time.
             Err(McpError::Rpc { .. }) => {
                 let (channel, stderr) = self.start(spec)?;
-                let greeting = discover(&channel, &self.server_requests).await?;
-                Ok(self.greeted(channel, greeting, stderr))
+                let server_info = discover(&channel, &self.server_requests).await?;
+                Ok(self.new_connection(channel, server_info, stderr))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Handshake with a child of unknown era: sends the probe and, after `PROBE_ALONE`, a `ping`. Some legacy servers never
+    /// Handshake with a child of unknown era: sends the probe and, after `PING_DELAY`, a `ping`. Some legacy servers never
     /// answer unknown methods, but every server answers a ping, at least with an error, also before initialization. A server
     /// that answers only the ping is probably legacy; one that answers neither counts as still starting, for half of the
     /// connect timeout. In both cases `initialize` follows, and the first answer counts. A running process is not restarted,
@@ -205,32 +205,32 @@ impl Connector<'_> {
     /// without it for that of a legacy client.
     ///
     /// Returns `None` if the child exited and has to be started again.
-    async fn greet_child(&self, channel: &Channel) -> Result<Option<Greeting>, McpError> {
+    async fn detect_era(&self, channel: &Channel) -> Result<Option<ServerInfo>, McpError> {
         let probe = self.probe(channel);
         let ping = async {
-            tokio::time::sleep(PROBE_ALONE).await;
-            let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
-            match channel.ask(&ping, modern_meta(&self.server_requests)).await {
-                Ok(_) | Err(McpError::Rpc { .. }) => tokio::time::sleep(STRAGGLING).await,
+            tokio::time::sleep(PING_DELAY).await;
+            let ping = McpRequest { method: "ping".into(), repeat: Repeat::Safe, ..McpRequest::default() };
+            match channel.request(&ping, modern_meta(&self.server_requests)).await {
+                Ok(_) | Err(McpError::Rpc { .. }) => tokio::time::sleep(LATE_PROBE_TIMEOUT).await,
                 // The probe fails in the same way.
                 Err(_) => std::future::pending().await,
             }
         };
         tokio::pin!(probe);
-        let (probed, doubtful) = tokio::select! {
+        let (probed, era_uncertain) = tokio::select! {
             biased;
             probed = &mut probe => (Some(probed?), false),
             () = ping => (None, false),
-            () = tokio::time::sleep(self.patience / 2) => (None, true),
+            () = tokio::time::sleep(self.timeout / 2) => (None, true),
         };
         let refused = match probed {
-            Some(Probe::Modern(greeting)) => return Ok(Some(greeting)),
+            Some(Probe::Modern(server_info)) => return Ok(Some(server_info)),
             Some(Probe::Silent(_)) => return Ok(None),
             Some(Probe::Legacy) => self.initialize_or_discover(channel).await,
-            None => self.initialize_beside(&mut probe, channel, doubtful).await,
+            None => self.initialize_during_probe(&mut probe, channel, era_uncertain).await,
         };
         match refused {
-            Ok(greeting) => Ok(Some(greeting)),
+            Ok(server_info) => Ok(Some(server_info)),
             Err(McpError::Lost { .. } | McpError::Connect { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -238,45 +238,49 @@ impl Connector<'_> {
 
     /// Sends `initialize` while the probe is unanswered. A late answer to the probe still counts. A doubtful era is detected
     /// again at the next start.
-    async fn initialize_beside(
+    async fn initialize_during_probe(
         &self,
         mut probe: impl Future<Output = Result<Probe, McpError>> + Unpin,
         channel: &Channel,
-        doubtful: bool,
-    ) -> Result<Greeting, McpError> {
+        era_uncertain: bool,
+    ) -> Result<ServerInfo, McpError> {
         // `notifications/initialized` is sent only when no modern answer came first.
         let hello = hello(channel, &self.server_requests);
         tokio::pin!(hello);
         let answered = tokio::select! {
             biased;
             probed = &mut probe => match probed? {
-                Probe::Modern(greeting) => return Ok(greeting),
-                Probe::Legacy => hello.await.map(|greeting| (greeting, false)),
+                Probe::Modern(server_info) => return Ok(server_info),
+                Probe::Legacy => hello.await.map(|server_info| (server_info, false)),
                 Probe::Silent(error) => return Err(error),
             },
-            answered = &mut hello => answered.map(|greeting| (greeting, doubtful)),
+            answered = &mut hello => answered.map(|server_info| (server_info, era_uncertain)),
         };
         match answered {
-            Ok((greeting, doubtful)) => {
+            Ok((server_info, era_uncertain)) => {
                 channel.notify("notifications/initialized").await?;
-                Ok(Greeting { doubtful, ..greeting })
+                Ok(ServerInfo { era_uncertain, ..server_info })
             }
-            Err(error) => self.discover_instead(channel, error).await,
+            Err(error) => self.fall_back_to_discover(channel, error).await,
         }
     }
 
     /// Sends `initialize`, and `server/discover` if the server rejects it and lists a modern version.
-    async fn initialize_or_discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
+    async fn initialize_or_discover(&self, channel: &Channel) -> Result<ServerInfo, McpError> {
         match self.initialize(channel).await {
-            Ok(greeting) => Ok(greeting),
-            Err(error) => self.discover_instead(channel, error).await,
+            Ok(server_info) => Ok(server_info),
+            Err(error) => self.fall_back_to_discover(channel, error).await,
         }
     }
 
     /// Sends `server/discover` if the error to `initialize` lists a modern version, otherwise returns that error.
-    async fn discover_instead(&self, channel: &Channel, refusal: McpError) -> Result<Greeting, McpError> {
+    async fn fall_back_to_discover(
+        &self,
+        channel: &Channel,
+        refusal: McpError,
+    ) -> Result<ServerInfo, McpError> {
         match &refusal {
-            McpError::Rpc { data, .. } if offered(data.as_ref(), &MODERN).is_some() => {
+            McpError::Rpc { data, .. } if find_supported(data.as_ref(), &MODERN).is_some() => {
                 discover(channel, &self.server_requests).await
             }
             _ => Err(refusal),
@@ -291,10 +295,10 @@ impl Connector<'_> {
         Ok((Channel::new(Box::new(stdio), &self.server_requests), stderr))
     }
 
-    async fn initialize(&self, channel: &Channel) -> Result<Greeting, McpError> {
-        let greeting = hello(channel, &self.server_requests).await?;
+    async fn initialize(&self, channel: &Channel) -> Result<ServerInfo, McpError> {
+        let server_info = hello(channel, &self.server_requests).await?;
         channel.notify("notifications/initialized").await?;
-        Ok(greeting)
+        Ok(server_info)
     }
 
     /// HTTP (2026-07-28, transports/streamable-http: backward compatibility): tries the modern protocol, then `initialize`,
@@ -303,33 +307,33 @@ impl Connector<'_> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
         let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.server_requests);
         if self.spec.era == Some(Era::Modern) {
-            http.speak(MODERN.first().copied());
-            let greeting = self.discover(&channel).await?;
-            return Ok(self.greeted(channel, greeting, StderrRing::default()));
+            http.set_protocol_version(MODERN.first().copied());
+            let server_info = self.discover(&channel).await?;
+            return Ok(self.new_connection(channel, server_info, StderrRing::default()));
         }
-        if self.spec.era.or(self.known) != Some(Era::Legacy) {
-            http.speak(MODERN.first().copied());
+        if self.spec.era.or(self.known_era) != Some(Era::Legacy) {
+            http.set_protocol_version(MODERN.first().copied());
             match self.probe(&channel).await? {
-                Probe::Modern(greeting) => {
-                    http.speak(Some(&greeting.version));
-                    return Ok(self.greeted(channel, greeting, StderrRing::default()));
+                Probe::Modern(server_info) => {
+                    http.set_protocol_version(Some(&server_info.version));
+                    return Ok(self.new_connection(channel, server_info, StderrRing::default()));
                 }
                 Probe::Silent(error @ McpError::Connect { .. }) => return Err(error),
-                Probe::Legacy | Probe::Silent(_) => http.speak(None),
+                Probe::Legacy | Probe::Silent(_) => http.set_protocol_version(None),
             }
         }
         let refused = match self.initialize_http(&channel, &http).await {
-            Ok(greeting) => return Ok(self.greeted(channel, greeting, StderrRing::default())),
+            Ok(server_info) => return Ok(self.new_connection(channel, server_info, StderrRing::default())),
             Err(error) => error,
         };
         match refused {
             McpError::Rpc { ref data, .. }
                 if self.spec.era.is_none()
-                    && (self.known.is_some() || offered(data.as_ref(), &MODERN).is_some()) =>
+                    && (self.known_era.is_some() || find_supported(data.as_ref(), &MODERN).is_some()) =>
             {
-                http.speak(MODERN.first().copied());
-                let greeting = discover(&channel, &self.server_requests).await?;
-                Ok(self.greeted(channel, greeting, StderrRing::default()))
+                http.set_protocol_version(MODERN.first().copied());
+                let server_info = discover(&channel, &self.server_requests).await?;
+                Ok(self.new_connection(channel, server_info, StderrRing::default()))
             }
             McpError::Http { status: 400 | 404 | 405, .. } => {
                 // If HTTP+SSE fails too, the first error is the more useful one.
@@ -342,9 +346,9 @@ impl Connector<'_> {
         }
     }
 
-    async fn initialize_http(&self, channel: &Channel, http: &Arc<Http>) -> Result<Greeting, McpError> {
-        let greeting = hello(channel, &self.server_requests).await?;
-        http.speak(Some(&greeting.version));
+    async fn initialize_http(&self, channel: &Channel, http: &Arc<Http>) -> Result<ServerInfo, McpError> {
+        let server_info = hello(channel, &self.server_requests).await?;
+        http.set_protocol_version(Some(&server_info.version));
         if http.has_session() {
             self.server_requests.in_flight.join_session();
         }
@@ -352,13 +356,13 @@ impl Connector<'_> {
         if self.listen {
             http.listen();
         }
-        Ok(greeting)
+        Ok(server_info)
     }
 
     /// Opens the HTTP+SSE transport (2024-11-05), which only legacy servers offer.
     async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         if self.spec.era == Some(Era::Modern) {
-            return Err(McpError::hopeless(LocalizedText::new(
+            return Err(McpError::permanent(LocalizedText::new(
                 "nobody is modern over `sse`: take `era = \"modern\"` away, or use `\"type\": \"http\"`",
                 "`sse` 没有 modern 版本：请去掉 `era = \"modern\"`，或改用 `\"type\": \"http\"`",
             )));
@@ -367,8 +371,8 @@ impl Connector<'_> {
         // The SSE stream is the session.
         self.server_requests.in_flight.join_session();
         let channel = Channel::new(Box::new(sse), &self.server_requests);
-        let greeting = self.initialize(&channel).await?;
-        Ok(self.greeted(channel, greeting, StderrRing::default()))
+        let server_info = self.initialize(&channel).await?;
+        Ok(self.new_connection(channel, server_info, StderrRing::default()))
     }
 }
 

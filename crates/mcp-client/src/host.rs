@@ -6,9 +6,9 @@ use toolhub_core::error::Effect;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 use toolhub_mcp_wire::McpError;
 
-use crate::connection::{Connection, Heard};
+use crate::connection::{CallOptions, Connection};
 use crate::request_origin::{ProgressForwarder, RequestOrigin};
-use crate::server_status::Mark;
+use crate::server_status::FailureMark;
 use crate::supervisor::Server;
 use crate::transport::Repeat;
 
@@ -31,32 +31,32 @@ impl McpHost {
         context: &CallContext,
     ) -> Result<RawJson, McpError> {
         let server = self.server.instance(context.caller.as_ref())?;
-        let (in_use, ready) = server.hold_ready();
+        let (in_use, ready) = server.begin_call();
         let (connection, began) = match ready {
             Some(ready) => ready,
-            None => Box::pin(connected(&server)).await?,
+            None => Box::pin(connect_and_mark(&server)).await?,
         };
-        let follower = Arc::new(ProgressForwarder::new(context.clone()));
+        let forwarder = Arc::new(ProgressForwarder::new(context.clone()));
         let origin = context.caller.as_ref();
-        let origin = origin.map(|link| RequestOrigin::calling(link.clone(), &follower, || self.source()));
+        let origin = origin.map(|link| RequestOrigin::for_call(link.clone(), &forwarder, || self.source()));
         let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
-        let heard = Heard { listener: follower, origin, repeat };
-        let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
+        let options = CallOptions { listener: forwarder, origin, repeat };
+        let mut result = connection.call_tool(&tool.definition, arguments, &options).await;
         if let Err(McpError::SessionExpired { effect }) = &result {
-            server.forget(&connection);
+            server.discard(&connection);
             // A call with side effects is repeated only if the server certainly did not process it.
             if *effect == Effect::None || repeat == Repeat::Safe {
                 // Rarely used futures are boxed, to keep the common one small.
                 result = Box::pin(async {
                     let connection = server.connection().await?;
-                    connection.call_tool(&tool.definition, arguments, &heard).await
+                    connection.call_tool(&tool.definition, arguments, &options).await
                 })
                 .await;
             }
         }
         if matches!(result, Err(McpError::Lost { .. }))
             && context.caller.as_ref().is_some_and(|caller| caller.principal().is_some())
-            && Box::pin(server.survives(&connection)).await
+            && Box::pin(server.still_responds(&connection)).await
         {
             in_use.end(began, None);
             return result;
@@ -66,9 +66,9 @@ impl McpHost {
     }
 }
 
-async fn connected(server: &Arc<Server>) -> Result<(Arc<Connection>, Mark), McpError> {
+async fn connect_and_mark(server: &Arc<Server>) -> Result<(Arc<Connection>, FailureMark), McpError> {
     let connection = server.connection().await?;
-    Ok((connection, server.mark()))
+    Ok((connection, server.failure_mark()))
 }
 
 impl ToolHost for McpHost {

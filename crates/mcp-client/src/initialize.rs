@@ -6,16 +6,16 @@ use toolhub_mcp_wire::era::{LEGACY, MODERN, client_info};
 use toolhub_mcp_wire::wire::{Meta, Modern};
 use toolhub_mcp_wire::{Era, McpError};
 
-use crate::connection::{Ask, Channel, Greeting};
+use crate::connection::{Channel, McpRequest, ServerInfo};
 use crate::server_requests::ServerRequests;
 use crate::transport::Repeat;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Discovered {
+struct DiscoverResult {
     supported_versions: Vec<String>,
     #[serde(default, rename = "_meta")]
-    meta: Option<DiscoveredMeta>,
+    meta: Option<DiscoverResultMeta>,
     #[serde(default)]
     capabilities: RawObject,
     #[serde(default)]
@@ -23,7 +23,7 @@ struct Discovered {
 }
 
 #[derive(Deserialize)]
-struct DiscoveredMeta {
+struct DiscoverResultMeta {
     #[serde(default, rename = "io.modelcontextprotocol/serverInfo")]
     server_info: Option<PeerInfo>,
 }
@@ -44,7 +44,7 @@ impl PeerInfo {
 
 /// The `_meta` of a modern request before the server's version is known.
 pub(crate) fn modern_meta(server_requests: &ServerRequests) -> Meta<'static> {
-    let modern = Modern { version: MODERN[0], can: server_requests.capabilities(), log_level: None };
+    let modern = Modern { version: MODERN[0], capabilities: server_requests.capabilities(), log_level: None };
     Meta { modern: Some(modern), ..Meta::default() }
 }
 
@@ -52,10 +52,11 @@ pub(crate) fn modern_meta(server_requests: &ServerRequests) -> Meta<'static> {
 pub(crate) async fn discover(
     channel: &Channel,
     server_requests: &ServerRequests,
-) -> Result<Greeting, McpError> {
-    let ask = Ask { method: "server/discover".into(), repeat: Repeat::Safe, ..Ask::default() };
-    let result = channel.ask(&ask, modern_meta(server_requests)).await?;
-    let found: Discovered = result
+) -> Result<ServerInfo, McpError> {
+    let request =
+        McpRequest { method: "server/discover".into(), repeat: Repeat::Safe, ..McpRequest::default() };
+    let result = channel.request(&request, modern_meta(server_requests)).await?;
+    let found: DiscoverResult = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;
     let Some(version) = MODERN.iter().find(|known| found.supported_versions.iter().any(|own| own == *known))
@@ -66,12 +67,12 @@ pub(crate) async fn discover(
     let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
     let (capabilities, instructions) = (found.capabilities, found.instructions);
     let (era, version) = (Era::Modern, (*version).to_owned());
-    Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
+    Ok(ServerInfo { era, era_uncertain: false, version, peer, capabilities, instructions })
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Initialized {
+struct InitializeResult {
     protocol_version: String,
     #[serde(default)]
     server_info: PeerInfo,
@@ -83,29 +84,33 @@ struct Initialized {
 
 /// Sends `initialize` to a legacy server (2025-11-25, basic/lifecycle). If the server rejects the version with an error that
 /// lists another supported one, sends it once more with that version.
-pub(crate) async fn hello(channel: &Channel, server_requests: &ServerRequests) -> Result<Greeting, McpError> {
-    let greeted = hello_in(LEGACY[0], channel, server_requests).await;
-    let Err(McpError::Rpc { data, .. }) = &greeted else { return greeted };
-    match offered(data.as_ref(), &LEGACY) {
-        Some(version) if version != LEGACY[0] => hello_in(version, channel, server_requests).await,
-        _ => greeted,
+pub(crate) async fn hello(
+    channel: &Channel,
+    server_requests: &ServerRequests,
+) -> Result<ServerInfo, McpError> {
+    let outcome = hello_with_version(LEGACY[0], channel, server_requests).await;
+    let Err(McpError::Rpc { data, .. }) = &outcome else { return outcome };
+    match find_supported(data.as_ref(), &LEGACY) {
+        Some(version) if version != LEGACY[0] => hello_with_version(version, channel, server_requests).await,
+        _ => outcome,
     }
 }
 
 /// Never offers a modern version: a server that echoes the offered version would end in a state that neither specification
 /// defines.
-async fn hello_in(
+async fn hello_with_version(
     version: &str,
     channel: &Channel,
     server_requests: &ServerRequests,
-) -> Result<Greeting, McpError> {
+) -> Result<ServerInfo, McpError> {
     let params = RawObject::default()
         .with("protocolVersion", version)
         .with("capabilities", server_requests.capabilities())
         .with("clientInfo", client_info());
-    let ask = Ask { method: "initialize".into(), params, repeat: Repeat::Safe, ..Ask::default() };
-    let result = channel.ask(&ask, Meta::default()).await?;
-    let found: Initialized = result
+    let request =
+        McpRequest { method: "initialize".into(), params, repeat: Repeat::Safe, ..McpRequest::default() };
+    let result = channel.request(&request, Meta::default()).await?;
+    let found: InitializeResult = result
         .decode()
         .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;
     if !LEGACY.contains(&found.protocol_version.as_str()) {
@@ -115,13 +120,13 @@ async fn hello_in(
             LEGACY.join(", ")
         )));
     }
-    let Initialized { protocol_version: version, server_info, capabilities, instructions } = found;
+    let InitializeResult { protocol_version: version, server_info, capabilities, instructions } = found;
     let (era, peer) = (Era::Legacy, server_info.label());
-    Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
+    Ok(ServerInfo { era, era_uncertain: false, version, peer, capabilities, instructions })
 }
 
 /// The first of `versions` that the server lists in its error.
-pub(crate) fn offered(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
+pub(crate) fn find_supported(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
     let theirs = supported(data);
     versions.iter().copied().find(|version| theirs.iter().any(|own| own == version))
 }
@@ -129,8 +134,10 @@ pub(crate) fn offered(data: Option<&RawJson>, versions: &[&'static str]) -> Opti
 /// The versions that a server lists in its error (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error handling).
 pub(crate) fn supported(data: Option<&RawJson>) -> Vec<String> {
     #[derive(Deserialize)]
-    struct Refused {
+    struct UnsupportedVersionData {
         supported: Vec<String>,
     }
-    data.and_then(|data| data.decode::<Refused>().ok()).map(|refused| refused.supported).unwrap_or_default()
+    data.and_then(|data| data.decode::<UnsupportedVersionData>().ok())
+        .map(|data| data.supported)
+        .unwrap_or_default()
 }

@@ -14,12 +14,12 @@ use crate::supervisor::Server;
 
 /// The instances of one server, by principal.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct InstancePool {
     max: usize,
     by_principal: Mutex<HashMap<Box<str>, Arc<Server>>>,
 }
 
-impl Pool {
+impl InstancePool {
     /// The pool for this setting; `None` if all callers share one instance.
     pub(crate) fn of(setting: Instances) -> Option<Self> {
         match setting {
@@ -52,15 +52,15 @@ impl Server {
             instances.retain(|_, instance| Arc::strong_count(instance) > 1 || instance.is_in_use());
         }
         if instances.len() >= pool.max {
-            return Err(self.too_many(pool.max));
+            return Err(self.too_many_instances(pool.max));
         }
-        let own = Arc::new(self.another());
+        let own = Arc::new(self.new_instance());
         instances.insert(principal.into(), Arc::clone(&own));
         Ok(Cow::Owned(own))
     }
 
-    fn too_many(&self, max: usize) -> McpError {
-        McpError::hopeless(LocalizedText::new(
+    fn too_many_instances(&self, max: usize) -> McpError {
+        McpError::permanent(LocalizedText::new(
             format!(
                 "it already runs {max} instances, one for each caller: raise `max_instances` for it under `[[servers]]`, \
                  or wait until one has been idle for its `idle_timeout`"

@@ -27,17 +27,17 @@ mod task_call;
 mod transport;
 
 pub use forward::ForwardedRequest;
-pub use handler::{ClientHandler, HandlerAnswer, Refusal};
+pub use handler::{ClientHandler, HandlerAnswer, RejectingHandler};
 pub use host::McpHost;
 pub use listing::Listing;
-pub use relay::{Dialed, Dialer, Relay, RelayStream};
+pub use relay::{Dialer, HubStream, Relay, RelayStream};
 pub use server_status::{FailureHistory, ServerState};
 pub use singleflight::Listed;
 pub use supervisor::{Server, ServerContext};
 pub use transport::last_lines;
 
 /// Kills child processes left behind by a killed hub, on systems that allow identifying them (Linux). Blocks.
-pub fn sweep_left_behind() {
+pub fn kill_orphans() {
     #[cfg(target_os = "linux")]
-    transport::sweep::now();
+    transport::sweep::sweep_now();
 }

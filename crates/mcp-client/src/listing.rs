@@ -10,7 +10,7 @@ use toolhub_core::tool::DefinitionError;
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
 use toolhub_mcp_wire::{Era, McpError, Offer, headers};
 
-use crate::connection::{Ask, Connection};
+use crate::connection::{Connection, McpRequest};
 use crate::transport::Repeat;
 
 const MAX_PAGES: usize = 100;
@@ -31,13 +31,13 @@ pub struct Listing {
 #[derive(Default)]
 struct Pages {
     items: Vec<RawJson>,
-    left_out: Option<LocalizedText>,
+    truncated: Option<LocalizedText>,
     ttl: Option<Duration>,
 }
 
 /// Reads a list page by page, within the limits.
 async fn pages(connection: &Connection, method: &'static str, key: &str) -> Result<Pages, McpError> {
-    let odd = |error: String| McpError::unreadable(format!("`{method}` was answered oddly: {error}"));
+    let unexpected = |error: String| McpError::unreadable(format!("`{method}` was answered oddly: {error}"));
     let mut all = Pages::default();
     let mut cursor: Option<String> = None;
     let mut cursors = HashSet::new();
@@ -46,21 +46,22 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         if let Some(cursor) = &cursor {
             params.set("cursor", cursor.as_str());
         }
-        let ask = Ask { method: method.into(), params, repeat: Repeat::Safe, ..Ask::default() };
-        let result = match connection.ask(ask).await {
+        let request =
+            McpRequest { method: method.into(), params, repeat: Repeat::Safe, ..McpRequest::default() };
+        let result = match connection.request(request).await {
             // Items are checked one by one, so that one that is too deep does not affect the others.
             Err(McpError::TooDeep { result, .. }) => result,
             result => result?,
         };
-        let page = result.object().ok_or_else(|| odd("the result is not an object".to_owned()))?;
-        let items = page.get(key).ok_or_else(|| odd(format!("missing field `{key}`")))?;
-        let items: Vec<RawJson> = items.decode().map_err(|error| odd(error.to_string()))?;
+        let page = result.object().ok_or_else(|| unexpected("the result is not an object".to_owned()))?;
+        let items = page.get(key).ok_or_else(|| unexpected(format!("missing field `{key}`")))?;
+        let items: Vec<RawJson> = items.decode().map_err(|error| unexpected(error.to_string()))?;
         let ttl = page.get("ttlMs").and_then(|ttl| ttl.decode().ok()).map(Duration::from_millis);
         all.ttl = ttl.or(all.ttl);
         all.items.extend(items);
         if all.items.len() > MAX_ITEMS {
             all.items.truncate(MAX_ITEMS);
-            all.left_out = Some(LocalizedText::new(
+            all.truncated = Some(LocalizedText::new(
                 format!("all after the first {MAX_ITEMS}"),
                 format!("前 {MAX_ITEMS} 个之后的全部"),
             ));
@@ -70,7 +71,7 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
             // A repeated cursor would loop forever.
             Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) => {
-                all.left_out = Some(LocalizedText::new(
+                all.truncated = Some(LocalizedText::new(
                     "the pages after a cursor that came twice",
                     "重复出现的游标之后的各页",
                 ));
@@ -79,7 +80,7 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
             None => return Ok(all),
         }
     }
-    all.left_out = Some(LocalizedText::new(
+    all.truncated = Some(LocalizedText::new(
         format!("the pages after the first {MAX_PAGES}"),
         format!("前 {MAX_PAGES} 页之后的各页"),
     ));
@@ -89,10 +90,11 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
 /// Lists all tools. The caller applies the timeout.
 pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
     let pages = pages(connection, "tools/list", "tools").await?;
-    let mut salvage = Salvage { over_http: connection.greeting.era == Era::Modern, ..Salvage::default() };
-    pages.items.into_iter().for_each(|definition| salvage.take(definition));
-    salvage.listing.skipped.extend(pages.left_out);
-    Ok(Listing { ttl: pages.ttl, ..salvage.listing })
+    let mut builder =
+        ListingBuilder { over_http: connection.server_info.era == Era::Modern, ..ListingBuilder::default() };
+    pages.items.into_iter().for_each(|definition| builder.take(definition));
+    builder.listing.skipped.extend(pages.truncated);
+    Ok(Listing { ttl: pages.ttl, ..builder.listing })
 }
 
 /// Lists resources, templates or prompts, unchanged. A server that does not support the method has none.
@@ -116,13 +118,13 @@ fn is_unambiguous(item: &RawJson) -> bool {
 }
 
 #[derive(Default)]
-struct Salvage {
+struct ListingBuilder {
     listing: Listing,
     names: HashSet<String>,
     over_http: bool,
 }
 
-impl Salvage {
+impl ListingBuilder {
     fn take(&mut self, raw: RawJson) {
         let name = raw.object().and_then(|members| members.get("name")?.decode::<String>().ok());
         let label = name.map_or_else(
@@ -131,7 +133,7 @@ impl Salvage {
         );
         let definition = match ToolDefinition::parse(raw) {
             Ok(definition) => definition,
-            Err(error) => return self.skip(&label, &why_unusable(&error)),
+            Err(error) => return self.skip(&label, &describe_definition_error(&error)),
         };
         if self.over_http
             && let Err(error) = headers::mirrored(definition.input_schema())
@@ -153,7 +155,7 @@ impl Salvage {
     }
 }
 
-fn why_unusable(error: &DefinitionError) -> LocalizedText {
+fn describe_definition_error(error: &DefinitionError) -> LocalizedText {
     let zh = match error {
         DefinitionError::NotAnObject => "定义不是对象".to_owned(),
         DefinitionError::NoName => "定义中没有名称".to_owned(),

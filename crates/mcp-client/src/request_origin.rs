@@ -49,7 +49,7 @@ impl RequestOrigin {
     }
 
     /// The origin of an attempt of a tool call at a source. If tracing is on, the attempt is a span of its own.
-    pub(crate) fn calling(
+    pub(crate) fn for_call(
         link: CallerHandle,
         call: &Arc<ProgressForwarder>,
         source: impl FnOnce() -> Source,
@@ -67,7 +67,7 @@ impl RequestOrigin {
     }
 
     pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
-        let _open = Open(self);
+        let _open = InputRequestGuard(self);
         if let Some(call) = &self.call {
             call.context.emit(EventKind::InputRequested { method: method.clone() });
         }
@@ -75,9 +75,9 @@ impl RequestOrigin {
     }
 }
 
-struct Open<'a>(&'a RequestOrigin);
+struct InputRequestGuard<'a>(&'a RequestOrigin);
 
-impl Drop for Open<'_> {
+impl Drop for InputRequestGuard<'_> {
     fn drop(&mut self) {
         if let Some(call) = &self.0.call {
             call.context.emit(EventKind::InputReceived);
@@ -100,18 +100,18 @@ struct Progress {
 pub(crate) struct ProgressForwarder {
     context: CallContext,
     /// Set on the first send: it is reported once, even if the call takes several requests.
-    left: AtomicBool,
+    sent: AtomicBool,
 }
 
 impl ProgressForwarder {
     pub(crate) fn new(context: CallContext) -> Self {
-        Self { context, left: AtomicBool::new(false) }
+        Self { context, sent: AtomicBool::new(false) }
     }
 }
 
 impl Listener for ProgressForwarder {
-    fn leaves(&self) {
-        if !self.left.swap(true, Ordering::Relaxed) {
+    fn on_send(&self) {
+        if !self.sent.swap(true, Ordering::Relaxed) {
             self.context.sending();
         }
     }
@@ -135,7 +135,7 @@ const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct InFlightRequests {
     /// By request id. The request that ends is mostly among the newest, and the list is short: removal searches from its end.
-    in_flight: PerWorker<Here>,
+    in_flight: PerWorker<WorkerRequests>,
     /// The users of the connection.
     users: Users,
     /// The users of the server over any connection. Used if the server cannot distinguish our connections.
@@ -174,7 +174,7 @@ impl Users {
         }
     }
 
-    fn are_several(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Acquire)
     }
 }
@@ -206,7 +206,7 @@ impl User {
 }
 
 /// The requests in flight of one worker.
-type Here = Mutex<Vec<(u64, RequestOrigin)>>;
+type WorkerRequests = Mutex<Vec<(u64, RequestOrigin)>>;
 
 impl InFlightRequests {
     /// An empty list for an HTTP connection to a server with these users.
@@ -220,22 +220,22 @@ impl InFlightRequests {
     }
 
     /// Adds a request until the returned guard is dropped.
-    pub(crate) fn enter(&self, request: u64, origin: RequestOrigin) -> Known<'_> {
+    pub(crate) fn register(&self, request: u64, origin: RequestOrigin) -> InFlightGuard<'_> {
         self.users.add(&origin);
         if let Some(server) = &self.of_server {
             server.add(&origin);
         }
         let session = origin.session();
         if self.session.load(Ordering::Relaxed) != session {
-            self.switch(session);
+            self.switch_session(session);
         }
         let here = self.in_flight.current();
         lock(here).push((request, origin));
-        Known { in_flight: self, here, request, session, answered: false }
+        InFlightGuard { in_flight: self, here, request, session, answered: false }
     }
 
     /// Records a call without a client.
-    pub(crate) fn enter_owner(&self) {
+    pub(crate) fn register_owner(&self) {
         self.users.add_owner();
         if let Some(server) = &self.of_server {
             server.add_owner();
@@ -244,36 +244,37 @@ impl InFlightRequests {
 
     /// Whether several users may have caused a message on a shared stream. A server over HTTP without a session cannot
     /// distinguish our connections, so that all users of the server count, also with `instances = "caller"`.
-    fn are_several(&self) -> bool {
+    fn is_shared(&self) -> bool {
         match &self.of_server {
-            Some(server) if !self.in_session.load(Ordering::Acquire) => server.are_several(),
-            _ => self.users.are_several(),
+            Some(server) if !self.in_session.load(Ordering::Acquire) => server.is_shared(),
+            _ => self.users.is_shared(),
         }
     }
 
     /// Whether a client of the gateway has used the connection.
     pub(crate) fn has_clients(&self) -> bool {
         let of_client = |user: &User| *user != User::Owner;
-        self.users.are_several() || self.users.first.get().is_some_and(of_client)
+        self.users.is_shared() || self.users.first.get().is_some_and(of_client)
     }
 
     /// Makes `session` the current session of the connection.
-    fn switch(&self, session: u64) {
+    fn switch_session(&self, session: u64) {
         self.session.store(session, Ordering::Relaxed);
         let until = self.session_until.swap(0, Ordering::Relaxed);
         self.others_until.fetch_max(until, Ordering::Relaxed);
     }
 
     /// Returns the origin of a message if it is certain. `via` is the request on whose response stream the message arrived.
-    pub(crate) fn behind(&self, via: Option<u64>) -> Option<RequestOrigin> {
+    pub(crate) fn origin_of(&self, via: Option<u64>) -> Option<RequestOrigin> {
         if let Some(via) = via {
-            let find = |here: &Here| lock(here).iter().find(|(request, _)| *request == via).cloned();
+            let find =
+                |here: &WorkerRequests| lock(here).iter().find(|(request, _)| *request == via).cloned();
             return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
         }
-        // Blocks `enter` and `drop` on all workers. All code that takes several of these locks takes them in this order.
+        // Blocks `register` and `drop` on all workers. All code that takes several of these locks takes them in this order.
         let all: Vec<_> = self.in_flight.all().map(lock).collect();
-        // Checked with the locks held: a concurrent `enter` is visible in the users or in the list.
-        if self.are_several() || self.others_until.load(Ordering::Relaxed) > now() {
+        // Checked with the locks held: a concurrent `register` is visible in the users or in the list.
+        if self.is_shared() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
         let all: Vec<&(u64, RequestOrigin)> = all.iter().flat_map(|here| here.iter()).collect();
@@ -288,22 +289,22 @@ fn now() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-fn lock(here: &Here) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
+fn lock(here: &WorkerRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
     here.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Guard of a request in the list.
-pub(crate) struct Known<'a> {
+pub(crate) struct InFlightGuard<'a> {
     in_flight: &'a InFlightRequests,
     /// The list that holds it, also if it ends on another worker.
-    here: &'a Here,
+    here: &'a WorkerRequests,
     request: u64,
     session: u64,
     /// Whether the server has answered. A cancelled or timed-out request may still be running on the server.
     pub(crate) answered: bool,
 }
 
-impl Known<'_> {
+impl InFlightGuard<'_> {
     /// Records until when this session may still cause messages. Only relevant within one principal: shared streams used by two
     /// principals are never attributed.
     fn linger(&self) {
@@ -314,10 +315,10 @@ impl Known<'_> {
     }
 }
 
-impl Drop for Known<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         // Modern requests have no session, so that there is no other session's work to exclude.
-        if !self.answered && self.session != 0 && !self.in_flight.users.are_several() {
+        if !self.answered && self.session != 0 && !self.in_flight.users.is_shared() {
             self.linger();
         }
         let mut all = lock(self.here);

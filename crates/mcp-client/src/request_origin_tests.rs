@@ -9,14 +9,14 @@ use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
 use super::*;
 
 /// A client of either era, with a principal or without.
-struct Fake {
+struct FakeCaller {
     client: u64,
     principal: Option<&'static str>,
     modern: bool,
     meta: RawObject,
 }
 
-impl Caller for Fake {
+impl Caller for FakeCaller {
     fn client(&self) -> u64 {
         self.client
     }
@@ -52,109 +52,109 @@ impl Caller for Fake {
 
 fn origin(client: u64, principal: Option<&'static str>, modern: bool) -> RequestOrigin {
     let meta = RawObject::default();
-    RequestOrigin::new(CallerHandle::new(Arc::new(Fake { client, principal, modern, meta })))
+    RequestOrigin::new(CallerHandle::new(Arc::new(FakeCaller { client, principal, modern, meta })))
 }
 
 fn legacy(client: u64, principal: &'static str) -> RequestOrigin {
     origin(client, Some(principal), false)
 }
 
-fn concerned(in_flight: &InFlightRequests) -> Option<u64> {
-    in_flight.behind(None).map(|origin| origin.link.client())
+fn attributed_client(in_flight: &InFlightRequests) -> Option<u64> {
+    in_flight.origin_of(None).map(|origin| origin.link.client())
 }
 
 #[test]
-fn stream_of_a_request_names_its_caller() {
+fn attributes_stream_messages_to_their_request() {
     let in_flight = InFlightRequests::default();
-    let _ann = in_flight.enter(1, legacy(10, "ann"));
-    let _bob = in_flight.enter(2, legacy(20, "bob"));
-    assert_eq!(in_flight.behind(Some(1)).unwrap().link.client(), 10);
-    assert_eq!(in_flight.behind(Some(2)).unwrap().link.client(), 20);
-    assert!(in_flight.behind(Some(3)).is_none());
+    let _ann = in_flight.register(1, legacy(10, "ann"));
+    let _bob = in_flight.register(2, legacy(20, "bob"));
+    assert_eq!(in_flight.origin_of(Some(1)).unwrap().link.client(), 10);
+    assert_eq!(in_flight.origin_of(Some(2)).unwrap().link.client(), 20);
+    assert!(in_flight.origin_of(Some(3)).is_none());
 }
 
 #[test]
-fn one_principal_alone_gets_what_is_not_correlated() {
+fn attributes_uncorrelated_messages_to_a_single_principal() {
     let in_flight = InFlightRequests::default();
-    assert_eq!(concerned(&in_flight), None, "nothing is under way");
+    assert_eq!(attributed_client(&in_flight), None, "nothing is under way");
     for request in 1..4 {
-        let mut known = in_flight.enter(request, legacy(10, "ann"));
-        assert_eq!(concerned(&in_flight), Some(10));
-        known.answered = true;
+        let mut guard = in_flight.register(request, legacy(10, "ann"));
+        assert_eq!(attributed_client(&in_flight), Some(10));
+        guard.answered = true;
     }
-    assert_eq!(concerned(&in_flight), None);
+    assert_eq!(attributed_client(&in_flight), None);
 }
 
 #[test]
-fn second_principal_ends_certainty_for_good() {
+fn stops_attributing_after_a_second_principal() {
     for answered in [true, false] {
         let in_flight = InFlightRequests::default();
-        let mut ann = in_flight.enter(1, legacy(10, "ann"));
+        let mut ann = in_flight.register(1, legacy(10, "ann"));
         ann.answered = answered;
         drop(ann);
-        let bob = in_flight.enter(2, legacy(20, "bob"));
-        assert_eq!(concerned(&in_flight), None, "it may be the late word of the call before");
+        let bob = in_flight.register(2, legacy(20, "bob"));
+        assert_eq!(attributed_client(&in_flight), None, "it may be the late word of the call before");
         drop(bob);
-        let _ann = in_flight.enter(3, legacy(10, "ann"));
-        assert_eq!(concerned(&in_flight), None);
+        let _ann = in_flight.register(3, legacy(10, "ann"));
+        assert_eq!(attributed_client(&in_flight), None);
     }
 }
 
 #[test]
-fn open_question_of_one_caller_does_not_make_it_the_others() {
+fn pending_input_request_does_not_attribute_messages_to_its_caller() {
     let in_flight = InFlightRequests::default();
     let ann = legacy(10, "ann");
-    let _ann = in_flight.enter(1, ann.clone());
-    let _bob = in_flight.enter(2, legacy(20, "bob"));
-    let _open = Open(&ann);
-    assert_eq!(concerned(&in_flight), None);
+    let _ann = in_flight.register(1, ann.clone());
+    let _bob = in_flight.register(2, legacy(20, "bob"));
+    let _open = InputRequestGuard(&ann);
+    assert_eq!(attributed_client(&in_flight), None);
 }
 
 #[test]
-fn calls_of_the_owner_are_somebody_elses() {
+fn owner_calls_count_as_another_user() {
     let in_flight = InFlightRequests::default();
-    in_flight.enter_owner();
-    let _ann = in_flight.enter(1, legacy(10, "ann"));
-    assert_eq!(concerned(&in_flight), None);
+    in_flight.register_owner();
+    let _ann = in_flight.register(1, legacy(10, "ann"));
+    assert_eq!(attributed_client(&in_flight), None);
     let in_flight = InFlightRequests::default();
-    let _ann = in_flight.enter(1, legacy(10, "ann"));
-    in_flight.enter_owner();
-    assert_eq!(concerned(&in_flight), None);
+    let _ann = in_flight.register(1, legacy(10, "ann"));
+    in_flight.register_owner();
+    assert_eq!(attributed_client(&in_flight), None);
 }
 
 #[test]
-fn cancelled_call_of_another_session_of_the_same_principal_counts_for_a_while() {
+fn cancelled_call_of_another_session_blocks_attribution_until_it_expires() {
     let in_flight = InFlightRequests::default();
-    let mut first = in_flight.enter(1, legacy(9, "ann"));
+    let mut first = in_flight.register(1, legacy(9, "ann"));
     first.answered = true;
     drop(first);
-    let first = in_flight.enter(1, legacy(10, "ann"));
-    assert_eq!(concerned(&in_flight), Some(10), "the call before was answered");
+    let first = in_flight.register(1, legacy(10, "ann"));
+    assert_eq!(attributed_client(&in_flight), Some(10), "the call before was answered");
     drop(first);
-    let _second = in_flight.enter(2, legacy(11, "ann"));
-    assert_eq!(concerned(&in_flight), None, "the first session's call may still be running");
+    let _second = in_flight.register(2, legacy(11, "ann"));
+    assert_eq!(attributed_client(&in_flight), None, "the first session's call may still be running");
     in_flight.others_until.store(1, Ordering::Relaxed);
-    assert_eq!(concerned(&in_flight), Some(11), "and then it is long over");
-    let _third = in_flight.enter(3, legacy(12, "ann"));
-    assert_eq!(concerned(&in_flight), None, "two sessions are under way");
+    assert_eq!(attributed_client(&in_flight), Some(11), "and then it is long over");
+    let _third = in_flight.register(3, legacy(12, "ann"));
+    assert_eq!(attributed_client(&in_flight), None, "two sessions are under way");
 }
 
 #[test]
-fn callers_without_a_principal_are_told_apart_by_number() {
+fn distinguishes_callers_without_principal_by_number() {
     let in_flight = InFlightRequests::default();
-    let _first = in_flight.enter(1, origin(10, None, false));
-    assert_eq!(concerned(&in_flight), Some(10));
-    let second = in_flight.enter(2, origin(11, None, false));
+    let _first = in_flight.register(1, origin(10, None, false));
+    assert_eq!(attributed_client(&in_flight), Some(10));
+    let second = in_flight.register(2, origin(11, None, false));
     drop(second);
-    assert_eq!(concerned(&in_flight), None);
+    assert_eq!(attributed_client(&in_flight), None);
 }
 
 #[test]
-fn modern_requests_of_one_principal_follow_one_another() {
+fn attributes_sequential_modern_requests_of_one_principal() {
     let in_flight = InFlightRequests::default();
     for (request, client) in [(1, 10), (2, 11), (3, 12)] {
-        let _known = in_flight.enter(request, origin(client, Some("ann"), true));
-        assert_eq!(concerned(&in_flight), Some(client));
+        let _known = in_flight.register(request, origin(client, Some("ann"), true));
+        assert_eq!(attributed_client(&in_flight), Some(client));
     }
 }
 
@@ -168,7 +168,7 @@ proptest! {
     /// Once two principals have used a connection, no caller receives a message without a correlated request, whatever the
     /// order of calls.
     #[test]
-    fn no_order_of_calls_leaks_between_principals(
+    fn never_attributes_messages_across_principals(
         steps in prop::collection::vec(
             prop_oneof![
                 (0..4_usize).prop_map(Step::Enter),
@@ -179,24 +179,24 @@ proptest! {
     ) {
         let names = ["ann", "bob"];
         let in_flight = InFlightRequests::default();
-        let mut under_way = Vec::new();
+        let mut guards = Vec::new();
         let mut seen = std::collections::HashSet::new();
         for (request, step) in (1..).zip(steps) {
             match step {
                 Step::Enter(who) => {
                     // Two sessions per principal.
                     let name = names[who / 2];
-                    under_way.push(in_flight.enter(request, legacy(who as u64 + 1, name)));
+                    guards.push(in_flight.register(request, legacy(who as u64 + 1, name)));
                     seen.insert(name);
                 }
-                Step::Leave(place, answered) if !under_way.is_empty() => {
-                    let place = place % under_way.len();
-                    let mut known: Known<'_> = under_way.swap_remove(place);
-                    known.answered = answered;
+                Step::Leave(place, answered) if !guards.is_empty() => {
+                    let place = place % guards.len();
+                    let mut guard: InFlightGuard<'_> = guards.swap_remove(place);
+                    guard.answered = answered;
                 }
                 Step::Leave(..) => {}
             }
-            let got = in_flight.behind(None);
+            let got = in_flight.origin_of(None);
             prop_assert!(got.is_none() || seen.len() == 1, "{:?} after {seen:?}", got);
         }
     }

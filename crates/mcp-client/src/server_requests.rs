@@ -30,9 +30,9 @@ pub(crate) struct ServerRequests {
 #[derive(Debug)]
 pub(crate) enum Roots {
     /// These URIs, from the configuration.
-    OfOwner(Vec<String>),
+    Configured(Vec<String>),
     /// The roots of the client whose request is in flight.
-    OfClient,
+    Client,
     /// No roots: several clients share the server.
     None,
 }
@@ -51,7 +51,7 @@ impl ServerRequests {
     }
 
     /// Answers every input request of an `input_required` result.
-    pub(crate) async fn inputs(
+    pub(crate) async fn answer_input_requests(
         &self,
         requests: &RawObject,
         origin: Option<&RequestOrigin>,
@@ -75,7 +75,7 @@ impl ServerRequests {
     }
 
     /// Emits an event about the use of a running hub's connection.
-    pub(crate) fn note_relay(&self, text: LocalizedText) {
+    pub(crate) fn emit_relay_note(&self, text: LocalizedText) {
         self.events.emit(Event::now(None, EventKind::RunningHub { server: self.server.clone(), text }));
     }
 
@@ -85,7 +85,7 @@ impl ServerRequests {
 }
 
 /// The result of `roots/list`.
-fn listed(roots: &[String]) -> RawJson {
+fn roots_result(roots: &[String]) -> RawJson {
     let roots: Vec<RawObject> =
         roots.iter().map(|uri| RawObject::default().with("uri", uri.as_str())).collect();
     RawObject::default().with("roots", RawJson::of(&roots)).into_raw()
@@ -102,9 +102,11 @@ impl Inbox for ServerRequests {
             if method == "ping" {
                 return Ok(RawJson::empty_object());
             }
-            let answer = match (self.in_flight.behind(via), &self.roots) {
-                (_, Roots::OfOwner(roots)) if method == "roots/list" => Ok(listed(roots)),
-                (_, Roots::None) if method == "roots/list" && self.in_flight.has_clients() => Ok(listed(&[])),
+            let answer = match (self.in_flight.origin_of(via), &self.roots) {
+                (_, Roots::Configured(roots)) if method == "roots/list" => Ok(roots_result(roots)),
+                (_, Roots::None) if method == "roots/list" && self.in_flight.has_clients() => {
+                    Ok(roots_result(&[]))
+                }
                 (Some(origin), _) => origin.ask(method.clone(), params).await,
                 // Without an origin, no client is involved. The gateway's handler refuses; a program that embeds the hub may
                 // answer.
@@ -128,7 +130,7 @@ impl Inbox for ServerRequests {
         match method {
             // Goes to the originating client. Without one it goes to the handler only; the event log below records it in any
             // case.
-            "notifications/message" => match self.in_flight.behind(via) {
+            "notifications/message" => match self.in_flight.origin_of(via) {
                 Some(origin) => origin.link.notify(method, params),
                 None => self.handler.notification(&self.server, method, params),
             },
@@ -137,12 +139,15 @@ impl Inbox for ServerRequests {
         if method.ends_with("/list_changed") {
             self.changes.send_modify(|count| *count += 1);
         }
-        let said = params.map(|params| format!(": {params}")).unwrap_or_default();
-        let said: String = said.chars().take(500).collect();
-        self.note(LocalizedText::new(format!("says `{method}`{said}"), format!("通知 `{method}`{said}")));
+        let summary = params.map(|params| format!(": {params}")).unwrap_or_default();
+        let summary: String = summary.chars().take(500).collect();
+        self.note(LocalizedText::new(
+            format!("says `{method}`{summary}"),
+            format!("通知 `{method}`{summary}"),
+        ));
     }
 
-    fn oddity(&self, detail: String) {
+    fn report_anomaly(&self, detail: String) {
         self.note(LocalizedText::new(format!("sent {detail}"), format!("发来无法使用的内容：{detail}")));
     }
 

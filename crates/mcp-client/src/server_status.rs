@@ -12,7 +12,7 @@ use toolhub_core::ServerId;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_wire::{Era, McpError};
 
-use crate::breaker::{Advice, Breaker, Moment};
+use crate::breaker::{Breaker, Decision, TimePoint};
 use crate::connection::Connection;
 use crate::singleflight::ListingFlight;
 
@@ -33,7 +33,7 @@ pub enum ServerState {
     /// The last attempt failed.
     Failed(LocalizedText),
     /// Too many failures: the circuit is open.
-    LeftAlone {
+    CircuitOpen {
         /// The cause of the last failure.
         cause: LocalizedText,
         /// Time until the next attempt is allowed.
@@ -55,23 +55,23 @@ pub struct FailureHistory {
 }
 
 /// A connection attempt in progress.
-pub(crate) struct Attempt {
+pub(crate) struct ConnectAttempt {
     pub(crate) waiting: Shared<BoxFuture<'static, Result<Arc<Connection>, McpError>>>,
     pub(crate) abort: AbortHandle,
 }
 
 /// A connection and its background tasks, which are cancelled on drop.
-pub(crate) struct Live {
+pub(crate) struct LiveConnection {
     pub(crate) connection: Arc<Connection>,
-    pub(crate) _helpers: DropGuard,
+    pub(crate) _background: DropGuard,
 }
 
 /// The mutable state of a server.
 #[derive(Default)]
 pub(crate) struct ServerStatus {
-    pub(crate) live: Option<Live>,
+    pub(crate) live: Option<LiveConnection>,
     /// Cleared by the attempt when it ends.
-    pub(crate) connecting: Option<Attempt>,
+    pub(crate) connecting: Option<ConnectAttempt>,
     /// The most recently started listing.
     pub(crate) listing: Option<ListingFlight>,
     pub(crate) era: Option<Era>,
@@ -81,24 +81,24 @@ pub(crate) struct ServerStatus {
     /// When the last request ended.
     pub(crate) last_used: Option<Instant>,
     /// Number of failures in this run.
-    failed: u64,
+    failure_count: u64,
     /// Number of the last failure since the last answer.
-    unanswered: Option<u64>,
+    latest_failure: Option<u64>,
     /// Number of changes of the failure history, readable without the lock.
-    pub(crate) turns: Arc<AtomicU64>,
+    pub(crate) history_version: Arc<AtomicU64>,
 }
 
 /// A point in time, as the number of failures so far. Requests record it when they start.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark(u64);
+pub(crate) struct FailureMark(u64);
 
 impl ServerStatus {
     /// Creates the state of a server that has not been connected in this run.
-    pub(crate) fn after(past: FailureHistory) -> Self {
-        let FailureHistory { era, failures, last_failure } = past;
+    pub(crate) fn restore(failure_history: FailureHistory) -> Self {
+        let FailureHistory { era, failures, last_failure } = failure_history;
         let (breaker, last_error) = match last_failure.filter(|_| failures > 0) {
             Some((at, cause)) => {
-                (Breaker::restore(failures, at, Moment::now()), Some(McpError::connect(cause)))
+                (Breaker::restore(failures, at, TimePoint::now()), Some(McpError::connect(cause)))
             }
             None => (Breaker::default(), None),
         };
@@ -106,7 +106,7 @@ impl ServerStatus {
     }
 
     /// The failure history to be stored.
-    pub(crate) fn past(&self) -> FailureHistory {
+    pub(crate) fn failure_history(&self) -> FailureHistory {
         let cause = self.last_error.as_ref().map(McpError::text);
         let last_failure = self.breaker.failed_at().zip(cause);
         FailureHistory { era: self.era, failures: self.breaker.failures(), last_failure }
@@ -118,14 +118,18 @@ impl ServerStatus {
     }
 
     /// The connection state, as it is shown to users.
-    pub(crate) fn told(&self) -> ServerState {
-        match (self.open(), &self.last_error, self.breaker.advice(Instant::now())) {
-            (_, Some(error), Advice::LeaveAlone(left)) => {
-                ServerState::LeftAlone { cause: error.text(), left, failures: self.breaker.failures() }
+    pub(crate) fn state(&self) -> ServerState {
+        match (self.open(), &self.last_error, self.breaker.decision(Instant::now())) {
+            (_, Some(error), Decision::Reject(left)) => {
+                ServerState::CircuitOpen { cause: error.text(), left, failures: self.breaker.failures() }
             }
             (Some(connection), ..) => {
-                let greeting = connection.greeting.clone();
-                ServerState::Connected { era: greeting.era, version: greeting.version, peer: greeting.peer }
+                let server_info = connection.server_info.clone();
+                ServerState::Connected {
+                    era: server_info.era,
+                    version: server_info.version,
+                    peer: server_info.peer,
+                }
             }
             (None, Some(error), _) => ServerState::Failed(error.text()),
             (None, None, _) => ServerState::Idle,
@@ -133,7 +137,7 @@ impl ServerStatus {
     }
 
     /// The error for callers while the circuit is open.
-    pub(crate) fn left_alone(&self, server: &ServerId, left: Duration) -> McpError {
+    pub(crate) fn circuit_open_error(&self, server: &ServerId, left: Duration) -> McpError {
         let last = |lang| self.last_error.as_ref().map(|error| error.localize(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
         let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
@@ -148,49 +152,51 @@ impl ServerStatus {
             ),
         );
         let stderr = self.last_error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default();
-        McpError::LeftAlone { cause, stderr }
+        McpError::CircuitOpen { cause, stderr }
     }
 
     /// The current mark.
-    pub(crate) fn mark(&self) -> Mark {
-        Mark(self.failed)
+    pub(crate) fn failure_mark(&self) -> FailureMark {
+        FailureMark(self.failure_count)
     }
 
     /// Records a failed connect or a lost request that started at `began`. Of several requests that were in flight when the
     /// connection was lost, only the first counts.
-    pub(crate) fn fail(&mut self, Mark(began): Mark, error: &McpError) {
-        if self.unanswered.is_none_or(|last| last <= began) {
-            self.failed += 1;
-            self.unanswered = Some(self.failed);
-            self.breaker.fail(Moment::now());
+    pub(crate) fn record_failure(&mut self, FailureMark(began): FailureMark, error: &McpError) {
+        if self.latest_failure.is_none_or(|last| last <= began) {
+            self.failure_count += 1;
+            self.latest_failure = Some(self.failure_count);
+            self.breaker.record_failure(TimePoint::now());
         }
-        self.wants(error);
+        self.record_error(error);
     }
 
     /// Records an error that is not a failure of the server.
-    pub(crate) fn wants(&mut self, error: &McpError) {
+    pub(crate) fn record_error(&mut self, error: &McpError) {
         self.last_error = Some(error.clone());
-        self.turns.fetch_add(1, Ordering::Release);
+        self.history_version.fetch_add(1, Ordering::Release);
     }
 
     /// Records the outcome of a request. A lost connection counts as a failure; any answer, including an error, resets the
     /// breaker.
-    pub(crate) fn note(&mut self, began: Mark, error: Option<&McpError>) {
+    pub(crate) fn record_outcome(&mut self, began: FailureMark, error: Option<&McpError>) {
         match error {
-            Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
-            Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired { .. }) => {}
+            Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => {
+                self.record_failure(began, error);
+            }
+            Some(McpError::CircuitOpen { .. } | McpError::TimedOut(_) | McpError::SessionExpired { .. }) => {}
             Some(_) | None => {
                 if self.breaker.failures() > 0 {
-                    self.turns.fetch_add(1, Ordering::Release);
+                    self.history_version.fetch_add(1, Ordering::Release);
                 }
-                self.breaker.succeed();
-                (self.unanswered, self.last_error) = (None, None);
+                self.breaker.record_success();
+                (self.latest_failure, self.last_error) = (None, None);
             }
         }
     }
 
     /// Whether no request is in flight and none has ended within `idle`.
-    pub(crate) fn unused_for(&self, idle: Duration) -> bool {
+    pub(crate) fn is_idle_for(&self, idle: Duration) -> bool {
         self.in_flight == 0 && self.last_used.is_none_or(|at| at.elapsed() >= idle)
     }
 }
@@ -200,21 +206,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_those_that_fail_together_the_first_counts() {
+    fn counts_concurrent_failures_once() {
         let (mut status, lost) =
             (ServerStatus::default(), McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None });
         let check = |status: &ServerStatus, failures: u32| assert_eq!(status.breaker.failures(), failures);
-        let (one, other) = (status.mark(), status.mark());
-        status.note(one, Some(&lost));
-        status.note(other, Some(&lost));
+        let (one, other) = (status.failure_mark(), status.failure_mark());
+        status.record_outcome(one, Some(&lost));
+        status.record_outcome(other, Some(&lost));
         check(&status, 1);
-        let later = status.mark();
-        status.note(later, Some(&lost));
+        let later = status.failure_mark();
+        status.record_outcome(later, Some(&lost));
         check(&status, 2);
         // After an answer in between, a failure counts again.
-        status.note(later, None);
+        status.record_outcome(later, None);
         check(&status, 0);
-        status.note(other, Some(&lost));
+        status.record_outcome(other, Some(&lost));
         check(&status, 1);
     }
 
@@ -222,22 +228,25 @@ mod tests {
     #[test]
     fn timeout_neither_adds_a_failure_nor_clears_earlier_ones() {
         let lost = McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None };
-        let left_alone = McpError::LeftAlone { cause: "x".into(), stderr: Vec::new() };
+        let circuit_open_error = McpError::CircuitOpen { cause: "x".into(), stderr: Vec::new() };
         let expired = McpError::SessionExpired { effect: toolhub_core::Effect::None };
         let mut status = ServerStatus::default();
         for failures in 1..=3 {
-            let mark = status.mark();
-            status.note(mark, Some(&lost));
-            for neither in [&McpError::TimedOut(Duration::from_secs(1)), &left_alone, &expired] {
-                let mark = status.mark();
-                status.note(mark, Some(neither));
+            let failure_mark = status.failure_mark();
+            status.record_outcome(failure_mark, Some(&lost));
+            for neither in [&McpError::TimedOut(Duration::from_secs(1)), &circuit_open_error, &expired] {
+                let failure_mark = status.failure_mark();
+                status.record_outcome(failure_mark, Some(neither));
                 assert_eq!(status.breaker.failures(), failures, "{neither:?}");
             }
             assert!(status.last_error.is_some());
         }
         // An error response shows that the server works.
-        let mark = status.mark();
-        status.note(mark, Some(&McpError::Rpc { code: -1, message: String::new(), data: None }));
+        let failure_mark = status.failure_mark();
+        status.record_outcome(
+            failure_mark,
+            Some(&McpError::Rpc { code: -1, message: String::new(), data: None }),
+        );
         assert_eq!((status.breaker.failures(), status.last_error.is_some()), (0, false));
     }
 }

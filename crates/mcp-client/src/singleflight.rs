@@ -38,7 +38,7 @@ pub(crate) struct ListingFlight {
 impl Server {
     /// Lists the tools, connecting if necessary.
     pub async fn list(self: &Arc<Self>) -> Result<Listed, McpError> {
-        let _in_use = self.hold(Purpose::Work);
+        let _in_use = self.begin_request(Purpose::CallerRequest);
         self.listed().await
     }
 
@@ -46,8 +46,8 @@ impl Server {
     /// idle timeout.
     pub async fn refresh(self: &Arc<Self>) -> Option<Result<Listed, McpError>> {
         // Held before the check, so that a running child is not stopped in between.
-        let _held = self.hold(Purpose::Upkeep);
-        match self.within_reach() {
+        let _guard = self.begin_request(Purpose::Refresh);
+        match self.can_list_without_start() {
             true => Some(self.listed().await),
             false => None,
         }
@@ -56,65 +56,66 @@ impl Server {
     /// Whether the server can be listed without starting a process. A child is stopped while unused to save resources; an
     /// hourly refresh must not start it again, and it is listed when a caller starts it. A server over HTTP runs in any case,
     /// and listing it is one short request.
-    pub fn within_reach(&self) -> bool {
+    pub fn can_list_without_start(&self) -> bool {
         !matches!(self.spec().transport, TransportSpec::Stdio(_)) || self.lock_status().open().is_some()
     }
 
     async fn listed(self: &Arc<Self>) -> Result<Listed, McpError> {
-        let told = self.changes_told();
+        let required = self.change_count();
         loop {
-            let (seen, waiting) = self.flight();
+            let (seen, waiting) = self.join_listing();
             let listed = waiting.await;
             // A listing that started before the last `list_changed` notification may return the old list.
-            if seen >= told {
+            if seen >= required {
                 return listed;
             }
         }
     }
 
     /// Returns the listing in progress, or starts one.
-    fn flight(self: &Arc<Self>) -> (u64, Shared<Answer>) {
+    fn join_listing(self: &Arc<Self>) -> (u64, Shared<Answer>) {
         let mut status = self.lock_status();
-        if let Some(flight) = &status.listing
-            && let Some(waiting) = flight.waiting.upgrade().filter(|waiting| waiting.peek().is_none())
+        if let Some(join_listing) = &status.listing
+            && let Some(waiting) = join_listing.waiting.upgrade().filter(|waiting| waiting.peek().is_none())
         {
-            return (flight.seen, waiting);
+            return (join_listing.seen, waiting);
         }
-        let seen = self.changes_told();
+        let seen = self.change_count();
         let waiting = Arc::clone(self).list_now().boxed().shared();
         status.listing = waiting.downgrade().map(|waiting| ListingFlight { seen, waiting });
         (seen, waiting)
     }
 
     async fn list_now(self: Arc<Self>) -> Result<Listed, McpError> {
-        let patience = self.spec().connect_timeout;
+        let timeout = self.spec().connect_timeout;
         let mut connection = self.connection().await?;
-        let began = self.mark();
-        let mut listed = tokio::time::timeout(patience, listing::list(&connection)).await;
+        let began = self.failure_mark();
+        let mut listed = tokio::time::timeout(timeout, listing::list(&connection)).await;
         if matches!(listed, Ok(Err(McpError::SessionExpired { .. }))) {
-            self.forget(&connection);
+            self.discard(&connection);
             connection = self.connection().await?;
-            listed = tokio::time::timeout(patience, listing::list(&connection)).await;
+            listed = tokio::time::timeout(timeout, listing::list(&connection)).await;
         }
         let result = listed
-            .unwrap_or_else(|_| Err(McpError::TimedOut(patience).while_connecting(connection.stderr_tail())));
-        self.note(began, result.as_ref().err());
+            .unwrap_or_else(|_| Err(McpError::TimedOut(timeout).while_connecting(connection.stderr_tail())));
+        self.record_outcome(began, result.as_ref().err());
         let listing = result?;
         let skipped = listing.skipped.clone();
         self.emit(EventKind::Listed { server: self.id().clone(), tools: listing.tools.len(), skipped });
-        let greeting = &connection.greeting;
-        let (era, peer) = (Some(greeting.era).filter(|_| !greeting.doubtful), greeting.peer.clone());
+        let server_info = &connection.server_info;
+        let (era, peer) =
+            (Some(server_info.era).filter(|_| !server_info.era_uncertain), server_info.peer.clone());
         Ok(Listed { listing, at: SystemTime::now(), era, peer })
     }
 
     /// Lists resources, resource templates or prompts, connecting if necessary.
     pub async fn offers(self: &Arc<Self>, offer: Offer) -> Result<Vec<RawJson>, McpError> {
-        let _in_use = self.hold(Purpose::Work);
+        let _in_use = self.begin_request(Purpose::CallerRequest);
         let connection = self.connection().await?;
-        let patience = self.spec().connect_timeout;
-        match tokio::time::timeout(patience, listing::list_offer(&connection, offer)).await {
+        let timeout = self.spec().connect_timeout;
+        match tokio::time::timeout(timeout, listing::list_offer(&connection, offer)).await {
             Ok(offers) => offers,
-            Err(_) => Err(McpError::TimedOut(patience)),
+            Err(_) => Err(McpError::TimedOut(timeout)),
         }
     }
 }

@@ -19,15 +19,15 @@ use crate::supervisor::{Purpose, Server};
 /// The main file of a skill.
 const MANIFEST: &str = "/SKILL.md";
 /// Maximum number of files of a skill. Every host accepts up to this number.
-pub const MOST_FILES: usize = 512;
+pub const MAX_SKILL_FILES: usize = 512;
 /// Maximum total size of these files in bytes. Every host accepts up to this size.
-pub const MOST_BYTES: u64 = 16 << 20;
+pub const MAX_SKILL_BYTES: u64 = 16 << 20;
 /// Timeout for reading a file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A file of a skill, as listed by the server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct EntryFile {
+pub struct SkillFileEntry {
     /// The URI.
     pub uri: String,
     /// `sha256:` and the digest of the content.
@@ -50,7 +50,7 @@ pub struct SkillEntry {
     /// All fields of the frontmatter.
     pub frontmatter: RawJson,
     /// The files; `None` if they are generated dynamically, so that nothing can be verified.
-    pub files: Option<Vec<EntryFile>>,
+    pub files: Option<Vec<SkillFileEntry>>,
 }
 
 impl SkillEntry {
@@ -76,7 +76,7 @@ impl SkillEntry {
         let files = match members.get("resources") {
             Some(word) if word.get() == "\"dynamic\"" => None,
             Some(list) => Some(
-                list.decode::<Vec<EntryFile>>()
+                list.decode::<Vec<SkillFileEntry>>()
                     .map_err(|error| format!("its `resources` cannot be read: {error}"))?,
             ),
             None => return Err("it has no `resources`".to_owned()),
@@ -93,18 +93,18 @@ impl SkillEntry {
     }
 
     /// The file with this URI, if it belongs to the skill.
-    pub fn file(&self, uri: &str) -> Option<&EntryFile> {
+    pub fn file(&self, uri: &str) -> Option<&SkillFileEntry> {
         self.files.as_ref()?.iter().find(|file| file.uri == uri)
     }
 }
 
-fn check_files(files: &[EntryFile], uri: &str, root: &str) -> Result<(), String> {
-    if files.len() > MOST_FILES {
-        return Err(format!("it has {} files, more than {MOST_FILES}", files.len()));
+fn check_files(files: &[SkillFileEntry], uri: &str, root: &str) -> Result<(), String> {
+    if files.len() > MAX_SKILL_FILES {
+        return Err(format!("it has {} files, more than {MAX_SKILL_FILES}", files.len()));
     }
     let total = files.iter().fold(0_u64, |all, file| all.saturating_add(file.size));
-    if total > MOST_BYTES {
-        return Err(format!("it has {total} bytes, more than {MOST_BYTES}"));
+    if total > MAX_SKILL_BYTES {
+        return Err(format!("it has {total} bytes, more than {MAX_SKILL_BYTES}"));
     }
     if !files.iter().any(|file| file.uri == uri) {
         return Err("its `resources` lack its own `SKILL.md`".to_owned());
@@ -123,7 +123,7 @@ fn check_files(files: &[EntryFile], uri: &str, root: &str) -> Result<(), String>
     Ok(())
 }
 
-impl EntryFile {
+impl SkillFileEntry {
     /// Checks that the bytes match size and digest.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() as u64 != self.size {
@@ -138,7 +138,7 @@ impl EntryFile {
 }
 
 /// The content of a `resources/read` result.
-pub fn bytes_of(result: &RawJson) -> Result<Vec<u8>, String> {
+pub fn content_bytes(result: &RawJson) -> Result<Vec<u8>, String> {
     #[derive(Deserialize)]
     struct Content {
         text: Option<String>,
@@ -157,27 +157,27 @@ pub fn bytes_of(result: &RawJson) -> Result<Vec<u8>, String> {
 
 impl Server {
     /// Whether it declares the skills extension; `None` if it is not connected.
-    pub fn serves_skills(&self) -> Option<bool> {
+    pub fn supports_skills(&self) -> Option<bool> {
         let extensions = self.capabilities()?.get("extensions").and_then(RawJson::object).unwrap_or_default();
         Some(extensions.contains(SKILLS))
     }
 
     /// Lists its skills, connecting if necessary; empty if it does not declare the extension. Invalid entries are skipped.
     pub async fn skills(self: &Arc<Self>) -> Result<Vec<SkillEntry>, McpError> {
-        let _in_use = self.hold(Purpose::Work);
+        let _in_use = self.begin_request(Purpose::CallerRequest);
         let connection = self.connection().await?;
-        if self.serves_skills() != Some(true) {
+        if self.supports_skills() != Some(true) {
             return Ok(Vec::new());
         }
-        let patience = self.spec().connect_timeout;
-        let listed = tokio::time::timeout(patience, listing::list_skills(&connection)).await;
-        let listed = listed.map_err(|_| McpError::TimedOut(patience))??;
+        let timeout = self.spec().connect_timeout;
+        let listed = tokio::time::timeout(timeout, listing::list_skills(&connection)).await;
+        let listed = listed.map_err(|_| McpError::TimedOut(timeout))??;
         Ok(listed.into_iter().filter_map(|raw| SkillEntry::parse(raw).ok()).collect())
     }
 
     /// Fetches the current entry of the skill at `uri`.
     pub async fn skill(self: &Arc<Self>, uri: &str) -> Result<SkillEntry, McpError> {
-        let result = self.pass(passage("skills/get", uri)).await?;
+        let result = self.forward(read_request("skills/get", uri)).await?;
         let entry = result.object().and_then(|members| members.get("skill").cloned());
         let entry = entry
             .ok_or_else(|| McpError::unreadable("`skills/get` was answered without a `skill`".to_owned()))?;
@@ -204,10 +204,10 @@ impl Server {
         if !inside {
             return Err(unreadable(format!("`{uri}` is not in the skill's folder")));
         }
-        let result = self.pass(passage("resources/read", uri)).await?;
-        let bytes = bytes_of(&result).map_err(|why| unreadable(format!("`{uri}`: {why}")))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(unreadable(format!("`{uri}` has more than {MOST_BYTES} bytes")));
+        let result = self.forward(read_request("resources/read", uri)).await?;
+        let bytes = content_bytes(&result).map_err(|why| unreadable(format!("`{uri}`: {why}")))?;
+        if bytes.len() as u64 > MAX_SKILL_BYTES {
+            return Err(unreadable(format!("`{uri}` has more than {MAX_SKILL_BYTES} bytes")));
         }
         if let Some(file) = file {
             file.check(&bytes).map_err(unreadable)?;
@@ -216,13 +216,13 @@ impl Server {
     }
 }
 
-fn passage(method: &str, uri: &str) -> ForwardedRequest {
+fn read_request(method: &str, uri: &str) -> ForwardedRequest {
     ForwardedRequest {
         method: method.to_owned(),
         params: RawObject::default().with("uri", uri),
         name: (method == "resources/read").then(|| uri.to_owned()),
         caller: None,
-        patience: PATIENCE,
+        timeout: READ_TIMEOUT,
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_cannot_be_trusted_are_refused() {
+    fn rejects_invalid_skill_entries() {
         let check = |change: fn(&mut Value), expect: &str| {
             assert_eq!(entry(change).unwrap_err(), expect);
         };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_checked() {
+    fn verifies_size_and_digest_of_files() {
         let good = entry(|_| ()).unwrap();
         let file = good.file("skill://acme/refunds/SKILL.md").unwrap();
         assert!(file.check(b"text").is_ok());

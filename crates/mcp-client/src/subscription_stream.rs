@@ -8,16 +8,19 @@ use tokio::sync::watch;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::McpError;
 
-use crate::connection::{Ask, Connection};
+use crate::connection::{Connection, McpRequest};
 use crate::transport::Repeat;
 
 /// Pause before a closed stream is opened again.
-const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
+const REOPEN_DELAY: Duration = Duration::from_secs(5);
 
 /// Keeps the subscription stream of a modern server open (2026-07-28, patterns/subscriptions), and reopens it when the set of
 /// watched resources changes. Stops if the server rejects the request, as without support for it, or if the connection is
 /// closed.
-pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Receiver<BTreeSet<String>>) {
+pub(crate) async fn keep_subscribed(
+    connection: Arc<Connection>,
+    mut watched: watch::Receiver<BTreeSet<String>>,
+) {
     let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
     let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
     loop {
@@ -29,11 +32,11 @@ pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Rece
             }
         }
         let params = RawObject::default().with("notifications", filter);
-        let listening = connection.ask(Ask {
+        let listening = connection.request(McpRequest {
             method: "subscriptions/listen".into(),
             params,
             repeat: Repeat::Safe,
-            ..Ask::default()
+            ..McpRequest::default()
         });
         let ended = tokio::select! {
             ended = listening => ended,
@@ -42,6 +45,6 @@ pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Rece
         if matches!(ended, Err(McpError::Rpc { .. } | McpError::Http { .. })) || !connection.is_open() {
             return;
         }
-        tokio::time::sleep(FOLLOW_PAUSE).await;
+        tokio::time::sleep(REOPEN_DELAY).await;
     }
 }

@@ -15,26 +15,28 @@ use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Event, EventKind, EventSink, ServerId};
 use toolhub_mcp_wire::{Era, McpError, worker};
-use toolhub_oauth::{Authorizer, Guard, GuardContext, OAuthError, TokenStore};
+use toolhub_oauth::{Authorizer, OAuthError, TokenManager, TokenManagerContext, TokenStore};
 
-use crate::breaker::Advice;
+use crate::breaker::Decision;
 use crate::config::{Instances, ServerSpec};
 use crate::connection::Connection;
 use crate::handler::ClientHandler;
 use crate::handshake::Connector;
-use crate::instances::Pool;
+use crate::instances::InstancePool;
 use crate::relay::Dialer;
 use crate::request_origin::{InFlightRequests, Users};
 use crate::server_requests::{Roots, ServerRequests};
-use crate::server_status::{Attempt, FailureHistory, Live, Mark, ServerState, ServerStatus};
-use crate::subscription_stream::follow;
+use crate::server_status::{
+    ConnectAttempt, FailureHistory, FailureMark, LiveConnection, ServerState, ServerStatus,
+};
+use crate::subscription_stream::keep_subscribed;
 use crate::transport::StderrRing;
 
 /// How long the probe waits for an answer before a failure opens the circuit.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval at which `Server::drain` checks for requests in flight.
-const DRAIN_POLL: Duration = Duration::from_millis(20);
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Resources that all servers of a hub share.
 #[derive(Clone)]
@@ -64,18 +66,18 @@ pub struct Server {
     spec: ServerSpec,
     context: ServerContext,
     /// The OAuth state, or the error that rules out a login.
-    guard: Result<Arc<Guard>, OAuthError>,
+    token_manager: Result<Arc<TokenManager>, OAuthError>,
     tasks: TaskTracker,
     changes: watch::Sender<u64>,
     status: Mutex<ServerStatus>,
     /// The counter of `status`, readable without its lock.
-    turns: Arc<AtomicU64>,
+    history_version: Arc<AtomicU64>,
     /// Number of times this server has been connected.
     connects: watch::Sender<u32>,
     /// URIs of the resources with a subscription.
     watched: watch::Sender<BTreeSet<String>>,
     /// The instances per caller, if configured.
-    pool: Option<Pool>,
+    pool: Option<InstancePool>,
     /// The principals that have used this server, through any instance and over any connection.
     users: Arc<Users>,
 }
@@ -88,32 +90,47 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     /// Creates a server that is not connected, with its failure history from earlier runs.
-    pub fn new(spec: ServerSpec, past: FailureHistory, context: ServerContext) -> Self {
-        let status = ServerStatus::after(past);
-        let turns = Arc::clone(&status.turns);
+    pub fn new(spec: ServerSpec, failure_history: FailureHistory, context: ServerContext) -> Self {
+        let status = ServerStatus::restore(failure_history);
+        let history_version = Arc::clone(&status.history_version);
         let tasks = TaskTracker::new();
         let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
-        let guard = spec.guard(GuardContext { store, events, tasks: tasks.clone() }).map(Arc::new);
+        let token_manager =
+            spec.token_manager(TokenManagerContext { store, events, tasks: tasks.clone() }).map(Arc::new);
         let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
         let watched = watch::Sender::default();
         let status = Mutex::new(status);
-        let pool = Pool::of(spec.instances);
+        let pool = InstancePool::of(spec.instances);
         let users = Arc::default();
-        Self { spec, context, guard, tasks, changes, status, turns, connects, watched, pool, users }
+        Self {
+            spec,
+            context,
+            token_manager,
+            tasks,
+            changes,
+            status,
+            history_version,
+            connects,
+            watched,
+            pool,
+            users,
+        }
     }
 
     /// Creates another instance of the same server with its own connection and breaker, so that a caller that crashes its
     /// instance does not affect others. The instance shares login, change counter and task tracker with the server.
-    pub(crate) fn another(&self) -> Self {
-        let status =
-            ServerStatus::after(FailureHistory { era: self.lock_status().era, ..FailureHistory::default() });
+    pub(crate) fn new_instance(&self) -> Self {
+        let status = ServerStatus::restore(FailureHistory {
+            era: self.lock_status().era,
+            ..FailureHistory::default()
+        });
         Self {
             spec: self.spec.clone(),
             context: self.context.clone(),
-            guard: self.guard.clone(),
+            token_manager: self.token_manager.clone(),
             tasks: self.tasks.clone(),
             changes: self.changes.clone(),
-            turns: Arc::clone(&status.turns),
+            history_version: Arc::clone(&status.history_version),
             status: Mutex::new(status),
             connects: watch::Sender::new(0),
             watched: watch::Sender::default(),
@@ -123,7 +140,7 @@ impl Server {
     }
 
     /// The instances per caller, if configured.
-    pub(crate) fn pool(&self) -> Option<&Pool> {
+    pub(crate) fn pool(&self) -> Option<&InstancePool> {
         self.pool.as_ref()
     }
 
@@ -144,8 +161,8 @@ impl Server {
     }
 
     /// The OAuth state, or the error that rules out a login.
-    pub fn guard(&self) -> Result<&Arc<Guard>, OAuthError> {
-        self.guard.as_ref().map_err(Clone::clone)
+    pub fn token_manager(&self) -> Result<&Arc<TokenManager>, OAuthError> {
+        self.token_manager.as_ref().map_err(Clone::clone)
     }
 
     /// Number of `list_changed` notifications received.
@@ -154,7 +171,7 @@ impl Server {
     }
 
     /// Current value of `changes`.
-    pub(crate) fn changes_told(&self) -> u64 {
+    pub(crate) fn change_count(&self) -> u64 {
         *self.changes.borrow()
     }
 
@@ -178,11 +195,11 @@ impl Server {
 
     /// The connection state. If only per-caller instances are connected, the state of the first connected one.
     pub fn status(&self) -> ServerState {
-        let own = self.lock_status().told();
+        let own = self.lock_status().state();
         if !matches!(own, ServerState::Idle) {
             return own;
         }
-        let mut others = self.instances().into_iter().map(|instance| instance.lock_status().told());
+        let mut others = self.instances().into_iter().map(|instance| instance.lock_status().state());
         others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(own)
     }
 
@@ -192,29 +209,29 @@ impl Server {
     }
 
     /// The failure history, to be stored between runs.
-    pub fn past(&self) -> FailureHistory {
-        self.lock_status().past()
+    pub fn failure_history(&self) -> FailureHistory {
+        self.lock_status().failure_history()
     }
 
     /// How long the breaker still delays or forbids a new attempt.
-    pub fn avoided_for(&self) -> Option<Duration> {
-        match self.lock_status().breaker.advice(Instant::now()) {
-            Advice::Go => None,
-            Advice::Wait(left) | Advice::LeaveAlone(left) => Some(left),
+    pub fn retry_delay(&self) -> Option<Duration> {
+        match self.lock_status().breaker.decision(Instant::now()) {
+            Decision::Allow => None,
+            Decision::Delay(left) | Decision::Reject(left) => Some(left),
         }
     }
 
     /// The error for callers while the circuit is open; `None` if it is closed.
-    pub fn left_alone(&self) -> Option<McpError> {
+    pub fn circuit_open_error(&self) -> Option<McpError> {
         let status = self.lock_status();
-        match status.breaker.advice(Instant::now()) {
-            Advice::LeaveAlone(left) => Some(status.left_alone(self.id(), left)),
-            Advice::Go | Advice::Wait(_) => None,
+        match status.breaker.decision(Instant::now()) {
+            Decision::Reject(left) => Some(status.circuit_open_error(self.id(), left)),
+            Decision::Allow | Decision::Delay(_) => None,
         }
     }
 
     /// Whether it is connected or connecting.
-    pub fn is_being_met(&self) -> bool {
+    pub fn is_connected_or_connecting(&self) -> bool {
         let status = self.lock_status();
         status.connecting.is_some() || status.open().is_some()
     }
@@ -239,19 +256,19 @@ impl Server {
     }
 
     /// Number of changes of the failure history.
-    pub fn turns(&self) -> u64 {
-        self.turns.load(Ordering::Acquire)
+    pub fn history_version(&self) -> u64 {
+        self.history_version.load(Ordering::Acquire)
     }
 
     /// Counts a request as in flight until the returned guard is dropped. Also returns the connection if it is open and has no
     /// recorded failures. Takes the lock once, since every call passes here.
-    pub(crate) fn hold_ready(&self) -> (Held<'_>, Option<(Arc<Connection>, Mark)>) {
+    pub(crate) fn begin_call(&self) -> (RequestGuard<'_>, Option<(Arc<Connection>, FailureMark)>) {
         let mut status = self.lock_status();
         status.in_flight += 1;
-        let well = status.breaker.failures() == 0;
-        let ready = status.open().filter(|_| well).map(|open| (Arc::clone(open), status.mark()));
+        let healthy = status.breaker.failures() == 0;
+        let ready = status.open().filter(|_| healthy).map(|open| (Arc::clone(open), status.failure_mark()));
         drop(status);
-        (Held { server: self, purpose: Purpose::Work, over: false }, ready)
+        (RequestGuard { server: self, purpose: Purpose::CallerRequest, ended: false }, ready)
     }
 
     /// Returns the connection, opening it if there is none. Concurrent callers wait for the same attempt.
@@ -261,9 +278,9 @@ impl Server {
             // Over HTTP the circuit may be open although the connection still counts as open.
             if status.connecting.is_none()
                 && status.breaker.failures() > 0
-                && let Advice::LeaveAlone(left) = status.breaker.advice(Instant::now())
+                && let Decision::Reject(left) = status.breaker.decision(Instant::now())
             {
-                return Err(status.left_alone(self.id(), left));
+                return Err(status.circuit_open_error(self.id(), left));
             }
             if let Some(connection) = status.open() {
                 return Ok(Arc::clone(connection));
@@ -276,7 +293,7 @@ impl Server {
                 let gone =
                     || Err(McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接")));
                 let waiting = task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared();
-                status.connecting = Some(Attempt { waiting, abort });
+                status.connecting = Some(ConnectAttempt { waiting, abort });
             }
             status.connecting.as_ref().map(|attempt| attempt.waiting.clone())
         };
@@ -287,7 +304,7 @@ impl Server {
     }
 
     /// Discards an unusable connection, so that the next call opens a new one.
-    pub(crate) fn forget(&self, connection: &Arc<Connection>) {
+    pub(crate) fn discard(&self, connection: &Arc<Connection>) {
         let mut status = self.lock_status();
         if status.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
             status.live = None;
@@ -295,8 +312,8 @@ impl Server {
     }
 
     /// Allows an immediate attempt despite earlier failures, after an explicit request by the user.
-    pub fn ask_for(&self) {
-        self.lock_status().breaker.ask_for();
+    pub fn allow_retry(&self) {
+        self.lock_status().breaker.allow_retry();
     }
 
     /// Discards the detected era: a modern server that is slow to answer the probe is detected as legacy.
@@ -305,34 +322,34 @@ impl Server {
     }
 
     /// The current mark, for a request that starts now.
-    pub(crate) fn mark(&self) -> Mark {
-        self.lock_status().mark()
+    pub(crate) fn failure_mark(&self) -> FailureMark {
+        self.lock_status().failure_mark()
     }
 
     /// After a lost request that would open the circuit for all callers, probes whether the server still answers. Over HTTP a
     /// lost request does not end the connection: the arguments of one caller may be the cause, which must not block the others.
-    pub(crate) async fn survives(&self, connection: &Connection) -> bool {
+    pub(crate) async fn still_responds(&self, connection: &Connection) -> bool {
         let opens = self.lock_status().breaker.opens_with_next_failure();
-        opens && connection.is_open() && connection.answers(PROBE_TIMEOUT).await
+        opens && connection.is_open() && connection.responds(PROBE_TIMEOUT).await
     }
 
     /// Records the outcome of a request that started at `began`.
-    pub(crate) fn note(&self, began: Mark, error: Option<&McpError>) {
-        self.lock_status().note(began, error);
+    pub(crate) fn record_outcome(&self, began: FailureMark, error: Option<&McpError>) {
+        self.lock_status().record_outcome(began, error);
     }
 
     async fn connect(self: Arc<Self>) -> Result<Arc<Connection>, McpError> {
-        let advice = self.lock_status().breaker.advice(Instant::now());
-        if let Advice::Wait(pause) = advice {
+        let decision = self.lock_status().breaker.decision(Instant::now());
+        if let Decision::Delay(pause) = decision {
             tokio::time::sleep(pause).await;
         }
         let server = self.spec.id.clone();
         self.emit(EventKind::Connecting { server: server.clone() });
         let started = Instant::now();
         let stderr = Mutex::new(StderrRing::default());
-        let (known, began) = {
+        let (known_era, began) = {
             let status = self.lock_status();
-            (status.era, status.mark())
+            (status.era, status.failure_mark())
         };
         let server_requests = ServerRequests {
             server: server.clone(),
@@ -347,34 +364,38 @@ impl Server {
                 }
             }),
             roots: match (&self.spec.roots, &self.spec.instances) {
-                (Some(roots), _) => Roots::OfOwner(roots.clone()),
-                (None, Instances::Caller { .. }) => Roots::OfClient,
-                (None, Instances::Shared) if self.context.single_client => Roots::OfClient,
+                (Some(roots), _) => Roots::Configured(roots.clone()),
+                (None, Instances::Caller { .. }) => Roots::Client,
+                (None, Instances::Shared) if self.context.single_client => Roots::Client,
                 (None, Instances::Shared) => Roots::None,
             },
         };
         let connector = Connector {
             spec: &self.spec,
             relay: self.context.relay.as_deref(),
-            known,
+            known_era,
             server_requests: Arc::new(server_requests),
-            authorizer: self.guard.as_ref().ok().map(|guard| Arc::clone(guard) as Arc<dyn Authorizer>),
+            authorizer: self
+                .token_manager
+                .as_ref()
+                .ok()
+                .map(|token_manager| Arc::clone(token_manager) as Arc<dyn Authorizer>),
             tasks: &self.tasks,
             stderr: &stderr,
             listen: self.context.listen,
-            patience: self.spec.connect_timeout,
+            timeout: self.spec.connect_timeout,
         };
-        let patience = self.spec.connect_timeout;
-        let result = match tokio::time::timeout(patience, connector.open()).await {
+        let timeout = self.spec.connect_timeout;
+        let result = match tokio::time::timeout(timeout, connector.open()).await {
             Ok(result) => result,
-            Err(_) => Err(McpError::TimedOut(patience)),
+            Err(_) => Err(McpError::TimedOut(timeout)),
         };
         match result {
             Ok(connection) => {
                 let connection = Arc::new(connection);
-                self.enter(&connection);
-                let greeting = &connection.greeting;
-                let (era, peer) = (greeting.era.name(), greeting.peer.clone());
+                self.install_connection(&connection);
+                let server_info = &connection.server_info;
+                let (era, peer) = (server_info.era.name(), server_info.peer.clone());
                 self.emit(EventKind::Connected { server, era, peer, took: started.elapsed() });
                 Ok(connection)
             }
@@ -386,12 +407,12 @@ impl Server {
                     status.connecting = None;
                     // A missing login does not count as a failure.
                     if matches!(error, McpError::LoginNeeded { .. }) {
-                        status.wants(&error);
+                        status.record_error(&error);
                     } else {
-                        status.fail(began, &error);
+                        status.record_failure(began, &error);
                     }
-                    if let Advice::LeaveAlone(_) = status.breaker.advice(Instant::now()) {
-                        error = error.for_good();
+                    if let Decision::Reject(_) = status.breaker.decision(Instant::now()) {
+                        error = error.into_permanent();
                     }
                 }
                 self.emit(EventKind::ConnectFailed { server, cause: error.text() });
@@ -402,33 +423,42 @@ impl Server {
 
     /// Puts a new connection into use and starts its background tasks. A successful connect does not reset the breaker: a
     /// server that crashes on every call connects successfully each time.
-    fn enter(self: &Arc<Self>, connection: &Arc<Connection>) {
-        let helpers = CancellationToken::new();
+    fn install_connection(self: &Arc<Self>, connection: &Arc<Connection>) {
+        let background = CancellationToken::new();
         {
             let mut status = self.lock_status();
             status.connecting = None;
-            status.era = Some(connection.greeting.era).filter(|_| !connection.greeting.doubtful);
+            status.era = Some(connection.server_info.era).filter(|_| !connection.server_info.era_uncertain);
             status.last_used = Some(Instant::now());
             if status.breaker.failures() == 0 {
                 status.last_error = None;
             }
-            status.live =
-                Some(Live { connection: Arc::clone(connection), _helpers: helpers.clone().drop_guard() });
+            status.live = Some(LiveConnection {
+                connection: Arc::clone(connection),
+                _background: background.clone().drop_guard(),
+            });
         }
         self.connects.send_modify(|count| *count += 1);
         if let Some(idle) = self.spec.idle_timeout {
-            self.run_beside(&helpers, Arc::clone(self).stop_when_idle(idle));
+            self.spawn_background(&background, Arc::clone(self).stop_when_idle(idle));
         }
-        if self.context.listen && connection.greeting.era == Era::Modern {
-            self.run_beside(&helpers, follow(Arc::clone(connection), self.watched.subscribe()));
+        if self.context.listen && connection.server_info.era == Era::Modern {
+            self.spawn_background(
+                &background,
+                keep_subscribed(Arc::clone(connection), self.watched.subscribe()),
+            );
         }
     }
 
-    fn run_beside(&self, helpers: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) {
-        let helpers = helpers.clone();
+    fn spawn_background(
+        &self,
+        background: &CancellationToken,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let background = background.clone();
         self.tasks.spawn(async move {
             tokio::select! {
-                () = helpers.cancelled() => {}
+                () = background.cancelled() => {}
                 () = work => {}
             }
         });
@@ -438,7 +468,7 @@ impl Server {
         loop {
             tokio::time::sleep(idle).await;
             let mut status = self.lock_status();
-            if status.unused_for(idle) {
+            if status.is_idle_for(idle) {
                 // Dropping `live` cancels this task too, through its drop guard.
                 let live = status.live.take();
                 drop(status);
@@ -449,9 +479,9 @@ impl Server {
     }
 
     /// Counts a request as in flight until the returned guard is dropped.
-    pub(crate) fn hold(&self, purpose: Purpose) -> Held<'_> {
+    pub(crate) fn begin_request(&self, purpose: Purpose) -> RequestGuard<'_> {
         self.lock_status().in_flight += 1;
-        Held { server: self, purpose, over: false }
+        RequestGuard { server: self, purpose, ended: false }
     }
 
     fn disconnect(&self) {
@@ -475,18 +505,18 @@ impl Server {
     pub async fn drain(&self, limit: Duration) -> bool {
         let idle = async {
             while self.in_flight() > 0 {
-                tokio::time::sleep(DRAIN_POLL).await;
+                tokio::time::sleep(DRAIN_POLL_INTERVAL).await;
             }
         };
         tokio::time::timeout(limit, idle).await.is_ok()
     }
 
-    /// Closes the connections, and waits up to `patience` for their tasks to end.
-    pub async fn stop(&self, patience: Duration) {
+    /// Closes the connections, and waits up to `timeout` for their tasks to end.
+    pub async fn stop(&self, timeout: Duration) {
         self.disconnect();
         self.take_instances().iter().for_each(|instance| instance.disconnect());
         self.tasks.close();
-        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+        let _ = tokio::time::timeout(timeout, self.tasks.wait()).await;
         self.tasks.reopen();
     }
 }
@@ -495,39 +525,39 @@ impl Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A request for a caller.
-    Work,
+    CallerRequest,
     /// A background refresh of cached data, which does not keep a child process running.
-    Upkeep,
+    Refresh,
 }
 
 /// Guard of a request in flight. The connection is not stopped for idleness while it exists.
-pub(crate) struct Held<'a> {
+pub(crate) struct RequestGuard<'a> {
     server: &'a Server,
     purpose: Purpose,
-    over: bool,
+    ended: bool,
 }
 
-impl Held<'_> {
+impl RequestGuard<'_> {
     /// Records the outcome of a request that started at `began`, and ends the request.
-    pub(crate) fn end(mut self, began: Mark, error: Option<&McpError>) {
-        self.over = true;
+    pub(crate) fn end(mut self, began: FailureMark, error: Option<&McpError>) {
+        self.ended = true;
         let mut status = self.server.lock_status();
-        status.note(began, error);
+        status.record_outcome(began, error);
         self.release(&mut status);
     }
 
     fn release(&self, status: &mut ServerStatus) {
         status.in_flight = status.in_flight.saturating_sub(1);
         // The idle time starts at the end of a request, whenever it began. Without an idle timeout it is not needed.
-        if self.purpose == Purpose::Work && self.server.spec.idle_timeout.is_some() {
+        if self.purpose == Purpose::CallerRequest && self.server.spec.idle_timeout.is_some() {
             status.last_used = Some(Instant::now());
         }
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.ended {
             self.release(&mut self.server.lock_status());
         }
     }

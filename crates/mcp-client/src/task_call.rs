@@ -4,7 +4,7 @@
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
 use toolhub_mcp_wire::{Era, McpError};
 
-use crate::connection::{Ask, Connection};
+use crate::connection::{Connection, McpRequest};
 use crate::transport::Repeat;
 
 /// The requested lifetime of the task and its result, in milliseconds.
@@ -25,21 +25,21 @@ pub(crate) fn requires_task(tool: &ToolDefinition) -> bool {
 
 impl Connection {
     /// Calls a tool as a task, and returns the result of the tool.
-    pub(crate) async fn call_as_task(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        if self.greeting.era == Era::Modern {
-            return self.ask(ask).await;
+    pub(crate) async fn call_as_task(&self, mut request: McpRequest) -> Result<RawJson, McpError> {
+        if self.server_info.era == Era::Modern {
+            return self.request(request).await;
         }
-        ask.params.set("task", RawObject::default().with("ttl", TASK_TTL_MS));
-        let listener = ask.listener.clone();
-        let created = self.ask(ask).await?;
+        request.params.set("task", RawObject::default().with("ttl", TASK_TTL_MS));
+        let listener = request.listener.clone();
+        let created = self.request(request).await?;
         let Some(task) = task_id(&created) else { return Ok(created) };
         // The server answers when the task has ended, and sends input requests meanwhile if necessary.
-        self.ask(Ask {
+        self.request(McpRequest {
             method: "tasks/result".into(),
             params: RawObject::default().with("taskId", task),
             listener,
             repeat: Repeat::Safe,
-            ..Ask::default()
+            ..McpRequest::default()
         })
         .await
     }

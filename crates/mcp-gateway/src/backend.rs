@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject, ServerId};
-use toolhub_mcp_wire::headers::{self, Mirrored};
+use toolhub_mcp_wire::headers::{self, MirroredParam};
 use toolhub_mcp_wire::{Era, Offer};
 
-use crate::methods::Handed;
+use crate::methods::BackendMethod;
 
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl RpcError {
 
 /// A change that clients may be notified of.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum ChangeNotification {
     /// The list of tools has changed.
     Tools,
     /// The list of prompts has changed.
@@ -82,7 +82,7 @@ pub struct ToolList {
     /// All definitions, by the name under which they are offered.
     pub(crate) definitions: HashMap<String, RawJson>,
     /// The parameters that must also be sent as headers, by tool.
-    pub(crate) mirrored: HashMap<String, Vec<Mirrored>>,
+    pub(crate) mirrored: HashMap<String, Vec<MirroredParam>>,
 }
 
 impl PartialEq for ToolList {
@@ -115,7 +115,7 @@ impl ToolList {
             }
         }
         // Lists are long and long-lived, so no spare capacity is kept.
-        let legacy = whole(&[r#"{"tools":["#, &listed.join(","), "]}"]);
+        let legacy = concat_json(&[r#"{"tools":["#, &listed.join(","), "]}"]);
         Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
     }
 
@@ -123,12 +123,12 @@ impl ToolList {
     pub(crate) fn modern(&self) -> &RawJson {
         self.modern.get_or_init(|| {
             let inside = self.legacy.get().strip_suffix('}').unwrap_or_default();
-            whole(&[inside, ",", &modern_list_tail(), "}"])
+            concat_json(&[inside, ",", &modern_list_tail(), "}"])
         })
     }
 }
 
-fn whole(parts: &[&str]) -> RawJson {
+fn concat_json(parts: &[&str]) -> RawJson {
     RawJson::parse(parts.concat()).unwrap_or_else(|_| RawJson::empty_object())
 }
 
@@ -144,7 +144,7 @@ fn modern_tail(meta: RawObject, ttl_ms: u64) -> String {
     format!(r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"private","_meta":{meta}"#)
 }
 
-impl Offered {
+impl ItemList {
     /// Returns the result of a list request. If the part of a server is missing, the result names that server in `_meta`
     /// and must not be cached.
     pub(crate) fn result(&self, offer: Offer, era: Era) -> RawJson {
@@ -159,13 +159,13 @@ impl Offered {
             Era::Legacy if incomplete => format!(r#","_meta":{}"#, meta.into_raw()),
             Era::Legacy => String::new(),
         };
-        whole(&["{\"", offer.key(), "\":", RawJson::of(&self.items).get(), &tail, "}"])
+        concat_json(&["{\"", offer.key(), "\":", RawJson::of(&self.items).get(), &tail, "}"])
     }
 }
 
 /// A list of prompts, resources or resource templates.
 #[derive(Debug, Clone, Default)]
-pub struct Offered {
+pub struct ItemList {
     /// The items, as the servers sent them.
     pub items: Vec<RawJson>,
     /// The servers whose part of the list is unknown.
@@ -185,9 +185,9 @@ pub struct GatewayCall {
 
 /// A request that is forwarded to a server.
 #[derive(Debug)]
-pub struct Handover {
+pub struct BackendRequest {
     /// The method.
-    pub method: Handed,
+    pub method: BackendMethod,
     /// The params, without `_meta`.
     pub params: RawObject,
     /// The client that makes the request.
@@ -209,14 +209,14 @@ pub trait Backend: Send + Sync {
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
     /// Lists prompts, resources or resource templates.
-    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Offered, RpcError>>;
+    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<ItemList, RpcError>>;
 
     /// Forwards a request to the server that is responsible for it.
-    fn hand_over(&self, request: Handover) -> BoxFuture<'_, Result<RawJson, RpcError>>;
+    fn forward(&self, request: BackendRequest) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
     /// Subscribes to a resource, or unsubscribes from it.
     fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>>;
 
     /// Returns a receiver of changes.
-    fn news(&self) -> broadcast::Receiver<News>;
+    fn changes(&self) -> broadcast::Receiver<ChangeNotification>;
 }

@@ -5,14 +5,14 @@ use bytes::Bytes;
 use toolhub_core::RawJson;
 
 use crate::backend::RpcError;
-use crate::budget::Exhausted;
-use crate::message::refusal;
-use crate::running::Served;
+use crate::budget::QuotaExceeded;
+use crate::in_flight::RpcResult;
+use crate::message::error_response;
 
 /// Results longer than this are sent without copying.
-const LONG: usize = 16 << 10;
+const MAX_COPIED_BYTES: usize = 16 << 10;
 /// The constant parts around an id and a result.
-const AROUND: [&str; 3] = [r#"{"jsonrpc":"2.0","id":"#, r#","result":"#, "}"];
+const RESULT_PARTS: [&str; 3] = [r#"{"jsonrpc":"2.0","id":"#, r#","result":"#, "}"];
 
 /// The body of a response.
 #[derive(Debug, Default)]
@@ -33,22 +33,22 @@ pub enum Body {
 
 impl Body {
     /// Creates the body for the result of a request.
-    pub(super) fn of(id: RawJson, served: Served) -> Self {
-        match served {
+    pub(super) fn of(id: RawJson, outcome: RpcResult) -> Self {
+        match outcome {
             Ok(result) => Self::Result { id, result },
-            Err(error) => Self::refusal(Some(&id), &error),
+            Err(error) => Self::error_response(Some(&id), &error),
         }
     }
 
-    pub(super) fn refusal(id: Option<&RawJson>, error: &RpcError) -> Self {
-        Self::Text(refusal(id, error))
+    pub(super) fn error_response(id: Option<&RawJson>, error: &RpcError) -> Self {
+        Self::Text(error_response(id, error))
     }
 
     /// Returns the error that replaces this body if the principal's budget of unread bytes is exhausted.
-    pub fn dropped(&self, exhausted: Exhausted) -> Self {
+    pub fn dropped(&self, exhausted: QuotaExceeded) -> Self {
         let id = if let Self::Result { id, .. } = self { Some(id) } else { None };
         let why = format!("the request was executed, but its answer was dropped: {exhausted}");
-        Self::refusal(id, &RpcError { message: why, ..exhausted.into() })
+        Self::error_response(id, &RpcError { message: why, ..exhausted.into() })
     }
 
     /// Returns the parts of the text in order.
@@ -56,7 +56,9 @@ impl Body {
         match self {
             Self::None => [""; 5],
             Self::Text(text) => [text, "", "", "", ""],
-            Self::Result { id, result } => [AROUND[0], id.get(), AROUND[1], result.get(), AROUND[2]],
+            Self::Result { id, result } => {
+                [RESULT_PARTS[0], id.get(), RESULT_PARTS[1], result.get(), RESULT_PARTS[2]]
+            }
         }
     }
 
@@ -74,8 +76,8 @@ impl Body {
     pub fn into_pieces(self) -> Vec<Bytes> {
         match self {
             Self::None => Vec::new(),
-            Self::Result { id, result } if result.get().len() > LONG => {
-                let [before, between, behind] = AROUND.map(|text| Bytes::from_static(text.as_bytes()));
+            Self::Result { id, result } if result.get().len() > MAX_COPIED_BYTES => {
+                let [before, between, behind] = RESULT_PARTS.map(|text| Bytes::from_static(text.as_bytes()));
                 vec![before, id.into_bytes(), between, result.into_bytes(), behind]
             }
             short => vec![Bytes::from(short.parts().concat())],
@@ -88,13 +90,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_it_is_sent_it_says_the_same() {
+    fn body_parts_and_pieces_agree() {
         let check = |body: Body, expect: &str| {
             assert_eq!((body.parts().concat().as_str(), body.len()), (expect, expect.len()));
             assert_eq!(body.is_empty(), expect.is_empty());
             assert_eq!(String::from_utf8(body.into_pieces().concat()).unwrap(), expect);
         };
-        let long = RawJson::from("x".repeat(LONG));
+        let long = RawJson::from("x".repeat(MAX_COPIED_BYTES));
         let result = |id: &str, result: &RawJson| {
             let id = RawJson::from(id);
             (

@@ -25,7 +25,7 @@ const OVER_BUDGET: i64 = -32000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of concurrent requests.
-    pub at_once: usize,
+    pub max_concurrent: usize,
     /// Maximum number of messages per second; `None` for no limit.
     pub per_second: Option<u32>,
     /// Maximum number of sessions per profile.
@@ -47,7 +47,7 @@ pub struct Limits {
 impl Limits {
     /// No limits: for the single client of stdio, and for tests.
     pub const NONE: Self = Self {
-        at_once: usize::MAX,
+        max_concurrent: usize::MAX,
         per_second: None,
         sessions: usize::MAX,
         streams: usize::MAX,
@@ -60,7 +60,7 @@ impl Limits {
 
     fn of(&self, resource: Resource) -> usize {
         match resource {
-            Resource::Requests | Resource::Running => self.at_once,
+            Resource::Requests | Resource::InFlightRequest => self.max_concurrent,
             Resource::Streams => self.streams,
             Resource::Subscriptions => self.subscriptions,
             Resource::Upload => self.upload_bytes,
@@ -73,7 +73,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            at_once: 1_024,
+            max_concurrent: 1_024,
             per_second: None,
             sessions: 1_000,
             streams: 256,
@@ -92,7 +92,7 @@ pub enum Resource {
     /// HTTP requests in progress.
     Requests,
     /// MCP requests in progress, including those with a streamed response and those that wait for input.
-    Running,
+    InFlightRequest,
     /// Event streams that belong to no request.
     Streams,
     /// Subscribed resources.
@@ -111,7 +111,7 @@ impl Resource {
     /// Returns the setting that limits it.
     fn setting(self) -> &'static str {
         match self {
-            Self::Requests | Self::Running => "max_concurrent` in `[serve]",
+            Self::Requests | Self::InFlightRequest => "max_concurrent` in `[serve]",
             Self::Streams => "streams` in `[serve.limits]",
             Self::Subscriptions => "subscriptions` in `[serve.limits]",
             Self::Upload => "upload_bytes` in `[serve.limits]",
@@ -128,16 +128,16 @@ impl Resource {
 
 /// The share of a principal is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exhausted {
+pub struct QuotaExceeded {
     /// The exhausted resource.
     pub resource: Resource,
     limit: usize,
 }
 
-impl fmt::Display for Exhausted {
+impl fmt::Display for QuotaExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.resource {
-            Resource::Requests | Resource::Running => "too many requests at the same time",
+            Resource::Requests | Resource::InFlightRequest => "too many requests at the same time",
             Resource::Streams => "too many open streams",
             Resource::Subscriptions => "too many subscribed resources",
             Resource::Upload => "too many long messages at the same time",
@@ -148,17 +148,17 @@ impl fmt::Display for Exhausted {
     }
 }
 
-impl std::error::Error for Exhausted {}
+impl std::error::Error for QuotaExceeded {}
 
-impl From<Exhausted> for RpcError {
-    fn from(exhausted: Exhausted) -> Self {
+impl From<QuotaExceeded> for RpcError {
+    fn from(exhausted: QuotaExceeded) -> Self {
         Self::new(OVER_BUDGET, exhausted.to_string())
     }
 }
 
 /// The rate limit of a principal is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooFast {
+pub struct RateLimitExceeded {
     /// The key in `[serve]` that sets the limit.
     pub setting: &'static str,
     /// How long to wait; `None` if that many messages can never be sent at once.
@@ -169,20 +169,20 @@ pub struct TooFast {
 type Used = [AtomicUsize; RESOURCES];
 
 /// The name of a principal and its use of resources.
-struct Account {
+struct PrincipalState {
     name: Box<str>,
     limits: Limits,
     used: Used,
     total: Arc<Used>,
     /// The token bucket of the rate limit: the messages left, and the time of the last update.
-    left: Mutex<(f64, Instant)>,
+    token_bucket: Mutex<(f64, Instant)>,
     /// Streams whose events can be discarded once they have ended, oldest first.
     replays: Mutex<VecDeque<Weak<EventLog>>>,
 }
 
 /// The identity of a caller: the owner of this machine, or the name of a token. Principals are equal if their names are.
 #[derive(Clone)]
-pub struct Principal(Arc<Account>);
+pub struct Principal(Arc<PrincipalState>);
 
 impl fmt::Debug for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,13 +211,13 @@ impl Principal {
     }
 
     fn with(name: Box<str>, limits: Limits, total: Arc<Used>) -> Self {
-        let left = Mutex::new((limits.per_second.map_or(0.0, f64::from), Instant::now()));
-        Self(Arc::new(Account {
+        let token_bucket = Mutex::new((limits.per_second.map_or(0.0, f64::from), Instant::now()));
+        Self(Arc::new(PrincipalState {
             name,
             limits,
             used: Used::default(),
             total,
-            left,
+            token_bucket,
             replays: Mutex::default(),
         }))
     }
@@ -243,45 +243,46 @@ impl Principal {
     }
 
     /// Takes an amount of a resource until the permit is dropped.
-    pub fn take(&self, resource: Resource, amount: usize) -> Result<Permit, Exhausted> {
+    pub fn take(&self, resource: Resource, amount: usize) -> Result<Permit, QuotaExceeded> {
         let mut permit = Permit { holder: self.clone(), resource, amount: 0 };
         permit.grow(amount)?;
         Ok(permit)
     }
 
     /// Takes a permit for one HTTP request. The message counts against `per_second` only if there is a permit.
-    pub fn enter(&self) -> Result<Permit, TooFast> {
+    pub fn start_request(&self) -> Result<Permit, RateLimitExceeded> {
         let wait = Some(Duration::from_secs(1));
-        let permit =
-            self.take(Resource::Requests, 1).map_err(|_| TooFast { setting: "max_concurrent", wait })?;
+        let permit = self
+            .take(Resource::Requests, 1)
+            .map_err(|_| RateLimitExceeded { setting: "max_concurrent", wait })?;
         self.spend(1)?;
         Ok(permit)
     }
 
     /// Counts the messages of a batch against the rate limit, all or none. The first one was counted with its HTTP
     /// request.
-    pub fn spend_batch(&self, messages: usize) -> Result<(), TooFast> {
+    pub fn spend_batch(&self, messages: usize) -> Result<(), RateLimitExceeded> {
         let fits = self.0.limits.per_second.is_none_or(|rate| messages <= rate as usize);
         if fits {
             self.spend(messages.saturating_sub(1))
         } else {
-            Err(TooFast { setting: "per_second", wait: None })
+            Err(RateLimitExceeded { setting: "per_second", wait: None })
         }
     }
 
-    fn spend(&self, messages: usize) -> Result<(), TooFast> {
+    fn spend(&self, messages: usize) -> Result<(), RateLimitExceeded> {
         let Some(rate) = self.0.limits.per_second.map(f64::from) else { return Ok(()) };
         let wanted = messages as f64;
-        let mut left = self.0.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let (before, since) = *left;
+        let mut token_bucket = self.0.token_bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, since) = *token_bucket;
         let now = Instant::now();
         let has = (before + now.duration_since(since).as_secs_f64() * rate).min(rate);
-        *left = (if has < wanted { has } else { has - wanted }, now);
+        *token_bucket = (if has < wanted { has } else { has - wanted }, now);
         if has >= wanted {
             return Ok(());
         }
         let wait = Some(Duration::from_secs_f64((wanted - has) / rate));
-        Err(TooFast { setting: "per_second", wait })
+        Err(RateLimitExceeded { setting: "per_second", wait })
     }
 
     fn replays(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
@@ -304,7 +305,7 @@ impl Principal {
         self.replays().retain(|log| {
             let kept = log.upgrade().filter(|log| !log.is_discarded());
             let is_kept = kept.is_some();
-            logs.extend(kept.filter(|log| log.is_over()));
+            logs.extend(kept.filter(|log| log.is_ended()));
             is_kept
         });
         for log in logs {
@@ -326,21 +327,21 @@ pub struct Permit {
 
 impl Permit {
     /// Takes more of the same resource.
-    pub fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
-        let (account, place) = (&self.holder.0, self.resource as usize);
+    pub fn grow(&mut self, more: usize) -> Result<(), QuotaExceeded> {
+        let (account, index) = (&self.holder.0, self.resource as usize);
         let limit = account.limits.of(self.resource);
-        let refused = Exhausted { resource: self.resource, limit };
+        let refused = QuotaExceeded { resource: self.resource, limit };
         // Add first, then check: of two concurrent takers of the last part, at least one reverts.
-        let before = account.used[place].fetch_add(more, Ordering::AcqRel);
+        let before = account.used[index].fetch_add(more, Ordering::AcqRel);
         if before.saturating_add(more) > limit {
-            account.used[place].fetch_sub(more, Ordering::AcqRel);
+            account.used[index].fetch_sub(more, Ordering::AcqRel);
             return Err(refused);
         }
         if self.resource.is_bytes() && limit != usize::MAX {
-            let before = account.total[place].fetch_add(more, Ordering::AcqRel);
+            let before = account.total[index].fetch_add(more, Ordering::AcqRel);
             if before.saturating_add(more) > limit.saturating_mul(TOTAL_SHARES) {
-                account.total[place].fetch_sub(more, Ordering::AcqRel);
-                account.used[place].fetch_sub(more, Ordering::AcqRel);
+                account.total[index].fetch_sub(more, Ordering::AcqRel);
+                account.used[index].fetch_sub(more, Ordering::AcqRel);
                 return Err(refused);
             }
         }
@@ -351,10 +352,10 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let (account, place) = (&self.holder.0, self.resource as usize);
-        account.used[place].fetch_sub(self.amount, Ordering::AcqRel);
+        let (account, index) = (&self.holder.0, self.resource as usize);
+        account.used[index].fetch_sub(self.amount, Ordering::AcqRel);
         if self.resource.is_bytes() && account.limits.of(self.resource) != usize::MAX {
-            account.total[place].fetch_sub(self.amount, Ordering::AcqRel);
+            account.total[index].fetch_sub(self.amount, Ordering::AcqRel);
         }
     }
 }
@@ -367,18 +368,18 @@ type Key = (Box<str>, Option<IpAddr>);
 pub struct Principals {
     limits: Limits,
     total: Arc<Used>,
-    known: Mutex<HashMap<Key, Principal>>,
+    entries: Mutex<HashMap<Key, Principal>>,
 }
 
 impl Principals {
     /// Creates an empty table; each principal gets these limits.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, total: Arc::default(), known: Mutex::default() }
+        Self { limits, total: Arc::default(), entries: Mutex::default() }
     }
 
     /// Returns the number of principals.
     pub fn len(&self) -> usize {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Returns whether there are no principals.
@@ -397,19 +398,19 @@ impl Principals {
     }
 
     fn find(&self, name: &str, address: Option<IpAddr>) -> Principal {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut key: Key = (name.into(), address);
-        if let Some(found) = known.get(&key) {
+        if let Some(found) = entries.get(&key) {
             return found.clone();
         }
-        if address.is_some() && known.len() >= MAX_ADDRESSES {
-            known.retain(|_, principal| Arc::strong_count(&principal.0) > 1);
-            if known.len() >= MAX_ADDRESSES {
+        if address.is_some() && entries.len() >= MAX_ADDRESSES {
+            entries.retain(|_, principal| Arc::strong_count(&principal.0) > 1);
+            if entries.len() >= MAX_ADDRESSES {
                 key.1 = None;
             }
         }
         let new = || Principal::with(name.into(), self.limits, Arc::clone(&self.total));
-        known.entry(key).or_insert_with(new).clone()
+        entries.entry(key).or_insert_with(new).clone()
     }
 }
 
@@ -418,23 +419,23 @@ mod tests {
     use super::*;
 
     fn limits() -> Limits {
-        Limits { at_once: 2, upload_bytes: 100, ..Limits::default() }
+        Limits { max_concurrent: 2, upload_bytes: 100, ..Limits::default() }
     }
 
     #[test]
-    fn one_principal_does_not_use_the_share_of_another() {
+    fn budgets_are_separate_per_principal() {
         let principals = Principals::new(limits());
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
-        let first = ann.enter().unwrap();
-        let _second = ann.enter().unwrap();
+        let first = ann.start_request().unwrap();
+        let _second = ann.start_request().unwrap();
         assert_eq!(
-            ann.enter().unwrap_err(),
-            TooFast { setting: "max_concurrent", wait: Some(Duration::from_secs(1)) }
+            ann.start_request().unwrap_err(),
+            RateLimitExceeded { setting: "max_concurrent", wait: Some(Duration::from_secs(1)) }
         );
-        assert!(principals.named("ann").enter().is_err(), "the budget belongs to the name");
-        assert!(bob.enter().is_ok());
+        assert!(principals.named("ann").start_request().is_err(), "the budget belongs to the name");
+        assert!(bob.start_request().is_ok());
         drop(first);
-        assert!(ann.enter().is_ok());
+        assert!(ann.start_request().is_ok());
         let mut upload = ann.take(Resource::Upload, 60).unwrap();
         assert!(ann.take(Resource::Upload, 60).is_err() && upload.grow(60).is_err());
         assert_eq!(ann.used(Resource::Upload), 60);
@@ -444,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn all_principals_together_hold_a_bounded_number_of_bytes() {
+    fn bounds_total_bytes_of_all_principals() {
         let principals = Principals::new(limits());
         let held: Vec<_> = (0..10)
             .filter_map(|name| principals.named(&name.to_string()).take(Resource::Upload, 100).ok())
@@ -453,22 +454,22 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_each_and_the_wait_is_told() {
+    fn rate_limit_counts_each_message_and_returns_the_wait() {
         let principals = Principals::new(Limits { per_second: Some(5), ..Limits::default() });
         let ann = principals.named("ann");
-        let with_read_buffer = (0..50).filter(|_| ann.enter().is_ok()).count();
-        assert!((5..20).contains(&with_read_buffer), "{with_read_buffer}");
+        let admitted = (0..50).filter(|_| ann.start_request().is_ok()).count();
+        assert!((5..20).contains(&admitted), "{admitted}");
         let wait = ann.spend(5).unwrap_err().wait.unwrap();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
         assert_eq!(
             principals.named("bob").spend_batch(6),
-            Err(TooFast { setting: "per_second", wait: None })
+            Err(RateLimitExceeded { setting: "per_second", wait: None })
         );
         assert_eq!(principals.named("bob").spend_batch(5), Ok(()));
     }
 
     #[test]
-    fn the_table_of_addresses_is_bounded() {
+    fn bounds_number_of_addresses() {
         let principals = Principals::new(limits());
         let address = |number: usize| IpAddr::from([127, 0, (number >> 8) as u8, number as u8]);
         let held: Vec<_> = (0..MAX_ADDRESSES).map(|number| principals.at("local", address(number))).collect();

@@ -11,26 +11,26 @@ use toolhub_core::{BoxFuture, RawJson, RawObject, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
 use toolhub_mcp_wire::{Era, wire};
 
-use crate::ENDING;
+use crate::ABORTED;
 use crate::backend::RpcError;
 use crate::budget::Principal;
 use crate::client_queue::{ClientQueue, QueuedMessage};
+use crate::in_flight::RpcResult;
 use crate::level::Level;
 use crate::message::{self, Params};
 use crate::request_context::RequestContext;
-use crate::running::Served;
 pub(crate) use toolhub_mcp_wire::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
 
 /// How long the answer to a server request may take, as people may have to decide.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The error code for requests that the client cannot answer.
-const CANNOT: i64 = -32601;
+const UNSUPPORTED_BY_CLIENT: i64 = -32601;
 /// The request needs a capability that the client does not declare.
 const MISSING_CAPABILITY: i64 = -32021;
 
 /// A server request to a modern client.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct ServerRequest {
     pub(crate) method: String,
     pub(crate) params: Option<RawJson>,
     pub(crate) reply: oneshot::Sender<Answer>,
@@ -38,15 +38,15 @@ pub(crate) struct Question {
 
 /// The open server requests to a legacy client, by id.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
+pub(crate) struct ServerRequests {
     count: AtomicU64,
     open: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
 }
 
-impl Questions {
+impl ServerRequests {
     /// Creates an empty table whose ids start after `number`, so that an answer to an earlier request is not matched to a
     /// later one.
-    pub(crate) fn after(number: u64) -> Self {
+    pub(crate) fn starting_after(number: u64) -> Self {
         Self { count: AtomicU64::new(number), open: Mutex::default() }
     }
 
@@ -55,69 +55,69 @@ impl Questions {
     }
 
     /// Passes an answer to the request that waits for it. Returns false if there is none.
-    pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
-        let asked = self.open().remove(&id);
-        asked.is_some_and(|reply| reply.send(answer).is_ok())
+    pub(crate) fn deliver(&self, id: u64, answer: Answer) -> bool {
+        let pending = self.open().remove(&id);
+        pending.is_some_and(|reply| reply.send(answer).is_ok())
     }
 
-    async fn ask(&self, link: &ClientHandle, method: &str, params: Option<&RawJson>) -> Answer {
+    async fn ask(&self, client_handle: &ClientHandle, method: &str, params: Option<&RawJson>) -> Answer {
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let (reply, answer) = oneshot::channel();
         self.open().insert(id, reply);
-        let _forget = Forget { questions: self, id };
-        let text = wire::question(id, method, params);
-        link.words.put(QueuedMessage::Message(text));
-        link.wait_for(answer).await
+        let _guard = PendingRequestGuard { server_requests: self, id };
+        let text = wire::server_request(id, method, params);
+        client_handle.queue.push(QueuedMessage::Message(text));
+        client_handle.wait_for(answer).await
     }
 }
 
-struct Forget<'a> {
-    questions: &'a Questions,
+struct PendingRequestGuard<'a> {
+    server_requests: &'a ServerRequests,
     id: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for PendingRequestGuard<'_> {
     fn drop(&mut self) {
-        self.questions.open().remove(&self.id);
+        self.server_requests.open().remove(&self.id);
     }
 }
 
 /// The properties of a client that all its requests share.
 #[derive(Debug, Clone)]
-pub(crate) struct ClientFacts {
+pub(crate) struct ClientInfo {
     /// Unique among all clients.
     pub(crate) number: u64,
     pub(crate) era: Era,
     /// The declared capabilities.
     pub(crate) capabilities: RawJson,
     /// The open server requests to a legacy client.
-    pub(crate) questions: Arc<Questions>,
+    pub(crate) server_requests: Arc<ServerRequests>,
     /// The log level that a legacy client has set.
     pub(crate) level: Arc<Level>,
 }
 
 /// Access to the client of one request.
 pub(crate) struct ClientHandle {
-    facts: ClientFacts,
-    asking: Option<RequestContext>,
+    info: ClientInfo,
+    context: Option<RequestContext>,
     meta: RawObject,
     extras: RawObject,
     /// The progress token of the request, if the client sent one.
     progress: Mutex<Option<RawJson>>,
     /// Whether the client wants log messages.
-    hears_log: bool,
+    wants_log: bool,
     /// The capability that the server needed and the client does not declare.
-    lacking: Mutex<Option<String>>,
-    pub(crate) words: ClientQueue,
+    missing_capability: Mutex<Option<String>>,
+    pub(crate) queue: ClientQueue,
 }
 
 impl ClientHandle {
     /// Creates the handle of a request with these params. Returns it together with the params without `_meta`.
-    pub(crate) fn new(facts: ClientFacts, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
+    pub(crate) fn new(info: ClientInfo, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
         let progress = Mutex::new(meta.get("progressToken").cloned());
         // A legacy client receives log messages unless it sets a level.
-        let legacy = facts.era == Era::Legacy;
-        let hears_log = legacy || meta.contains(LOG_LEVEL);
+        let legacy = info.era == Era::Legacy;
+        let wants_log = legacy || meta.contains(LOG_LEVEL);
         let ours = ["progressToken", VERSION, CAPABILITIES, INFO];
         meta.retain(|name| !(ours.contains(&name) || legacy && name == LOG_LEVEL));
         let mut extras = RawObject::default();
@@ -127,40 +127,44 @@ impl ClientHandle {
                 extras.set(name, value.clone());
             }
         }
-        let (lacking, words) = (Mutex::default(), ClientQueue::default());
-        let asking = RequestContext::current();
-        (Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words }), members)
+        let (missing_capability, queue) = (Mutex::default(), ClientQueue::default());
+        let context = RequestContext::current();
+        (
+            Arc::new(Self { info, context, meta, extras, progress, wants_log, missing_capability, queue }),
+            members,
+        )
     }
 
     /// Returns the principal of the request, if known.
     pub(crate) fn principal_budget(&self) -> Option<&Principal> {
-        self.asking.as_ref().map(|asking| &asking.principal)
+        self.context.as_ref().map(|context| &context.principal)
     }
 
     /// Waits for an answer until the client disconnects or the timeout expires.
     async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
         let gone = || (-32000, "the client is gone".to_owned());
         tokio::select! {
-            answer = tokio::time::timeout(PATIENCE, answer) => match answer {
+            answer = tokio::time::timeout(ANSWER_TIMEOUT, answer) => match answer {
                 Ok(answer) => answer.map_err(|_| gone())?,
                 Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
             },
-            () = self.words.closed() => Err(gone()),
+            () = self.queue.closed() => Err(gone()),
         }
     }
 
     /// Replaces the progress token: the client has repeated its request with input responses.
-    pub(crate) fn rename_progress(&self, token: Option<RawJson>) {
+    pub(crate) fn replace_progress_token(&self, token: Option<RawJson>) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
     }
 
     /// Returns the final result of the request. If it failed after the server needed a capability that the client does
     /// not declare, the error names that capability (2026-07-28, basic: `_meta`).
-    pub(crate) fn judge(&self, served: Served) -> Served {
-        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(part) = lacking else { return served };
-        match (served, self.facts.era) {
-            (Err(error), _) if error.code == ENDING => Err(error),
+    pub(crate) fn finalize(&self, outcome: RpcResult) -> RpcResult {
+        let missing_capability =
+            self.missing_capability.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(part) = missing_capability else { return outcome };
+        match (outcome, self.info.era) {
+            (Err(error), _) if error.code == ABORTED => Err(error),
             (Ok(result), _) if !is_error(&result) => Ok(result),
             (_, Era::Modern) => {
                 let wanted = RawObject::default().with(part.clone(), RawObject::default());
@@ -169,30 +173,30 @@ impl ClientHandle {
                 Err(RpcError::new(MISSING_CAPABILITY, why).with_data(data))
             }
             (Err(mut error), Era::Legacy) => {
-                if !error.message.contains(&undeclared(&part)) {
-                    error.message = format!("{} ({})", error.message, undeclared(&part));
+                if !error.message.contains(&missing_capability_message(&part)) {
+                    error.message = format!("{} ({})", error.message, missing_capability_message(&part));
                 }
                 Err(error)
             }
-            (Ok(result), Era::Legacy) => Ok(naming(result, &undeclared(&part))),
+            (Ok(result), Era::Legacy) => Ok(with_reason(result, &missing_capability_message(&part))),
         }
     }
 
     /// Returns whether the client declares the capability that `method` needs.
-    fn can_be_asked(&self, method: &str) -> bool {
+    fn supports(&self, method: &str) -> bool {
         let (part, _) = method.split_once('/').unwrap_or((method, ""));
         let known = ["sampling", "elicitation", "roots"].contains(&part);
-        let can = !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part));
+        let can = !known || self.info.capabilities.object().is_some_and(|can| can.contains(part));
         // Servers request roots incidentally and can do without them, so a missing `roots` does not explain a failure.
         if !can && part != "roots" {
-            *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
+            *self.missing_capability.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
         }
         can
     }
 }
 
 /// The reason why a server request is not sent to the client.
-fn undeclared(part: &str) -> String {
+fn missing_capability_message(part: &str) -> String {
     format!("the client does not declare the capability `{part}`")
 }
 
@@ -203,7 +207,7 @@ fn is_error(result: &RawJson) -> bool {
 
 /// Adds the reason to a tool error. Most servers repeat the error that they received, and then the result stays
 /// unchanged.
-fn naming(result: RawJson, why: &str) -> RawJson {
+fn with_reason(result: RawJson, why: &str) -> RawJson {
     let blocks = || result.object()?.get("content")?.decode::<Vec<RawJson>>().ok();
     let Some(mut blocks) = blocks().filter(|_| !result.get().contains(why)) else { return result };
     blocks.push(RawObject::default().with("type", "text").with("text", why).into_raw());
@@ -212,11 +216,11 @@ fn naming(result: RawJson, why: &str) -> RawJson {
 
 impl Caller for ClientHandle {
     fn client(&self) -> u64 {
-        self.facts.number
+        self.info.number
     }
 
     fn capabilities(&self) -> RawJson {
-        self.facts.capabilities.clone()
+        self.info.capabilities.clone()
     }
 
     fn meta(&self) -> &RawObject {
@@ -230,11 +234,11 @@ impl Caller for ClientHandle {
     /// Modern servers send log messages only for requests that carry a level, so the level of a legacy client is added to
     /// each request.
     fn log_level(&self) -> Option<RawJson> {
-        (self.facts.era == Era::Legacy).then(|| self.facts.level.written())
+        (self.info.era == Era::Legacy).then(|| self.info.level.to_json())
     }
 
     fn accepts_input_requests(&self) -> bool {
-        self.facts.era == Era::Modern
+        self.info.era == Era::Modern
     }
 
     fn progress(&self, params: &RawJson) {
@@ -246,33 +250,36 @@ impl Caller for ClientHandle {
     }
 
     fn notify(&self, method: &str, params: Option<&RawJson>) {
-        let heard = self.hears_log && (self.facts.era == Era::Modern || self.facts.level.admits(params));
-        if method == "notifications/message" && !heard {
+        let is_wanted = self.wants_log && (self.info.era == Era::Modern || self.info.level.admits(params));
+        if method == "notifications/message" && !is_wanted {
             return;
         }
         // The queue drops messages if the client does not read; the server never waits for it.
-        self.words.tell(message::notification(method, params));
+        self.queue.try_push(message::notification(method, params));
     }
 
     fn principal(&self) -> Option<&str> {
-        self.asking.as_ref().map(|asking| asking.principal.as_str())
+        self.context.as_ref().map(|context| context.principal.as_str())
     }
 
     fn trace(&self) -> Option<&TraceContext> {
-        self.asking.as_ref()?.trace.as_ref()
+        self.context.as_ref()?.trace.as_ref()
     }
 
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            if !self.can_be_asked(&method) {
+            if !self.supports(&method) {
                 let part = method.split('/').next().unwrap_or_default();
-                return Err((CANNOT, format!("cannot answer `{method}`: {}", undeclared(part))));
+                return Err((
+                    UNSUPPORTED_BY_CLIENT,
+                    format!("cannot answer `{method}`: {}", missing_capability_message(part)),
+                ));
             }
-            if self.facts.era == Era::Legacy {
-                return self.facts.questions.ask(self, &method, params.as_ref()).await;
+            if self.info.era == Era::Legacy {
+                return self.info.server_requests.ask(self, &method, params.as_ref()).await;
             }
             let (reply, answer) = oneshot::channel();
-            self.words.put(QueuedMessage::Question(Box::new(Question { method, params, reply })));
+            self.queue.push(QueuedMessage::ServerRequest(Box::new(ServerRequest { method, params, reply })));
             self.wait_for(answer).await
         })
     }

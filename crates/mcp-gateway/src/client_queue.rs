@@ -7,12 +7,12 @@ use std::task::{Poll, Waker};
 
 use tokio::sync::Notify;
 
-use crate::client_handle::Question;
+use crate::client_handle::ServerRequest;
 
 /// Maximum number of queued messages; further notifications are dropped.
-const WAITING: usize = 256;
+const MAX_QUEUED_MESSAGES: usize = 256;
 /// Maximum size of the queued messages in bytes. A single message is accepted regardless of its length.
-const MAX_WAITING_BYTES: usize = 1 << 20;
+const MAX_QUEUED_BYTES: usize = 1 << 20;
 
 /// A message for a client.
 #[derive(Debug)]
@@ -20,26 +20,26 @@ pub(crate) enum QueuedMessage {
     /// A serialized JSON-RPC message.
     Message(String),
     /// A server request, which a modern client receives as a result.
-    Question(Box<Question>),
+    ServerRequest(Box<ServerRequest>),
 }
 
 #[derive(Debug, Default)]
 struct State {
-    words: VecDeque<QueuedMessage>,
+    messages: VecDeque<QueuedMessage>,
     /// The total size of the queued messages in bytes.
     bytes: usize,
     /// The task that sends the messages, while the queue is empty.
-    waiting: Option<Waker>,
+    waker: Option<Waker>,
     closed: bool,
 }
 
 impl State {
     fn pop(&mut self) -> Option<QueuedMessage> {
-        let word = self.words.pop_front()?;
-        if let QueuedMessage::Message(text) = &word {
+        let message = self.messages.pop_front()?;
+        if let QueuedMessage::Message(text) = &message {
             self.bytes -= text.len();
         }
-        Some(word)
+        Some(message)
     }
 }
 
@@ -56,17 +56,17 @@ impl ClientQueue {
     }
 
     /// Queues a notification. It is dropped if the queue is full, so that a slow client never delays the server.
-    pub(crate) fn tell(&self, text: String) {
+    pub(crate) fn try_push(&self, text: String) {
         let state = self.state();
-        let fits = state.bytes == 0 || state.bytes.saturating_add(text.len()) <= MAX_WAITING_BYTES;
-        if state.words.len() < WAITING && fits && !state.closed {
+        let fits = state.bytes == 0 || state.bytes.saturating_add(text.len()) <= MAX_QUEUED_BYTES;
+        if state.messages.len() < MAX_QUEUED_MESSAGES && fits && !state.closed {
             enqueue(state, QueuedMessage::Message(text));
         }
     }
 
     /// Queues a message that must not be dropped.
-    pub(crate) fn put(&self, word: QueuedMessage) {
-        enqueue(self.state(), word);
+    pub(crate) fn push(&self, message: QueuedMessage) {
+        enqueue(self.state(), message);
     }
 
     /// Returns the next message, if any.
@@ -79,11 +79,11 @@ impl ClientQueue {
         poll_fn(|context| {
             let mut state = self.state();
             match state.pop() {
-                Some(word) => Poll::Ready(word),
+                Some(message) => Poll::Ready(message),
                 None => {
-                    match &mut state.waiting {
-                        Some(waiting) => waiting.clone_from(context.waker()),
-                        nobody => *nobody = Some(context.waker().clone()),
+                    match &mut state.waker {
+                        Some(waker) => waker.clone_from(context.waker()),
+                        unset => *unset = Some(context.waker().clone()),
                     }
                     Poll::Pending
                 }
@@ -96,9 +96,9 @@ impl ClientQueue {
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
-        let waiting = state.waiting.take();
+        let waker = state.waker.take();
         drop(state);
-        drop(waiting);
+        drop(waker);
         self.closed.notify_waiters();
     }
 
@@ -114,14 +114,14 @@ impl ClientQueue {
 }
 
 /// Adds a message, and wakes the waiting task.
-fn enqueue(mut state: MutexGuard<'_, State>, word: QueuedMessage) {
-    if let QueuedMessage::Message(text) = &word {
+fn enqueue(mut state: MutexGuard<'_, State>, message: QueuedMessage) {
+    if let QueuedMessage::Message(text) = &message {
         state.bytes += text.len();
     }
-    state.words.push_back(word);
-    let waiting = state.waiting.take();
+    state.messages.push_back(message);
+    let waker = state.waker.take();
     drop(state);
-    if let Some(waiting) = waiting {
-        waiting.wake();
+    if let Some(waker) = waker {
+        waker.wake();
     }
 }

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::backend::{INVALID_REQUEST, News, RpcError};
-use crate::listen::{ListenPermits, Wanted, farewell};
-use crate::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal};
-use crate::outbox::{Outbound, Outbox};
-use crate::pending_input::{About, Resumed};
-use crate::running::{Running, Step};
+use crate::backend::{ChangeNotification, INVALID_REQUEST, RpcError};
+use crate::in_flight::{InFlightRequest, Step};
+use crate::listen::{ListenPermits, NotificationFilter, closing_result};
+use crate::message::{self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line};
+use crate::outbox::{OutboundMessage, Outbox};
+use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::session::Session;
 use crate::{Client, Gateway, Principal, modern};
 
@@ -26,21 +26,21 @@ pub struct Duplex {
     out: Outbox,
     session: Mutex<Option<Arc<Session>>>,
     /// The requests in progress of a modern client, by id.
-    running: Arc<Mutex<HashMap<String, CancellationToken>>>,
+    in_flight: Arc<Mutex<HashMap<String, CancellationToken>>>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
 
 impl Duplex {
     /// Opens a stream. Returns it and the messages for the client, one per line.
-    pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<Outbound>) {
+    pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<OutboundMessage>) {
         let (out, messages) = Outbox::new(principal.clone());
         let duplex = Self {
             gateway: Arc::clone(gateway),
             principal,
             out,
             session: Mutex::default(),
-            running: Arc::default(),
+            in_flight: Arc::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
         };
@@ -54,7 +54,7 @@ impl Duplex {
     }
 
     /// Waits until the gateway closes and the requests received before have been answered.
-    pub async fn over(&self) {
+    pub async fn closed(&self) {
         self.gateway.closing.cancelled().await;
         self.drain().await;
     }
@@ -63,17 +63,21 @@ impl Duplex {
     pub async fn receive(&self, text: &str) {
         match message::read(&text.into()) {
             Ok(Message::Request(request, params)) => self.request(request, params).await,
-            Ok(Message::Notification { method, params }) => self.hear(&method, params.as_ref()),
+            Ok(Message::Notification { method, params }) => {
+                self.handle_notification(&method, params.as_ref());
+            }
             Ok(Message::Answer { id, answer }) => {
                 if let Some(session) = self.session().as_ref() {
-                    session.facts.questions.settle(id, answer);
+                    session.info.server_requests.deliver(id, answer);
                 }
             }
             // Batches are not supported on this transport: one line is one message.
             Err((_, error)) if error.code == INVALID_REQUEST && text.trim_start().starts_with('[') => {
-                self.out.send(refusal(None, &RpcError::new(INVALID_REQUEST, ONE_AT_A_TIME))).await;
+                self.out
+                    .send(error_response(None, &RpcError::new(INVALID_REQUEST, BATCHES_UNSUPPORTED)))
+                    .await;
             }
-            Err((id, error)) => self.out.send(refusal(id.as_ref(), &error)).await,
+            Err((id, error)) => self.out.send(error_response(id.as_ref(), &error)).await,
         }
     }
 
@@ -81,21 +85,21 @@ impl Duplex {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hear(&self, method: &str, params: Option<&RawJson>) {
+    fn handle_notification(&self, method: &str, params: Option<&RawJson>) {
         let id = params.and_then(RawJson::object).and_then(|params| params.get("requestId").cloned());
-        let modern = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let given_up = id.filter(|_| method == "notifications/cancelled");
-        if let Some(token) = given_up.and_then(|id| modern.get(id.get()).cloned()) {
+        let modern = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let cancellation = id.filter(|_| method == "notifications/cancelled");
+        if let Some(token) = cancellation.and_then(|id| modern.get(id.get()).cloned()) {
             return token.cancel();
         }
         drop(modern);
         if let Some(session) = self.session().as_ref() {
-            self.gateway.hear(session, method, params);
+            self.gateway.handle_notification(session, method, params);
         }
     }
 
     async fn request(&self, request: Request, params: Params) {
-        if modern::version_in(&params).is_some() || request.method == "server/discover" {
+        if modern::version_of(&params).is_some() || request.method == "server/discover" {
             return self.modern(request, params).await;
         }
         if request.method == "initialize" && self.session().is_none() {
@@ -111,22 +115,22 @@ impl Duplex {
             return self.out.answer(&request.id, &answer).await;
         };
         session.touch();
-        let entered = session.enter(&request.id);
-        let client = Client { facts: session.facts.clone(), session: Some(session) };
-        let mut running = self.gateway.start(request, params, client);
+        let guard = session.register(&request.id);
+        let client = Client { info: session.info.clone(), session: Some(session) };
+        let mut in_flight = self.gateway.start(request, params, client);
         let (out, closing) = (self.out.clone(), self.closing.clone());
         self.tasks.spawn(async move {
             loop {
                 let step = tokio::select! {
-                    step = running.step() => step,
+                    step = in_flight.step() => step,
                     // A cancelled request gets no response.
-                    _ = entered.given_up.wait() => return,
+                    _ = guard.cancellation.wait() => return,
                     () = closing.cancelled() => return,
                 };
                 match step {
-                    Step::Tell(text) => out.send(one_line(text)).await,
-                    Step::Over(served) => return out.answer(&running.id, &served).await,
-                    Step::Ask(_) => {}
+                    Step::Send(text) => out.send(one_line(text)).await,
+                    Step::Done(outcome) => return out.answer(&in_flight.id, &outcome).await,
+                    Step::RequestInput(_) => {}
                 }
                 if out.is_closed() {
                     return;
@@ -138,56 +142,60 @@ impl Duplex {
     async fn initialize(&self, request: &Request, params: &RawObject) {
         let (session, greeting) = match self.gateway.initialize(params, &self.principal, None) {
             Ok(greeted) => greeted,
-            Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
+            Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
         };
         *self.session() = Some(Arc::clone(&session));
         self.out.answer(&request.id, &Ok(greeting)).await;
         let (gateway, out, closing) = (Arc::clone(&self.gateway), self.out.clone(), self.closing.clone());
         self.gateway.tasks.spawn(async move {
-            let told = gateway.tell(session, move |text| out.try_send(one_line(text)));
+            let notification = gateway.send_notifications(session, move |text| out.try_send(one_line(text)));
             tokio::select! {
-                () = told => {}
+                () = notification => {}
                 () = closing.cancelled() => {}
             }
         });
     }
 
     async fn modern(&self, request: Request, params: Params) {
-        let facts = self.gateway.modern_facts(&params).and_then(|facts| {
-            modern::supported(&modern::version_in(&params).unwrap_or_default())?;
-            Ok(facts)
+        let info = self.gateway.modern_client_info(&params).and_then(|info| {
+            modern::check_supported(&modern::version_of(&params).unwrap_or_default())?;
+            Ok(info)
         });
-        let facts = match facts {
-            Ok(facts) => facts,
-            Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
+        let info = match info {
+            Ok(info) => info,
+            Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
         };
         let token = self.closing.child_token();
-        let entered = Entered::new(&self.running, &request.id, token.clone());
+        let guard = RequestGuard::new(&self.in_flight, &request.id, token.clone());
         if request.method == "subscriptions/listen" {
-            let wanted = Wanted::of(&params);
+            let wanted = NotificationFilter::of(&params);
             let permits = match wanted.permits(&self.principal) {
                 Ok(permits) => permits,
-                Err(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
+                Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
             };
             let listening = self.listen(request.id, (wanted, permits), token);
             self.tasks.spawn(async move {
-                let _held = entered;
+                let _held = guard;
                 listening.await;
             });
             return;
         }
-        let about = About::of(&self.principal, &request, &params);
-        let running = match self.gateway.rounds.resume(&request, &params, &about) {
-            Resumed::Other => self.gateway.start(request, params, Client { facts, session: None }),
-            Resumed::On(running) => running,
-            Resumed::Again(question) => return self.out.answer(&request.id, &Ok(question)).await,
-            Resumed::Refused(error) => return self.out.send(refusal(Some(&request.id), &error)).await,
+        let identity = RequestIdentity::of(&self.principal, &request, &params);
+        let in_flight = match self.gateway.pending_inputs.resume(&request, &params, &identity) {
+            ResumeOutcome::NotPending => self.gateway.start(request, params, Client { info, session: None }),
+            ResumeOutcome::Continued(in_flight) => in_flight,
+            ResumeOutcome::Incomplete(server_request) => {
+                return self.out.answer(&request.id, &Ok(server_request)).await;
+            }
+            ResumeOutcome::Rejected(error) => {
+                return self.out.send(error_response(Some(&request.id), &error)).await;
+            }
         };
         let (gateway, out) = (Arc::clone(&self.gateway), self.out.clone());
         self.tasks.spawn(async move {
-            let _entered = entered;
+            let _guard = guard;
             tokio::select! {
-                () = run(gateway, running, (about, out)) => {}
+                () = run(gateway, in_flight, (identity, out)) => {}
                 () = token.cancelled() => {}
             }
         });
@@ -197,13 +205,13 @@ impl Duplex {
     fn listen(
         &self,
         id: RawJson,
-        (wanted, permits): (Wanted, ListenPermits),
+        (wanted, permits): (NotificationFilter, ListenPermits),
         token: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (gateway, out, closing) =
             (Arc::clone(&self.gateway), self.out.clone(), self.gateway.closing.clone());
         async move {
-            let mut news = gateway.backend.news();
+            let mut changes = gateway.backend.changes();
             let ListenPermits { stream, subscriptions } = permits;
             let _held = tokio::select! {
                 watched = gateway.subscribe_all(subscriptions) => (stream, watched),
@@ -213,19 +221,23 @@ impl Duplex {
             loop {
                 let piece = tokio::select! {
                     () = closing.cancelled() => {
-                        out.answer(&id, &Ok(farewell(&id))).await;
+                        out.answer(&id, &Ok(closing_result(&id))).await;
                         break;
                     }
                     () = token.cancelled() => break,
-                    piece = news.recv() => piece,
+                    piece = changes.recv() => piece,
                 };
                 let pieces = match piece {
                     Ok(piece) => vec![piece],
                     // Notifications were lost. A redundant refresh of the lists does no harm.
-                    Err(RecvError::Lagged(_)) => vec![News::Tools, News::Prompts, News::Resources],
+                    Err(RecvError::Lagged(_)) => vec![
+                        ChangeNotification::Tools,
+                        ChangeNotification::Prompts,
+                        ChangeNotification::Resources,
+                    ],
                     Err(RecvError::Closed) => break,
                 };
-                for text in pieces.iter().filter_map(|piece| wanted.told(piece, &id)) {
+                for text in pieces.iter().filter_map(|piece| wanted.notification(piece, &id)) {
                     out.send(one_line(text)).await;
                 }
                 if out.is_closed() {
@@ -245,15 +257,19 @@ impl Drop for Duplex {
     }
 }
 
-async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, Outbox)) {
+async fn run(
+    gateway: Arc<Gateway>,
+    mut in_flight: InFlightRequest,
+    (identity, out): (RequestIdentity, Outbox),
+) {
     loop {
-        match running.step().await {
-            Step::Tell(text) => out.send(one_line(text)).await,
-            Step::Over(served) => return out.answer(&running.id, &served).await,
-            Step::Ask(questions) => {
-                let id = running.id.clone();
-                let asking = gateway.rounds.park(running, questions, about);
-                return out.answer(&id, &Ok(asking)).await;
+        match in_flight.step().await {
+            Step::Send(text) => out.send(one_line(text)).await,
+            Step::Done(outcome) => return out.answer(&in_flight.id, &outcome).await,
+            Step::RequestInput(server_requests) => {
+                let id = in_flight.id.clone();
+                let input_required = gateway.pending_inputs.suspend(in_flight, server_requests, identity);
+                return out.answer(&id, &Ok(input_required)).await;
             }
         }
         if out.is_closed() {
@@ -263,12 +279,12 @@ async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, 
 }
 
 /// A registered modern request.
-struct Entered {
+struct RequestGuard {
     all: Arc<Mutex<HashMap<String, CancellationToken>>>,
     id: String,
 }
 
-impl Entered {
+impl RequestGuard {
     fn new(
         all: &Arc<Mutex<HashMap<String, CancellationToken>>>,
         id: &RawJson,
@@ -280,7 +296,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }

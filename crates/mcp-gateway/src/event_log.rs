@@ -12,27 +12,27 @@ use tokio::time::Instant;
 use crate::budget::{Permit, Principal, Resource};
 
 /// Maximum number of events kept for resumption.
-const KEPT: usize = 1_024;
+const MAX_EVENTS: usize = 1_024;
 /// Maximum size of the kept events in bytes.
-const KEPT_BYTES: usize = 8 << 20;
+const MAX_EVENT_BYTES: usize = 8 << 20;
 /// Events up to this length are kept even if the budget is exhausted: one of them may report the exhaustion.
 const MAX_SMALL_EVENT: usize = 4 << 10;
 /// Interval between comments on an idle stream.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The comment sent on an idle stream, which clients ignore.
-pub(crate) const ALIVE: &str = ":\n\n";
+pub(crate) const KEEP_ALIVE_COMMENT: &str = ":\n\n";
 
 #[derive(Debug, Default)]
 struct State {
     events: VecDeque<(u64, String, Option<Permit>)>,
     bytes: usize,
     count: u64,
-    over: bool,
+    ended: bool,
     /// Whether the events were discarded, so that the stream cannot be resumed.
     discarded: bool,
     /// How many readers have started. Only the latest receives events.
-    turns: u64,
-    heard_until: Option<Instant>,
+    generation: u64,
+    read_until: Option<Instant>,
 }
 
 impl State {
@@ -69,14 +69,14 @@ pub(crate) struct EventLog {
     /// The principal whose budget the events count towards.
     principal: Principal,
     state: Mutex<State>,
-    bell: Notify,
+    changed: Notify,
     readers: watch::Sender<usize>,
 }
 
 impl EventLog {
     pub(crate) fn new(stream: StreamId, principal: &Principal) -> Arc<Self> {
-        let (bell, readers) = (Notify::new(), watch::Sender::new(0));
-        let log = Self { stream, principal: principal.clone(), state: Mutex::default(), bell, readers };
+        let (changed, readers) = (Notify::new(), watch::Sender::new(0));
+        let log = Self { stream, principal: principal.clone(), state: Mutex::default(), changed, readers };
         let log = Arc::new(log);
         principal.may_discard(&log);
         log
@@ -100,11 +100,11 @@ impl EventLog {
         state.count = count;
         state.bytes += event.len();
         state.events.push_back((count, event, permit));
-        while state.events.len() > 1 && (state.events.len() > KEPT || state.bytes > KEPT_BYTES) {
+        while state.events.len() > 1 && (state.events.len() > MAX_EVENTS || state.bytes > MAX_EVENT_BYTES) {
             state.drop_oldest();
         }
         drop(state);
-        self.bell.notify_waiters();
+        self.changed.notify_waiters();
         true
     }
 
@@ -149,29 +149,29 @@ impl EventLog {
     /// Returns whether there is, or may still be, an event after `after`.
     pub(crate) fn can_resume(&self, after: u64) -> bool {
         let state = self.state();
-        !state.discarded && (!state.over || state.count > after)
+        !state.discarded && (!state.ended || state.count > after)
     }
 
     /// Marks the stream as ended.
     pub(crate) fn finish(&self) {
-        self.state().over = true;
-        self.bell.notify_waiters();
+        self.state().ended = true;
+        self.changed.notify_waiters();
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.state().over
+    pub(crate) fn is_ended(&self) -> bool {
+        self.state().ended
     }
 
     /// Returns for how long there has been no reader; `None` if there never was one.
-    pub(crate) fn unheard_for(&self) -> Option<Duration> {
+    pub(crate) fn unread_for(&self) -> Option<Duration> {
         if *self.readers.borrow() > 0 {
             return Some(Duration::ZERO);
         }
-        self.state().heard_until.map(|until| until.elapsed())
+        self.state().read_until.map(|until| until.elapsed())
     }
 
     /// Waits until there has been no reader for `grace`.
-    pub(crate) async fn abandoned(&self, grace: Duration) {
+    pub(crate) async fn wait_abandoned(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         loop {
             let _ = readers.wait_for(|count| *count == 0).await;
@@ -190,33 +190,33 @@ impl EventLog {
     /// Returns the events after `after`, as they occur. Ends the stream of an earlier reader, as each message is sent on
     /// one stream only (2025-11-25, transports: multiple connections).
     pub(crate) fn read(self: &Arc<Self>, after: u64) -> impl Stream<Item = String> + Send + 'static {
-        let turn = {
+        let own_generation = {
             let mut state = self.state();
-            state.turns += 1;
-            state.turns
+            state.generation += 1;
+            state.generation
         };
-        self.bell.notify_waiters();
+        self.changed.notify_waiters();
         let reader = Reader::new(Arc::clone(self));
         stream::unfold((reader, after), move |(reader, after)| async move {
             let log = Arc::clone(&reader.log);
             loop {
-                let rung = log.bell.notified();
-                tokio::pin!(rung);
-                rung.as_mut().enable();
-                let (next, over) = {
+                let change = log.changed.notified();
+                tokio::pin!(change);
+                change.as_mut().enable();
+                let (next, ended) = {
                     let state = log.state();
-                    if state.turns != turn {
+                    if state.generation != own_generation {
                         return None;
                     }
                     let next = state.events.iter().find(|(count, ..)| *count > after);
-                    (next.map(|(count, event, _)| (*count, event.clone())), state.over)
+                    (next.map(|(count, event, _)| (*count, event.clone())), state.ended)
                 };
                 match next {
                     Some((count, event)) => return Some((event, (reader, count))),
-                    None if over => return None,
+                    None if ended => return None,
                     None => {
-                        if tokio::time::timeout(KEEP_ALIVE, rung).await.is_err() {
-                            return Some((ALIVE.to_owned(), (reader, after)));
+                        if tokio::time::timeout(KEEP_ALIVE, change).await.is_err() {
+                            return Some((KEEP_ALIVE_COMMENT.to_owned(), (reader, after)));
                         }
                     }
                 }
@@ -239,7 +239,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.log.state().heard_until = Some(Instant::now());
+        self.log.state().read_until = Some(Instant::now());
         self.log.readers.send_modify(|count| *count -= 1);
     }
 }
@@ -252,7 +252,7 @@ pub(crate) fn event(id: Option<&str>, text: &str) -> String {
 
 /// Parses an event id into the stream and the number of the event. Each event has exactly one id: other spellings of the
 /// numbers are invalid.
-pub(crate) fn place(id: &str) -> Option<(StreamId, u64)> {
+pub(crate) fn parse_event_id(id: &str) -> Option<(StreamId, u64)> {
     let (stream, count) = id.rsplit_once('-')?;
     let stream = match stream.split_once('-') {
         Some((epoch, stream)) => {
@@ -276,7 +276,7 @@ mod tests {
     use crate::budget::{Limits, Principals};
 
     #[tokio::test]
-    async fn events_that_are_kept_are_bounded_for_each_principal() {
+    async fn bounds_stored_events_per_principal() {
         let principals = Principals::new(Limits { replay_bytes: 100_000, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
         let long = "x".repeat(30_000);

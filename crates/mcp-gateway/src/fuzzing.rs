@@ -13,10 +13,10 @@ use toolhub_mcp_wire::headers::encode;
 use toolhub_mcp_wire::{Era, wire};
 
 use crate::backend::RpcError;
-use crate::client_handle::ClientFacts;
-use crate::event_log::{StreamId, place};
-use crate::message::{Message, Params, notification, one_line, read, refusal, response};
-use crate::modern::{decoded, supported, version_in};
+use crate::client_handle::ClientInfo;
+use crate::event_log::{StreamId, parse_event_id};
+use crate::message::{Message, Params, error_response, notification, one_line, read, response};
+use crate::modern::{check_supported, decode_header, version_of};
 use crate::session::{NewSession, Session, Sessions};
 use crate::{Principal, secret};
 
@@ -29,7 +29,7 @@ pub fn gateway_messages(data: &[u8]) {
         Ok(message) => message,
         Err((id, error)) => {
             assert!(id.as_ref().is_none_or(is_id), "{id:?} is no id");
-            is_object(&refusal(id.as_ref(), &error));
+            is_object(&error_response(id.as_ref(), &error));
             return;
         }
     };
@@ -65,7 +65,7 @@ pub fn gateway_messages(data: &[u8]) {
             is_method(&method);
             assert_eq!(member("params"), params.as_ref().map(RawJson::get));
             is_object(&one_line(notification(&method, params.as_ref())));
-            is_object(&one_line(wire::question(7, &method, params.as_ref())));
+            is_object(&one_line(wire::server_request(7, &method, params.as_ref())));
         }
         Message::Answer { id, answer } => {
             assert_eq!(member("id").and_then(|said| serde_json::from_str(said).ok()), Some(id));
@@ -91,14 +91,14 @@ fn same_params(text: Option<&str>, params: &Params) {
     assert_eq!(shown(&params.members), rest);
     let meta = meta.first().and_then(|(_, meta)| Members::of(meta)).unwrap_or_default();
     assert_eq!(shown(&params.meta), meta);
-    let version = version_in(params);
+    let version = version_of(params);
     let said = meta.iter().find(|(name, _)| name == super::client_handle::VERSION).map(|(_, value)| value);
     assert_eq!(
         version.as_deref(),
         said.and_then(|said| serde_json::from_str::<String>(said).ok()).as_deref()
     );
-    if let Err(error) = supported(&version.unwrap_or_default()) {
-        is_object(&refusal(None, &error));
+    if let Err(error) = check_supported(&version.unwrap_or_default()) {
+        is_object(&error_response(None, &error));
     }
 }
 
@@ -130,8 +130,8 @@ fn header_values(text: &str) {
     let encoded = encode(text);
     assert!(http::HeaderValue::from_str(&encoded).is_ok(), "{encoded:?}");
     assert_eq!(encoded.trim_matches([' ', '\t']), encoded);
-    assert_eq!(decoded(&encoded).as_deref(), Some(text));
-    let _ = decoded(text);
+    assert_eq!(decode_header(&encoded).as_deref(), Some(text));
+    let _ = decode_header(text);
 }
 
 /// Ids identify exactly the objects that they were issued for.
@@ -148,24 +148,24 @@ pub fn gateway_ids(data: &[u8]) {
 
 /// Every id has exactly one spelling.
 fn event_id(given: &str) {
-    if let Some((stream, count)) = place(given) {
+    if let Some((stream, count)) = parse_event_id(given) {
         assert_eq!(format!("{stream}-{count}"), given);
     }
     let number = given.bytes().fold(7_u64, |number, byte| number.rotate_left(9) ^ u64::from(byte));
     for (stream, count) in [(0, number), (number, 0), (number, u64::MAX), (number >> 40, number >> 50)] {
         for epoch in [0, 1, number, u64::MAX] {
             let stream = StreamId { epoch, number: stream };
-            assert_eq!(place(&format!("{stream}-{count}")), Some((stream, count)));
+            assert_eq!(parse_event_id(&format!("{stream}-{count}")), Some((stream, count)));
         }
     }
 }
 
 fn session(id: &str, owner: &str) -> Arc<Session> {
-    let facts = ClientFacts {
+    let info = ClientInfo {
         number: 1,
         era: Era::Legacy,
         capabilities: RawJson::empty_object(),
-        questions: Arc::default(),
+        server_requests: Arc::default(),
         level: Arc::default(),
     };
     Arc::new(Session::new(NewSession {
@@ -174,7 +174,7 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
         epoch: 0,
         principal: Principal::new(owner),
         version: "2025-11-25",
-        facts,
+        info,
     }))
 }
 
@@ -217,7 +217,7 @@ fn events(given: &str, texts: &[&str]) {
         log.push(text);
     }
     log.finish();
-    let after = place(given).map_or(0, |(_, count)| count);
+    let after = parse_event_id(given).map_or(0, |(_, count)| count);
     let mut events = pin!(log.read(after));
     let mut context = Context::from_waker(Waker::noop());
     let behind = usize::try_from(after).unwrap_or(usize::MAX);
@@ -228,7 +228,7 @@ fn events(given: &str, texts: &[&str]) {
         };
         let id = event.lines().next().and_then(|line| line.strip_prefix("id: "));
         assert_eq!(
-            id.and_then(place),
+            id.and_then(parse_event_id),
             Some((StreamId { epoch: 0, number: 1 }, index as u64 + 1)),
             "{event:?}"
         );
@@ -249,23 +249,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn event_ids_have_one_spelling() {
+    fn accepts_only_canonical_event_ids() {
         let stream = |epoch, number| StreamId { epoch, number };
-        assert_eq!(place("0-0"), Some((stream(0, 0), 0)));
-        assert_eq!(place("3-18446744073709551615"), Some((stream(0, 3), u64::MAX)));
-        assert_eq!(place("7-0-3"), Some((stream(7, 0), 3)));
+        assert_eq!(parse_event_id("0-0"), Some((stream(0, 0), 0)));
+        assert_eq!(parse_event_id("3-18446744073709551615"), Some((stream(0, 3), u64::MAX)));
+        assert_eq!(parse_event_id("7-0-3"), Some((stream(7, 0), 3)));
         for id in [
             "", "-", "1", "1-", "-1", "+1-2", "1-+2", "01-2", "1-02", "1--2", "0-2-3", "01-2-3", "1-2-3-4",
             "1-2-", "-1-2", " 1-2", "1-2 ",
         ] {
-            assert_eq!(place(id), None, "{id:?}");
+            assert_eq!(parse_event_id(id), None, "{id:?}");
         }
-        assert_eq!(place("1-18446744073709551616"), None);
+        assert_eq!(parse_event_id("1-18446744073709551616"), None);
     }
 
     /// A parser that is not linear would need minutes for each of these.
     #[test]
-    fn long_messages_are_read_in_linear_time() {
+    fn parses_long_messages_in_linear_time() {
         let keys: String = (0..80_000).map(|number| format!("\"k{number}\":1,")).collect();
         let parts = [
             "[",

@@ -8,10 +8,10 @@ pub trait HeaderLookup: Sync {
     fn value(&self, name: &str) -> Option<&[u8]>;
 
     /// Returns whether the predicate holds for the value of any header of that name.
-    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool;
+    fn any(&self, name: &str, predicate: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 
     /// Returns whether the first header of that name has exactly this value.
-    fn says(&self, name: &str, text: &str) -> bool {
+    fn has_value(&self, name: &str, text: &str) -> bool {
         self.value(name).is_some_and(|value| value == text.as_bytes())
     }
 
@@ -47,7 +47,7 @@ impl HeaderLookup for HeaderMap {
         self.get(name).map(http::HeaderValue::as_bytes)
     }
 
-    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.get_all(name).iter().any(|value| such(value.as_bytes()))
+    fn any(&self, name: &str, predicate: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.get_all(name).iter().any(|value| predicate(value.as_bytes()))
     }
 }

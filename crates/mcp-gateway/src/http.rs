@@ -14,15 +14,17 @@ use crate::backend::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ER
 use crate::body::Body;
 use crate::budget::{Permit, Resource};
 use crate::client_handle::VERSION;
-use crate::event_log::place;
+use crate::event_log::parse_event_id;
 use crate::header_lookup::HeaderLookup;
-use crate::listen::{Wanted, all_lists_changed};
-use crate::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
-use crate::pending_input::{About, Resumed};
-use crate::running::{Served, Step};
+use crate::in_flight::{RpcResult, Step};
+use crate::listen::{NotificationFilter, all_lists_changed};
+use crate::message::{
+    self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
+};
+use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::session::{Reason, Session};
-use crate::streams::pump;
-use crate::{Client, ENDING, Gateway, Principal, modern};
+use crate::streams::run_to_log;
+use crate::{ABORTED, Client, Gateway, Principal, modern};
 
 /// The first revision with events of empty data, from which a client can resume (2025-11-25, transports). Clients of
 /// older revisions parse the data of each event as JSON.
@@ -57,8 +59,8 @@ impl std::fmt::Debug for Reply {
 
 impl Reply {
     /// Returns the response with the result of a request.
-    pub(super) fn answer(status: u16, id: &RawJson, served: Served) -> Self {
-        Self::Body { status, body: Body::of(id.clone(), served), session: None }
+    pub(super) fn answer(status: u16, id: &RawJson, outcome: RpcResult) -> Self {
+        Self::Body { status, body: Body::of(id.clone(), outcome), session: None }
     }
 
     fn empty(status: u16) -> Self {
@@ -71,8 +73,8 @@ impl Reply {
         Self::Events(Box::pin(stream::empty()))
     }
 
-    pub(super) fn refused(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
-        Self::Body { status, body: Body::refusal(id, error), session: None }
+    pub(super) fn error_reply(status: u16, id: Option<&RawJson>, error: &RpcError) -> Self {
+        Self::Body { status, body: Body::error_response(id, error), session: None }
     }
 }
 
@@ -85,24 +87,24 @@ impl Gateway {
         principal: &Principal,
     ) -> Reply {
         let Ok(text) = ByteString::try_from(body) else {
-            return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
+            return Reply::error_reply(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
         };
         if text.trim_start().starts_with('[') {
             return Box::pin(self.batch(headers, &text, principal)).await;
         }
         let message = match message::read(&text) {
             Ok(message) => message,
-            Err((id, error)) => return Reply::refused(400, id.as_ref(), &error),
+            Err((id, error)) => return Reply::error_reply(400, id.as_ref(), &error),
         };
         let (request, params) = match message {
             Message::Request(request, params) => (request, params),
-            other => return self.told(headers, other, principal),
+            other => return self.handle_message(headers, other, principal),
         };
-        let (says_itself, named) = (params.meta.contains(VERSION), newer(headers));
-        if !says_itself && let Some(Err(error)) = named.map(modern::supported) {
-            return Reply::refused(400, Some(&request.id), &error);
+        let (has_version, named) = (params.meta.contains(VERSION), modern_revision(headers));
+        if !has_version && let Some(Err(error)) = named.map(modern::check_supported) {
+            return Reply::error_reply(400, Some(&request.id), &error);
         }
-        if says_itself || named.is_some() {
+        if has_version || named.is_some() {
             return self.modern(headers, request, (params, principal)).await;
         }
         if request.method == "initialize" {
@@ -113,19 +115,19 @@ impl Gateway {
                     let body = Body::of(request.id, Ok(greeting));
                     Reply::Body { status: 200, body, session: id }
                 }
-                Err(error) => Reply::refused(400, Some(&request.id), &error),
+                Err(error) => Reply::error_reply(400, Some(&request.id), &error),
             };
         }
         match self.session(headers, principal) {
             Ok(session) => self.legacy(session, request, params).await,
-            Err((status, error)) => Reply::refused(status, Some(&request.id), &error),
+            Err((status, error)) => Reply::error_reply(status, Some(&request.id), &error),
         }
     }
 
     /// Handles a GET request: opens the stream for messages that belong to no request, or resumes an interrupted stream.
     pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
-        if let Err(error) = known_revision(headers) {
-            return Reply::refused(400, None, &error);
+        if let Err(error) = check_revision(headers) {
+            return Reply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return Reply::empty(405);
@@ -134,35 +136,35 @@ impl Gateway {
             Ok(session) => session,
             // Without a session there is no stream to open.
             Err((400, _)) => return Reply::empty(405),
-            Err((status, error)) => return Reply::refused(status, None, &error),
+            Err((status, error)) => return Reply::error_reply(status, None, &error),
         };
-        if let Some((stream, after)) = headers.text("last-event-id").and_then(place) {
+        if let Some((stream, after)) = headers.text("last-event-id").and_then(parse_event_id) {
             let kept = session.log(stream).filter(|log| log.can_resume(after));
             match (kept, principal.take(Resource::Streams, 1)) {
-                (Some(log), Ok(permit)) => return Reply::Events(holding(permit, log.read(after))),
-                (Some(_), Err(exhausted)) => return Reply::refused(429, None, &exhausted.into()),
+                (Some(log), Ok(permit)) => return Reply::Events(with_permit(permit, log.read(after))),
+                (Some(_), Err(exhausted)) => return Reply::error_reply(429, None, &exhausted.into()),
                 // This stream continues without the missed events.
                 (None, _) if stream.number == 0 => {}
                 // 404 would end the session (2025-11-25, transports: session management).
                 (None, _) => {
                     let gone = RpcError::new(INVALID_REQUEST, "there is nothing to resume after that event");
-                    return Reply::refused(405, None, &gone);
+                    return Reply::error_reply(405, None, &gone);
                 }
             }
         }
         let permit = match principal.take(Resource::Streams, 1) {
             Ok(permit) => permit,
-            Err(exhausted) => return Reply::refused(429, None, &exhausted.into()),
+            Err(exhausted) => return Reply::error_reply(429, None, &exhausted.into()),
         };
         let (log, new) = session.own_log();
         if new {
             let (gateway, listener, written) = (Arc::clone(self), Arc::clone(&session), Arc::clone(&log));
             self.tasks.spawn(async move {
                 let telling = Arc::clone(&written);
-                let tell = move |text| {
+                let send_notifications = move |text| {
                     telling.push(&one_line(text));
                 };
-                gateway.tell(listener, tell).await;
+                gateway.send_notifications(listener, send_notifications).await;
                 written.finish();
             });
             if session.version >= EMPTY_EVENTS_SINCE {
@@ -178,13 +180,13 @@ impl Gateway {
         // A client that lost a stream sends `Last-Event-ID`. Without it, an existing stream continues with new events
         // only.
         let after = if new { 0 } else { log.count() };
-        Reply::Events(holding(permit, log.read(after)))
+        Reply::Events(with_permit(permit, log.read(after)))
     }
 
     /// Handles a DELETE request: ends the session.
     pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
-        if let Err(error) = known_revision(headers) {
-            return Reply::refused(400, None, &error);
+        if let Err(error) = check_revision(headers) {
+            return Reply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return Reply::empty(405);
@@ -194,7 +196,7 @@ impl Gateway {
                 self.end_session(&session).await;
                 Reply::empty(204)
             }
-            Err((status, error)) => Reply::refused(status, None, &error),
+            Err((status, error)) => Reply::error_reply(status, None, &error),
         }
     }
 
@@ -213,27 +215,29 @@ impl Gateway {
     }
 
     /// Handles a notification or a response.
-    fn told(&self, headers: &dyn HeaderLookup, message: Message, principal: &Principal) -> Reply {
-        if let Err(error) = known_revision(headers) {
-            return Reply::refused(400, None, &error);
+    fn handle_message(&self, headers: &dyn HeaderLookup, message: Message, principal: &Principal) -> Reply {
+        if let Err(error) = check_revision(headers) {
+            return Reply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return match message {
                 Message::Notification { .. } => Reply::empty(202),
                 Message::Request(..) | Message::Answer { .. } => {
                     let wrong = RpcError::new(INVALID_REQUEST, "a modern client sends requests alone");
-                    Reply::refused(400, None, &wrong)
+                    Reply::error_reply(400, None, &wrong)
                 }
             };
         }
         let session = match self.session(headers, principal) {
             Ok(session) => session,
-            Err((status, error)) => return Reply::refused(status, None, &error),
+            Err((status, error)) => return Reply::error_reply(status, None, &error),
         };
         match message {
-            Message::Notification { method, params } => self.hear(&session, &method, params.as_ref()),
+            Message::Notification { method, params } => {
+                self.handle_notification(&session, &method, params.as_ref());
+            }
             Message::Answer { id, answer } => {
-                session.facts.questions.settle(id, answer);
+                session.info.server_requests.deliver(id, answer);
             }
             Message::Request(..) => {}
         }
@@ -243,27 +247,27 @@ impl Gateway {
     /// Handles a batch, which exists in revisions before 2025-06-18. Each message is handled as if it were sent alone,
     /// but without a stream.
     async fn batch(self: &Arc<Self>, headers: &dyn HeaderLookup, text: &str, principal: &Principal) -> Reply {
-        let refuse = |why: &str| Reply::refused(400, None, &RpcError::new(INVALID_REQUEST, why));
+        let refuse = |why: &str| Reply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
         // Invalid JSON is reported as such, whatever the revision.
         let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
                 let error = RpcError::new(PARSE_ERROR, format!("the body is no JSON: {error}"));
-                return Reply::refused(400, None, &error);
+                return Reply::error_reply(400, None, &error);
             }
         };
-        if let Err(error) = known_revision(headers) {
-            return Reply::refused(400, None, &error);
+        if let Err(error) = check_revision(headers) {
+            return Reply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
-            return refuse(ONE_AT_A_TIME);
+            return refuse(BATCHES_UNSUPPORTED);
         }
         let session = match self.session(headers, principal) {
             Ok(session) => session,
-            Err((status, error)) => return Reply::refused(status, None, &error),
+            Err((status, error)) => return Reply::error_reply(status, None, &error),
         };
         if session.version >= "2025-06-18" {
-            return refuse(ONE_AT_A_TIME);
+            return refuse(BATCHES_UNSUPPORTED);
         }
         if items.is_empty() || items.len() > 100 {
             return refuse("a batch has 1 to 100 messages");
@@ -272,40 +276,40 @@ impl Gateway {
         // No response can be read before all of them are complete, so all of them count as unread until then.
         let mut unread = match principal.take(Resource::Unread, 0) {
             Ok(permit) => permit,
-            Err(exhausted) => return Reply::refused(429, None, &exhausted.into()),
+            Err(exhausted) => return Reply::error_reply(429, None, &exhausted.into()),
         };
         for item in items {
             match message::read(&item.get().into()) {
                 Ok(Message::Request(request, params)) => {
-                    let entered = session.enter(&request.id);
+                    let guard = session.register(&request.id);
                     let client = client_of(&session);
-                    let (id, mut running) = (request.id.clone(), self.start(request, params, client));
-                    let served = loop {
+                    let (id, mut in_flight) = (request.id.clone(), self.start(request, params, client));
+                    let outcome = loop {
                         let step = tokio::select! {
-                            step = running.step() => step,
-                            reason = entered.given_up.wait() => match reason {
+                            step = in_flight.step() => step,
+                            reason = guard.cancellation.wait() => match reason {
                                 Reason::Cancelled => break None,
-                                Reason::SessionEnded => Step::Over(Err(session_ended())),
+                                Reason::SessionEnded => Step::Done(Err(session_ended())),
                             },
                         };
-                        if let Step::Over(served) = step {
-                            break Some(served);
+                        if let Step::Done(outcome) = step {
+                            break Some(outcome);
                         }
                     };
-                    let Some(served) = served else {
+                    let Some(outcome) = outcome else {
                         cancelled = true;
                         continue;
                     };
-                    let answer = response(&id, &served);
+                    let answer = response(&id, &outcome);
                     answers.push(match unread.grow(answer.len()) {
                         Ok(()) => answer,
-                        Err(exhausted) => Body::of(id, served).dropped(exhausted).parts().concat(),
+                        Err(exhausted) => Body::of(id, outcome).dropped(exhausted).parts().concat(),
                     });
                 }
                 Ok(other) => {
-                    self.told(headers, other, principal);
+                    self.handle_message(headers, other, principal);
                 }
-                Err((id, error)) => answers.push(refusal(id.as_ref(), &error)),
+                Err((id, error)) => answers.push(error_response(id.as_ref(), &error)),
             }
         }
         match answers.is_empty() {
@@ -319,21 +323,21 @@ impl Gateway {
     }
 
     async fn legacy(self: &Arc<Self>, session: Arc<Session>, request: Request, params: Params) -> Reply {
-        let entered = session.enter(&request.id);
-        let mut running = self.start(request, params, client_of(&session));
+        let guard = session.register(&request.id);
+        let mut in_flight = self.start(request, params, client_of(&session));
         let text = loop {
             let step = tokio::select! {
-                step = running.step() => step,
-                reason = entered.given_up.wait() => return match reason {
+                step = in_flight.step() => step,
+                reason = guard.cancellation.wait() => return match reason {
                     Reason::Cancelled => Reply::no_events(),
-                    Reason::SessionEnded => Reply::refused(200, Some(&running.id), &session_ended()),
+                    Reason::SessionEnded => Reply::error_reply(200, Some(&in_flight.id), &session_ended()),
                 },
             };
             match step {
-                Step::Over(served) => return Reply::answer(200, &running.id, served),
-                Step::Tell(text) => break text,
+                Step::Done(outcome) => return Reply::answer(200, &in_flight.id, outcome),
+                Step::Send(text) => break text,
                 // Only modern clients receive server requests as results.
-                Step::Ask(_) => {}
+                Step::RequestInput(_) => {}
             }
         };
         let log = session.open_log();
@@ -342,7 +346,7 @@ impl Gateway {
         }
         log.push(&one_line(text));
         let events = log.read(0);
-        self.tasks.spawn(pump(log, running, entered));
+        self.tasks.spawn(run_to_log(log, in_flight, guard));
         Reply::Events(Box::pin(events))
     }
 
@@ -352,38 +356,40 @@ impl Gateway {
         request: Request,
         (params, principal): (Params, &Principal),
     ) -> Reply {
-        let checked = self.modern_facts(&params).and_then(|facts| {
+        let checked = self.modern_client_info(&params).and_then(|info| {
             self.check_headers(&request, &params, headers)?;
-            modern::supported(&modern::version_in(&params).unwrap_or_default())?;
-            Ok(facts)
+            modern::check_supported(&modern::version_of(&params).unwrap_or_default())?;
+            Ok(info)
         });
-        let facts = match checked {
-            Ok(facts) => facts,
-            Err(error) => return Reply::refused(400, Some(&request.id), &error),
+        let info = match checked {
+            Ok(info) => info,
+            Err(error) => return Reply::error_reply(400, Some(&request.id), &error),
         };
         if request.method == "subscriptions/listen" {
-            let wanted = Wanted::of(&params);
+            let wanted = NotificationFilter::of(&params);
             return match self.listen(request.id.clone(), wanted, principal).await {
                 Ok(events) => Reply::Events(events),
                 Err(error) => {
                     let status = if error.code == INVALID_PARAMS { 400 } else { 429 };
-                    Reply::refused(status, Some(&request.id), &error)
+                    Reply::error_reply(status, Some(&request.id), &error)
                 }
             };
         }
-        let about = About::of(principal, &request, &params);
-        let running = match self.rounds.resume(&request, &params, &about) {
-            Resumed::Other => self.start(request, params, Client { facts, session: None }),
-            Resumed::On(running) => running,
-            Resumed::Again(question) => return Reply::answer(200, &request.id, Ok(question)),
-            Resumed::Refused(error) => return Reply::refused(400, Some(&request.id), &error),
+        let identity = RequestIdentity::of(principal, &request, &params);
+        let in_flight = match self.pending_inputs.resume(&request, &params, &identity) {
+            ResumeOutcome::NotPending => self.start(request, params, Client { info, session: None }),
+            ResumeOutcome::Continued(in_flight) => in_flight,
+            ResumeOutcome::Incomplete(server_request) => {
+                return Reply::answer(200, &request.id, Ok(server_request));
+            }
+            ResumeOutcome::Rejected(error) => return Reply::error_reply(400, Some(&request.id), &error),
         };
-        self.run(running, about).await
+        self.run(in_flight, identity).await
     }
 }
 
 /// Returns a stream that holds a permit until it is dropped.
-fn holding(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
+fn with_permit(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
     Box::pin(events.inspect(move |_| {
         let _held = &permit;
     }))
@@ -392,26 +398,26 @@ fn holding(permit: Permit, events: impl Stream<Item = String> + Send + 'static) 
 /// The error of a request that was running when its session ended.
 pub(super) fn session_ended() -> RpcError {
     let why = "the session ended before this was done; what had begun may have had its effect";
-    RpcError::new(ENDING, why)
+    RpcError::new(ABORTED, why)
 }
 
 fn client_of(session: &Arc<Session>) -> Client {
-    Client { facts: session.facts.clone(), session: Some(Arc::clone(session)) }
+    Client { info: session.info.clone(), session: Some(Arc::clone(session)) }
 }
 
 /// Returns the revision in the header unless it is a legacy one. Clients that send such a header follow the modern
 /// protocol.
-fn newer(headers: &dyn HeaderLookup) -> Option<&str> {
+fn modern_revision(headers: &dyn HeaderLookup) -> Option<&str> {
     headers.revision().filter(|version| !LEGACY.contains(version))
 }
 
 fn is_modern(headers: &dyn HeaderLookup) -> bool {
-    newer(headers).is_some()
+    modern_revision(headers).is_some()
 }
 
 /// Refuses a header with an unknown revision (2025-11-25, transports: an invalid revision is answered with 400).
-fn known_revision(headers: &dyn HeaderLookup) -> Result<(), RpcError> {
-    newer(headers).map_or(Ok(()), modern::supported)
+fn check_revision(headers: &dyn HeaderLookup) -> Result<(), RpcError> {
+    modern_revision(headers).map_or(Ok(()), modern::check_supported)
 }
 
 /// Returns the HTTP status of an error (2026-07-28, transports/streamable-http).

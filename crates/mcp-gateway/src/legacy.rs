@@ -10,10 +10,10 @@ use toolhub_mcp_wire::era::LEGACY;
 
 use crate::backend::RpcError;
 use crate::budget::Resource;
-use crate::client_handle::{ClientFacts, Questions};
+use crate::client_handle::{ClientInfo, ServerRequests};
+use crate::in_flight::RpcResult;
 use crate::listen::check_uri;
-use crate::running::Served;
-use crate::session::{NewSession, Removed, Session};
+use crate::session::{NewSession, RemovedSessions, Session};
 use crate::session_ids::{Resumable, SessionIds};
 use crate::{Gateway, Principal, capabilities, secret, server_info};
 
@@ -50,15 +50,15 @@ impl Gateway {
                 (secret().ok_or_else(no_randomness)?, None)
             }
         };
-        let facts = ClientFacts {
+        let info = ClientInfo {
             number: self.new_client(),
             era: Era::Legacy,
             capabilities: declared,
-            questions: Arc::default(),
+            server_requests: Arc::default(),
             level: Arc::default(),
         };
         let principal = principal.clone();
-        let session = Session::new(NewSession { id, ticket, epoch: 0, principal, version, facts });
+        let session = Session::new(NewSession { id, ticket, epoch: 0, principal, version, info });
         let session = Arc::new(session);
         let mut greeting = RawObject::default()
             .with("protocolVersion", version)
@@ -76,7 +76,7 @@ impl Gateway {
         self.note_evicted(&self.sessions.insert(session));
     }
 
-    fn note_evicted(&self, removed: &Removed) {
+    fn note_evicted(&self, removed: &RemovedSessions) {
         for session in &removed.evicted {
             if let Some(ticket) = &session.ticket {
                 self.session_ids.end(&session.principal, ticket);
@@ -90,24 +90,24 @@ impl Gateway {
     pub(super) fn resume_session(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let Resumable { ticket, version, capabilities } = self.session_ids.verify(id, principal)?;
         self.session_ids.refresh();
-        let make = || {
+        let create = || {
             if self.session_ids.is_ended(principal, &ticket) {
                 return None;
             }
             // Milliseconds increase faster than the number of restarts, streams and server requests of one client.
             let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
             let epoch = u64::try_from(epoch).unwrap_or(u64::MAX).max(1);
-            let facts = ClientFacts {
+            let info = ClientInfo {
                 number: self.new_client(),
                 era: Era::Legacy,
                 capabilities,
-                questions: Arc::new(Questions::after(epoch)),
+                server_requests: Arc::new(ServerRequests::starting_after(epoch)),
                 level: Arc::default(),
             };
             let (id, ticket, principal) = (id.to_owned(), Some(ticket), principal.clone());
-            Some(Arc::new(Session::new(NewSession { id, ticket, epoch, principal, version, facts })))
+            Some(Arc::new(Session::new(NewSession { id, ticket, epoch, principal, version, info })))
         };
-        let (session, removed) = self.sessions.get_or_insert(id, principal, make)?;
+        let (session, removed) = self.sessions.get_or_insert(id, principal, create)?;
         self.note_evicted(&removed);
         Some(session)
     }
@@ -125,7 +125,7 @@ impl Gateway {
     }
 
     /// Handles a notification of a client.
-    pub(super) fn hear(&self, session: &Session, method: &str, params: Option<&RawJson>) {
+    pub(super) fn handle_notification(&self, session: &Session, method: &str, params: Option<&RawJson>) {
         if method == "notifications/cancelled"
             && let Some(params) = params.and_then(RawJson::object)
             && let Some(id) = params.get("requestId")
@@ -135,9 +135,9 @@ impl Gateway {
     }
 
     /// Subscribes a client to a resource.
-    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject) -> Served {
+    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject) -> RpcResult {
         let uri = watched_uri(params)?;
-        let Some(session) = session.filter(|session| !session.watches(&uri)) else {
+        let Some(session) = session.filter(|session| !session.is_subscribed(&uri)) else {
             return Ok(RawJson::empty_object());
         };
         let permit = session.principal.take(Resource::Subscriptions, 1)?;
@@ -147,7 +147,7 @@ impl Gateway {
     }
 
     /// Unsubscribes a client from a resource.
-    pub(super) async fn unwatch(&self, session: Option<&Session>, params: &RawObject) -> Served {
+    pub(super) async fn unwatch(&self, session: Option<&Session>, params: &RawObject) -> RpcResult {
         let uri = watched_uri(params)?;
         if let Some(subscription) = session.and_then(|session| session.unwatch(&uri)) {
             subscription.end().await?;
@@ -165,10 +165,10 @@ fn watched_uri(params: &RawObject) -> Result<String, RpcError> {
 }
 
 /// Sets the minimum level of log messages for a client.
-pub(super) fn set_level(session: Option<&Session>, params: &RawObject) -> Served {
+pub(super) fn set_level(session: Option<&Session>, params: &RawObject) -> RpcResult {
     let level = params.get("level").and_then(|level| level.decode::<String>().ok()).unwrap_or_default();
     match session {
-        Some(session) if !session.facts.level.set(&level) => {
+        Some(session) if !session.info.level.set(&level) => {
             Err(RpcError::invalid_params(format!("`{level}` is no level: take one from debug to emergency")))
         }
         _ => Ok(RawJson::empty_object()),

@@ -9,7 +9,7 @@ use toolhub_mcp_wire::scan;
 /// The levels in ascending severity.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /// The same as JSON.
-const WRITTEN: [&str; 8] = [
+const JSON_NAMES: [&str; 8] = [
     "\"debug\"",
     "\"info\"",
     "\"notice\"",
@@ -20,7 +20,7 @@ const WRITTEN: [&str; 8] = [
     "\"emergency\"",
 ];
 /// The default level: `info`.
-const USUAL: usize = 1;
+const DEFAULT_LEVEL: usize = 1;
 
 /// The minimum level of a client.
 #[derive(Debug)]
@@ -28,15 +28,15 @@ pub(crate) struct Level(AtomicUsize);
 
 impl Default for Level {
     fn default() -> Self {
-        Self(AtomicUsize::new(USUAL))
+        Self(AtomicUsize::new(DEFAULT_LEVEL))
     }
 }
 
 impl Level {
     /// Returns its name as JSON.
-    pub(crate) fn written(&self) -> RawJson {
-        let written = WRITTEN.get(self.0.load(Ordering::Relaxed)).copied();
-        written.and_then(scan::known).unwrap_or_else(RawJson::null)
+    pub(crate) fn to_json(&self) -> RawJson {
+        let to_json = JSON_NAMES.get(self.0.load(Ordering::Relaxed)).copied();
+        to_json.and_then(scan::known).unwrap_or_else(RawJson::null)
     }
 
     /// Sets the level. Returns false if the name is not a level.
@@ -62,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_written_as_they_are_called() {
+    fn serializes_level_names() {
         for name in LEVELS {
             let level = Level::default();
             assert!(level.set(name));
-            assert_eq!(level.written().text().unwrap(), name);
+            assert_eq!(level.to_json().text().unwrap(), name);
         }
     }
 }

@@ -13,6 +13,7 @@ mod event_log;
 pub mod fuzzing;
 mod header_lookup;
 mod http;
+mod in_flight;
 mod legacy;
 mod level;
 mod listen;
@@ -23,7 +24,6 @@ mod outbox;
 mod pending_input;
 mod portable;
 mod request_context;
-mod running;
 mod session;
 mod session_ids;
 mod session_record;
@@ -46,49 +46,50 @@ use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
 use toolhub_mcp_wire::{Era, Offer, scan};
 
-pub use backend::{Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList};
+pub use backend::{Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList};
 pub use body::Body;
-pub use budget::{Exhausted, Limits, Permit, Principal, Principals, Resource, TooFast};
+pub use budget::{Limits, Permit, Principal, Principals, QuotaExceeded, RateLimitExceeded, Resource};
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
-pub use methods::Handed;
-pub use outbox::Outbound;
-pub use portable::{NotPortable, portable, portable_offer};
+pub use methods::BackendMethod;
+pub use outbox::OutboundMessage;
+pub use portable::{PortabilityError, portable, portable_offer};
 pub use request_context::RequestContext;
 pub use session_record::SessionRecord;
 
-use crate::client_handle::{ClientFacts, ClientHandle, Questions};
+use crate::client_handle::{ClientHandle, ClientInfo, ServerRequests};
+use crate::in_flight::{InFlightRequest, RpcResult};
 use crate::level::Level;
 use crate::message::{Params, Request};
 use crate::methods::Method;
 use crate::pending_input::PendingInputs;
-use crate::running::{Running, Served};
 use crate::session::{Session, Sessions};
 use crate::session_ids::SessionIds;
 
 /// The member of `_meta` that relates a message to a task (2025-11-25, basic/utilities/tasks).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The error of requests that are still running when the gateway stops.
-const ENDING: i64 = -32000;
-const CUT: &str = "the gateway was stopped before this was done; what had begun may have had its effect";
+const ABORTED: i64 = -32000;
+const ABORTED_MESSAGE: &str =
+    "the gateway was stopped before this was done; what had begun may have had its effect";
 
 /// Serves a backend to MCP clients.
 pub struct Gateway {
     backend: Arc<dyn Backend>,
     sessions: Sessions,
     session_ids: SessionIds,
-    rounds: PendingInputs,
+    pending_inputs: PendingInputs,
     clients: AtomicU64,
     /// Placeholders that all modern clients share: they receive server requests as results, and have no session with a log
     /// level.
-    never: (Arc<Questions>, Arc<Level>),
+    placeholders: (Arc<ServerRequests>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Cancelled when the remaining requests are aborted. Every request waits for it.
-    ending: PerWorker<CancellationToken>,
+    abort_tokens: PerWorker<CancellationToken>,
     /// The number of requests aborted that way.
-    cut: AtomicUsize,
+    aborted_requests: AtomicUsize,
 }
 
 impl fmt::Debug for Gateway {
@@ -99,7 +100,7 @@ impl fmt::Debug for Gateway {
 
 /// The client that a request belongs to.
 struct Client {
-    facts: ClientFacts,
+    info: ClientInfo,
     session: Option<Arc<Session>>,
 }
 
@@ -107,7 +108,7 @@ struct Client {
 struct RequestState {
     era: Era,
     session: Option<Arc<Session>>,
-    link: Arc<ClientHandle>,
+    client_handle: Arc<ClientHandle>,
 }
 
 impl Gateway {
@@ -117,13 +118,13 @@ impl Gateway {
             backend,
             sessions: Sessions::default(),
             session_ids: SessionIds::new("", Arc::new(SessionRecord::in_memory())),
-            rounds: PendingInputs::default(),
+            pending_inputs: PendingInputs::default(),
             clients: AtomicU64::new(1),
-            never: Default::default(),
+            placeholders: Default::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
-            ending: PerWorker::with(CancellationToken::new),
-            cut: AtomicUsize::new(0),
+            abort_tokens: PerWorker::with(CancellationToken::new),
+            aborted_requests: AtomicUsize::new(0),
         }
     }
 
@@ -140,23 +141,23 @@ impl Gateway {
         self.sessions.len()
     }
 
-    /// Ends long-lived streams, and waits for background tasks, at most `patience`.
-    pub async fn close(&self, patience: Duration) {
+    /// Ends long-lived streams, and waits for background tasks, at most `timeout`.
+    pub async fn close(&self, timeout: Duration) {
         self.closing.cancel();
         self.tasks.close();
-        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+        let _ = tokio::time::timeout(timeout, self.tasks.wait()).await;
     }
 
     /// Aborts every request that is running or waits for input of its client. Servers receive a cancellation, and
     /// connected clients an error.
-    pub fn give_up(&self) {
-        self.ending.all().for_each(CancellationToken::cancel);
-        self.cut.fetch_add(self.rounds.clear(), Ordering::Relaxed);
+    pub fn abort_all(&self) {
+        self.abort_tokens.all().for_each(CancellationToken::cancel);
+        self.aborted_requests.fetch_add(self.pending_inputs.clear(), Ordering::Relaxed);
     }
 
-    /// Returns the number of requests aborted by [`Self::give_up`].
-    pub fn cut(&self) -> usize {
-        self.cut.load(Ordering::Relaxed)
+    /// Returns the number of requests aborted by [`Self::abort_all`].
+    pub fn aborted_requests(&self) -> usize {
+        self.aborted_requests.load(Ordering::Relaxed)
     }
 
     fn new_client(&self) -> u64 {
@@ -164,47 +165,53 @@ impl Gateway {
     }
 
     /// Starts a request.
-    fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
-        let Client { facts, session } = client;
-        let era = facts.era;
+    fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> InFlightRequest {
+        let Client { info, session } = client;
+        let era = info.era;
         let mut params = params;
         // It may name a task of another principal. Requests name their task in `taskId`, which is checked.
         params.meta.remove(RELATED_TASK);
-        let (link, members) = ClientHandle::new(facts, params);
-        let wanting = RequestState { era, session, link: Arc::clone(&link) };
+        let (client_handle, members) = ClientHandle::new(info, params);
+        let state = RequestState { era, session, client_handle: Arc::clone(&client_handle) };
         let gateway = Arc::clone(self);
         let Request { id, method } = request;
         let work = boxed(|| async move {
             tokio::select! {
                 biased;
-                served = gateway.serve(&method, members, wanting) => served,
-                () = gateway.ending.current().cancelled() => {
-                    gateway.cut.fetch_add(1, Ordering::Relaxed);
-                    Err(RpcError::new(ENDING, CUT))
+                outcome = gateway.serve(&method, members, state) => outcome,
+                () = gateway.abort_tokens.current().cancelled() => {
+                    gateway.aborted_requests.fetch_add(1, Ordering::Relaxed);
+                    Err(RpcError::new(ABORTED, ABORTED_MESSAGE))
                 }
             }
         });
-        Running::new(id, link, work)
+        InFlightRequest::new(id, client_handle, work)
     }
 
     /// Executes a request.
-    async fn serve(&self, method: &str, params: RawObject, wanting: RequestState) -> Served {
-        let RequestState { era, session, link } = wanting;
-        let caller = |link: Arc<ClientHandle>| CallerHandle::new(link as Arc<dyn toolhub_core::Caller>);
+    async fn serve(&self, method: &str, params: RawObject, state: RequestState) -> RpcResult {
+        let RequestState { era, session, client_handle } = state;
+        let caller = |client_handle: Arc<ClientHandle>| {
+            CallerHandle::new(client_handle as Arc<dyn toolhub_core::Caller>)
+        };
         // Unknown methods are not forwarded: nothing determines which server would be responsible.
         let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
         match known {
-            Method::CallTool => self.call(&params, caller(link)).await.map(|result| completed(result, era)),
+            Method::CallTool => {
+                self.call(&params, caller(client_handle)).await.map(|result| with_result_type(result, era))
+            }
             Method::ListTools => {
                 self.backend.settled().await;
                 let tools = self.backend.tools();
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
-            Method::DescribeTools => self.describe(&params, &link).map(|result| completed(result, era)),
-            Method::ListResources => self.offers(Offer::Resources, era, &link).await,
-            Method::ListTemplates => self.offers(Offer::ResourceTemplates, era, &link).await,
-            Method::ListPrompts => self.offers(Offer::Prompts, era, &link).await,
-            Method::Discover => Ok(modern::discovered(self.backend.instructions())),
+            Method::DescribeTools => {
+                self.describe(&params, &client_handle).map(|result| with_result_type(result, era))
+            }
+            Method::ListResources => self.offers(Offer::Resources, era, &client_handle).await,
+            Method::ListTemplates => self.offers(Offer::ResourceTemplates, era, &client_handle).await,
+            Method::ListPrompts => self.offers(Offer::Prompts, era, &client_handle).await,
+            Method::Discover => Ok(modern::discover_result(self.backend.instructions())),
             Method::Ping => Ok(RawJson::empty_object()),
             Method::SetLevel => legacy::set_level(session.as_deref(), &params),
             Method::Subscribe => self.watch(session.as_deref(), &params).await,
@@ -214,16 +221,17 @@ impl Gateway {
             }
             // The response is a stream, which `http` and `duplex` open.
             Method::Listen => Err(RpcError::no_method(method)),
-            Method::HandOver(handed) => {
-                let result = self.hand_over(handed, params, caller(link)).await?;
-                let result = completed(result, era);
-                let kept = [Handed::ReadResource, Handed::ListSkills, Handed::GetSkill].contains(&handed);
-                Ok(if kept { cacheable(result, era) } else { result })
+            Method::Forward(backend_method) => {
+                let result = self.forward(backend_method, params, caller(client_handle)).await?;
+                let result = with_result_type(result, era);
+                let kept = [BackendMethod::ReadResource, BackendMethod::ListSkills, BackendMethod::GetSkill]
+                    .contains(&backend_method);
+                Ok(if kept { with_cache_members(result, era) } else { result })
             }
         }
     }
 
-    async fn call(&self, params: &RawObject, caller: CallerHandle) -> Served {
+    async fn call(&self, params: &RawObject, caller: CallerHandle) -> RpcResult {
         let name = params.get("name").and_then(RawJson::text).map(Cow::into_owned);
         let name = name.ok_or_else(|| RpcError::invalid_params("`name` must be the name of a tool"))?;
         let arguments = match params.get("arguments") {
@@ -236,7 +244,7 @@ impl Gateway {
     }
 
     /// Returns the definitions of the named tools, each once, for clients to which not all tools are listed.
-    fn describe(&self, params: &RawObject, link: &ClientHandle) -> Served {
+    fn describe(&self, params: &RawObject, client_handle: &ClientHandle) -> RpcResult {
         let named = params.get("name").and_then(|name| name.decode::<String>().ok());
         let names = params.get("names").and_then(|names| names.decode::<Vec<String>>().ok());
         let names: Vec<String> = names.into_iter().flatten().chain(named).collect();
@@ -253,17 +261,17 @@ impl Gateway {
                 found.push(definition);
             }
         }
-        let _reserved = reserved(link, found.iter().copied())?;
+        let _reserved = reserve_unread(client_handle, found.iter().copied())?;
         Ok(RawObject::default().with("tools", RawJson::of(&found)).into_raw())
     }
 
-    async fn offers(&self, offer: Offer, era: Era, link: &ClientHandle) -> Served {
+    async fn offers(&self, offer: Offer, era: Era, client_handle: &ClientHandle) -> RpcResult {
         let offered = self.backend.offers(offer).await?;
-        let _reserved = reserved(link, &offered.items)?;
+        let _reserved = reserve_unread(client_handle, &offered.items)?;
         Ok(offered.result(offer, era))
     }
 
-    async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerHandle) -> Served {
+    async fn forward(&self, method: BackendMethod, mut params: RawObject, caller: CallerHandle) -> RpcResult {
         // Removes `inputResponses` and `requestState` in any case (they are forwarded as extras), and aliases of the checked
         // key that differ only in case: a server that ignores the case of keys could read an unchecked state or name.
         let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(folded));
@@ -272,48 +280,48 @@ impl Gateway {
             let alias = key.is_some_and(|key| name != key && name_folded == folded(key));
             !alias && !retried.contains(&name_folded)
         });
-        self.backend.hand_over(Handover { method, params, caller }).await
+        self.backend.forward(BackendRequest { method, params, caller }).await
     }
 }
 
 /// Reserves the length of a response in the budget of unread bytes before the response is assembled from these parts, so
 /// that a short request cannot produce a long response beyond the budget. The transport reserves it again when it sends
 /// the response.
-fn reserved<'a>(
-    link: &ClientHandle,
+fn reserve_unread<'a>(
+    client_handle: &ClientHandle,
     parts: impl IntoIterator<Item = &'a RawJson>,
 ) -> Result<Option<Permit>, RpcError> {
-    let Some(principal) = link.principal_budget() else { return Ok(None) };
+    let Some(principal) = client_handle.principal_budget() else { return Ok(None) };
     let bytes = parts.into_iter().map(|part| part.get().len()).sum();
     Ok(Some(principal.take(Resource::Unread, bytes)?))
 }
 
 /// Adds `"resultType": "complete"` for modern clients if it is missing. The rest stays unchanged.
-fn completed(result: RawJson, era: Era) -> RawJson {
+fn with_result_type(result: RawJson, era: Era) -> RawJson {
     match era {
         Era::Legacy => result,
         Era::Modern => match scan::has_member(result.get(), "resultType") {
             Some(true) => result,
-            Some(false) => closed(&result).unwrap_or(result),
+            Some(false) => append_result_type(&result).unwrap_or(result),
             None => result.with_last("resultType", &RawJson::from("complete")),
         },
     }
 }
 
 /// Appends `"resultType": "complete"` to an object.
-fn closed(result: &RawJson) -> Option<RawJson> {
+fn append_result_type(result: &RawJson) -> Option<RawJson> {
     let inside = result.get().strip_suffix('}')?.trim_end();
     let comma = if inside == "{" { "" } else { "," };
-    scan::put_together([inside, comma, r#""resultType":"complete"}"#].concat())
+    scan::assembled_json([inside, comma, r#""resultType":"complete"}"#].concat())
 }
 
 /// Adds the caching members that modern clients expect in the result.
-fn cacheable(result: RawJson, era: Era) -> RawJson {
+fn with_cache_members(result: RawJson, era: Era) -> RawJson {
     let kind = || result.object()?.get("resultType")?.decode::<String>().ok();
     // A text that merely contains the word is not a request for input.
-    let asks = result.get().contains("input_required") && kind().as_deref() == Some("input_required");
+    let needs_input = result.get().contains("input_required") && kind().as_deref() == Some("input_required");
     match era {
-        Era::Modern if !asks => {
+        Era::Modern if !needs_input => {
             result.with_last("ttlMs", &RawJson::from(0)).with_last("cacheScope", &RawJson::from("private"))
         }
         Era::Modern | Era::Legacy => result,
@@ -359,10 +367,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_added_to_and_not_changed() {
+    fn adds_result_members_without_changing_the_rest() {
         let check = |given: &str, era: Era, expect: &str| {
-            let result = completed(RawJson::parse(given).unwrap(), era);
-            assert_eq!(cacheable(result, era).get(), expect);
+            let result = with_result_type(RawJson::parse(given).unwrap(), era);
+            assert_eq!(with_cache_members(result, era).get(), expect);
         };
         let big = r#"{"z":1e2,"a":123456789012345678901234567890}"#;
         check(big, Era::Legacy, big);
@@ -377,7 +385,7 @@ mod tests {
             Era::Modern,
             r#"{"ttlMs":5,"x":"input_required and resultType","resultType":"complete","cacheScope":"private"}"#,
         );
-        let question = r#"{"resultType":"input_required","inputRequests":{}}"#;
-        check(question, Era::Modern, question);
+        let server_request = r#"{"resultType":"input_required","inputRequests":{}}"#;
+        check(server_request, Era::Modern, server_request);
     }
 }

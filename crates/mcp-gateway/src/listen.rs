@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::Gateway;
-use crate::backend::{News, RpcError};
+use crate::backend::{ChangeNotification, RpcError};
 use crate::budget::{Permit, Principal, Resource};
 use crate::message::{Params, notification};
 use crate::session::Session;
@@ -19,14 +19,14 @@ const MAX_URI_BYTES: usize = 4 << 10;
 /// The notifications that a modern client has requested.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Wanted {
+pub(super) struct NotificationFilter {
     tools_list_changed: bool,
     prompts_list_changed: bool,
     resources_list_changed: bool,
     resource_subscriptions: BTreeSet<String>,
 }
 
-impl Wanted {
+impl NotificationFilter {
     pub(super) fn of(params: &Params) -> Self {
         let wanted = params.members.get("notifications").and_then(|wanted| wanted.decode().ok());
         wanted.unwrap_or_default()
@@ -43,32 +43,32 @@ impl Wanted {
 
     /// The first message on the stream: the notifications that will be sent.
     pub(super) fn acknowledgement(&self, id: &RawJson) -> String {
-        let mut agreed = RawObject::default();
+        let mut acknowledged = RawObject::default();
         let lists = [
             ("toolsListChanged", self.tools_list_changed),
             ("promptsListChanged", self.prompts_list_changed),
             ("resourcesListChanged", self.resources_list_changed),
         ];
         for (name, _) in lists.iter().filter(|(_, wanted)| *wanted) {
-            agreed.set(*name, true);
+            acknowledged.set(*name, true);
         }
         if !self.resource_subscriptions.is_empty() {
-            agreed.set("resourceSubscriptions", RawJson::of(&self.resource_subscriptions));
+            acknowledged.set("resourceSubscriptions", RawJson::of(&self.resource_subscriptions));
         }
-        let params = tagged(None, id).with("notifications", agreed).into_raw();
+        let params = tagged(None, id).with("notifications", acknowledged).into_raw();
         notification("notifications/subscriptions/acknowledged", Some(&params))
     }
 
     /// Returns the notification of a change for the stream with that id, if it was requested.
-    pub(super) fn told(&self, news: &News, id: &RawJson) -> Option<String> {
-        let wanted = match news {
-            News::Tools => self.tools_list_changed,
-            News::Prompts => self.prompts_list_changed,
-            News::Resources => self.resources_list_changed,
-            News::Updated { uri, .. } => self.resource_subscriptions.contains(&**uri),
+    pub(super) fn notification(&self, changes: &ChangeNotification, id: &RawJson) -> Option<String> {
+        let wanted = match changes {
+            ChangeNotification::Tools => self.tools_list_changed,
+            ChangeNotification::Prompts => self.prompts_list_changed,
+            ChangeNotification::Resources => self.resources_list_changed,
+            ChangeNotification::Updated { uri, .. } => self.resource_subscriptions.contains(&**uri),
         };
         wanted.then(|| {
-            let (method, params) = notice(news);
+            let (method, params) = notification_parts(changes);
             notification(method, Some(&tagged(params, id).into_raw()))
         })
     }
@@ -97,57 +97,63 @@ fn tagged(params: Option<&RawJson>, id: &RawJson) -> RawObject {
 }
 
 /// The result that ends a subscription on our side.
-pub(super) fn farewell(id: &RawJson) -> RawJson {
+pub(super) fn closing_result(id: &RawJson) -> RawJson {
     let meta = RawObject::default().with("io.modelcontextprotocol/subscriptionId", id.clone());
     RawObject::default().with("resultType", "complete").with("_meta", meta).into_raw()
 }
 
-fn notice(news: &News) -> (&'static str, Option<&RawJson>) {
-    match news {
-        News::Tools => ("notifications/tools/list_changed", None),
-        News::Prompts => ("notifications/prompts/list_changed", None),
-        News::Resources => ("notifications/resources/list_changed", None),
-        News::Updated { params, .. } => ("notifications/resources/updated", Some(params)),
+fn notification_parts(changes: &ChangeNotification) -> (&'static str, Option<&RawJson>) {
+    match changes {
+        ChangeNotification::Tools => ("notifications/tools/list_changed", None),
+        ChangeNotification::Prompts => ("notifications/prompts/list_changed", None),
+        ChangeNotification::Resources => ("notifications/resources/list_changed", None),
+        ChangeNotification::Updated { params, .. } => ("notifications/resources/updated", Some(params)),
     }
 }
 
 /// The notifications that all lists may have changed.
 pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
-    [News::Tools, News::Prompts, News::Resources].into_iter().map(|news| {
-        let (method, params) = notice(&news);
-        notification(method, params)
-    })
+    [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources].into_iter().map(
+        |changes| {
+            let (method, params) = notification_parts(&changes);
+            notification(method, params)
+        },
+    )
 }
 
 /// Returns the notification of a change for a legacy client, if it applies to the client.
-fn told_to(session: &Session, news: &News) -> Option<String> {
-    let wanted = match news {
-        News::Tools | News::Prompts | News::Resources => true,
-        News::Updated { uri, .. } => session.watches(uri),
+fn session_notification(session: &Session, changes: &ChangeNotification) -> Option<String> {
+    let wanted = match changes {
+        ChangeNotification::Tools | ChangeNotification::Prompts | ChangeNotification::Resources => true,
+        ChangeNotification::Updated { uri, .. } => session.is_subscribed(uri),
     };
-    let (method, params) = notice(news);
+    let (method, params) = notification_parts(changes);
     wanted.then(|| notification(method, params))
 }
 
 impl Gateway {
     /// Sends notifications to a legacy client until its session ends.
-    pub(super) async fn tell(self: Arc<Self>, session: Arc<Session>, tell: impl Fn(String)) {
-        let mut news = self.backend.news();
+    pub(super) async fn send_notifications(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        send_notifications: impl Fn(String),
+    ) {
+        let mut changes = self.backend.changes();
         loop {
             let piece = tokio::select! {
                 () = session.closing.cancelled() => return,
                 () = self.closing.cancelled() => return,
-                piece = news.recv() => piece,
+                piece = changes.recv() => piece,
             };
             match piece {
                 Ok(piece) => {
-                    if let Some(text) = told_to(&session, &piece) {
-                        tell(text);
+                    if let Some(text) = session_notification(&session, &piece) {
+                        send_notifications(text);
                     }
                 }
                 // Notifications were lost. A redundant refresh of the lists does no harm.
                 Err(RecvError::Lagged(_)) => {
-                    all_lists_changed().for_each(&tell);
+                    all_lists_changed().for_each(&send_notifications);
                 }
                 Err(RecvError::Closed) => return,
             }

@@ -82,12 +82,12 @@ struct Failure {
 }
 
 /// The error message for batches.
-pub(crate) const ONE_AT_A_TIME: &str =
+pub(crate) const BATCHES_UNSUPPORTED: &str =
     "send one message at a time: batches were removed from the protocol with revision 2025-06-18";
 
 /// Parses a request in the form that nearly all have, in one pass over the text. Returns `None` for any other message,
-/// which is parsed by [`read_patiently`].
-fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
+/// which is parsed by [`read_general`].
+fn read_fast(text: &ByteString) -> Option<(Request, Params)> {
     let (mut version, mut id, mut method, mut params) = (None, None, None, None);
     let mut scan = CheckedScan::over(text);
     scan.members(|scan, name| {
@@ -95,14 +95,14 @@ fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
             "jsonrpc" => version.replace(scan.value()?).is_some(),
             "id" => id.replace(scan.value()?).is_some(),
             "method" => method.replace(scan.plain()?).is_some(),
-            "params" => params.replace(usual_params(scan, text)?).is_some(),
+            "params" => params.replace(read_params_fast(scan, text)?).is_some(),
             _ => scan.value().is_none(),
         };
         (!twice).then_some(())
     })?;
     let (id, params) = (id?, params?);
     let named = matches!(id.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'));
-    if !scan.is_over() || version != Some("\"2.0\"") || !named || scan.has_duplicate_key() {
+    if !scan.is_at_end() || version != Some("\"2.0\"") || !named || scan.has_duplicate_key() {
         return None;
     }
     let request = Request { id: RawJson::part(text, scan::found(id)?), method: text.slice_ref(method?) };
@@ -110,7 +110,7 @@ fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
 }
 
 /// Reads the members of the params and of their `_meta`.
-fn usual_params<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<Params> {
+fn read_params_fast<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<Params> {
     let (mut members, mut meta) = (RawObject::default(), None);
     let add = |to: &mut RawObject, scan: &mut CheckedScan<'a>, name: &str| {
         to.push(text.slice_ref(name), RawJson::part(text, scan::found(scan.value()?)?));
@@ -120,21 +120,21 @@ fn usual_params<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<
         if name != "_meta" {
             return add(&mut members, scan, name);
         }
-        let mut along = RawObject::default();
-        scan.members(|scan, name| add(&mut along, scan, name))?;
-        meta.replace(along).is_none().then_some(())
+        let mut members_of_meta = RawObject::default();
+        scan.members(|scan, name| add(&mut members_of_meta, scan, name))?;
+        meta.replace(members_of_meta).is_none().then_some(())
     })?;
     Some(Params { members, meta: meta.unwrap_or_default() })
 }
 
 /// Why a message was refused, and its id, if known.
-pub(crate) type Refused = (Option<RawJson>, RpcError);
+pub(crate) type Rejection = (Option<RawJson>, RpcError);
 
 /// Parses a message.
-pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
-    let message = match read_usual(text) {
+pub(crate) fn read(text: &ByteString) -> Result<Message, Rejection> {
+    let message = match read_fast(text) {
         Some((request, params)) => Message::Request(request, params),
-        None => read_patiently(text)?,
+        None => read_general(text)?,
     };
     // A short message has no long parts.
     match &message {
@@ -146,7 +146,7 @@ pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
 
 /// Refuses ids and progress tokens that are too long: they are kept, and repeated in each message about the request. A
 /// refused id is not repeated in the error either.
-fn check_lengths(request: &Request, params: &Params) -> Result<(), Refused> {
+fn check_lengths(request: &Request, params: &Params) -> Result<(), Rejection> {
     let refuse = |what: &str| {
         RpcError::new(
             INVALID_REQUEST,
@@ -164,7 +164,7 @@ fn check_lengths(request: &Request, params: &Params) -> Result<(), Refused> {
 }
 
 /// Parses any message, and reports what is invalid.
-fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
+fn read_general(text: &ByteString) -> Result<Message, Rejection> {
     if too_deep(text).is_some() {
         return Err((None, RpcError::new(PARSE_ERROR, format!("nested more than {MAX_DEPTH} deep"))));
     }
@@ -231,12 +231,12 @@ pub(crate) fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> Str
             // One allocation of the exact size, so that it can be sent without copying.
             [r#"{"jsonrpc":"2.0","id":"#, id.get(), r#","result":"#, result.get(), "}"].concat()
         }
-        Err(error) => refusal(Some(id), error),
+        Err(error) => error_response(Some(id), error),
     }
 }
 
 /// Serializes an error response.
-pub(crate) fn refusal(id: Option<&RawJson>, error: &RpcError) -> String {
+pub(crate) fn error_response(id: Option<&RawJson>, error: &RpcError) -> String {
     let id = id.map_or("null", RawJson::get);
     let message = RawJson::of(&error.message);
     let data = error.data.as_ref().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
@@ -264,10 +264,10 @@ mod tests {
 
     /// Returns a printable form of the parsed message.
     fn shown(text: &str) -> String {
-        told(read(&text.into()))
+        describe(read(&text.into()))
     }
 
-    fn told(read: Result<Message, Refused>) -> String {
+    fn describe(read: Result<Message, Rejection>) -> String {
         match read {
             Ok(Message::Request(request, params)) => {
                 let Params { members, meta } = params;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_alike_whether_usual_or_not() {
+    fn parses_requests_in_common_and_uncommon_form() {
         let check = |text: &str, expect: &str| assert_eq!(shown(text), expect, "{text}");
         let usual =
             r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"b":1e2,"_meta":{"k":[1]},"a":{"_meta":1}}}"#;
@@ -331,8 +331,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nearly_all_requests_are_is_usual() {
-        let usual = |text: &str| read_usual(&text.into()).is_some();
+    fn fast_path_accepts_common_requests() {
+        let usual = |text: &str| read_fast(&text.into()).is_some();
         assert!(usual(r#"{"jsonrpc":"2.0","id":"a\"b","method":"m","params":{"a":"\u00e9","_meta":{}}}"#));
         assert!(usual(" {\"method\" : \"m\",\"x\":[],\n\"params\":{ },\"id\":-1,\"jsonrpc\":\"2.0\"}\r\n"));
         for odd in [
@@ -375,18 +375,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_ways_of_reading_come_to_the_same(text in any_message()) {
-            prop_assert_eq!(shown(&text), told(read_patiently(&text.as_str().into())), "{}", text);
+        fn fast_path_and_general_parser_agree(text in any_message()) {
+            prop_assert_eq!(shown(&text), describe(read_general(&text.as_str().into())), "{}", text);
         }
 
         #[test]
-        fn both_ways_come_to_the_same_where_a_text_is_broken(
+        fn fast_path_and_general_parser_agree_on_broken_text(
             text in any_message(),
             at in any::<prop::sample::Index>(),
             with in "[\\[\\]{}\",:\\\\0-9a-z\u{0}\n ]{0,2}",
         ) {
             let text = broken(&text, at, &with);
-            prop_assert_eq!(shown(&text), told(read_patiently(&text.as_str().into())), "{}", text);
+            prop_assert_eq!(shown(&text), describe(read_general(&text.as_str().into())), "{}", text);
         }
     }
 }

@@ -20,12 +20,12 @@ pub(crate) enum Method {
     Subscribe,
     Unsubscribe,
     /// Forwarded to a server, or handled by the hub in place of a server.
-    HandOver(Handed),
+    Forward(BackendMethod),
 }
 
 /// A method that is passed to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handed {
+pub enum BackendMethod {
     /// `resources/read`
     ReadResource,
     /// `resources/directory/read`
@@ -52,7 +52,7 @@ pub enum Handed {
 
 /// The object that the params of a request name, and hence the check that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Names {
+pub(crate) enum Subject {
     /// Nothing that belongs to a single caller.
     Nothing,
     /// A tool or prompt, in `name`: one that the caller's profile offers.
@@ -71,7 +71,7 @@ pub(crate) enum Names {
     OwnTasks,
 }
 
-impl Names {
+impl Subject {
     /// Returns the member of the params that names the object.
     fn key(self) -> Option<&'static str> {
         match self {
@@ -95,43 +95,43 @@ struct Row {
     name: &'static str,
     method: Method,
     eras: Eras,
-    names: Names,
+    subject: Subject,
 }
 
-const fn row(name: &'static str, method: Method, eras: Eras, names: Names) -> Row {
-    Row { name, method, eras, names }
+const fn row(name: &'static str, method: Method, eras: Eras, subject: Subject) -> Row {
+    Row { name, method, eras, subject }
 }
 
-const fn handed(name: &'static str, method: Handed, eras: Eras, names: Names) -> Row {
-    Row { name, method: Method::HandOver(method), eras, names }
+const fn backend_method(name: &'static str, method: BackendMethod, eras: Eras, subject: Subject) -> Row {
+    Row { name, method: Method::Forward(method), eras, subject }
 }
 
 /// The most frequent first.
 static METHODS: [Row; 24] = [
-    row("tools/call", Method::CallTool, Eras::Both, Names::Name),
-    row("tools/list", Method::ListTools, Eras::Both, Names::Nothing),
-    row("tools/describe", Method::DescribeTools, Eras::Both, Names::Name),
-    row("resources/list", Method::ListResources, Eras::Both, Names::Nothing),
-    row("resources/templates/list", Method::ListTemplates, Eras::Both, Names::Nothing),
-    row("prompts/list", Method::ListPrompts, Eras::Both, Names::Nothing),
-    handed("resources/read", Handed::ReadResource, Eras::Both, Names::Uri),
-    handed("prompts/get", Handed::GetPrompt, Eras::Both, Names::Name),
-    handed("completion/complete", Handed::Complete, Eras::Both, Names::Reference),
-    handed("skills/list", Handed::ListSkills, Eras::Both, Names::Nothing),
-    handed("skills/get", Handed::GetSkill, Eras::Both, Names::Uri),
-    handed("resources/directory/read", Handed::ReadDirectory, Eras::Both, Names::Uri),
-    row("server/discover", Method::Discover, Eras::Modern, Names::Nothing),
-    row("subscriptions/listen", Method::Listen, Eras::Modern, Names::Subscription),
-    row("initialize", Method::Initialize, Eras::Legacy, Names::Session),
-    row("ping", Method::Ping, Eras::Legacy, Names::Nothing),
-    row("logging/setLevel", Method::SetLevel, Eras::Legacy, Names::Session),
-    row("resources/subscribe", Method::Subscribe, Eras::Legacy, Names::Uri),
-    row("resources/unsubscribe", Method::Unsubscribe, Eras::Legacy, Names::Uri),
-    handed("tasks/get", Handed::GetTask, Eras::Both, Names::Task),
-    handed("tasks/cancel", Handed::CancelTask, Eras::Both, Names::Task),
-    handed("tasks/update", Handed::UpdateTask, Eras::Modern, Names::Task),
-    handed("tasks/result", Handed::TaskResult, Eras::Legacy, Names::Task),
-    handed("tasks/list", Handed::ListTasks, Eras::Legacy, Names::OwnTasks),
+    row("tools/call", Method::CallTool, Eras::Both, Subject::Name),
+    row("tools/list", Method::ListTools, Eras::Both, Subject::Nothing),
+    row("tools/describe", Method::DescribeTools, Eras::Both, Subject::Name),
+    row("resources/list", Method::ListResources, Eras::Both, Subject::Nothing),
+    row("resources/templates/list", Method::ListTemplates, Eras::Both, Subject::Nothing),
+    row("prompts/list", Method::ListPrompts, Eras::Both, Subject::Nothing),
+    backend_method("resources/read", BackendMethod::ReadResource, Eras::Both, Subject::Uri),
+    backend_method("prompts/get", BackendMethod::GetPrompt, Eras::Both, Subject::Name),
+    backend_method("completion/complete", BackendMethod::Complete, Eras::Both, Subject::Reference),
+    backend_method("skills/list", BackendMethod::ListSkills, Eras::Both, Subject::Nothing),
+    backend_method("skills/get", BackendMethod::GetSkill, Eras::Both, Subject::Uri),
+    backend_method("resources/directory/read", BackendMethod::ReadDirectory, Eras::Both, Subject::Uri),
+    row("server/discover", Method::Discover, Eras::Modern, Subject::Nothing),
+    row("subscriptions/listen", Method::Listen, Eras::Modern, Subject::Subscription),
+    row("initialize", Method::Initialize, Eras::Legacy, Subject::Session),
+    row("ping", Method::Ping, Eras::Legacy, Subject::Nothing),
+    row("logging/setLevel", Method::SetLevel, Eras::Legacy, Subject::Session),
+    row("resources/subscribe", Method::Subscribe, Eras::Legacy, Subject::Uri),
+    row("resources/unsubscribe", Method::Unsubscribe, Eras::Legacy, Subject::Uri),
+    backend_method("tasks/get", BackendMethod::GetTask, Eras::Both, Subject::Task),
+    backend_method("tasks/cancel", BackendMethod::CancelTask, Eras::Both, Subject::Task),
+    backend_method("tasks/update", BackendMethod::UpdateTask, Eras::Modern, Subject::Task),
+    backend_method("tasks/result", BackendMethod::TaskResult, Eras::Legacy, Subject::Task),
+    backend_method("tasks/list", BackendMethod::ListTasks, Eras::Legacy, Subject::OwnTasks),
 ];
 
 impl Method {
@@ -143,9 +143,9 @@ impl Method {
     }
 }
 
-impl Handed {
+impl BackendMethod {
     fn row(self) -> Option<&'static Row> {
-        METHODS.iter().find(|row| row.method == Method::HandOver(self))
+        METHODS.iter().find(|row| row.method == Method::Forward(self))
     }
 
     /// Returns the protocol name of the method.
@@ -155,7 +155,7 @@ impl Handed {
 
     /// Returns the member of the params that names the object of the request.
     pub fn key(self) -> Option<&'static str> {
-        self.row().and_then(|row| row.names.key())
+        self.row().and_then(|row| row.subject.key())
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_belong_to_their_eras() {
+    fn methods_are_limited_to_their_eras() {
         let check = |name: &str, legacy: bool, modern: bool| {
             let known = [Era::Legacy, Era::Modern].map(|era| Method::named(name, era).is_some());
             assert_eq!(known, [legacy, modern], "{name}");
@@ -185,15 +185,15 @@ mod tests {
     fn each_method_has_one_row() {
         for (place, row) in METHODS.iter().enumerate() {
             assert!(METHODS[..place].iter().all(|other| other.name != row.name), "{}", row.name);
-            if let Method::HandOver(handed) = row.method {
-                assert_eq!((handed.name(), handed.key()), (row.name, row.names.key()));
+            if let Method::Forward(backend_method) = row.method {
+                assert_eq!((backend_method.name(), backend_method.key()), (row.name, row.subject.key()));
             }
         }
         assert!(
             METHODS
                 .iter()
                 .filter(|row| row.name.starts_with("tasks/"))
-                .all(|row| { matches!(row.names, Names::Task | Names::OwnTasks) })
+                .all(|row| { matches!(row.subject, Subject::Task | Subject::OwnTasks) })
         );
     }
 }

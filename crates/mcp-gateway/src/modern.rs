@@ -10,7 +10,7 @@ use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
 
 use crate::backend::{LIST_TTL_MS, RpcError};
-use crate::client_handle::{CAPABILITIES, ClientFacts, VERSION};
+use crate::client_handle::{CAPABILITIES, ClientInfo, VERSION};
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
 use crate::message::{Params, Request};
 use crate::{Gateway, capabilities, server_info};
@@ -21,7 +21,7 @@ const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
 /// Returns the result of `server/discover`.
-pub(super) fn discovered(instructions: Option<String>) -> RawJson {
+pub(super) fn discover_result(instructions: Option<String>) -> RawJson {
     let info = RawObject::default().with("io.modelcontextprotocol/serverInfo", server_info());
     let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
     let mut found = RawObject::default()
@@ -35,25 +35,25 @@ pub(super) fn discovered(instructions: Option<String>) -> RawJson {
 }
 
 /// Returns the revision in the body of a request.
-pub(super) fn version_in(params: &Params) -> Option<Cow<'_, str>> {
+pub(super) fn version_of(params: &Params) -> Option<Cow<'_, str>> {
     params.meta.get(VERSION)?.text()
 }
 
 impl Gateway {
     /// Returns the client properties that a modern request declares, or the error if they are missing.
-    pub(super) fn modern_facts(&self, params: &Params) -> Result<ClientFacts, RpcError> {
+    pub(super) fn modern_client_info(&self, params: &Params) -> Result<ClientInfo, RpcError> {
         let missing = |what: &str| RpcError::invalid_params(format!("`params._meta` must have `{what}`"));
-        if version_in(params).is_none() {
+        if version_of(params).is_none() {
             return Err(missing(VERSION));
         }
         let can = params.meta.get(CAPABILITIES).filter(|can| can.is_object());
         let can = can.ok_or_else(|| missing(CAPABILITIES))?.clone();
-        Ok(ClientFacts {
+        Ok(ClientInfo {
             number: self.new_client(),
             era: Era::Modern,
             capabilities: can,
-            questions: Arc::clone(&self.never.0),
-            level: Arc::clone(&self.never.1),
+            server_requests: Arc::clone(&self.placeholders.0),
+            level: Arc::clone(&self.placeholders.1),
         })
     }
 
@@ -65,16 +65,18 @@ impl Gateway {
         headers: &dyn HeaderLookup,
     ) -> Result<(), RpcError> {
         let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
-        let said = version_in(params);
-        if said.as_deref().is_none_or(|said| !headers.says(PROTOCOL_VERSION, said)) {
+        let declared = version_of(params);
+        if declared.as_deref().is_none_or(|declared| !headers.has_value(PROTOCOL_VERSION, declared)) {
             let version = headers.text(PROTOCOL_VERSION);
             let version = version.ok_or_else(|| wrong("`MCP-Protocol-Version` is missing".to_owned()))?;
-            if let Some(said) = said {
-                return Err(wrong(format!("`MCP-Protocol-Version` is `{version}`, the body says `{said}`")));
+            if let Some(declared) = declared {
+                return Err(wrong(format!(
+                    "`MCP-Protocol-Version` is `{version}`, the body says `{declared}`"
+                )));
             }
         }
         let method = &request.method;
-        if !headers.says(METHOD, method) {
+        if !headers.has_value(METHOD, method) {
             let named = headers.text(METHOD).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
             return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
         }
@@ -86,7 +88,7 @@ impl Gateway {
         };
         let about = params.text(key);
         let named = headers.text(NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
-        let named = decoded(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
+        let named = decode_header(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
         if about.as_deref().is_some_and(|about| about != named) {
             let about = about.unwrap_or_default();
             return Err(wrong(format!("`Mcp-Name` is `{named}`, the body says `{about}`")));
@@ -104,7 +106,7 @@ impl Gateway {
             let same = match (given, &expected) {
                 (None, None) => true,
                 (Some(given), Some(expected)) => {
-                    decoded(given).is_some_and(|given| same_value(&given, expected))
+                    decode_header(given).is_some_and(|given| same_value(&given, expected))
                 }
                 _ => false,
             };
@@ -126,7 +128,7 @@ fn same_value(one: &str, other: &str) -> bool {
 }
 
 /// Decodes a header value, which is base64-encoded if it cannot be sent as plain text.
-pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
+pub(super) fn decode_header(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(Cow::Borrowed(value)),
         Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned),
@@ -134,7 +136,7 @@ pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Refuses a revision that is not a supported modern one.
-pub(super) fn supported(version: &str) -> Result<(), RpcError> {
+pub(super) fn check_supported(version: &str) -> Result<(), RpcError> {
     if MODERN.contains(&version) {
         return Ok(());
     }

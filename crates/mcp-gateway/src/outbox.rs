@@ -8,20 +8,20 @@ use toolhub_core::RawJson;
 
 use crate::backend::RpcError;
 use crate::budget::{Permit, Principal, Resource};
-use crate::message::{one_line, refusal, response};
-use crate::running::Served;
+use crate::in_flight::RpcResult;
+use crate::message::{error_response, one_line, response};
 
 /// Maximum number of queued messages.
 const MAX_QUEUED: usize = 1_024;
 
 /// A queued message. It counts as unread until it is dropped.
 #[derive(Debug)]
-pub struct Outbound {
+pub struct OutboundMessage {
     text: String,
     _permit: Option<Permit>,
 }
 
-impl Deref for Outbound {
+impl Deref for OutboundMessage {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -29,7 +29,7 @@ impl Deref for Outbound {
     }
 }
 
-impl Outbound {
+impl OutboundMessage {
     /// Returns the message without its permit.
     pub fn into_text(self) -> String {
         self.text
@@ -39,12 +39,12 @@ impl Outbound {
 /// Queues messages for one client.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
-    queue: mpsc::Sender<Outbound>,
+    queue: mpsc::Sender<OutboundMessage>,
     principal: Principal,
 }
 
 impl Outbox {
-    pub(super) fn new(principal: Principal) -> (Self, mpsc::Receiver<Outbound>) {
+    pub(super) fn new(principal: Principal) -> (Self, mpsc::Receiver<OutboundMessage>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUED);
         (Self { queue, principal }, messages)
     }
@@ -55,14 +55,14 @@ impl Outbox {
     }
 
     /// Queues the response to a request, or an error in its place if the budget of unread bytes is exhausted.
-    pub(super) async fn answer(&self, id: &RawJson, served: &Served) {
-        let text = one_line(response(id, served));
+    pub(super) async fn answer(&self, id: &RawJson, outcome: &RpcResult) {
+        let text = one_line(response(id, outcome));
         let message = match self.principal.take(Resource::Unread, text.len()) {
-            Ok(permit) => Outbound { text, _permit: Some(permit) },
+            Ok(permit) => OutboundMessage { text, _permit: Some(permit) },
             Err(exhausted) => {
                 let dropped = format!("the request was executed, but its answer was dropped: {exhausted}");
-                let text = refusal(Some(id), &RpcError { message: dropped, ..exhausted.into() });
-                Outbound { text, _permit: None }
+                let text = error_response(Some(id), &RpcError { message: dropped, ..exhausted.into() });
+                OutboundMessage { text, _permit: None }
             }
         };
         let _ = self.queue.send(message).await;
@@ -82,9 +82,9 @@ impl Outbox {
         }
     }
 
-    fn message(&self, text: String) -> Option<Outbound> {
+    fn message(&self, text: String) -> Option<OutboundMessage> {
         let permit = self.principal.take(Resource::Unread, text.len()).ok()?;
-        Some(Outbound { text, _permit: Some(permit) })
+        Some(OutboundMessage { text, _permit: Some(permit) })
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use crate::budget::{Limits, Principals};
 
     #[tokio::test]
-    async fn unread_answers_are_bounded_and_replaced_by_an_error() {
+    async fn replaces_responses_beyond_the_unread_budget_with_errors() {
         let principals = Principals::new(Limits { unread_bytes: 10_000, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
         let (outbox, mut messages) = Outbox::new(ann.clone());

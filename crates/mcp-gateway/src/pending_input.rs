@@ -11,30 +11,30 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::Principal;
 use crate::backend::RpcError;
-use crate::client_handle::{PATIENCE, Question};
+use crate::client_handle::{ANSWER_TIMEOUT, ServerRequest};
+use crate::in_flight::InFlightRequest;
 use crate::message::{Params, Request};
-use crate::running::Running;
 
 /// The prefix of our `requestState` values. Any other value belongs to a server.
-const OURS: &str = "toolhub.";
+const STATE_PREFIX: &str = "toolhub.";
 
-struct Parked {
-    running: Running,
-    questions: Vec<Question>,
-    about: About,
+struct PendingRequest {
+    in_flight: InFlightRequest,
+    server_requests: Vec<ServerRequest>,
+    identity: RequestIdentity,
     since: Instant,
 }
 
 /// The identity of a request: input responses are valid only for the same request of the same principal.
 #[derive(Debug, Clone)]
-pub(crate) struct About {
+pub(crate) struct RequestIdentity {
     principal: Principal,
     method: ByteString,
     /// A JSON string, as received.
     name: Option<RawJson>,
 }
 
-impl About {
+impl RequestIdentity {
     pub(crate) fn of(principal: &Principal, request: &Request, params: &Params) -> Self {
         let text = |key: &str| params.members.get(key).filter(|value| value.get().starts_with('"'));
         let name = text("name").or_else(|| text("uri")).or_else(|| text("taskId"));
@@ -43,29 +43,29 @@ impl About {
 
     /// Returns whether both are the same request, regardless of the escapes in their names.
     fn is(&self, other: &Self) -> bool {
-        let name = |about: &Self| about.name.as_ref().and_then(RawJson::text).map(Cow::into_owned);
+        let name = |identity: &Self| identity.name.as_ref().and_then(RawJson::text).map(Cow::into_owned);
         self.principal == other.principal && self.method == other.method && name(self) == name(other)
     }
 }
 
 /// The result of matching a repeated request.
-pub(crate) enum Resumed {
+pub(crate) enum ResumeOutcome {
     /// It does not continue a request that waits here.
-    Other,
+    NotPending,
     /// The request continues.
-    On(Running),
+    Continued(InFlightRequest),
     /// A response is missing, so the same result is returned again.
-    Again(RawJson),
+    Incomplete(RawJson),
     /// The `requestState` is invalid or has expired.
-    Refused(RpcError),
+    Rejected(RpcError),
 }
 
 /// The requests that wait for input.
 #[derive(Default)]
-pub(crate) struct PendingInputs(Mutex<HashMap<String, Parked>>);
+pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingRequest>>);
 
 impl PendingInputs {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Parked>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,64 +76,74 @@ impl PendingInputs {
     }
 
     /// Suspends a request until its client sends input. Returns the result that requests the input.
-    pub(crate) fn park(&self, running: Running, questions: Vec<Question>, about: About) -> RawJson {
-        let Some(token) = super::secret().map(|secret| format!("{OURS}{secret}")) else {
+    pub(crate) fn suspend(
+        &self,
+        in_flight: InFlightRequest,
+        server_requests: Vec<ServerRequest>,
+        identity: RequestIdentity,
+    ) -> RawJson {
+        let Some(token) = super::secret().map(|secret| format!("{STATE_PREFIX}{secret}")) else {
             return RawJson::null();
         };
-        let asking = asking(&token, &questions);
+        let input_required = input_required(&token, &server_requests);
         let mut all = self.all();
-        sweep(&mut all);
-        make_room(&mut all, &about.principal);
-        all.insert(token, Parked { running, questions, about, since: Instant::now() });
-        asking
+        remove_expired(&mut all);
+        evict_oldest(&mut all, &identity.principal);
+        all.insert(token, PendingRequest { in_flight, server_requests, identity, since: Instant::now() });
+        input_required
     }
 
     /// Continues the request for which the client sends input responses.
-    pub(crate) fn resume(&self, request: &Request, params: &Params, about: &About) -> Resumed {
-        let Some(token) = params.text("requestState").filter(|state| state.starts_with(OURS)) else {
-            return Resumed::Other;
+    pub(crate) fn resume(
+        &self,
+        request: &Request,
+        params: &Params,
+        identity: &RequestIdentity,
+    ) -> ResumeOutcome {
+        let Some(token) = params.text("requestState").filter(|state| state.starts_with(STATE_PREFIX)) else {
+            return ResumeOutcome::NotPending;
         };
         let token = token.into_owned();
         let mut all = self.all();
-        sweep(&mut all);
+        remove_expired(&mut all);
         // One error for all cases, so that it does not reveal whether the state exists for another request or principal.
-        let matches = all.get(&token).is_some_and(|parked| parked.about.is(about));
-        let Some(parked) = matches.then(|| all.remove(&token)).flatten() else {
-            return Resumed::Refused(RpcError::invalid_params(
+        let matches = all.get(&token).is_some_and(|pending| pending.identity.is(identity));
+        let Some(pending) = matches.then(|| all.remove(&token)).flatten() else {
+            return ResumeOutcome::Rejected(RpcError::invalid_params(
                 "`requestState` is not known for this request: make the request again without it",
             ));
         };
         let answers = params.members.get("inputResponses").and_then(RawJson::object).unwrap_or_default();
-        if (0..parked.questions.len()).any(|place| !answers.contains(&key(place))) {
-            let again = asking(&token, &parked.questions);
-            all.insert(token, parked);
-            return Resumed::Again(again);
+        if (0..pending.server_requests.len()).any(|index| !answers.contains(&key(index))) {
+            let again = input_required(&token, &pending.server_requests);
+            all.insert(token, pending);
+            return ResumeOutcome::Incomplete(again);
         }
         drop(all);
-        let Parked { mut running, questions, .. } = parked;
-        for (place, question) in questions.into_iter().enumerate() {
-            let answer = answers.get(&key(place)).cloned().unwrap_or_else(RawJson::null);
-            let _ = question.reply.send(Ok(answer));
+        let PendingRequest { mut in_flight, server_requests, .. } = pending;
+        for (index, server_request) in server_requests.into_iter().enumerate() {
+            let answer = answers.get(&key(index)).cloned().unwrap_or_else(RawJson::null);
+            let _ = server_request.reply.send(Ok(answer));
         }
-        running.id = request.id.clone();
-        running.link.rename_progress(params.meta.get("progressToken").cloned());
-        Resumed::On(running)
+        in_flight.id = request.id.clone();
+        in_flight.client_handle.replace_progress_token(params.meta.get("progressToken").cloned());
+        ResumeOutcome::Continued(in_flight)
     }
 }
 
 /// Returns the key of the question at an index.
-fn key(place: usize) -> String {
-    format!("question-{}", place + 1)
+fn key(index: usize) -> String {
+    format!("question-{}", index + 1)
 }
 
-fn asking(token: &str, questions: &[Question]) -> RawJson {
+fn input_required(token: &str, server_requests: &[ServerRequest]) -> RawJson {
     let mut requests = RawObject::default();
-    for (place, question) in questions.iter().enumerate() {
-        let mut request = RawObject::default().with("method", question.method.as_str());
-        if let Some(params) = question.params.as_ref().and_then(RawJson::object) {
+    for (index, server_request) in server_requests.iter().enumerate() {
+        let mut request = RawObject::default().with("method", server_request.method.as_str());
+        if let Some(params) = server_request.params.as_ref().and_then(RawJson::object) {
             request.set("params", without_token(params));
         }
-        requests.set(key(place), request);
+        requests.set(key(index), request);
     }
     RawObject::default()
         .with("resultType", "input_required")
@@ -152,19 +162,19 @@ fn without_token(mut params: RawObject) -> RawObject {
 }
 
 /// Removes requests that have waited too long. Dropping a request cancels it.
-fn sweep(all: &mut HashMap<String, Parked>) {
-    all.retain(|_, parked| parked.since.elapsed() < PATIENCE);
+fn remove_expired(all: &mut HashMap<String, PendingRequest>) {
+    all.retain(|_, pending| pending.since.elapsed() < ANSWER_TIMEOUT);
 }
 
 /// Removes the oldest requests of a principal that has reached its limit, never those of another.
-fn make_room(all: &mut HashMap<String, Parked>, principal: &Principal) {
+fn evict_oldest(all: &mut HashMap<String, PendingRequest>, principal: &Principal) {
     let limit = principal.limits().pending_input;
     loop {
-        let own = || all.iter().filter(|(_, parked)| parked.about.principal.shares_budget(principal));
+        let own = || all.iter().filter(|(_, pending)| pending.identity.principal.shares_budget(principal));
         if own().count() < limit {
             return;
         }
-        let oldest = own().min_by_key(|(_, parked)| parked.since).map(|(token, _)| token.clone());
+        let oldest = own().min_by_key(|(_, pending)| pending.since).map(|(token, _)| token.clone());
         let Some(oldest) = oldest else { return };
         all.remove(&oldest);
     }

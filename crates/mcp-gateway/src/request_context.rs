@@ -6,7 +6,7 @@ use toolhub_core::trace::TraceContext;
 use crate::Principal;
 
 tokio::task_local! {
-    static ASKING: RequestContext;
+    static CURRENT: RequestContext;
 }
 
 /// The principal and the trace of a request.
@@ -19,13 +19,13 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Runs `taking` with this context.
-    pub fn takes<T>(self, taking: impl Future<Output = T>) -> impl Future<Output = T> {
-        ASKING.scope(self, taking)
+    /// Runs `future` with this context.
+    pub fn takes<T>(self, future: impl Future<Output = T>) -> impl Future<Output = T> {
+        CURRENT.scope(self, future)
     }
 
     /// Returns the context of the current task.
     pub(crate) fn current() -> Option<Self> {
-        ASKING.try_with(Clone::clone).ok()
+        CURRENT.try_with(Clone::clone).ok()
     }
 }

@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
 use crate::budget::Principal;
-use crate::client_handle::ClientFacts;
+use crate::client_handle::ClientInfo;
 use crate::event_log::{EventLog, StreamId};
 use crate::session_record::Ticket;
 use crate::subscriptions::{Subscription, Subscriptions};
 
 /// A session expires after this time without use.
-const IDLE: Duration = Duration::from_secs(3600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Minimum interval between two searches for expired sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum number of resumable streams per session.
-const STREAMS: usize = 64;
+const MAX_STREAMS: usize = 64;
 
 /// The session of a legacy client.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) principal: Principal,
     /// The negotiated protocol revision.
     pub(crate) version: &'static str,
-    pub(crate) facts: ClientFacts,
+    pub(crate) info: ClientInfo,
     /// Cancelled when the session ends.
     pub(crate) closing: CancellationToken,
     state: Mutex<State>,
@@ -45,19 +45,19 @@ pub(crate) struct Session {
 
 #[derive(Debug)]
 struct State {
-    used: Instant,
+    last_used: Instant,
     /// The requests in progress, by an internal number. There are rarely many; the id of the client is compared only on
     /// cancellation.
-    running: Vec<(u64, RawJson, Arc<GivenUp>)>,
-    entered: u64,
+    in_flight: Vec<(u64, RawJson, Arc<Cancellation>)>,
+    request_count: u64,
     watched: BTreeMap<String, Subscription>,
     logs: HashMap<u64, Arc<EventLog>>,
 }
 
 impl State {
     fn is_idle(&self, now: Instant) -> bool {
-        let listened = |log: &Arc<EventLog>| log.unheard_for().is_some_and(|silence| silence < IDLE);
-        now.duration_since(self.used) >= IDLE && !self.logs.values().any(listened)
+        let has_reader = |log: &Arc<EventLog>| log.unread_for().is_some_and(|silence| silence < IDLE_TIMEOUT);
+        now.duration_since(self.last_used) >= IDLE_TIMEOUT && !self.logs.values().any(has_reader)
     }
 }
 
@@ -68,21 +68,21 @@ pub(crate) struct NewSession {
     pub(crate) epoch: u64,
     pub(crate) principal: Principal,
     pub(crate) version: &'static str,
-    pub(crate) facts: ClientFacts,
+    pub(crate) info: ClientInfo,
 }
 
 impl Session {
     pub(crate) fn new(new: NewSession) -> Self {
-        let NewSession { id, ticket, epoch, principal, version, facts } = new;
+        let NewSession { id, ticket, epoch, principal, version, info } = new;
         let state = State {
-            used: Instant::now(),
-            running: Vec::new(),
-            entered: 0,
+            last_used: Instant::now(),
+            in_flight: Vec::new(),
+            request_count: 0,
             watched: BTreeMap::new(),
             logs: HashMap::new(),
         };
         let (closing, streams) = (CancellationToken::new(), AtomicU64::new(1));
-        Self { id, ticket, epoch, principal, version, facts, closing, state: Mutex::new(state), streams }
+        Self { id, ticket, epoch, principal, version, info, closing, state: Mutex::new(state), streams }
     }
 
     /// Returns whether the session was rebuilt from its id. Its client may have missed notifications in the meantime.
@@ -104,48 +104,49 @@ impl Session {
         let (mut state, now) = (self.state(), Instant::now());
         let kept = !state.is_idle(now);
         if kept {
-            state.used = now;
+            state.last_used = now;
         }
         kept
     }
 
     /// Registers a request until the returned guard is dropped. The guard signals when the client cancels the request or
     /// the session ends.
-    pub(crate) fn enter(self: &Arc<Self>, id: &RawJson) -> Entered {
-        let given_up = Arc::<GivenUp>::default();
+    pub(crate) fn register(self: &Arc<Self>, id: &RawJson) -> RequestGuard {
+        let cancellation = Arc::<Cancellation>::default();
         let number = {
             let mut state = self.state();
-            state.entered += 1;
-            let number = state.entered;
-            state.running.push((number, id.clone(), Arc::clone(&given_up)));
+            state.request_count += 1;
+            let number = state.request_count;
+            state.in_flight.push((number, id.clone(), Arc::clone(&cancellation)));
             number
         };
         // `close` cancels the token before it collects the running requests, so that checking after registration misses
         // nothing.
         if self.closing.is_cancelled() {
-            given_up.cancel_with(Reason::SessionEnded);
+            cancellation.cancel_with(Reason::SessionEnded);
         }
-        Entered { session: Arc::clone(self), number, given_up }
+        RequestGuard { session: Arc::clone(self), number, cancellation }
     }
 
     /// Ends the session and its subscriptions, and cancels its requests.
     pub(crate) fn close(&self) {
         self.closing.cancel();
-        let (running, watched) = {
+        let (in_flight, watched) = {
             let mut state = self.state();
-            let running: Vec<_> = state.running.iter().map(|(_, _, one)| Arc::clone(one)).collect();
-            (running, std::mem::take(&mut state.watched))
+            let in_flight: Vec<_> = state.in_flight.iter().map(|(_, _, one)| Arc::clone(one)).collect();
+            (in_flight, std::mem::take(&mut state.watched))
         };
-        running.iter().for_each(|one| one.cancel_with(Reason::SessionEnded));
+        in_flight.iter().for_each(|one| one.cancel_with(Reason::SessionEnded));
         drop(Subscriptions::from(watched.into_values().collect::<Vec<_>>()));
     }
 
     /// Cancels the requests with that id.
     pub(crate) fn cancel(&self, id: &RawJson) {
-        let named =
-            |(_, name, one): &(u64, RawJson, Arc<GivenUp>)| (name.get() == id.get()).then(|| Arc::clone(one));
-        let running: Vec<_> = self.state().running.iter().filter_map(named).collect();
-        running.iter().for_each(|one| one.cancel_with(Reason::Cancelled));
+        let named = |(_, name, one): &(u64, RawJson, Arc<Cancellation>)| {
+            (name.get() == id.get()).then(|| Arc::clone(one))
+        };
+        let in_flight: Vec<_> = self.state().in_flight.iter().filter_map(named).collect();
+        in_flight.iter().for_each(|one| one.cancel_with(Reason::Cancelled));
     }
 
     /// Keeps a subscription until the session ends, unless there is one for the same resource already.
@@ -165,7 +166,7 @@ impl Session {
         self.state().watched.remove(uri)
     }
 
-    pub(crate) fn watches(&self, uri: &str) -> bool {
+    pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
         self.state().watched.contains_key(uri)
     }
 
@@ -174,7 +175,7 @@ impl Session {
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let log = EventLog::new(StreamId { epoch: self.epoch, number }, &self.principal);
         let mut state = self.state();
-        if state.logs.len() >= STREAMS {
+        if state.logs.len() >= MAX_STREAMS {
             let oldest = state.logs.keys().copied().filter(|number| *number != 0).min();
             oldest.map(|oldest| state.logs.remove(&oldest));
         }
@@ -193,7 +194,7 @@ impl Session {
     /// Returns the stream for messages that belong to no request, and whether it is new.
     pub(crate) fn own_log(&self) -> (Arc<EventLog>, bool) {
         let mut state = self.state();
-        if let Some(log) = state.logs.get(&0).filter(|log| !log.is_over()) {
+        if let Some(log) = state.logs.get(&0).filter(|log| !log.is_ended()) {
             return (Arc::clone(log), false);
         }
         let log = EventLog::new(StreamId { epoch: self.epoch, number: 0 }, &self.principal);
@@ -203,10 +204,10 @@ impl Session {
 }
 
 /// A registered request.
-pub(crate) struct Entered {
+pub(crate) struct RequestGuard {
     session: Arc<Session>,
     number: u64,
-    pub(crate) given_up: Arc<GivenUp>,
+    pub(crate) cancellation: Arc<Cancellation>,
 }
 
 /// Why a request of a session is cancelled.
@@ -220,23 +221,23 @@ pub(crate) enum Reason {
 
 /// Signals the cancellation of a request. Every request of a session has one, and its handler waits for it.
 #[derive(Debug, Default)]
-pub(crate) struct GivenUp {
+pub(crate) struct Cancellation {
     /// 0 if the request is not cancelled. The first reason is kept.
     reason: AtomicU8,
-    waiting: AtomicWaker,
+    waker: AtomicWaker,
 }
 
 const CANCELLED: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 
-impl GivenUp {
+impl Cancellation {
     fn cancel_with(&self, reason: Reason) {
         let reason = match reason {
             Reason::Cancelled => CANCELLED,
             Reason::SessionEnded => SESSION_ENDED,
         };
         let _ = self.reason.compare_exchange(0, reason, Ordering::AcqRel, Ordering::Acquire);
-        self.waiting.wake();
+        self.waker.wake();
     }
 
     fn reason(&self) -> Option<Reason> {
@@ -251,18 +252,18 @@ impl GivenUp {
     pub(crate) async fn wait(&self) -> Reason {
         poll_fn(|context| {
             // The waker is registered before the check, so that no wake-up is lost.
-            self.waiting.register(context.waker());
+            self.waker.register(context.waker());
             self.reason().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
 }
 
-impl Drop for Entered {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut state = self.session.state();
-        let place = state.running.iter().rposition(|(number, ..)| *number == self.number);
-        let gone = place.map(|place| state.running.swap_remove(place));
+        let place = state.in_flight.iter().rposition(|(number, ..)| *number == self.number);
+        let gone = place.map(|place| state.in_flight.swap_remove(place));
         drop(state);
         drop(gone);
     }
@@ -270,41 +271,41 @@ impl Drop for Entered {
 
 /// The sessions of a gateway.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<Open>);
+pub(crate) struct Sessions(Mutex<SessionTable>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct SessionTable {
     by_id: FastMap<String, Arc<Session>>,
     /// When expired sessions were last searched for.
-    swept: Option<Instant>,
+    last_sweep: Option<Instant>,
 }
 
-impl Open {
+impl SessionTable {
     /// Removes expired sessions.
-    fn sweep(&mut self, gone: &mut Vec<Arc<Session>>) {
+    fn remove_expired(&mut self, gone: &mut Vec<Arc<Session>>) {
         let now = Instant::now();
-        if self.swept.is_some_and(|swept| now.duration_since(swept) < SWEEP_INTERVAL) {
+        if self.last_sweep.is_some_and(|last_sweep| now.duration_since(last_sweep) < SWEEP_INTERVAL) {
             return;
         }
-        self.swept = Some(now);
+        self.last_sweep = Some(now);
         gone.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
     }
 
-    fn insert(&mut self, session: Arc<Session>) -> Removed {
-        let mut removed = Removed::default();
-        self.sweep(&mut removed.idle);
-        self.make_room(&session.principal, &mut removed.evicted);
+    fn insert(&mut self, session: Arc<Session>) -> RemovedSessions {
+        let mut removed = RemovedSessions::default();
+        self.remove_expired(&mut removed.idle);
+        self.evict_oldest(&session.principal, &mut removed.evicted);
         self.by_id.insert(session.id.clone(), session);
         removed
     }
 
     /// Removes the least recently used sessions of a principal until it may have another. Those of other principals stay.
-    fn make_room(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
+    fn evict_oldest(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
         let limit = principal.limits().sessions.max(1);
         let own = |one: &&Arc<Session>| one.principal.shares_budget(principal);
         let count = self.by_id.values().filter(own).count();
         for _ in limit..=count {
-            let oldest = self.by_id.values().filter(own).min_by_key(|one| one.state().used);
+            let oldest = self.by_id.values().filter(own).min_by_key(|one| one.state().last_used);
             let oldest = oldest.map(|one| one.id.clone());
             gone.extend(oldest.and_then(|oldest| self.by_id.remove(&oldest)));
         }
@@ -313,26 +314,26 @@ impl Open {
 
 /// Sessions that were removed when another was added.
 #[derive(Debug, Default)]
-pub(crate) struct Removed {
+pub(crate) struct RemovedSessions {
     /// Expired sessions, which may be resumed.
     idle: Vec<Arc<Session>>,
     /// Sessions of a principal that had too many.
     pub(crate) evicted: Vec<Arc<Session>>,
 }
 
-impl Removed {
+impl RemovedSessions {
     fn close(&self) {
         self.idle.iter().chain(&self.evicted).for_each(|one| one.close());
     }
 }
 
 impl Sessions {
-    fn all(&self) -> MutexGuard<'_, Open> {
+    fn all(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a session. Returns those that were removed.
-    pub(crate) fn insert(&self, session: Arc<Session>) -> Removed {
+    pub(crate) fn insert(&self, session: Arc<Session>) -> RemovedSessions {
         let mut all = self.all();
         let removed = all.insert(session);
         drop(all);
@@ -346,31 +347,31 @@ impl Sessions {
         found.touch().then_some(found)
     }
 
-    /// Returns the session with that id, or the one that `make` creates if there is none or it has expired. `None` if
-    /// `make` returns none. `make` is called with the sessions locked, and the end of a session is recorded before it is
+    /// Returns the session with that id, or the one that `create` creates if there is none or it has expired. `None` if
+    /// `create` returns none. `create` is called with the sessions locked, and the end of a session is recorded before it is
     /// removed here, so that an ended session is never created again.
     pub(crate) fn get_or_insert(
         &self,
         id: &str,
         principal: &Principal,
-        make: impl FnOnce() -> Option<Arc<Session>>,
-    ) -> Option<(Arc<Session>, Removed)> {
+        create: impl FnOnce() -> Option<Arc<Session>>,
+    ) -> Option<(Arc<Session>, RemovedSessions)> {
         let mut all = self.all();
         if let Some(found) = all.by_id.get(id) {
             if found.principal != *principal {
                 return None;
             }
             if found.touch() {
-                return Some((Arc::clone(found), Removed::default()));
+                return Some((Arc::clone(found), RemovedSessions::default()));
             }
         }
         let idle = all.by_id.remove(id);
-        let made = make();
-        let mut removed = made.as_ref().map(|made| all.insert(Arc::clone(made))).unwrap_or_default();
+        let created = create();
+        let mut removed = created.as_ref().map(|created| all.insert(Arc::clone(created))).unwrap_or_default();
         drop(all);
         removed.idle.extend(idle);
         removed.close();
-        Some((made?, removed))
+        Some((created?, removed))
     }
 
     /// Ends a session.
@@ -393,43 +394,43 @@ mod tests {
     use crate::budget::{Limits, Principals};
 
     fn session(id: &str) -> Arc<Session> {
-        let facts = ClientFacts {
+        let info = ClientInfo {
             number: 1,
             era: Era::Legacy,
             capabilities: RawJson::empty_object(),
-            questions: Arc::default(),
+            server_requests: Arc::default(),
             level: Arc::default(),
         };
-        with(id, Principal::new("ann"), facts)
+        with(id, Principal::new("ann"), info)
     }
 
-    fn with(id: &str, principal: Principal, facts: ClientFacts) -> Arc<Session> {
+    fn with(id: &str, principal: Principal, info: ClientInfo) -> Arc<Session> {
         let (id, version) = (id.to_owned(), "2025-11-25");
-        Arc::new(Session::new(NewSession { id, ticket: None, epoch: 0, principal, version, facts }))
+        Arc::new(Session::new(NewSession { id, ticket: None, epoch: 0, principal, version, info }))
     }
 
     #[test]
-    fn what_runs_is_given_up_with_its_session() {
+    fn cancels_requests_when_the_session_ends() {
         let session = session("ends");
-        let (one, id) = (session.enter(&RawJson::from(1)), RawJson::from("x"));
-        let other = session.enter(&id);
+        let (one, id) = (session.register(&RawJson::from(1)), RawJson::from("x"));
+        let other = session.register(&id);
         // A cancellation applies to all requests with the same id.
-        let same = session.enter(&id);
+        let same = session.register(&id);
         session.cancel(&id);
-        assert_eq!(same.given_up.reason(), Some(Reason::Cancelled));
+        assert_eq!(same.cancellation.reason(), Some(Reason::Cancelled));
         drop(same);
-        assert_eq!((other.given_up.reason(), one.given_up.reason()), (Some(Reason::Cancelled), None));
+        assert_eq!((other.cancellation.reason(), one.cancellation.reason()), (Some(Reason::Cancelled), None));
         session.close();
-        assert_eq!(other.given_up.reason(), Some(Reason::Cancelled), "the first reason stays");
-        assert_eq!(one.given_up.reason(), Some(Reason::SessionEnded));
-        assert_eq!(session.enter(&id).given_up.reason(), Some(Reason::SessionEnded));
+        assert_eq!(other.cancellation.reason(), Some(Reason::Cancelled), "the first reason stays");
+        assert_eq!(one.cancellation.reason(), Some(Reason::SessionEnded));
+        assert_eq!(session.register(&id).cancellation.reason(), Some(Reason::SessionEnded));
     }
 
     #[tokio::test]
-    async fn another_session_ends_the_oldest_of_the_same_principal_alone() {
+    async fn evicts_oldest_session_of_the_same_principal() {
         let principals = Principals::new(Limits { sessions: 2, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
-        let of = |id: &str, who: &Principal| with(id, who.clone(), session("any").facts.clone());
+        let of = |id: &str, who: &Principal| with(id, who.clone(), session("any").info.clone());
         let sessions = Sessions::default();
         assert!(sessions.insert(of("bob", &bob)).evicted.is_empty());
         for number in 0..10 {
@@ -442,25 +443,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_only_listens_keeps_its_session() {
+    async fn listening_client_keeps_its_session() {
         let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
         let (listening, silent) = (session("listening"), session("silent"));
         sessions.insert(Arc::clone(&listening));
         sessions.insert(silent);
         let heard = listening.own_log().0.read(0);
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(IDLE_TIMEOUT).await;
         assert!(sessions.get("silent", &ann).is_none());
         let gone = sessions.insert(session("new")).idle;
         assert_eq!(gone.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["silent"]);
         drop(heard);
-        tokio::time::advance(IDLE / 2).await;
+        tokio::time::advance(IDLE_TIMEOUT / 2).await;
         assert!(sessions.get("listening", &ann).is_some());
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(IDLE_TIMEOUT).await;
         assert!(sessions.get("listening", &ann).is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_is_made_again_only_if_it_cannot_be_used() {
+    async fn recreates_session_only_after_expiry() {
         let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
         let first = session("s");
         sessions.insert(Arc::clone(&first));
@@ -469,12 +470,12 @@ mod tests {
         assert!(Arc::ptr_eq(&found, &first));
         let bob = Principal::new("bob");
         assert!(sessions.get_or_insert("s", &bob, || panic!("it is not bob's")).is_none());
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(IDLE_TIMEOUT).await;
         assert!(sessions.get("s", &ann).is_none());
         let (again, _) = sessions.get_or_insert("s", &ann, || Some(session("s"))).unwrap();
         assert!(!Arc::ptr_eq(&again, &first) && first.closing.is_cancelled() && sessions.len() == 1);
         // An ended session is not created again.
-        tokio::time::advance(IDLE).await;
+        tokio::time::advance(IDLE_TIMEOUT).await;
         assert!(sessions.get_or_insert("s", &ann, || None).is_none() && sessions.len() == 0);
     }
 }

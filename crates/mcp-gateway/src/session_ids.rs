@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn verifies_only_what_was_issued_to_the_same_profile_and_principal() {
+    fn verifies_ids_of_the_same_profile_and_principal_only() {
         let record = Arc::new(SessionRecord::in_memory());
         let (own, ann) = (ids("work", &record), Principal::new("ann"));
         let can = raw(r#"{"sampling":{},"elicitation":{"form":{}}}"#);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn long_capabilities_make_no_resumable_id() {
+    fn issues_no_resumable_id_for_long_capabilities() {
         let own = ids("work", &Arc::new(SessionRecord::in_memory()));
         let ann = Principal::new("ann");
         let of_length = |length: usize| raw(&format!(r#"{{"experimental":"{}"}}"#, "x".repeat(length - 19)));

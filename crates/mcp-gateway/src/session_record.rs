@@ -79,14 +79,14 @@ impl Owner {
 
 /// The ended sessions of one owner.
 #[derive(Debug, Default)]
-struct OfOwner {
+struct OwnerSessions {
     /// Sessions created at this time or before count as ended.
     before: u64,
     /// Ended sessions that were created later, the oldest first.
     sessions: BTreeSet<(u64, [u8; NONCE_BYTES])>,
 }
 
-impl OfOwner {
+impl OwnerSessions {
     fn contains(&self, ticket: &Ticket) -> bool {
         ticket.created <= self.before || self.sessions.contains(&(ticket.created, ticket.nonce))
     }
@@ -97,12 +97,12 @@ impl OfOwner {
         }
         while self.sessions.len() > MAX_ENDED {
             if let Some((created, _)) = self.sessions.pop_first() {
-                self.forget_before(created);
+                self.end_before(created);
             }
         }
     }
 
-    fn forget_before(&mut self, created: u64) {
+    fn end_before(&mut self, created: u64) {
         self.before = self.before.max(created);
         let before = self.before;
         self.sessions.retain(|(created, _)| *created > before);
@@ -111,9 +111,9 @@ impl OfOwner {
 
 #[derive(Debug, Default)]
 struct Ended {
-    owners: HashMap<Owner, OfOwner>,
+    owners: HashMap<Owner, OwnerSessions>,
     /// Length and modification time of the file when this process last read or wrote it.
-    seen: Option<(u64, SystemTime)>,
+    file_version: Option<(u64, SystemTime)>,
     lines: usize,
 }
 
@@ -121,7 +121,7 @@ impl Ended {
     fn apply(&mut self, line: &Line) {
         match line {
             Line::Ended(EndedSession { owner, ticket }) => self.owners.entry(*owner).or_default().add(ticket),
-            Line::Before(owner, created) => self.owners.entry(*owner).or_default().forget_before(*created),
+            Line::Before(owner, created) => self.owners.entry(*owner).or_default().end_before(*created),
         }
     }
 
@@ -135,20 +135,20 @@ impl Ended {
     }
 
     /// The maximum number of lines that the file needs.
-    fn needed(&self) -> usize {
+    fn max_lines(&self) -> usize {
         self.owners.values().map(|owner| 1 + owner.sessions.len()).sum()
     }
 
-    fn written(&self) -> String {
+    fn to_text(&self) -> String {
         let mut text = String::new();
         let mut add = |line: Line| {
             let _ = writeln!(text, "{line}");
         };
-        for (owner, of_owner) in &self.owners {
-            if of_owner.before > 0 {
-                add(Line::Before(*owner, of_owner.before));
+        for (owner, owner_sessions) in &self.owners {
+            if owner_sessions.before > 0 {
+                add(Line::Before(*owner, owner_sessions.before));
             }
-            for (created, nonce) in &of_owner.sessions {
+            for (created, nonce) in &owner_sessions.sessions {
                 let ticket = Ticket { created: *created, nonce: *nonce };
                 add(Line::Ended(EndedSession { owner: *owner, ticket }));
             }
@@ -220,8 +220,8 @@ impl SessionRecord {
     /// Returns the key that signs session ids.
     pub(super) fn key(&self) -> Option<&Key> {
         let key = self.key.get_or_init(|| {
-            let kept = self.folder.as_deref().and_then(|folder| kept_key(folder).ok());
-            kept.or_else(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok())
+            let loaded = self.folder.as_deref().and_then(|folder| load_or_create_key(folder).ok());
+            loaded.or_else(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok())
         });
         key.as_ref()
     }
@@ -242,16 +242,16 @@ impl SessionRecord {
     /// Reads the file if it has changed. It is small, and read only before a session is resumed.
     pub(super) fn refresh(&self) {
         let Some(file) = self.folder.as_ref().map(|folder| folder.join(ENDED_FILE)) else { return };
-        let Ok(about) = file.metadata() else { return };
-        let seen = about.modified().ok().map(|at| (about.len(), at));
+        let Ok(metadata) = file.metadata() else { return };
+        let file_version = metadata.modified().ok().map(|at| (metadata.len(), at));
         let mut ended = self.ended();
-        if seen.is_some() && ended.seen == seen {
+        if file_version.is_some() && ended.file_version == file_version {
             return;
         }
         let Ok(text) = std::fs::read_to_string(&file) else { return };
         text.lines().filter_map(Line::parse).for_each(|line| ended.apply(&line));
         ended.drop_expired();
-        (ended.lines, ended.seen) = (text.lines().count(), seen);
+        (ended.lines, ended.file_version) = (text.lines().count(), file_version);
     }
 
     /// Appends an ended session to the file, without fsync: after a power failure a client may be able to resume a
@@ -263,35 +263,37 @@ impl SessionRecord {
     }
 
     fn append(&self, folder: &Path, session: &EndedSession) -> io::Result<()> {
-        let lock =
-            private(OpenOptions::new().create(true).truncate(false).write(true), &folder.join(LOCK_FILE))?;
+        let lock = open_private(
+            OpenOptions::new().create(true).truncate(false).write(true),
+            &folder.join(LOCK_FILE),
+        )?;
         lock.lock()?;
         let path = folder.join(ENDED_FILE);
         self.refresh();
         let mut ended = self.ended();
         ended.apply(&Line::Ended(*session));
-        if ended.lines > ended.needed() + MAX_EXTRA_LINES {
-            let text = ended.written();
+        if ended.lines > ended.max_lines() + MAX_EXTRA_LINES {
+            let text = ended.to_text();
             let mut new = tempfile::NamedTempFile::new_in(folder)?;
             new.write_all(text.as_bytes())?;
             new.persist(&path).map_err(|error| error.error)?;
-            (ended.lines, ended.seen) = (text.lines().count(), None);
+            (ended.lines, ended.file_version) = (text.lines().count(), None);
             return Ok(());
         }
-        let mut file = private(OpenOptions::new().create(true).append(true), &path)?;
+        let mut file = open_private(OpenOptions::new().create(true).append(true), &path)?;
         file.write_all(format!("{}\n", Line::Ended(*session)).as_bytes())?;
         ended.lines += 1;
-        let about = file.metadata()?;
-        ended.seen = about.modified().ok().map(|at| (about.len(), at));
+        let metadata = file.metadata()?;
+        ended.file_version = metadata.modified().ok().map(|at| (metadata.len(), at));
         Ok(())
     }
 }
 
 /// Loads the key from the data folder. Generates one if there is none or it is invalid.
-fn kept_key(folder: &Path) -> io::Result<Key> {
+fn load_or_create_key(folder: &Path) -> io::Result<Key> {
     let path = folder.join(KEY_FILE);
     let read = || -> io::Result<Option<Key>> {
-        let text = io::read_to_string(private(OpenOptions::new().read(true), &path)?)?;
+        let text = io::read_to_string(open_private(OpenOptions::new().read(true), &path)?)?;
         Ok(unhex::<KEY_BYTES>(text.trim_end()).map(|bytes| Key::new(HMAC_SHA256, &bytes)))
     };
     let is_invalid = match read() {
@@ -318,7 +320,7 @@ fn kept_key(folder: &Path) -> io::Result<Key> {
 
 /// Opens a file that must belong to the current user; a new file gets mode 0600. A symbolic link or a file of another
 /// user is an error.
-fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn key_is_kept_for_the_owner_alone() {
+    fn key_file_is_private_and_reused() {
         let folder = tempfile::tempdir().unwrap();
         let sign = |record: &SessionRecord| ring::hmac::sign(record.key().unwrap(), b"x").as_ref().to_vec();
         let first = sign(&SessionRecord::in_folder(folder.path()));

@@ -8,59 +8,68 @@ use tokio::sync::broadcast::error::RecvError;
 use toolhub_core::RawJson;
 
 use crate::Gateway;
-use crate::backend::{News, RpcError};
+use crate::backend::{ChangeNotification, RpcError};
 use crate::budget::{Permit, Principal};
-use crate::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
+use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
 use crate::http::{Events, Reply, session_ended, status_of};
-use crate::listen::{ListenPermits, Wanted, farewell};
-use crate::message::{one_line, refusal, response};
-use crate::pending_input::About;
-use crate::running::{Running, Step};
-use crate::session::{Entered, Reason};
+use crate::in_flight::{InFlightRequest, Step};
+use crate::listen::{ListenPermits, NotificationFilter, closing_result};
+use crate::message::{error_response, one_line, response};
+use crate::pending_input::RequestIdentity;
+use crate::session::{Reason, RequestGuard};
 use crate::subscriptions::Subscriptions;
 
 /// How long a request keeps running after its client has lost the stream, so that the client may resume it.
-const GRACE: Duration = Duration::from_secs(60);
+const RESUME_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 impl Gateway {
     /// Runs a modern request. Dropping the reply cancels it, as when the client disconnects.
-    pub(super) async fn run(self: &Arc<Self>, mut running: Running, about: About) -> Reply {
-        let first = match running.step().await {
-            Step::Over(served) => {
-                let status = served.as_ref().err().map_or(200, status_of);
-                return Reply::answer(status, &running.id, served);
+    pub(super) async fn run(
+        self: &Arc<Self>,
+        mut in_flight: InFlightRequest,
+        identity: RequestIdentity,
+    ) -> Reply {
+        let first = match in_flight.step().await {
+            Step::Done(outcome) => {
+                let status = outcome.as_ref().err().map_or(200, status_of);
+                return Reply::answer(status, &in_flight.id, outcome);
             }
-            Step::Ask(questions) => {
-                let id = running.id.clone();
-                let asking = self.rounds.park(running, questions, about);
-                return Reply::answer(200, &id, Ok(asking));
+            Step::RequestInput(server_requests) => {
+                let id = in_flight.id.clone();
+                let input_required = self.pending_inputs.suspend(in_flight, server_requests, identity);
+                return Reply::answer(200, &id, Ok(input_required));
             }
-            Step::Tell(text) => text,
+            Step::Send(text) => text,
         };
         let gateway = Arc::clone(self);
-        let going = Going::Told(first, Box::new((running, about)));
-        Reply::Events(Box::pin(stream::unfold(going, move |going| {
+        let state = StreamState::Queued(first, Box::new((in_flight, identity)));
+        Reply::Events(Box::pin(stream::unfold(state, move |state| {
             let gateway = Arc::clone(&gateway);
             async move {
-                let (mut running, about) = match going {
-                    Going::Over => return None,
-                    Going::Told(text, rest) => {
-                        return Some((event(None, &one_line(text)), Going::On(rest)));
+                let (mut in_flight, identity) = match state {
+                    StreamState::Done => return None,
+                    StreamState::Queued(text, rest) => {
+                        return Some((event(None, &one_line(text)), StreamState::Active(rest)));
                     }
-                    Going::On(rest) => *rest,
+                    StreamState::Active(rest) => *rest,
                 };
-                let last = |text: String| Some((event(None, &one_line(text)), Going::Over));
-                match tokio::time::timeout(KEEP_ALIVE, running.step()).await {
-                    Err(_) => Some((ALIVE.to_owned(), Going::On(Box::new((running, about))))),
-                    Ok(Step::Tell(text)) => {
-                        Some((event(None, &one_line(text)), Going::On(Box::new((running, about)))))
+                let last = |text: String| Some((event(None, &one_line(text)), StreamState::Done));
+                match tokio::time::timeout(KEEP_ALIVE, in_flight.step()).await {
+                    Err(_) => Some((
+                        KEEP_ALIVE_COMMENT.to_owned(),
+                        StreamState::Active(Box::new((in_flight, identity))),
+                    )),
+                    Ok(Step::Send(text)) => Some((
+                        event(None, &one_line(text)),
+                        StreamState::Active(Box::new((in_flight, identity))),
+                    )),
+                    Ok(Step::RequestInput(server_requests)) => {
+                        let id = in_flight.id.clone();
+                        let input_required =
+                            gateway.pending_inputs.suspend(in_flight, server_requests, identity);
+                        last(response(&id, &Ok(input_required)))
                     }
-                    Ok(Step::Ask(questions)) => {
-                        let id = running.id.clone();
-                        let asking = gateway.rounds.park(running, questions, about);
-                        last(response(&id, &Ok(asking)))
-                    }
-                    Ok(Step::Over(served)) => last(response(&running.id, &served)),
+                    Ok(Step::Done(outcome)) => last(response(&in_flight.id, &outcome)),
                 }
             }
         })))
@@ -70,40 +79,48 @@ impl Gateway {
     pub(super) async fn listen(
         self: &Arc<Self>,
         id: RawJson,
-        wanted: Wanted,
+        wanted: NotificationFilter,
         principal: &Principal,
     ) -> Result<Events, RpcError> {
         let ListenPermits { stream, subscriptions } = wanted.permits(principal)?;
-        let news = self.backend.news();
+        let changes = self.backend.changes();
         let watched = self.subscribe_all(subscriptions).await;
         let held = (stream, watched);
-        let watching = Watching { gateway: Arc::clone(self), wanted, id: id.detach(), _held: held };
-        let first = event(None, &watching.wanted.acknowledgement(&watching.id));
-        let state = (Some(first), news, Some(watching));
-        Ok(Box::pin(stream::unfold(state, |(first, mut news, watching)| async move {
-            let watching = watching?;
+        let listen_stream = ListenStream { gateway: Arc::clone(self), wanted, id: id.detach(), _held: held };
+        let first = event(None, &listen_stream.wanted.acknowledgement(&listen_stream.id));
+        let state = (Some(first), changes, Some(listen_stream));
+        Ok(Box::pin(stream::unfold(state, |(first, mut changes, listen_stream)| async move {
+            let listen_stream = listen_stream?;
             if let Some(first) = first {
-                return Some((first, (None, news, Some(watching))));
+                return Some((first, (None, changes, Some(listen_stream))));
             }
             loop {
-                let closing = watching.gateway.closing.clone();
+                let closing = listen_stream.gateway.closing.clone();
                 let piece = tokio::select! {
                     () = closing.cancelled() => {
-                        let end = response(&watching.id, &Ok(farewell(&watching.id)));
-                        return Some((event(None, &end), (None, news, None)));
+                        let end = response(&listen_stream.id, &Ok(closing_result(&listen_stream.id)));
+                        return Some((event(None, &end), (None, changes, None)));
                     }
-                    piece = tokio::time::timeout(KEEP_ALIVE, news.recv()) => piece,
+                    piece = tokio::time::timeout(KEEP_ALIVE, changes.recv()) => piece,
                 };
                 let pieces = match piece {
-                    Err(_) => return Some((ALIVE.to_owned(), (None, news, Some(watching)))),
+                    Err(_) => {
+                        return Some((KEEP_ALIVE_COMMENT.to_owned(), (None, changes, Some(listen_stream))));
+                    }
                     Ok(Ok(piece)) => vec![piece],
-                    Ok(Err(RecvError::Lagged(_))) => vec![News::Tools, News::Prompts, News::Resources],
+                    Ok(Err(RecvError::Lagged(_))) => vec![
+                        ChangeNotification::Tools,
+                        ChangeNotification::Prompts,
+                        ChangeNotification::Resources,
+                    ],
                     Ok(Err(RecvError::Closed)) => return None,
                 };
-                let told = pieces.iter().filter_map(|piece| watching.wanted.told(piece, &watching.id));
-                let told: String = told.map(|text| event(None, &one_line(text))).collect();
-                if !told.is_empty() {
-                    return Some((told, (None, news, Some(watching))));
+                let notification = pieces
+                    .iter()
+                    .filter_map(|piece| listen_stream.wanted.notification(piece, &listen_stream.id));
+                let notification: String = notification.map(|text| event(None, &one_line(text))).collect();
+                if !notification.is_empty() {
+                    return Some((notification, (None, changes, Some(listen_stream))));
                 }
             }
         })))
@@ -111,55 +128,55 @@ impl Gateway {
 }
 
 /// The state of the event stream of a modern request.
-enum Going {
-    Told(String, Box<(Running, About)>),
-    On(Box<(Running, About)>),
-    Over,
+enum StreamState {
+    Queued(String, Box<(InFlightRequest, RequestIdentity)>),
+    Active(Box<(InFlightRequest, RequestIdentity)>),
+    Done,
 }
 
 /// A notification stream and the resources that it holds.
-struct Watching {
+struct ListenStream {
     gateway: Arc<Gateway>,
-    wanted: Wanted,
+    wanted: NotificationFilter,
     id: RawJson,
     _held: (Permit, Subscriptions),
 }
 
 /// The error that replaces a response for which the replay budget has no room.
-fn unkept() -> RpcError {
+fn replay_budget_error() -> RpcError {
     let why = "the request was executed, but its answer was dropped: too many events of this caller were not read \
                (`replay_bytes` in `[serve.limits]`)";
     RpcError::new(-32000, why)
 }
 
 /// Runs a legacy request to its end, whether or not its client is connected to the stream.
-pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Entered) {
+pub(super) async fn run_to_log(log: Arc<EventLog>, mut in_flight: InFlightRequest, guard: RequestGuard) {
     loop {
         let step = tokio::select! {
-            step = running.step() => step,
-            reason = entered.given_up.wait() => {
+            step = in_flight.step() => step,
+            reason = guard.cancellation.wait() => {
                 match reason {
                     Reason::SessionEnded => {
-                        log.push(&refusal(Some(&running.id), &session_ended()));
+                        log.push(&error_response(Some(&in_flight.id), &session_ended()));
                     }
                     // A cancelled request has nothing to resume.
                     Reason::Cancelled => log.discard(),
                 }
                 break;
             }
-            () = log.abandoned(GRACE) => break,
+            () = log.wait_abandoned(RESUME_GRACE_PERIOD) => break,
         };
         match step {
-            Step::Tell(text) => {
+            Step::Send(text) => {
                 log.push(&one_line(text));
             }
-            Step::Over(served) => {
-                if !log.push(&one_line(response(&running.id, &served))) {
-                    log.push(&refusal(Some(&running.id), &unkept()));
+            Step::Done(outcome) => {
+                if !log.push(&one_line(response(&in_flight.id, &outcome))) {
+                    log.push(&error_response(Some(&in_flight.id), &replay_budget_error()));
                 }
                 break;
             }
-            Step::Ask(_) => {}
+            Step::RequestInput(_) => {}
         }
     }
     log.finish();

@@ -15,17 +15,17 @@ use crate::backend::{Backend, RpcError};
 use crate::budget::Permit;
 
 /// A subscription that has to be undone.
-struct Added {
+struct ActiveSubscription {
     uri: String,
     backend: Arc<dyn Backend>,
     /// Released after the server has been notified.
     permit: Permit,
 }
 
-impl Added {
-    async fn take_back(self) -> Result<(), RpcError> {
+impl ActiveSubscription {
+    async fn unsubscribe(self) -> Result<(), RpcError> {
         let Self { uri, backend, permit } = self;
-        let _turn = UriLock::take(&uri).await;
+        let _uri_lock = UriLock::take(&uri).await;
         let ended = backend.watch(&uri, false).await;
         drop(permit);
         ended
@@ -34,13 +34,13 @@ impl Added {
 
 /// A subscription of a client to one resource.
 pub(crate) struct Subscription {
-    added: Option<Added>,
+    active: Option<ActiveSubscription>,
     tasks: TaskTracker,
 }
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let uri = self.added.as_ref().map(|added| &added.uri);
+        let uri = self.active.as_ref().map(|active| &active.uri);
         f.debug_tuple("Subscription").field(&uri).finish()
     }
 }
@@ -48,16 +48,16 @@ impl fmt::Debug for Subscription {
 impl Subscription {
     /// Unsubscribes. The server is notified even if the returned future is dropped.
     pub(crate) async fn end(mut self) -> Result<(), RpcError> {
-        let Some(added) = self.added.take() else { return Ok(()) };
-        self.tasks.spawn(added.take_back()).await.unwrap_or(Ok(()))
+        let Some(active) = self.active.take() else { return Ok(()) };
+        self.tasks.spawn(active.unsubscribe()).await.unwrap_or(Ok(()))
     }
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let Some(added) = self.added.take() else { return };
-        run_beside(&self.tasks, async move {
-            let _ = added.take_back().await;
+        let Some(active) = self.active.take() else { return };
+        spawn_detached(&self.tasks, async move {
+            let _ = active.unsubscribe().await;
         });
     }
 }
@@ -75,17 +75,17 @@ impl From<Vec<Subscription>> for Subscriptions {
 impl Drop for Subscriptions {
     fn drop(&mut self) {
         let Some(tasks) = self.0.first().map(|one| one.tasks.clone()) else { return };
-        let all: Vec<Added> = self.0.drain(..).filter_map(|mut one| one.added.take()).collect();
-        run_beside(&tasks, async move {
-            for added in all {
-                let _ = added.take_back().await;
+        let all: Vec<ActiveSubscription> = self.0.drain(..).filter_map(|mut one| one.active.take()).collect();
+        spawn_detached(&tasks, async move {
+            for active in all {
+                let _ = active.unsubscribe().await;
             }
         });
     }
 }
 
 /// Runs `work` in a task, if there still is a runtime.
-fn run_beside(tasks: &TaskTracker, work: impl Future<Output = ()> + Send + 'static) {
+fn spawn_detached(tasks: &TaskTracker, work: impl Future<Output = ()> + Send + 'static) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         tasks.spawn_on(work, &runtime);
     }
@@ -95,7 +95,7 @@ impl Gateway {
     /// Subscribes to a resource.
     pub(super) async fn subscribe(&self, uri: String, permit: Permit) -> Result<Subscription, RpcError> {
         let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
-        let subscribing = self.tasks.spawn(subscribed(backend, tasks, (uri, permit)));
+        let subscribing = self.tasks.spawn(start_subscription(backend, tasks, (uri, permit)));
         subscribing.await.unwrap_or_else(|_| Err(RpcError::new(-32603, "subscribing failed")))
     }
 
@@ -106,15 +106,15 @@ impl Gateway {
             return Subscriptions::default();
         }
         let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
-        let unwanted = CancellationToken::new();
-        let _unwanted_if_dropped = unwanted.clone().drop_guard();
+        let cancelled = CancellationToken::new();
+        let _cancel_on_drop = cancelled.clone().drop_guard();
         let subscribing = self.tasks.spawn(async move {
             let mut all = Subscriptions::default();
             for one in wanted {
-                if unwanted.is_cancelled() {
+                if cancelled.is_cancelled() {
                     break;
                 }
-                all.0.extend(subscribed(Arc::clone(&backend), tasks.clone(), one).await.ok());
+                all.0.extend(start_subscription(Arc::clone(&backend), tasks.clone(), one).await.ok());
             }
             all
         });
@@ -122,15 +122,15 @@ impl Gateway {
     }
 }
 
-async fn subscribed(
+async fn start_subscription(
     backend: Arc<dyn Backend>,
     tasks: TaskTracker,
     (uri, permit): (String, Permit),
 ) -> Result<Subscription, RpcError> {
-    let turn = UriLock::take(&uri).await;
+    let uri_lock = UriLock::take(&uri).await;
     backend.watch(&uri, true).await?;
-    drop(turn);
-    Ok(Subscription { added: Some(Added { uri, backend, permit }), tasks })
+    drop(uri_lock);
+    Ok(Subscription { active: Some(ActiveSubscription { uri, backend, permit }), tasks })
 }
 
 /// Serializes subscribing to and unsubscribing from a resource. Otherwise the message that ends the last subscription of

@@ -41,7 +41,7 @@ pub enum McpError {
         effect: Effect,
     },
     /// The circuit is open after too many failures.
-    LeftAlone {
+    CircuitOpen {
         /// Number of failures, remaining time, and how to override it.
         cause: LocalizedText,
         /// The last lines of stderr.
@@ -85,7 +85,7 @@ pub enum McpError {
 impl Localize for McpError {
     fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::Connect { cause, .. } | Self::Lost { cause, .. } | Self::LeftAlone { cause, .. } => {
+            Self::Connect { cause, .. } | Self::Lost { cause, .. } | Self::CircuitOpen { cause, .. } => {
                 cause.localize(lang)
             }
             Self::Http { status, .. } => {
@@ -104,8 +104,8 @@ impl Localize for McpError {
                 format!("nested {depth} deep, more than {MAX_DEPTH}"),
                 format!("嵌套了 {depth} 层，超过 {MAX_DEPTH} 层"),
             ),
-            Self::TimedOut(patience) => {
-                let seconds = patience.as_secs_f32();
+            Self::TimedOut(timeout) => {
+                let seconds = timeout.as_secs_f32();
                 lang.choose(format!("no answer within {seconds} s"), format!("{seconds} 秒内没有回答"))
             }
         }
@@ -124,7 +124,7 @@ impl McpError {
     }
 
     /// A failure that a retry does not resolve.
-    pub fn hopeless(cause: impl Into<LocalizedText>) -> Self {
+    pub fn permanent(cause: impl Into<LocalizedText>) -> Self {
         Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: true }
     }
 
@@ -136,7 +136,7 @@ impl McpError {
     /// The last lines of stderr, if any.
     pub fn stderr(&self) -> &[String] {
         match self {
-            Self::Connect { stderr, .. } | Self::Lost { stderr, .. } | Self::LeftAlone { stderr, .. } => {
+            Self::Connect { stderr, .. } | Self::Lost { stderr, .. } | Self::CircuitOpen { stderr, .. } => {
                 stderr
             }
             _ => &[],
@@ -144,7 +144,7 @@ impl McpError {
     }
 
     /// The same failure, marked as not worth an immediate retry.
-    pub fn for_good(self) -> Self {
+    pub fn into_permanent(self) -> Self {
         match self {
             Self::Connect { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: true },
             other => other,
@@ -176,7 +176,7 @@ impl McpError {
                 };
                 ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::Unknown, lasting: false }
             }
-            Self::LeftAlone { cause, stderr } => {
+            Self::CircuitOpen { cause, stderr } => {
                 ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting: true }
             }
             Self::Http { status, body, retry_after, effect } => {
@@ -213,8 +213,8 @@ impl McpError {
             Self::Http { status, body, retry_after, .. } => {
                 Self::Http { status, body, retry_after, effect: Effect::None }
             }
-            Self::TimedOut(patience) => {
-                let seconds = patience.as_secs_f32();
+            Self::TimedOut(timeout) => {
+                let seconds = timeout.as_secs_f32();
                 let cause = LocalizedText::new(
                     format!("no answer within {seconds} s while connecting"),
                     format!("连接时 {seconds} 秒内没有回答"),

@@ -29,12 +29,12 @@ pub fn encode(value: &str) -> Cow<'_, str> {
 
 /// A parameter that a tool requires to be mirrored into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirroredParam {
     header: String,
     path: Vec<String>,
 }
 
-impl Mirrored {
+impl MirroredParam {
     /// The name of the header.
     pub fn header_name(&self) -> String {
         format!("Mcp-Param-{}", self.header)
@@ -53,7 +53,7 @@ impl Mirrored {
 }
 
 /// The parameters that `schema` marks with `x-mcp-header`, or why the marks make the tool unusable over HTTP.
-pub fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, LocalizedText> {
+pub fn mirrored(schema: &RawJson) -> Result<Vec<MirroredParam>, LocalizedText> {
     // Most schemas have no marks; a substring search avoids traversing them.
     if !schema.get().contains("x-mcp-header") {
         return Ok(Vec::new());
@@ -85,7 +85,7 @@ fn walk(
     schema: &Value,
     path: &mut Vec<String>,
     reach: Reach,
-    found: &mut Vec<Mirrored>,
+    found: &mut Vec<MirroredParam>,
 ) -> Result<(), LocalizedText> {
     let members = match schema {
         Value::Object(members) => members,
@@ -115,7 +115,7 @@ fn walk(
                 format!("`{place}` 的 `x-mcp-header` 要求类型为 string、integer 或 boolean"),
             ));
         }
-        found.push(Mirrored { header: name.to_owned(), path: path.clone() });
+        found.push(MirroredParam { header: name.to_owned(), path: path.clone() });
     }
     for (key, value) in members {
         match (key.as_str(), value) {
@@ -141,12 +141,12 @@ fn is_token(name: &str) -> bool {
 
 /// The `Mcp-Param-*` headers of a call.
 #[inline]
-pub fn of_arguments(mirrored: &[Mirrored], arguments: &RawJson) -> Vec<(String, String)> {
+pub fn param_headers(mirrored: &[MirroredParam], arguments: &RawJson) -> Vec<(String, String)> {
     if mirrored.is_empty() {
         return Vec::new();
     }
     let arguments = arguments.value();
-    let header = |mirrored: &Mirrored| {
+    let header = |mirrored: &MirroredParam| {
         Some((mirrored.header_name(), encode(&mirrored.value_in(&arguments)?).into_owned()))
     };
     mirrored.iter().filter_map(header).collect()
@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_encoded_as_the_spec_shows() {
+    fn encodes_header_values_like_the_spec_examples() {
         let check = |value: &str, expect: &str| assert_eq!(encode(value), expect);
         check("us-west1", "us-west1");
         check("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?=");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_parameters_are_mirrored() {
+    fn mirrors_marked_parameters_into_headers() {
         let schema = json!({"type": "object", "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "deep": {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}},
@@ -177,7 +177,7 @@ mod tests {
         let marks = mirrored(&RawJson::from(schema)).unwrap();
         let arguments = RawJson::from(json!({"region": "东京", "deep": {"n": -7}, "off": null}));
         assert_eq!(
-            of_arguments(&marks, &arguments),
+            param_headers(&marks, &arguments),
             [
                 ("Mcp-Param-Region".to_owned(), "=?base64?5Lic5Lqs?=".to_owned()),
                 ("Mcp-Param-N".to_owned(), "-7".to_owned()),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_marks_cost_the_tool() {
+    fn rejects_tools_with_invalid_header_marks() {
         let check = |property: Value| {
             let schema = json!({"type": "object", "properties": {"a": property, "b": {"type": "string", "x-mcp-header": "B"}}});
             assert!(mirrored(&RawJson::from(schema.clone())).is_err(), "{schema}");

@@ -9,29 +9,29 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 use toolhub_core::RawJson;
 
-use self::keys::{Compared, Keys, Unchecked};
+use self::keys::{DuplicateKeyDetector, IgnoreKeys, KeyObserver};
 
 /// Maximum nesting depth. Together with the levels around it, it stays below the limit for any text.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
-const HIGHS: u64 = ONES << 7;
+const HIGH_BITS: u64 = ONES << 7;
 
 /// A position in a text.
 #[derive(Debug)]
-pub struct Scan<'a, K = Unchecked> {
+pub struct Scan<'a, K = IgnoreKeys> {
     text: &'a str,
     at: usize,
     keys: K,
 }
 
 /// A scanner that detects duplicate keys within an object.
-pub type CheckedScan<'a> = Scan<'a, Compared>;
+pub type CheckedScan<'a> = Scan<'a, DuplicateKeyDetector>;
 
 impl CheckedScan<'_> {
     /// Whether a scanned object has a duplicate key.
     #[inline]
     pub fn has_duplicate_key(&self) -> bool {
-        self.keys.is_suspicious() && toolhub_core::json::key_problem(self.text).is_some()
+        self.keys.may_have_duplicate() && toolhub_core::json::key_problem(self.text).is_some()
     }
 }
 
@@ -43,7 +43,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-impl<'a, K: Keys> Scan<'a, K> {
+impl<'a, K: KeyObserver> Scan<'a, K> {
     /// At the start of a text.
     #[inline]
     pub fn over(text: &'a str) -> Self {
@@ -93,7 +93,7 @@ impl<'a, K: Keys> Scan<'a, K> {
     pub fn plain(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
         let start = self.at;
-        match self.stop()? {
+        match self.skip_to_special()? {
             b'"' => {
                 let plain = self.text.get(start..self.at);
                 self.at += 1;
@@ -104,7 +104,7 @@ impl<'a, K: Keys> Scan<'a, K> {
     }
 
     /// Whether only whitespace follows.
-    pub fn is_over(&mut self) -> bool {
+    pub fn is_at_end(&mut self) -> bool {
         self.token().is_none()
     }
 
@@ -142,7 +142,7 @@ impl<'a, K: Keys> Scan<'a, K> {
                     // In ASCII the closing bracket is the opening one plus 2.
                     if self.token()? == open + 2 {
                         self.at += 1;
-                    } else if depth == DEEPEST {
+                    } else if depth == MAX_DEPTH {
                         return None;
                     } else {
                         depth += 1;
@@ -155,9 +155,9 @@ impl<'a, K: Keys> Scan<'a, K> {
                     }
                 }
                 b'-' | b'0'..=b'9' => self.number()?,
-                b't' => self.word("true")?,
-                b'f' => self.word("false")?,
-                b'n' => self.word("null")?,
+                b't' => self.literal("true")?,
+                b'f' => self.literal("false")?,
+                b'n' => self.literal("null")?,
                 _ => return None,
             }
             loop {
@@ -197,9 +197,9 @@ impl<'a, K: Keys> Scan<'a, K> {
         self.expect(b':')
     }
 
-    fn word(&mut self, word: &str) -> Option<()> {
+    fn literal(&mut self, literal: &str) -> Option<()> {
         let rest = self.text.as_bytes().get(self.at..)?;
-        rest.starts_with(word.as_bytes()).then(|| self.at += word.len())
+        rest.starts_with(literal.as_bytes()).then(|| self.at += literal.len())
     }
 
     /// Consumes a string including its quotes. Returns whether it has escapes.
@@ -207,7 +207,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         self.at += 1;
         let mut escaped = false;
         loop {
-            match self.stop()? {
+            match self.skip_to_special()? {
                 b'"' => {
                     self.at += 1;
                     return Some(escaped);
@@ -228,7 +228,7 @@ impl<'a, K: Keys> Scan<'a, K> {
 
     /// Advances to the next quote, backslash or control character, eight bytes at a time (SWAR). Only the lowest mark is exact,
     /// since borrows may set those above it.
-    fn stop(&mut self) -> Option<u8> {
+    fn skip_to_special(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         let mut rest = bytes.get(self.at..)?;
         while let Some((eight, more)) = rest.split_first_chunk::<8>() {
@@ -236,7 +236,7 @@ impl<'a, K: Keys> Scan<'a, K> {
             // With bit 1 flipped, a quote is 0x20, adjacent to the control characters, and no other byte is.
             let low = (eight ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
             let other = (eight ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
-            let marks = (low | other) & !eight & HIGHS;
+            let marks = (low | other) & !eight & HIGH_BITS;
             if marks != 0 {
                 let place = marks.trailing_zeros() & !7;
                 self.at = bytes.len() - rest.len() + (place / 8) as usize;
@@ -289,19 +289,19 @@ pub fn has_member(text: &str, name: &str) -> Option<bool> {
         found |= member == name;
         scan.skip()
     })?;
-    scan.is_over().then_some(found)
+    scan.is_at_end().then_some(found)
 }
 
 /// Whether the text needs no escapes in a JSON string.
 #[inline]
 pub fn is_plain(text: &str) -> bool {
-    Scan::new(text).stop().is_none()
+    Scan::new(text).skip_to_special().is_none()
 }
 
 /// The scanned value as a `RawValue`, without parsing it again.
 #[inline]
 pub fn found(value: &str) -> Option<&RawValue> {
-    <&RawValue>::deserialize(Found(value)).ok()
+    <&RawValue>::deserialize(ValidatedText(value)).ok()
 }
 
 /// A JSON value from a literal in the program.
@@ -313,15 +313,15 @@ pub fn known(text: &'static str) -> Option<RawJson> {
 
 /// A JSON value from a text that was assembled from valid values.
 #[inline]
-pub fn put_together(text: String) -> Option<RawJson> {
+pub fn assembled_json(text: String) -> Option<RawJson> {
     let text = ByteString::from(text);
     found(&text).map(|value| RawJson::part(&text, value))
 }
 
 /// Deserializer that passes on the text of a validated value, so that it is not parsed again.
-struct Found<'a>(&'a str);
+struct ValidatedText<'a>(&'a str);
 
-impl<'de> Deserializer<'de> for Found<'de> {
+impl<'de> Deserializer<'de> for ValidatedText<'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

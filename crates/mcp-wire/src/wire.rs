@@ -11,7 +11,7 @@ use toolhub_core::{RawJson, RawObject};
 use crate::error::McpError;
 use crate::scan::{self, Scan};
 
-pub use request::{Meta, Modern, Said, request};
+pub use request::{Meta, Modern, RequestContent, request};
 
 /// Maximum length of a request id and of a progress token in bytes. Both are kept in memory as long as the request.
 pub const MAX_ID_BYTES: usize = 1 << 10;
@@ -46,11 +46,11 @@ pub enum Incoming {
 
 /// Why a message is invalid.
 #[derive(Debug, PartialEq, Eq)]
-pub enum NotAMessage {
+pub enum MessageError {
     /// It is not JSON: a banner or a log line.
-    Noise,
+    NotJsonRpc,
     /// It is JSON, but not a protocol message.
-    Odd {
+    Malformed {
         /// The id it seems to answer, if it contains one.
         id: Option<u64>,
         /// The reason.
@@ -83,21 +83,21 @@ struct RpcError {
 }
 
 /// Parses one message.
-pub fn read(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
+pub fn read(bytes: &Bytes) -> Result<Incoming, MessageError> {
     match ByteString::try_from(bytes.clone()) {
-        Ok(text) => read_usual(&text).map_or_else(|| read_patiently(bytes), Ok),
-        Err(_) => read_patiently(bytes),
+        Ok(text) => read_fast(&text).map_or_else(|| read_general(bytes), Ok),
+        Err(_) => read_general(bytes),
     }
 }
 
-/// Fast path for common responses: a single pass over the text. Anything else is parsed again by `read_patiently`.
-fn read_usual(text: &ByteString) -> Option<Incoming> {
-    let (mut id, mut result, mut claims) = (None, None, false);
+/// Fast path for common responses: a single pass over the text. Anything else is parsed again by `read_general`.
+fn read_fast(text: &ByteString) -> Option<Incoming> {
+    let (mut id, mut result, mut has_jsonrpc) = (None, None, false);
     let mut scan = Scan::new(text);
     scan.members(|scan, name| {
         let twice = match name {
             "jsonrpc" => {
-                claims = true;
+                has_jsonrpc = true;
                 scan.value().is_none()
             }
             "id" => id.replace(scan.value()?).is_some(),
@@ -108,29 +108,29 @@ fn read_usual(text: &ByteString) -> Option<Incoming> {
         (!twice).then_some(())
     })?;
     // The scanner limits the depth of values.
-    let result = result.filter(|result| *result != "null" && scan.is_over() && claims)?;
+    let result = result.filter(|result| *result != "null" && scan.is_at_end() && has_jsonrpc)?;
     Some(Incoming::Response { id: id?.parse().ok()?, outcome: Ok(RawJson::part(text, scan::found(result)?)) })
 }
 
 /// The member that every message has (JSON-RPC 2.0, 4: request object).
-const CLAIM: &[u8] = b"\"jsonrpc\"";
+const JSONRPC_KEY: &[u8] = b"\"jsonrpc\"";
 
 /// Parses any message; errors state the reason.
-fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
+fn read_general(bytes: &Bytes) -> Result<Incoming, MessageError> {
     let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
     // Some servers log JSON to stdout. A line without `"jsonrpc"` concerns no request.
-    let claims = bytes.windows(CLAIM.len()).any(|part| part == CLAIM);
-    let noise = |detail: String| match looks_like_json && claims {
-        true => NotAMessage::Odd { id: guess_id(bytes), detail },
-        false => NotAMessage::Noise,
+    let has_jsonrpc = bytes.windows(JSONRPC_KEY.len()).any(|part| part == JSONRPC_KEY);
+    let noise = |detail: String| match looks_like_json && has_jsonrpc {
+        true => MessageError::Malformed { id: extract_id(bytes), detail },
+        false => MessageError::NotJsonRpc,
     };
     let text = ByteString::try_from(bytes.clone()).map_err(|error| noise(format!("not UTF-8: {error}")))?;
     let envelope: Envelope<'_> = serde_json::from_str(&text).map_err(|error| noise(error.to_string()))?;
     let part = |value: &RawValue| RawJson::part(&text, value);
     let raw = |value: Option<&RawValue>| value.map(part);
     match (envelope.method, envelope.id) {
-        (Some(_), _) if !claims => Err(NotAMessage::Noise),
-        (Some(_), Some(id)) if id.get().len() > MAX_ID_BYTES => Err(NotAMessage::Odd {
+        (Some(_), _) if !has_jsonrpc => Err(MessageError::NotJsonRpc),
+        (Some(_), Some(id)) if id.get().len() > MAX_ID_BYTES => Err(MessageError::Malformed {
             id: None,
             detail: format!("a request whose id has more than {MAX_ID_BYTES} bytes"),
         }),
@@ -140,25 +140,29 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
         (Some(method), None) => Ok(Incoming::Notification { method, params: raw(envelope.params) }),
         (None, id) => {
             let outcome = match (envelope.result, envelope.error) {
-                (Some(result), _) if claims || result.get().starts_with('{') => checked(part(result)),
-                (None, Some(error)) if claims || is_coded(error) => Err(rpc_error(error)),
-                (Some(_), _) | (None, Some(_)) => return Err(NotAMessage::Noise),
+                (Some(result), _) if has_jsonrpc || result.get().starts_with('{') => checked(part(result)),
+                (None, Some(error)) if has_jsonrpc || has_numeric_code(error) => Err(rpc_error(error)),
+                (Some(_), _) | (None, Some(_)) => return Err(MessageError::NotJsonRpc),
                 (None, None) => {
                     let detail = "neither `method`, `result` nor `error`".to_owned();
-                    return Err(match claims {
-                        true => NotAMessage::Odd { id: id.and_then(our_id), detail },
-                        false => NotAMessage::Noise,
+                    return Err(match has_jsonrpc {
+                        true => MessageError::Malformed { id: id.and_then(request_id), detail },
+                        false => MessageError::NotJsonRpc,
                     });
                 }
             };
-            match id.and_then(our_id) {
+            match id.and_then(request_id) {
                 Some(id) => Ok(Incoming::Response { id, outcome }),
                 None => {
                     let detail = match &outcome {
                         Err(error) => error.to_string(),
                         Ok(_) => "an answer to a request that was never made".to_owned(),
                     };
-                    Err(if claims { NotAMessage::Odd { id: None, detail } } else { NotAMessage::Noise })
+                    Err(if has_jsonrpc {
+                        MessageError::Malformed { id: None, detail }
+                    } else {
+                        MessageError::NotJsonRpc
+                    })
                 }
             }
         }
@@ -169,18 +173,18 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
 /// as OAuth, use an `error` member too; only one with a numeric code counts.
 pub fn error_in(bytes: &[u8]) -> Option<(McpError, Option<u64>)> {
     let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
-    let id = envelope.id.and_then(our_id);
-    envelope.error.filter(|error| is_coded(error)).map(|error| (rpc_error(error), id))
+    let id = envelope.id.and_then(request_id);
+    envelope.error.filter(|error| has_numeric_code(error)).map(|error| (rpc_error(error), id))
 }
 
 /// Whether an error has a numeric code, as in JSON-RPC.
-fn is_coded(error: &RawValue) -> bool {
+fn has_numeric_code(error: &RawValue) -> bool {
     #[derive(Deserialize)]
-    struct Coded {
+    struct NumericCode {
         #[serde(rename = "code")]
         _code: i64,
     }
-    serde_json::from_str::<Coded>(error.get()).is_ok()
+    serde_json::from_str::<NumericCode>(error.get()).is_ok()
 }
 
 /// Whether a message is the successful response to that request.
@@ -189,7 +193,7 @@ pub fn is_result_of(bytes: &[u8], request: u64) -> bool {
     matches!(read, Ok(Incoming::Response { id, outcome: Ok(_) }) if id == request)
 }
 
-fn our_id(id: &RawValue) -> Option<u64> {
+fn request_id(id: &RawValue) -> Option<u64> {
     serde_json::from_str(id.get()).ok()
 }
 
@@ -208,7 +212,7 @@ fn rpc_error(error: &RawValue) -> McpError {
 
 /// Extracts the id from an invalid message, so that its call fails at once instead of at its deadline. Only a top-level member
 /// counts: results contain ids of other things.
-pub fn guess_id(bytes: &[u8]) -> Option<u64> {
+pub fn extract_id(bytes: &[u8]) -> Option<u64> {
     let (mut depth, mut place) = (0_usize, 0);
     while let Some(byte) = bytes.get(place) {
         match byte {
@@ -276,7 +280,7 @@ pub fn notification(method: &str, params: &RawObject) -> String {
 }
 
 /// Serializes a request to a client.
-pub fn question(id: u64, method: &str, params: Option<&RawJson>) -> String {
+pub fn server_request(id: u64, method: &str, params: Option<&RawJson>) -> String {
     let method = RawJson::of(method);
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}{params}}}"#)
@@ -313,7 +317,7 @@ mod tests {
     use crate::scan::tests::json_text::{any_text, broken};
 
     #[test]
-    fn results_are_kept_as_sent() {
+    fn preserves_results_byte_for_byte() {
         let text =
             r#"{"jsonrpc":"2.0","id":7,"result":{"z":1e2,"big":1234567890123456789012345678901234567890}}"#;
         let Ok(Incoming::Response { id: 7, outcome: Ok(result) }) = read(&Bytes::from(text)) else {
@@ -323,15 +327,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told_apart() {
+    fn distinguishes_log_lines_from_malformed_messages() {
         let odd = |id, text: &[u8]| match read(&Bytes::copy_from_slice(text)) {
-            Err(NotAMessage::Odd { id: found, .. }) => {
+            Err(MessageError::Malformed { id: found, .. }) => {
                 assert_eq!(found, id, "{}", String::from_utf8_lossy(text));
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(read(&Bytes::from_static(b"INFO starting")).unwrap_err(), NotAMessage::Noise);
-        assert_eq!(read(&Bytes::from_static(b"\xff\xfe")).unwrap_err(), NotAMessage::Noise);
+        assert_eq!(read(&Bytes::from_static(b"INFO starting")).unwrap_err(), MessageError::NotJsonRpc);
+        assert_eq!(read(&Bytes::from_static(b"\xff\xfe")).unwrap_err(), MessageError::NotJsonRpc);
         for log in [
             r#"{"level":"info","msg":"starting"}"#,
             r#"{"id":7,"level":"info"}"#,
@@ -343,7 +347,11 @@ mod tests {
             "{not json}",
             r#"{"level":"info","msg":"#,
         ] {
-            assert_eq!(read(&Bytes::from_static(log.as_bytes())).unwrap_err(), NotAMessage::Noise, "{log}");
+            assert_eq!(
+                read(&Bytes::from_static(log.as_bytes())).unwrap_err(),
+                MessageError::NotJsonRpc,
+                "{log}"
+            );
         }
         odd(Some(3), b"{\"jsonrpc\":\"2.0\",\"id\": 3, \"result\": \"\xff\"}");
         odd(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
@@ -352,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_errors_of_others_are_not_taken_for_ours() {
+    fn ignores_error_bodies_of_other_protocols() {
         let check = |text: &str, expect: Option<&str>| {
             let found = error_in(text.as_bytes()).map(|(error, _)| error.to_string());
             assert_eq!(found.as_deref(), expect, "{text}");
@@ -364,8 +372,9 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_id_of_a_broken_message_at_its_top_level_alone() {
-        let check = |text: &str, expect: Option<u64>| assert_eq!(guess_id(text.as_bytes()), expect, "{text}");
+    fn extracts_id_of_broken_message_from_top_level_only() {
+        let check =
+            |text: &str, expect: Option<u64>| assert_eq!(extract_id(text.as_bytes()), expect, "{text}");
         check(r#"{"jsonrpc":"2.0","id":7,"result":{"content":["#, Some(7));
         check(r#"{"id" : 7"#, Some(7));
         check(r#"{"result":{"a":"}\"id\":1"},"id":7"#, Some(7));
@@ -382,19 +391,19 @@ mod tests {
     }
 
     #[test]
-    fn rejects_requests_of_servers_with_long_ids() {
-        let asked = |length: usize| {
+    fn rejects_server_requests_with_long_ids() {
+        let read_request = |length: usize| {
             read(&Bytes::from(format!(
                 r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#,
                 "i".repeat(length)
             )))
         };
-        assert!(matches!(asked(MAX_ID_BYTES - 2), Ok(Incoming::Request { .. })));
-        assert!(matches!(asked(MAX_ID_BYTES), Err(NotAMessage::Odd { id: None, .. })));
+        assert!(matches!(read_request(MAX_ID_BYTES - 2), Ok(Incoming::Request { .. })));
+        assert!(matches!(read_request(MAX_ID_BYTES), Err(MessageError::Malformed { id: None, .. })));
     }
 
     #[test]
-    fn absurd_nesting_fails_the_call_it_answers() {
+    fn deep_nesting_fails_the_matching_call() {
         let deep =
             format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
         let Ok(Incoming::Response { id: 1, outcome: Err(error) }) = read(&Bytes::from(deep)) else {
@@ -404,15 +413,15 @@ mod tests {
     }
 
     #[test]
-    fn answers_as_most_are_need_no_patience() {
-        let usual = |text: &str| read_usual(&text.into()).is_some();
+    fn fast_path_accepts_common_responses() {
+        let usual = |text: &str| read_fast(&text.into()).is_some();
         assert!(usual("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"\\n\"}}\n"));
         assert!(!usual(r#"{"id":7,"result":{}} {}"#) && !usual(r#"{"id":7,"error":{},"result":{}}"#));
     }
 
     proptest! {
         #[test]
-        fn both_ways_of_reading_come_to_the_same(
+        fn fast_path_and_general_parser_agree(
             members in prop::collection::vec(any_member(), 0..5),
             at in any::<prop::sample::Index>(),
             with in prop::option::of("[\\[\\]{}\",:\\\\0-9a-z\u{0}\n ]{0,2}"),
@@ -420,7 +429,7 @@ mod tests {
             let text = format!("{{{}}}", members.join(", "));
             let text = with.map_or(text.clone(), |with| broken(&text, at, &with));
             let text = Bytes::from(text);
-            prop_assert_eq!(format!("{:?}", read(&text)), format!("{:?}", read_patiently(&text)), "{:?}", text);
+            prop_assert_eq!(format!("{:?}", read(&text)), format!("{:?}", read_general(&text)), "{:?}", text);
         }
     }
 

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_counted_for_the_principal_of_the_call() {
+    async fn counts_work_for_calling_principal() {
         let caller = Some(CallerHandle::new(Arc::new(Ann(RawObject::default()))));
         let mut context =
             CallContext { call: CallId::generate(), conversation: None, caller, events: Arc::new(NullSink) };

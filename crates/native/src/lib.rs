@@ -3,15 +3,15 @@
 
 mod blocking;
 mod calculator;
-mod calling;
+mod call_tool;
 mod clock;
 mod files;
-mod finding;
 mod host;
 mod localized_output;
 mod memory;
 mod suggest;
 mod tagged;
+mod tool_search;
 mod web;
 
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use toolhub_core::NativeTool;
 use tagged::tagged;
 
 pub use calculator::calculate;
-pub use calling::Caller;
+pub use call_tool::Caller;
 pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
 pub use files::{Folders, list_files, read_file};
-pub use finding::{Finder, describe_tool, search_tools};
 pub use host::NativeHost;
 pub use memory::{HistoryKind, Memory, get_conversation_history, read_result};
-pub use web::{Freshness, SearchChoice, SearchProvider, WebSearch, search_web};
+pub use tool_search::{Finder, describe_tool, search_tools};
+pub use web::{Freshness, SearchConfig, SearchProvider, WebSearch, search_web};
 
 /// The dependencies of the built-in tools.
 #[derive(Debug)]
-pub struct Rooms {
+pub struct BuiltinDeps {
     /// The folders that the file tools may read.
     pub folders: Folders,
     /// The web search service.
@@ -45,10 +45,10 @@ pub struct Rooms {
 }
 
 /// All built-in tools.
-pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
-    let (folders, memory) = (Arc::new(rooms.folders), Arc::new(rooms.memory));
-    let finder = Arc::new(rooms.finder);
-    let web = Arc::new(rooms.web);
+pub fn builtin(deps: BuiltinDeps) -> Vec<Arc<dyn NativeTool>> {
+    let (folders, memory) = (Arc::new(deps.folders), Arc::new(deps.memory));
+    let finder = Arc::new(deps.finder);
+    let web = Arc::new(deps.web);
     // Without a service, `search_web` only explains the setup; the tag keeps it from being selected by capability
     // instead of a tool that can search.
     let search: Arc<dyn NativeTool> = match web.is_set_up() {
@@ -66,7 +66,7 @@ pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
         tagged(search_tools(Arc::clone(&finder)), &["tools"]),
         tagged(describe_tool(finder), &["tools"]),
     ];
-    tools.extend(calling::CallTool::new(rooms.caller).map(|tool| tagged(tool, &["tools"])));
+    tools.extend(call_tool::CallTool::new(deps.caller).map(|tool| tagged(tool, &["tools"])));
     tools
 }
 

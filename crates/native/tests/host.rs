@@ -9,7 +9,7 @@ use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
 };
-use toolhub_native::{Caller, Finder, Folders, Memory, NativeHost, Rooms, WebSearch, builtin};
+use toolhub_native::{BuiltinDeps, Caller, Finder, Folders, Memory, NativeHost, WebSearch, builtin};
 
 /// A tool with a fixed result.
 struct Fixed {
@@ -46,7 +46,7 @@ fn names(host: &NativeHost) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn tools_come_and_go() {
+async fn adds_and_removes_tools() {
     let fixed = |name: &str, answer: &'static str| {
         let raw = RawObject::default().with("name", name).into_raw();
         Arc::new(Fixed { definition: ToolDefinition::parse(raw).unwrap(), answer })
@@ -68,9 +68,9 @@ async fn tools_come_and_go() {
 }
 
 /// A finder without tools.
-struct Nobody;
+struct EmptyFinder;
 
-impl ToolFinder for Nobody {
+impl ToolFinder for EmptyFinder {
     fn search<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(std::future::ready(SearchResult::default()))
     }
@@ -84,19 +84,19 @@ impl ToolFinder for Nobody {
     }
 }
 
-fn rooms() -> Rooms {
-    Rooms {
+fn deps() -> BuiltinDeps {
+    BuiltinDeps {
         folders: Folders::default(),
-        web: WebSearch::found(&|_| None),
+        web: WebSearch::from_environment(&|_| None),
         memory: Memory::default(),
-        finder: Finder::new(Arc::new(Nobody)),
+        finder: Finder::new(Arc::new(EmptyFinder)),
         caller: Caller::default(),
     }
 }
 
 #[tokio::test]
-async fn the_built_in_tools_work() {
-    let host = NativeHost::new(builtin(rooms()));
+async fn builtin_tools_work() {
+    let host = NativeHost::new(builtin(deps()));
     assert_eq!(
         names(&host),
         [

@@ -125,7 +125,7 @@ fn check_definition(tool: &dyn NativeTool, expect: &Value) {
 }
 
 #[test]
-fn a_definition_says_what_the_function_says() {
+fn definition_matches_function_signature() {
     check_definition(
         &weather,
         &json!({
@@ -153,7 +153,7 @@ fn a_definition_says_what_the_function_says() {
 }
 
 #[test]
-fn enums_and_defaults_stand_in_the_schema() {
+fn schema_contains_enums_and_defaults() {
     check_definition(
         &unit_of,
         &json!({
@@ -174,7 +174,7 @@ fn enums_and_defaults_stand_in_the_schema() {
 }
 
 #[test]
-fn what_is_no_argument_is_not_in_the_schema() {
+fn schema_omits_context_and_state() {
     let counter = count(Arc::new(Counter(1)));
     let schema: Value = counter.definition().input_schema().decode().unwrap();
     assert_eq!(schema["required"], json!(["by"]));
@@ -208,7 +208,7 @@ async fn calls_reach_the_function() {
 }
 
 #[tokio::test]
-async fn numbers_of_any_size_pass_through() {
+async fn forwards_numbers_of_any_size() {
     let given =
         r#"{"raw": 123456789012345678901234567890, "list": [1e400, {}], "value": 18446744073709551615}"#;
     let came = echo.call(RawJson::parse(given).unwrap(), &context()).await.unwrap();
@@ -221,7 +221,7 @@ async fn numbers_of_any_size_pass_through() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_named() {
+async fn names_invalid_arguments() {
     let check = async |arguments: Value, expect: &str| {
         let came = call(&weather, arguments).await;
         let tail = "; see `toolhub tools show weather`";
@@ -257,7 +257,7 @@ async fn wrong_arguments_are_named() {
 }
 
 #[test]
-fn a_tool_is_a_value() {
+fn tool_is_a_value() {
     let tools: Vec<Arc<dyn NativeTool>> = vec![Arc::new(weather), Arc::new(count(Arc::new(Counter(0))))];
     assert_eq!(tools.len(), 2);
     assert_eq!(format!("{:?} {:?}", weather, count(Arc::new(Counter(0)))), "weather count");

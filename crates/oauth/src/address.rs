@@ -28,7 +28,7 @@ impl Network {
 
     /// The network of an IP address or `localhost` in a URL; `None` if the host has to be resolved. The URL parser has already
     /// converted `127.1`, `0x7f000001` and `2130706433` into addresses.
-    pub(crate) fn named_by(url: &Url) -> Option<Self> {
+    pub(crate) fn of_url(url: &Url) -> Option<Self> {
         match url.host() {
             Some(Host::Ipv4(address)) => Some(of_v4(address)),
             Some(Host::Ipv6(address)) => Some(of_v6(address)),
@@ -42,7 +42,7 @@ impl Network {
     }
 
     /// Whether metadata of a server in this network may point to an address in `other`.
-    pub(crate) fn may_lead_to(self, other: Self) -> bool {
+    pub(crate) fn may_point_to(self, other: Self) -> bool {
         match self {
             Self::Loopback => true,
             Self::Private => matches!(other, Self::Public | Self::Private),
@@ -101,11 +101,11 @@ mod tests {
     use super::*;
 
     fn named(host: &str) -> Option<Network> {
-        Network::named_by(&Url::parse(&format!("https://{host}/")).unwrap())
+        Network::of_url(&Url::parse(&format!("https://{host}/")).unwrap())
     }
 
     #[test]
-    fn every_way_to_write_a_local_address_is_seen() {
+    fn classifies_addresses_in_any_notation() {
         for host in [
             "127.0.0.1",
             "127.1",
@@ -176,7 +176,7 @@ mod tests {
     proptest! {
         /// An IPv4 address keeps its network, however it is embedded in an IPv6 address.
         #[test]
-        fn wrapping_hides_nothing(bits in any::<u32>()) {
+        fn embedded_ipv4_address_keeps_its_network(bits in any::<u32>()) {
             let plain = Ipv4Addr::from(bits);
             let [high, low] = [(bits >> 16) as u16, bits as u16];
             for wrapped in [

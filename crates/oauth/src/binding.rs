@@ -9,7 +9,7 @@ use crate::fetch::plain;
 use crate::issuer::Issuer;
 use crate::lock::hash_of;
 use crate::record::Record;
-use crate::renew::Ground;
+use crate::renew::LoginContext;
 use crate::store::TokenStore;
 
 /// An authorization server at the time when credentials were first used with it.
@@ -34,25 +34,25 @@ impl Binding {
 
 /// The authorization servers that a login may use.
 #[derive(Debug, Default)]
-pub(crate) struct Allowed {
+pub(crate) struct IssuerPolicy {
     server: String,
     /// The issuer in the configuration.
     pub(crate) configured: Option<String>,
     bound: Option<Binding>,
 }
 
-impl Allowed {
+impl IssuerPolicy {
     /// Determines the allowed issuers for a login, from the configuration and earlier logins. If the owner has just named an
     /// issuer, the old binding is ignored.
     pub(crate) async fn of(
-        ground: &Ground,
+        context: &LoginContext,
         store: &TokenStore,
         before: Option<&Record>,
     ) -> Result<Self, OAuthError> {
-        let (server, configured) = (ground.server.to_string(), ground.spec.issuer.clone());
-        let bound = match ground.rebinds {
+        let (server, configured) = (context.server.to_string(), context.spec.issuer.clone());
+        let bound = match context.rebind {
             true => None,
-            false => store.binding(&key_of(ground)).await?.or_else(|| before.and_then(Binding::of_record)),
+            false => store.binding(&key_of(context)).await?.or_else(|| before.and_then(Binding::of_record)),
         };
         Ok(Self { server, configured, bound })
     }
@@ -94,8 +94,12 @@ impl Allowed {
 }
 
 /// Binds the credentials of a server to an authorization server.
-pub(crate) async fn bind(ground: &Ground, store: &TokenStore, issuer: &Issuer) -> Result<(), OAuthError> {
-    let (key, binding) = (key_of(ground), Binding::to(issuer));
+pub(crate) async fn bind(
+    context: &LoginContext,
+    store: &TokenStore,
+    issuer: &Issuer,
+) -> Result<(), OAuthError> {
+    let (key, binding) = (key_of(context), Binding::to(issuer));
     if store.binding(&key).await?.as_ref() == Some(&binding) {
         return Ok(());
     }
@@ -103,21 +107,21 @@ pub(crate) async fn bind(ground: &Ground, store: &TokenStore, issuer: &Issuer) -
 }
 
 /// Removes the binding of a server without credentials. Configured credentials stay bound.
-pub(crate) async fn release(ground: &Ground, store: &TokenStore) -> Result<(), OAuthError> {
-    match ground.spec.client_id {
+pub(crate) async fn release(context: &LoginContext, store: &TokenStore) -> Result<(), OAuthError> {
+    match context.spec.client_id {
         Some(_) => Ok(()),
-        None => store.bind(&key_of(ground), None).await,
+        None => store.bind(&key_of(context), None).await,
     }
 }
 
 /// Whether a stored login belongs to the configured issuer, if one is configured: the configured secret is sent to no other.
-pub(crate) fn is_of(ground: &Ground, record: &Record) -> bool {
-    ground.spec.issuer.as_ref().is_none_or(|issuer| *issuer == record.issuer)
+pub(crate) fn matches_issuer(context: &LoginContext, record: &Record) -> bool {
+    context.spec.issuer.as_ref().is_none_or(|issuer| *issuer == record.issuer)
 }
 
 /// The key consists of the server's name and the client, not the URL: another server may be at the new URL, while the secret is
 /// the same.
-fn key_of(ground: &Ground) -> String {
-    let client = ground.spec.client_id.as_deref().map_or_else(|| "registered".to_owned(), hash_of);
-    format!("{} {client}", ground.server)
+fn key_of(context: &LoginContext) -> String {
+    let client = context.spec.client_id.as_deref().map_or_else(|| "registered".to_owned(), hash_of);
+    format!("{} {client}", context.server)
 }

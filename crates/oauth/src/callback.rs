@@ -17,9 +17,9 @@ use crate::page;
 
 pub(crate) const PATH: &str = "/callback";
 /// Timeout of one connection. Browsers open some without sending a request.
-const CONNECTION: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 32;
-const MAX_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// The loopback listener for the browser redirect.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Expected {
     /// The required issuer (RFC 9207).
     pub(crate) issuer: String,
     /// Whether the issuer has announced the `iss` parameter.
-    pub(crate) names_itself: bool,
+    pub(crate) sends_issuer: bool,
 }
 
 impl Callback {
@@ -71,7 +71,7 @@ impl Callback {
             tokio::select! {
                 accepted = self.listener.accept(), if visits.len() < MAX_CONNECTIONS => {
                     if let Ok((stream, _)) = accepted {
-                        visits.push(tokio::time::timeout(CONNECTION, visit(stream, expected)));
+                        visits.push(tokio::time::timeout(CONNECTION_TIMEOUT, visit(stream, expected)));
                     }
                 }
                 Some(visited) = visits.next() => {
@@ -87,18 +87,18 @@ impl Callback {
 /// Serves one connection. Returns the response of the login, if it was one.
 async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secret, OAuthError>> {
     let head = read_head(&mut stream).await?;
-    let verdict = expected.judge(&head);
+    let verdict = expected.validate(&head);
     let page = match &verdict {
         Verdict::Answer(Ok(_)) => page::done(),
         Verdict::Answer(Err(_)) => page::failed(),
-        Verdict::Stray => page::stray(),
+        Verdict::Unrelated => page::not_found(),
     };
     // The result is independent of whether the browser receives the page.
     let _ = stream.write_all(page.as_bytes()).await;
     let _ = stream.shutdown().await;
     match verdict {
         Verdict::Answer(answer) => Some(answer),
-        Verdict::Stray => None,
+        Verdict::Unrelated => None,
     }
 }
 
@@ -108,7 +108,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
         let count = stream.read(&mut part).await.ok().filter(|count| *count > 0)?;
         head.extend_from_slice(&part[..count]);
-        if head.len() > MAX_HEAD {
+        if head.len() > MAX_HEAD_BYTES {
             return None;
         }
     }
@@ -119,32 +119,32 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
 enum Verdict {
     Answer(Result<Secret, OAuthError>),
     /// Another request: a favicon, an old tab, a guess. Does not end the wait.
-    Stray,
+    Unrelated,
 }
 
 impl Expected {
-    fn judge(&self, head: &str) -> Verdict {
+    fn validate(&self, head: &str) -> Verdict {
         let target = head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
         let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
-            return Verdict::Stray;
+            return Verdict::Unrelated;
         };
         let value =
             |name: &str| url.query_pairs().find_map(|(key, value)| (key == name).then(|| value.into_owned()));
-        let ours = value("state").is_some_and(|state| same(&state, self.state.expose()));
+        let ours = value("state").is_some_and(|state| constant_time_eq(&state, self.state.expose()));
         if url.path() != PATH || !ours {
-            return Verdict::Stray;
+            return Verdict::Unrelated;
         }
         // Validated before any other parameter is used, including `error` (2026-07-28, authorization response validation).
         match value("iss") {
             Some(found) if found != self.issuer => return self.wrong_issuer(&found),
-            None if self.names_itself => return self.wrong_issuer(""),
+            None if self.sends_issuer => return self.wrong_issuer(""),
             _ => {}
         }
         Verdict::Answer(match (value("code"), value("error")) {
             (Some(code), None) if !code.is_empty() => Ok(Secret::new(code)),
             (_, error) => Err(OAuthError::Denied {
                 code: plain(&error.unwrap_or_else(|| "no code".to_owned())),
-                said: plain(&value("error_description").unwrap_or_default()),
+                description: plain(&value("error_description").unwrap_or_default()),
             }),
         })
     }
@@ -156,7 +156,7 @@ impl Expected {
 }
 
 /// Compares in constant time.
-fn same(one: &str, other: &str) -> bool {
+fn constant_time_eq(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
@@ -165,14 +165,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_judged() {
-        let check = |names_itself: bool, target: &str, expect: &str| {
+    fn validates_redirect_parameters() {
+        let check = |sends_issuer: bool, target: &str, expect: &str| {
             let expected =
-                Expected { state: Secret::new("s1"), issuer: "https://a.example/t".to_owned(), names_itself };
-            let verdict = match expected.judge(&format!("GET {target} HTTP/1.1\r\n\r\n")) {
-                Verdict::Stray => "stray".to_owned(),
+                Expected { state: Secret::new("s1"), issuer: "https://a.example/t".to_owned(), sends_issuer };
+            let verdict = match expected.validate(&format!("GET {target} HTTP/1.1\r\n\r\n")) {
+                Verdict::Unrelated => "stray".to_owned(),
                 Verdict::Answer(Ok(code)) => code.expose().to_owned(),
-                Verdict::Answer(Err(OAuthError::Denied { code, said })) => format!("denied {code} {said}"),
+                Verdict::Answer(Err(OAuthError::Denied { code, description })) => {
+                    format!("denied {code} {description}")
+                }
                 Verdict::Answer(Err(OAuthError::WrongIssuer { found, .. })) => format!("issuer {found}"),
                 Verdict::Answer(Err(other)) => other.to_string(),
             };
@@ -202,12 +204,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn strangers_do_not_end_the_wait() {
+    async fn unrelated_requests_do_not_end_the_wait() {
         let callback = Callback::open(None, None).await.unwrap();
         let expected = Expected {
             state: Secret::new("s1"),
             issuer: "https://a.example".to_owned(),
-            names_itself: false,
+            sends_issuer: false,
         };
         let port = callback.port;
         let visit = |target: &'static str| async move {

@@ -5,7 +5,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 use crate::scopes::Scopes;
 
 /// Maximum length of a header; longer ones are ignored.
-const LONGEST: usize = 8 << 10;
+const MAX_HEADER_BYTES: usize = 8 << 10;
 
 /// A `Bearer` challenge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,17 +22,17 @@ impl Challenge {
     /// The challenge in the headers of a response, if there is one.
     pub(crate) fn bearer(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-        values.filter(|value| value.len() <= LONGEST).find_map(in_text)
+        values.filter(|value| value.len() <= MAX_HEADER_BYTES).find_map(parse_header)
     }
 
     /// Whether the token is valid, but lacks scopes.
-    pub(crate) fn wants_more_scopes(&self) -> bool {
+    pub(crate) fn lacks_scopes(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
 /// The first `Bearer` challenge of a header, which may hold several, each with any number of parameters.
-fn in_text(header: &str) -> Option<Challenge> {
+fn parse_header(header: &str) -> Option<Challenge> {
     let mut found: Option<Challenge> = None;
     let mut in_bearer = false;
     let mut rest = header;
@@ -104,9 +104,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_read() {
+    fn parses_bearer_challenges() {
         let check = |header: &str, expect: Option<(&str, &str, &str)>| {
-            let found = in_text(header).map(|challenge| {
+            let found = parse_header(header).map(|challenge| {
                 let part = |part: Option<String>| part.unwrap_or_default();
                 (part(challenge.resource_metadata), challenge.scopes.to_string(), part(challenge.error))
             });
@@ -132,9 +132,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_comes_to_an_end(header in "[ -~]{0,80}") {
-            let _ = in_text(&header);
-            let _ = in_text(&format!("Bearer {header}"));
+        fn parser_terminates_on_any_header(header in "[ -~]{0,80}") {
+            let _ = parse_header(&header);
+            let _ = parse_header(&format!("Bearer {header}"));
         }
     }
 }

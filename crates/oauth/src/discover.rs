@@ -4,19 +4,19 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::MODERN;
-use toolhub_mcp_wire::wire::{self, Meta, Modern, Said};
+use toolhub_mcp_wire::wire::{self, Meta, Modern, RequestContent};
 use url::Url;
 
-use crate::binding::Allowed;
+use crate::binding::IssuerPolicy;
 use crate::challenge::Challenge;
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, place_of, plain, send};
-use crate::issuer::{Issuer, Sought};
+use crate::fetch::{Fetch, host_and_port, plain, send};
+use crate::issuer::{Issuer, IssuerLookup};
 use crate::resource::{Resource, canonical};
 
 /// The result of the discovery.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Discovery {
     /// The resource indicator for token requests (RFC 8707).
     pub(crate) resource: String,
     /// The scopes that the resource lists.
@@ -25,15 +25,15 @@ pub(crate) struct Found {
 }
 
 /// Sends a request without a token, to obtain the challenge. Uses a request without side effects.
-pub(crate) async fn knock(
+pub(crate) async fn fetch_challenge(
     fetch: &Fetch,
     server: &Url,
     headers: HeaderMap,
 ) -> Result<Option<Challenge>, OAuthError> {
     let version = MODERN[0];
-    let said = Said { method: "server/discover", call: None, params: &RawObject::default() };
+    let content = RequestContent { method: "server/discover", call: None, params: &RawObject::default() };
     let meta = Meta {
-        modern: Some(Modern { version, can: RawJson::empty_object(), log_level: None }),
+        modern: Some(Modern { version, capabilities: RawJson::empty_object(), log_level: None }),
         ..Meta::default()
     };
     let request = fetch
@@ -43,7 +43,7 @@ pub(crate) async fn knock(
         .header(ACCEPT, "application/json, text/event-stream")
         .header("MCP-Protocol-Version", version)
         .header("Mcp-Method", "server/discover")
-        .body(wire::request(1, said, &meta));
+        .body(wire::request(1, content, &meta));
     let response = send(request, server).await?;
     let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     Ok(Challenge::bearer(response.headers()).filter(|_| refused))
@@ -53,24 +53,24 @@ pub(crate) async fn knock(
 pub(crate) async fn discover(
     fetch: &Fetch,
     server: &Url,
-    (allowed, challenge): (&Allowed, Option<&Challenge>),
-) -> Result<Found, OAuthError> {
+    (allowed, challenge): (&IssuerPolicy, Option<&Challenge>),
+) -> Result<Discovery, OAuthError> {
     let resource = Resource::find(fetch, server, challenge).await?;
     let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();
-    let sought = match (allowed.only(), listed.first()) {
+    let lookup = match (allowed.only(), listed.first()) {
         // A client belongs to one authorization server and must not be used at another.
         (Some(own), Some(first)) if !listed.iter().any(|listed| listed == own) => {
             return Err(allowed.refuse(own, first));
         }
-        (Some(own), _) => Sought::Named(own),
-        (None, Some(first)) => Sought::Named(first),
-        (None, None) => Sought::AtServer(server),
+        (Some(own), _) => IssuerLookup::Named(own),
+        (None, Some(first)) => IssuerLookup::Named(first),
+        (None, None) => IssuerLookup::AtServer(server),
     };
-    let issuer = match (Issuer::find(fetch, sought).await?, sought) {
+    let issuer = match (Issuer::find(fetch, lookup).await?, lookup) {
         (Some(issuer), _) => issuer,
-        (None, Sought::AtServer(_)) => return Err(OAuthError::NotOffered),
-        (None, Sought::Named(name)) => {
-            let place = Url::parse(name).map_or_else(|_| plain(name), |url| place_of(&url));
+        (None, IssuerLookup::AtServer(_)) => return Err(OAuthError::NotOffered),
+        (None, IssuerLookup::Named(name)) => {
+            let place = Url::parse(name).map_or_else(|_| plain(name), |url| host_and_port(&url));
             let detail = "it does not describe itself as an authorization server".to_owned();
             return Err(OAuthError::Unreadable { place, detail });
         }
@@ -80,5 +80,5 @@ pub(crate) async fn discover(
         Some(resource) => (resource.name, resource.scopes),
         None => (canonical(server), None),
     };
-    Ok(Found { resource: name, scopes, issuer })
+    Ok(Discovery { resource: name, scopes, issuer })
 }

@@ -35,7 +35,7 @@ pub enum OAuthError {
         /// The error code, such as `invalid_grant`; may be empty.
         code: String,
         /// The error description.
-        said: String,
+        description: String,
     },
     /// The response is invalid.
     Unreadable {
@@ -84,7 +84,7 @@ pub enum OAuthError {
         /// The error code, such as `access_denied`.
         code: String,
         /// The error description.
-        said: String,
+        description: String,
     },
     /// The listener for the browser redirect could not be opened.
     NoPort {
@@ -153,12 +153,12 @@ impl Localize for OAuthError {
                 format!("`{place}` could not be reached: {cause}"),
                 format!("无法连接 `{place}`：{cause}"),
             ),
-            Self::Refused { place, status, code, said } => {
+            Self::Refused { place, status, code, description } => {
                 let code = if code.is_empty() { format!("HTTP status {status}") } else { format!("`{code}`") };
-                let said = tail(said);
+                let description = tail(description);
                 lang.choose(
-                    format!("`{place}` refused with {code}{said}"),
-                    format!("`{place}` 拒绝了请求（{code}）{said}"),
+                    format!("`{place}` refused with {code}{description}"),
+                    format!("`{place}` 拒绝了请求（{code}）{description}"),
                 )
             }
             Self::Unreadable { place, detail } => lang.choose(
@@ -185,9 +185,9 @@ impl Localize for OAuthError {
                 format!("`{issuer}` wants to know its clients: register one there and set `oauth = {{ client_id = \"…\" }}` for the server under `[[servers]]` in toolhub.toml"),
                 format!("`{issuer}` 只接受已注册的客户端：请在那里注册，并在 toolhub.toml 的 `[[servers]]` 中为该服务器设置 `oauth = {{ client_id = \"…\" }}`"),
             ),
-            Self::Denied { code, said } => {
-                let said = tail(said);
-                lang.choose(format!("the login was refused: `{code}`{said}"), format!("登录被拒绝：`{code}`{said}"))
+            Self::Denied { code, description } => {
+                let description = tail(description);
+                lang.choose(format!("the login was refused: `{code}`{description}"), format!("登录被拒绝：`{code}`{description}"))
             }
             Self::NoPort { port, cause } => lang.choose(
                 format!("the browser's answer cannot be received on port {port}: {cause}"),

@@ -16,13 +16,13 @@ use crate::http_client::root_cause;
 use crate::resolver::{check_name, client};
 
 /// Timeout of one request, including its response.
-const DEADLINE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response in bytes, after decompression.
-const LARGEST: usize = 1 << 20;
-const SAID_CHARS: usize = 200;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
 /// Host and port: the part of a URL that may be shown.
-pub(crate) fn place_of(url: &Url) -> String {
+pub(crate) fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
         Some(port) => format!("{host}:{port}"),
@@ -43,7 +43,7 @@ pub(crate) struct Fetch {
 impl Fetch {
     /// For the login of the MCP server at `server`, with the configured issuer.
     pub(crate) fn new(server: &Url, spec: &OAuthSpec) -> Result<Self, OAuthError> {
-        let network = match Network::named_by(server) {
+        let network = match Network::of_url(server) {
             Some(network @ (Network::Loopback | Network::Private)) => network,
             _ if spec.private_network => Network::Private,
             _ => Network::Public,
@@ -73,7 +73,7 @@ impl Fetch {
 
     /// Parses and checks a URL (2026-07-28, security considerations: communication security).
     pub(crate) fn allowed(&self, text: &str) -> Result<Url, OAuthError> {
-        let url = Url::parse(text).map_err(|_| OAuthError::Insecure { url: shown(text) })?;
+        let url = Url::parse(text).map_err(|_| OAuthError::Insecure { url: without_query(text) })?;
         self.check(&url)?;
         Ok(url)
     }
@@ -81,14 +81,14 @@ impl Fetch {
     fn check(&self, url: &Url) -> Result<(), OAuthError> {
         let plain = url.username().is_empty() && url.password().is_none();
         // A host name is resolved and checked when the connection is opened.
-        let network = Network::named_by(url);
-        let within = self.is_named(url) || network.is_none_or(|network| self.server.may_lead_to(network));
+        let network = Network::of_url(url);
+        let within = self.is_named(url) || network.is_none_or(|network| self.server.may_point_to(network));
         let safe = match url.scheme() {
             "https" => within,
             "http" => self.server == Network::Loopback && network == Some(Network::Loopback),
             _ => false,
         };
-        if safe && plain { Ok(()) } else { Err(OAuthError::Insecure { url: shown(url.as_str()) }) }
+        if safe && plain { Ok(()) } else { Err(OAuthError::Insecure { url: without_query(url.as_str()) }) }
     }
 
     /// A POST request without headers and body.
@@ -107,20 +107,20 @@ impl Fetch {
             // Servers answer unknown paths in several ways, including a redirect.
             status if status.is_client_error() || status.is_redirection() => Ok(None),
             status => Err(OAuthError::Refused {
-                place: place_of(url),
+                place: host_and_port(url),
                 status: status.as_u16(),
                 code: String::new(),
-                said: String::new(),
+                description: String::new(),
             }),
         }
     }
 
-    /// Sends a request and parses its JSON response. The secrets in `carried` are removed from errors.
+    /// Sends a request and parses its JSON response. The secrets in `secrets` are removed from errors.
     pub(crate) async fn answer<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
         url: &Url,
-        carried: &[&Secret],
+        secrets: &[&Secret],
     ) -> Result<T, OAuthError> {
         self.check(url)?;
         let response = send(request.header(ACCEPT, "application/json"), url).await?;
@@ -128,13 +128,13 @@ impl Fetch {
         if status.is_success() {
             return read(response, url).await;
         }
-        let fault: Fault = read(response, url).await.unwrap_or_default();
-        let hide = |text: String| carried.iter().fold(text, |text, secret| secret.hidden_in(&text));
+        let error_body: ErrorBody = read(response, url).await.unwrap_or_default();
+        let hide = |text: String| secrets.iter().fold(text, |text, secret| secret.hidden_in(&text));
         Err(OAuthError::Refused {
-            place: place_of(url),
+            place: host_and_port(url),
             status: status.as_u16(),
-            code: plain(&hide(fault.error)),
-            said: plain(&hide(fault.error_description)),
+            code: plain(&hide(error_body.error)),
+            description: plain(&hide(error_body.error_description)),
         })
     }
 }
@@ -142,7 +142,7 @@ impl Fetch {
 /// An OAuth error response (RFC 6749 §5.2).
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Fault {
+struct ErrorBody {
     error: String,
     error_description: String,
 }
@@ -154,37 +154,37 @@ pub(crate) fn plain(text: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ")
         .chars()
-        .take(SAID_CHARS)
+        .take(MAX_DESCRIPTION_CHARS)
         .collect()
 }
 
 /// A URL without query and fragment, which may be secret.
-fn shown(text: &str) -> String {
+fn without_query(text: &str) -> String {
     plain(text.split(['?', '#']).next().unwrap_or_default())
 }
 
 /// Sends a request with a timeout that includes the response body.
 pub(crate) async fn send(request: RequestBuilder, url: &Url) -> Result<Response, OAuthError> {
-    request.timeout(DEADLINE).send().await.map_err(|error| unreachable(&error, url))
+    request.timeout(REQUEST_TIMEOUT).send().await.map_err(|error| unreachable(&error, url))
 }
 
 fn unreachable(error: &reqwest::Error, url: &Url) -> OAuthError {
     let cause = if error.is_timeout() {
-        format!("no answer within {} s", DEADLINE.as_secs())
+        format!("no answer within {} s", REQUEST_TIMEOUT.as_secs())
     } else {
         root_cause(error)
     };
-    OAuthError::Unreachable { place: place_of(url), cause }
+    OAuthError::Unreachable { place: host_and_port(url), cause }
 }
 
 async fn read<T: DeserializeOwned>(response: Response, url: &Url) -> Result<T, OAuthError> {
-    let wrong = |detail: String| OAuthError::Unreadable { place: place_of(url), detail };
+    let wrong = |detail: String| OAuthError::Unreadable { place: host_and_port(url), detail };
     let mut body = zeroize::Zeroizing::new(Vec::new());
     let mut bytes = response.bytes_stream();
     while let Some(chunk) = bytes.next().await {
         body.extend_from_slice(&chunk.map_err(|error| unreachable(&error, url))?);
-        if body.len() > LARGEST {
-            return Err(wrong(format!("it has more than {} MiB", LARGEST >> 20)));
+        if body.len() > MAX_RESPONSE_BYTES {
+            return Err(wrong(format!("it has more than {} MiB", MAX_RESPONSE_BYTES >> 20)));
         }
     }
     // The error of serde_json may quote the input, which may be a token: only the position is reported.
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_safe_addresses_are_used() {
+    fn rejects_unsafe_urls() {
         let check = |server: &str, allowed: &[&str], refused: &[&str]| {
             let fetch = Fetch::new(&Url::parse(server).unwrap(), &OAuthSpec::default()).unwrap();
             allowed.iter().for_each(|url| assert!(fetch.allowed(url).is_ok(), "{server} {url}"));
@@ -252,9 +252,9 @@ mod tests {
     }
 
     #[test]
-    fn strangers_words_are_made_harmless() {
+    fn sanitizes_untrusted_text() {
         assert_eq!(plain("a\n\tb \u{1b}[31mred"), "a b [31mred");
-        assert_eq!(plain(&"x".repeat(500)).len(), SAID_CHARS);
-        assert_eq!(shown("https://a.example/b?token=c#d"), "https://a.example/b");
+        assert_eq!(plain(&"x".repeat(500)).len(), MAX_DESCRIPTION_CHARS);
+        assert_eq!(without_query("https://a.example/b?token=c#d"), "https://a.example/b");
     }
 }

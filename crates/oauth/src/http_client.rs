@@ -7,7 +7,7 @@ use reqwest::{Client, ClientBuilder};
 use url::Url;
 
 /// Timeout for connecting to the host.
-pub const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The value of the `User-Agent` header.
 pub const USER_AGENT: &str = concat!("toolhub/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 3;
@@ -21,7 +21,7 @@ pub fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, St
         Policy::custom(|attempt| if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() });
     let builder = Client::builder()
         .user_agent(USER_AGENT)
-        .connect_timeout(CONNECT_DEADLINE)
+        .connect_timeout(CONNECT_TIMEOUT)
         .redirect(same_origin)
         // Retries are decided by the caller, depending on the effect of the request.
         .retry(reqwest::retry::never());

@@ -23,9 +23,9 @@ pub(crate) struct Issuer {
     /// The supported client authentication methods, if listed.
     pub(crate) client_methods: Option<Vec<String>>,
     /// Whether it supports client id metadata documents.
-    pub(crate) knows_client_documents: bool,
+    pub(crate) supports_client_documents: bool,
     /// Whether its responses always carry `iss` (RFC 9207).
-    pub(crate) names_itself: bool,
+    pub(crate) sends_issuer: bool,
     /// Whether it supports the scope `offline_access`.
     pub(crate) offline: bool,
     challenge_methods: Vec<String>,
@@ -55,7 +55,7 @@ struct Document {
 
 /// The authorization server to look up.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sought<'a> {
+pub(crate) enum IssuerLookup<'a> {
     /// By the identifier from the protected resource metadata or the configuration.
     Named(&'a str),
     /// At the MCP server's own origin, as in 2025-03-26; the identifier may end in a slash.
@@ -64,14 +64,15 @@ pub(crate) enum Sought<'a> {
 
 impl Issuer {
     /// Fetches and validates the metadata of an authorization server; `None` if it has none.
-    pub(crate) async fn find(fetch: &Fetch, sought: Sought<'_>) -> Result<Option<Self>, OAuthError> {
-        let name = match sought {
-            Sought::Named(name) => name.to_owned(),
-            Sought::AtServer(server) => server.origin().ascii_serialization(),
+    pub(crate) async fn find(fetch: &Fetch, lookup: IssuerLookup<'_>) -> Result<Option<Self>, OAuthError> {
+        let name = match lookup {
+            IssuerLookup::Named(name) => name.to_owned(),
+            IssuerLookup::AtServer(server) => server.origin().ascii_serialization(),
         };
         for place in well_known(&fetch.allowed(&name)?) {
             let Some(document) = fetch.document::<Document>(&place).await? else { continue };
-            let slashed = matches!(sought, Sought::AtServer(_)) && document.issuer == format!("{name}/");
+            let slashed =
+                matches!(lookup, IssuerLookup::AtServer(_)) && document.issuer == format!("{name}/");
             // The identifier must match exactly (RFC 8414 §3.3).
             if document.issuer != name && !slashed {
                 let found = super::fetch::plain(&document.issuer);
@@ -90,8 +91,8 @@ impl Issuer {
             register: endpoint(&document.registration_endpoint)?,
             revoke: endpoint(&document.revocation_endpoint)?,
             client_methods: document.token_endpoint_auth_methods_supported,
-            knows_client_documents: document.client_id_metadata_document_supported,
-            names_itself: document.authorization_response_iss_parameter_supported,
+            supports_client_documents: document.client_id_metadata_document_supported,
+            sends_issuer: document.authorization_response_iss_parameter_supported,
             offline: document.scopes_supported.iter().any(|scope| scope == super::scopes::OFFLINE),
             challenge_methods: document.code_challenge_methods_supported,
             name: document.issuer,
@@ -100,12 +101,12 @@ impl Issuer {
 
     /// The authorization endpoint, if PKCE with S256 protects the code (2026-07-28, security considerations: authorization code
     /// protection).
-    pub(crate) fn authorize_safely(&self) -> Result<&Url, OAuthError> {
+    pub(crate) fn authorize_with_pkce(&self) -> Result<&Url, OAuthError> {
         if !self.challenge_methods.iter().any(|method| method == "S256") {
             return Err(OAuthError::NoPkce { issuer: self.name.clone() });
         }
         self.authorize.as_ref().ok_or_else(|| OAuthError::Unreadable {
-            place: super::fetch::place_of(&self.token),
+            place: super::fetch::host_and_port(&self.token),
             detail: "its description has no `authorization_endpoint`".to_owned(),
         })
     }
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_well_known_places_are_tried_in_order() {
+    fn tries_well_known_urls_in_order() {
         let check = |issuer: &str, expect: &[&str]| {
             let places: Vec<String> =
                 well_known(&Url::parse(issuer).unwrap()).iter().map(ToString::to_string).collect();

@@ -1,5 +1,5 @@
 //! Login to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). Transports use the trait [`Authorizer`]; the command
-//! line uses [`Guard`]. The configuration of a server is read elsewhere, and comes through [`ResolveEndpoint`].
+//! line uses [`TokenManager`]. The configuration of a server is read elsewhere, and comes through [`ResolveEndpoint`].
 
 mod address;
 mod binding;
@@ -8,7 +8,6 @@ mod challenge;
 mod discover;
 mod error;
 mod fetch;
-mod guard;
 pub mod http_client;
 mod issuer;
 mod keyring;
@@ -26,9 +25,10 @@ mod scopes;
 mod send;
 mod store;
 mod token;
+mod token_manager;
 
 pub use error::OAuthError;
-pub use guard::{Endpoint, Guard, GuardContext, ResolveEndpoint};
 pub use login::Show;
 pub use send::{Authorizer, Refusal, Repeat, is_unprocessed, send};
 pub use store::TokenStore;
+pub use token_manager::{Endpoint, ResolveEndpoint, TokenManager, TokenManagerContext};

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::error::OAuthError;
 
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A lock, released on drop.
 #[derive(Debug)]
@@ -19,26 +19,26 @@ pub(crate) struct Lock {
 
 /// Why the lock could not be taken.
 #[derive(Debug)]
-pub(crate) enum NotTaken {
+pub(crate) enum LockError {
     /// Another process still holds it.
     Held(OAuthError),
     /// Locks are not possible here, for example in a read-only folder.
     Impossible(OAuthError),
 }
 
-impl From<NotTaken> for OAuthError {
-    fn from(why: NotTaken) -> Self {
+impl From<LockError> for OAuthError {
+    fn from(why: LockError) -> Self {
         match why {
-            NotTaken::Held(error) | NotTaken::Impossible(error) => error,
+            LockError::Held(error) | LockError::Impossible(error) => error,
         }
     }
 }
 
 impl Lock {
-    /// Takes the lock on `file`, waiting up to `patience`.
-    pub(crate) async fn take(file: PathBuf, patience: Duration) -> Result<Self, NotTaken> {
+    /// Takes the lock on `file`, waiting up to `timeout`.
+    pub(crate) async fn take(file: PathBuf, timeout: Duration) -> Result<Self, LockError> {
         let error = |why: String| OAuthError::Store(format!("`{}`: {why}", file.display()));
-        let failed = |why: std::io::Error| NotTaken::Impossible(error(why.to_string()));
+        let failed = |why: std::io::Error| LockError::Impossible(error(why.to_string()));
         if let Some(folder) = file.parent() {
             create_private(folder).map_err(failed)?;
         }
@@ -47,13 +47,15 @@ impl Lock {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let opened = options.open(&file).map_err(failed)?;
-        let end = Instant::now() + patience;
+        let end = Instant::now() + timeout;
         loop {
             match opened.try_lock() {
                 Ok(()) => return Ok(Self { _file: opened }),
-                Err(TryLockError::WouldBlock) if Instant::now() < end => tokio::time::sleep(PAUSE).await,
+                Err(TryLockError::WouldBlock) if Instant::now() < end => {
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(NotTaken::Held(error("another toolhub holds it".to_owned())));
+                    return Err(LockError::Held(error("another toolhub holds it".to_owned())));
                 }
                 Err(TryLockError::Error(why)) => return Err(failed(why)),
             }
@@ -80,17 +82,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_at_a_time() {
+    async fn lock_is_exclusive() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sub/x.lock");
         let lock = Lock::take(file.clone(), Duration::ZERO).await.unwrap();
-        let NotTaken::Held(error) = Lock::take(file.clone(), Duration::ZERO).await.unwrap_err() else {
+        let LockError::Held(error) = Lock::take(file.clone(), Duration::ZERO).await.unwrap_err() else {
             panic!()
         };
         assert!(error.to_string().contains("another toolhub holds it"), "{error}");
         drop(lock);
         Lock::take(file.clone(), Duration::ZERO).await.unwrap();
         let impossible = Lock::take(file.join("under/a/file"), Duration::ZERO).await;
-        assert!(matches!(impossible, Err(NotTaken::Impossible(_))), "{impossible:?}");
+        assert!(matches!(impossible, Err(LockError::Impossible(_))), "{impossible:?}");
     }
 }

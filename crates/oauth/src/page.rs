@@ -13,7 +13,7 @@ pub(crate) fn failed() -> String {
 }
 
 /// The request belongs to no login.
-pub(crate) fn stray() -> String {
+pub(crate) fn not_found() -> String {
     let texts = ["This page belongs to no login that is under way.", "没有与此页面对应的登录。"];
     page("404 Not Found", "?", texts)
 }

@@ -25,13 +25,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_7636() {
+    fn matches_the_example_of_rfc_7636() {
         let verifier = Secret::new("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk");
         assert_eq!(challenge_of(&verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
-    fn random_texts_differ() {
+    fn random_values_differ() {
         let (one, two) = (random().unwrap(), random().unwrap());
         assert_eq!(one.expose().len(), 43);
         assert_ne!(one, two);

@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use toolhub_core::Secret;
 
-use crate::discover::Found;
+use crate::discover::Discovery;
 use crate::plain_text::write_plain;
 use crate::registration::Client;
 use crate::scopes::Scopes;
 
 /// A token is renewed this long before it expires, or after three quarters of a short lifetime.
-const SKEW: Duration = Duration::from_secs(60);
+const RENEWAL_MARGIN: Duration = Duration::from_secs(60);
 
 /// The login of one server, as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub(crate) struct Tokens {
 
 impl Record {
     /// A new login.
-    pub(crate) fn new(found: Found, client: Client, (tokens, requested): (Tokens, Scopes)) -> Self {
+    pub(crate) fn new(found: Discovery, client: Client, (tokens, requested): (Tokens, Scopes)) -> Self {
         Self {
             resource: found.resource,
             issuer: found.issuer.name,
@@ -75,7 +75,8 @@ fn now() -> u64 {
 impl Tokens {
     /// Newly issued tokens.
     pub(crate) fn fresh(access: Secret, refresh: Option<Secret>, lifetime: Option<Duration>) -> Self {
-        let renew_at = lifetime.map(|life| now().saturating_add((life - SKEW.min(life / 4)).as_secs()));
+        let renew_at =
+            lifetime.map(|life| now().saturating_add((life - RENEWAL_MARGIN.min(life / 4)).as_secs()));
         let expires_at = lifetime.map(|life| now().saturating_add(life.as_secs()));
         Self { access: Some(access), refresh, renew_at, expires_at }
     }
@@ -86,7 +87,7 @@ impl Tokens {
     }
 
     /// Whether it has expired according to the local clock.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_expired(&self) -> bool {
         self.expires_at.is_some_and(|at| now() >= at)
     }
 
@@ -101,11 +102,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_renewed_before_they_run_out() {
+    fn tokens_are_due_for_renewal_before_expiry() {
         let check = |seconds: Option<u64>, due: bool, over: bool| {
             let life = seconds.map(Duration::from_secs);
             let tokens = Tokens::fresh(Secret::new("a"), None, life);
-            assert_eq!((tokens.is_due(), tokens.is_over()), (due, over), "{seconds:?}");
+            assert_eq!((tokens.is_due(), tokens.is_expired()), (due, over), "{seconds:?}");
         };
         check(None, false, false);
         check(Some(3600), false, false);
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_token_is_replaced_or_stays() {
+    fn keeps_refresh_token_unless_rotated() {
         let old = Tokens::fresh(Secret::new("a"), Some(Secret::new("r1")), None);
         let rotated = old.renewed_by(Tokens::fresh(Secret::new("b"), Some(Secret::new("r2")), None));
         assert_eq!(rotated.refresh, Some(Secret::new("r2")));

@@ -36,11 +36,11 @@ pub(crate) struct Client {
     pub(crate) method: Method,
     /// The details of a dynamic registration.
     #[serde(default)]
-    registered: Option<Registered>,
+    registered: Option<DynamicRegistration>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Registered {
+struct DynamicRegistration {
     /// The port of the redirect URI, since many servers compare the complete URI.
     port: u16,
     scopes: Scopes,
@@ -50,7 +50,7 @@ struct Registered {
 }
 
 /// The requirements for a client.
-pub(crate) struct Purpose<'a> {
+pub(crate) struct ClientRequirements<'a> {
     pub(crate) spec: &'a OAuthSpec,
     /// The previous login, if any.
     pub(crate) before: Option<&'a Record>,
@@ -90,11 +90,11 @@ impl Client {
     }
 
     /// Whether an earlier registration can be reused.
-    fn serves(&self, purpose: &Purpose<'_>) -> bool {
+    fn can_reuse(&self, requirements: &ClientRequirements<'_>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         self.registered.as_ref().is_some_and(|registered| {
-            registered.port == purpose.port
-                && registered.scopes.cover(purpose.scopes)
+            registered.port == requirements.port
+                && registered.scopes.contains_all(requirements.scopes)
                 && (registered.secret_expires_at == 0 || registered.secret_expires_at > now)
         })
     }
@@ -104,12 +104,14 @@ impl Client {
 pub(crate) async fn client_for(
     fetch: &Fetch,
     issuer: &Issuer,
-    purpose: &Purpose<'_>,
+    requirements: &ClientRequirements<'_>,
 ) -> Result<Client, OAuthError> {
-    if let Some(client) = Client::configured(purpose.spec, issuer) {
+    if let Some(client) = Client::configured(requirements.spec, issuer) {
         return Ok(client);
     }
-    if let Some(url) = purpose.spec.client_metadata_url.as_ref().filter(|_| issuer.knows_client_documents) {
+    if let Some(url) =
+        requirements.spec.client_metadata_url.as_ref().filter(|_| issuer.supports_client_documents)
+    {
         let fits = url::Url::parse(url).is_ok_and(|url| url.scheme() == "https" && url.path() != "/");
         if !fits {
             let wrong = format!("`client_metadata_url` `{url}` should be an https url with a path");
@@ -120,10 +122,10 @@ pub(crate) async fn client_for(
     // A client of another authorization server is not valid here (2026-07-28, authorization server binding), and one whose
     // login has ended may have been deleted.
     let alive = |record: &&Record| record.issuer == issuer.name && record.tokens.access.is_some();
-    let before = purpose.before.filter(alive).map(|record| &record.client);
-    match (before.filter(|client| client.serves(purpose)), &issuer.register) {
+    let before = requirements.before.filter(alive).map(|record| &record.client);
+    match (before.filter(|client| client.can_reuse(requirements)), &issuer.register) {
         (Some(client), _) => Ok(client.clone()),
-        (None, Some(endpoint)) => register(fetch, endpoint, (issuer, purpose)).await,
+        (None, Some(endpoint)) => register(fetch, endpoint, (issuer, requirements)).await,
         (None, None) => Err(OAuthError::NoRegistration { issuer: issuer.name.clone() }),
     }
 }
@@ -142,21 +144,21 @@ struct Answer {
 async fn register(
     fetch: &Fetch,
     endpoint: &url::Url,
-    (issuer, purpose): (&Issuer, &Purpose<'_>),
+    (issuer, requirements): (&Issuer, &ClientRequirements<'_>),
 ) -> Result<Client, OAuthError> {
-    let mut wish = json!({
+    let mut metadata = json!({
         "client_name": "toolhub",
-        "redirect_uris": [purpose.redirect_uri],
+        "redirect_uris": [requirements.redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": name_of(wished_method(issuer)),
+        "token_endpoint_auth_method": name_of(preferred_method(issuer)),
         // Without it OpenID providers assume a web application and refuse the redirect URI.
         "application_type": "native",
     });
-    if !purpose.scopes.is_empty() {
-        wish["scope"] = json!(purpose.scopes.to_string());
+    if !requirements.scopes.is_empty() {
+        metadata["scope"] = json!(requirements.scopes.to_string());
     }
-    let request = fetch.post(endpoint)?.header(CONTENT_TYPE, "application/json").body(wish.to_string());
+    let request = fetch.post(endpoint)?.header(CONTENT_TYPE, "application/json").body(metadata.to_string());
     let answer: Answer = fetch.answer(request, endpoint, &[]).await?;
     let method = match (&answer.client_secret, answer.token_endpoint_auth_method.as_deref()) {
         (None, _) | (_, Some("none")) => Method::Public,
@@ -164,29 +166,29 @@ async fn register(
         (_, Some("client_secret_basic")) => Method::Basic,
         (Some(_), _) => secret_method(issuer),
     };
-    let registered = Some(Registered {
-        port: purpose.port,
-        scopes: purpose.scopes.clone(),
+    let registered = Some(DynamicRegistration {
+        port: requirements.port,
+        scopes: requirements.scopes.clone(),
         secret_expires_at: answer.client_secret_expires_at.unwrap_or_default(),
     });
     Ok(Client { id: answer.client_id, secret: answer.client_secret, method, registered })
 }
 
-fn lists(issuer: &Issuer, method: &str) -> bool {
+fn supports_method(issuer: &Issuer, method: &str) -> bool {
     issuer.client_methods.as_ref().is_some_and(|methods| methods.iter().any(|known| known == method))
 }
 
 /// How to send a secret: in the header, which every server must support, unless it lists only `client_secret_post`.
 fn secret_method(issuer: &Issuer) -> Method {
-    match lists(issuer, "client_secret_post") && !lists(issuer, "client_secret_basic") {
+    match supports_method(issuer, "client_secret_post") && !supports_method(issuer, "client_secret_basic") {
         true => Method::Post,
         false => Method::Basic,
     }
 }
 
 /// A native application cannot keep a secret, so it requests a public client if possible.
-fn wished_method(issuer: &Issuer) -> Method {
-    let secret_only = issuer.client_methods.is_some() && !lists(issuer, "none");
+fn preferred_method(issuer: &Issuer) -> Method {
+    let secret_only = issuer.client_methods.is_some() && !supports_method(issuer, "none");
     if secret_only { secret_method(issuer) } else { Method::Public }
 }
 

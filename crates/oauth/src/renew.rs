@@ -8,22 +8,22 @@ use toolhub_core::{Grant, OAuthSpec, Secret, ServerId};
 use toolhub_mcp_wire::McpError;
 use url::Url;
 
-use crate::binding::{Allowed, bind, is_of};
-use crate::discover::{discover, knock};
+use crate::binding::{IssuerPolicy, bind, matches_issuer};
+use crate::discover::{discover, fetch_challenge};
 use crate::error::OAuthError;
 use crate::fetch::Fetch;
-use crate::guard::{Endpoint, Inner};
 use crate::lock::hash_of;
 use crate::record::Record;
 use crate::registration::Client;
 use crate::resource::Resource;
-use crate::scopes::{Choice, Scopes};
+use crate::scopes::{ScopeSelection, Scopes};
 use crate::store::TokenStore;
-use crate::token::{Desk, Field};
+use crate::token::{Field, TokenEndpoint};
+use crate::token_manager::{Endpoint, Inner};
 
 /// Why a token is needed.
 #[derive(Debug)]
-pub(super) enum Why {
+pub(super) enum RenewalReason {
     /// There is none, or it is about to expire.
     NoToken,
     /// The server refused this token, or the request without one.
@@ -33,7 +33,7 @@ pub(super) enum Why {
 }
 
 /// The configuration with expanded variables, and the HTTP client of the login.
-pub(super) struct Ground {
+pub(super) struct LoginContext {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) spec: OAuthSpec,
@@ -42,35 +42,35 @@ pub(super) struct Ground {
     pub(super) key: String,
     pub(super) server: ServerId,
     /// Whether the owner has just named the authorization server, so that credentials are bound again.
-    pub(super) rebinds: bool,
+    pub(super) rebind: bool,
 }
 
 impl Inner {
-    pub(super) fn ground(&self) -> Result<Ground, OAuthError> {
+    pub(super) fn context(&self) -> Result<LoginContext, OAuthError> {
         let Endpoint { url, headers, spec } = self.endpoint.resolve()?;
         let key = format!("{} {}", self.server, hash_of(url.as_str()));
         let (fetch, server) = (Fetch::new(&url, &spec)?, self.server.clone());
-        Ok(Ground { fetch, url, headers, spec, key, server, rebinds: false })
+        Ok(LoginContext { fetch, url, headers, spec, key, server, rebind: false })
     }
 
     /// The same for a login at an authorization server that the owner names.
-    pub(super) fn ground_at(&self, issuer: Option<&str>) -> Result<Ground, OAuthError> {
-        let mut ground = self.ground()?;
-        let Some(issuer) = issuer else { return Ok(ground) };
-        if let Some(own) = ground.spec.issuer.as_ref().filter(|own| *own != issuer) {
+    pub(super) fn context_at(&self, issuer: Option<&str>) -> Result<LoginContext, OAuthError> {
+        let mut context = self.context()?;
+        let Some(issuer) = issuer else { return Ok(context) };
+        if let Some(own) = context.spec.issuer.as_ref().filter(|own| *own != issuer) {
             let (expected, found) = (own.clone(), super::fetch::plain(issuer));
             return Err(OAuthError::WrongIssuer { expected, found });
         }
-        ground.spec.issuer = Some(issuer.to_owned());
-        ground.fetch = Fetch::new(&ground.url, &ground.spec)?;
-        ground.rebinds = true;
-        Ok(ground)
+        context.spec.issuer = Some(issuer.to_owned());
+        context.fetch = Fetch::new(&context.url, &context.spec)?;
+        context.rebind = true;
+        Ok(context)
     }
 
     /// The stored login. A store that cannot be read counts as empty: the server may need no login.
-    async fn kept(&self, ground: &Ground) -> Option<Record> {
-        let kept = self.store.load(&ground.key).await;
-        kept.inspect_err(|error| self.note(error.text())).ok().flatten()
+    async fn load_stored(&self, context: &LoginContext) -> Option<Record> {
+        let load_stored = self.store.load(&context.key).await;
+        load_stored.inspect_err(|error| self.note(error.text())).ok().flatten()
     }
 
     /// Whether a server that refuses without a challenge supports a login.
@@ -78,22 +78,22 @@ impl Inner {
         if self.login().is_some() || self.spec != OAuthSpec::default() {
             return true;
         }
-        let Ok(ground) = self.ground() else { return false };
-        matches!(Resource::find(&ground.fetch, &ground.url, None).await, Ok(Some(_)))
+        let Ok(context) = self.context() else { return false };
+        matches!(Resource::find(&context.fetch, &context.url, None).await, Ok(Some(_)))
     }
 
-    pub(super) async fn renew(self: &Arc<Self>, why: Why) -> Result<Option<Secret>, McpError> {
-        let refused = !matches!(why, Why::NoToken);
-        let ground = match self.ground() {
-            Ok(ground) => ground,
+    pub(super) async fn renew(self: &Arc<Self>, why: RenewalReason) -> Result<Option<Secret>, McpError> {
+        let refused = !matches!(why, RenewalReason::NoToken);
+        let context = match self.context() {
+            Ok(context) => context,
             // A server with an insecure URL gets no token, and may need none.
             Err(_) if !refused => {
                 self.set_login(None);
                 return Ok(None);
             }
-            Err(error) => return Err(McpError::hopeless(error.text())),
+            Err(error) => return Err(McpError::permanent(error.text())),
         };
-        match self.renewed(&ground, &why).await {
+        match self.try_renew(&context, &why).await {
             Ok(Some(record)) => {
                 let token = record.tokens.access.clone();
                 self.set_login(Some(record));
@@ -111,11 +111,11 @@ impl Inner {
                 );
                 self.note(text.clone());
                 // A token that has not expired yet can still be used.
-                let record = self.login().filter(|record| !refused && !record.tokens.is_over());
+                let record = self.login().filter(|record| !refused && !record.tokens.is_expired());
                 match record.and_then(|record| record.tokens.access.clone()) {
                     Some(token) => Ok(Some(token)),
                     // Only the owner can resolve this.
-                    None if error.needs_owner() => Err(McpError::hopeless(text)),
+                    None if error.needs_owner() => Err(McpError::permanent(text)),
                     None => Err(McpError::connect(text)),
                 }
             }
@@ -123,34 +123,42 @@ impl Inner {
     }
 
     /// The login with a token that satisfies `why`; `None` if there is no login.
-    async fn renewed(&self, ground: &Ground, why: &Why) -> Result<Option<Record>, OAuthError> {
-        let by_itself = ground.spec.grant == Grant::ClientCredentials;
-        let before = self.kept(ground).await;
+    async fn try_renew(
+        &self,
+        context: &LoginContext,
+        why: &RenewalReason,
+    ) -> Result<Option<Record>, OAuthError> {
+        let is_client_credentials = context.spec.grant == Grant::ClientCredentials;
+        let before = self.load_stored(context).await;
         match &before {
-            Some(record) if serves(record, why) => return Ok(before),
-            Some(record) if record.tokens.refresh.is_none() && !by_itself => {
+            Some(record) if satisfies(record, why) => return Ok(before),
+            Some(record) if record.tokens.refresh.is_none() && !is_client_credentials => {
                 // It cannot be renewed. The local clock may be wrong, so the server decides.
-                let usable = matches!(why, Why::NoToken);
+                let usable = matches!(why, RenewalReason::NoToken);
                 return Ok(before.filter(|_| usable));
             }
-            None if !by_itself => return Ok(None),
+            None if !is_client_credentials => return Ok(None),
             _ => {}
         }
-        let _lock = self.store.renewing(&ground.key).await?;
+        let _lock = self.store.lock_renewal(&context.key).await?;
         // Another process may have renewed it meanwhile, which invalidates the old refresh token.
-        let before = self.kept(ground).await;
-        if before.as_ref().is_some_and(|record| serves(record, why)) {
+        let before = self.load_stored(context).await;
+        if before.as_ref().is_some_and(|record| satisfies(record, why)) {
             return Ok(before);
         }
         let record = match before {
-            Some(record) if record.tokens.refresh.is_some() && !matches!(why, Why::MoreScopes(_)) => {
-                self.refreshed(ground, record).await?
+            Some(record)
+                if record.tokens.refresh.is_some() && !matches!(why, RenewalReason::MoreScopes(_)) =>
+            {
+                self.use_refresh_token(context, record).await?
             }
-            before if by_itself => Some(by_client(ground, &self.store, (before, why)).await?),
+            before if is_client_credentials => {
+                Some(login_with_client_credentials(context, &self.store, (before, why)).await?)
+            }
             _ => None,
         };
         if let Some(record) = &record {
-            if let Err(error) = self.store.save(&ground.key, record).await {
+            if let Err(error) = self.store.save(&context.key, record).await {
                 self.note(error.text());
             }
             if record.tokens.access.is_some() {
@@ -162,15 +170,19 @@ impl Inner {
 
     /// Uses the refresh token. If the grant is invalid, the tokens are removed, but client and requested scopes are kept for
     /// the next login.
-    async fn refreshed(&self, ground: &Ground, mut record: Record) -> Result<Option<Record>, OAuthError> {
-        let Some(refresh) = record.tokens.refresh.clone().filter(|_| is_of(ground, &record)) else {
+    async fn use_refresh_token(
+        &self,
+        context: &LoginContext,
+        mut record: Record,
+    ) -> Result<Option<Record>, OAuthError> {
+        let Some(refresh) = record.tokens.refresh.clone().filter(|_| matches_issuer(context, &record)) else {
             return Ok(None);
         };
-        let endpoint = ground.fetch.allowed(&record.token_endpoint)?;
-        let client = record.client.with_secret_of(&ground.spec);
-        let desk = Desk { fetch: &ground.fetch, endpoint: &endpoint, client: &client };
-        let answer = desk
-            .ask(&[
+        let endpoint = context.fetch.allowed(&record.token_endpoint)?;
+        let client = record.client.with_secret_of(&context.spec);
+        let token_endpoint = TokenEndpoint { fetch: &context.fetch, endpoint: &endpoint, client: &client };
+        let answer = token_endpoint
+            .request_tokens(&[
                 Field::Plain("grant_type", "refresh_token"),
                 Field::Hidden("refresh_token", &refresh),
                 Field::Plain("resource", &record.resource),
@@ -192,13 +204,13 @@ impl Inner {
     }
 
     /// Stores the scopes that a call lacked.
-    pub(super) async fn remember_missing(&self, needed: Scopes) {
+    pub(super) async fn store_missing_scopes(&self, needed: Scopes) {
         let remembered = async {
-            let ground = self.ground()?;
-            let _lock = self.store.renewing(&ground.key).await?;
-            let Some(mut record) = self.store.load(&ground.key).await? else { return Ok(()) };
+            let context = self.context()?;
+            let _lock = self.store.lock_renewal(&context.key).await?;
+            let Some(mut record) = self.store.load(&context.key).await? else { return Ok(()) };
             record.missing = record.missing.with(needed.iter());
-            self.store.save(&ground.key, &record).await?;
+            self.store.save(&context.key, &record).await?;
             self.set_login(Some(record));
             Ok::<_, OAuthError>(())
         };
@@ -209,31 +221,33 @@ impl Inner {
 }
 
 /// Whether a stored login already satisfies `why`.
-fn serves(record: &Record, why: &Why) -> bool {
+fn satisfies(record: &Record, why: &RenewalReason) -> bool {
     let Some(access) = &record.tokens.access else { return false };
-    let refused = matches!(why, Why::Refused(Some(used)) if used == access);
-    let reaches = match why {
-        Why::MoreScopes(needed) => record.requested.cover(needed),
-        Why::NoToken | Why::Refused(_) => true,
+    let refused = matches!(why, RenewalReason::Refused(Some(used)) if used == access);
+    let has_scopes = match why {
+        RenewalReason::MoreScopes(needed) => record.requested.contains_all(needed),
+        RenewalReason::NoToken | RenewalReason::Refused(_) => true,
     };
-    !refused && reaches && !record.tokens.is_due()
+    !refused && has_scopes && !record.tokens.is_due()
 }
 
 /// Requests a token with the client credentials grant (RFC 6749 §4.4).
-pub(super) async fn by_client(
-    ground: &Ground,
+pub(super) async fn login_with_client_credentials(
+    context: &LoginContext,
     store: &TokenStore,
-    (before, why): (Option<Record>, &Why),
+    (before, why): (Option<Record>, &RenewalReason),
 ) -> Result<Record, OAuthError> {
-    let Ground { url, headers, spec, fetch, .. } = ground;
-    let challenge = knock(fetch, url, headers.clone()).await?;
-    let allowed = Allowed::of(ground, store, before.as_ref()).await?;
+    let LoginContext { url, headers, spec, fetch, .. } = context;
+    let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
+    let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
     let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
     let needed = match why {
-        Why::MoreScopes(needed) => needed.clone(),
-        Why::NoToken | Why::Refused(_) => challenge.map(|challenge| challenge.scopes).unwrap_or_default(),
+        RenewalReason::MoreScopes(needed) => needed.clone(),
+        RenewalReason::NoToken | RenewalReason::Refused(_) => {
+            challenge.map(|challenge| challenge.scopes).unwrap_or_default()
+        }
     };
-    let scopes = Choice {
+    let scopes = ScopeSelection {
         configured: &spec.scopes,
         challenged: needed,
         supported: found.scopes.as_deref(),
@@ -244,14 +258,14 @@ pub(super) async fn by_client(
     let client = Client::configured(spec, &found.issuer)
         .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
     // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides again.
-    let _ = bind(ground, store, &found.issuer).await;
-    let desk = Desk { fetch, endpoint: &found.issuer.token, client: &client };
+    let _ = bind(context, store, &found.issuer).await;
+    let token_endpoint = TokenEndpoint { fetch, endpoint: &found.issuer.token, client: &client };
     let joined = scopes.to_string();
     let mut fields =
         vec![Field::Plain("grant_type", "client_credentials"), Field::Plain("resource", &found.resource)];
     if !scopes.is_empty() {
         fields.push(Field::Plain("scope", &joined));
     }
-    let tokens = desk.ask(&fields).await?;
+    let tokens = token_endpoint.request_tokens(&fields).await?;
     Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
 }

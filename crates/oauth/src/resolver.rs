@@ -18,12 +18,12 @@ const PROXIES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
 /// Resolves only to addresses that a server of this network may point to.
-struct Guarded {
+struct RestrictedResolver {
     server: Network,
     proxies: Vec<String>,
 }
 
-impl Guarded {
+impl RestrictedResolver {
     fn new(server: Network) -> Self {
         let host = |name: &str| {
             let text = std::env::var(name).ok()?;
@@ -34,13 +34,13 @@ impl Guarded {
     }
 }
 
-impl Resolve for Guarded {
+impl Resolve for RestrictedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (server, name) = (self.server, name.as_str().to_owned());
         let is_proxy = self.proxies.contains(&name);
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed = admitted(server, found, is_proxy)
+            let allowed = allowed_addresses(server, found, is_proxy)
                 .ok_or_else(|| {
                 format!(
                     "`{name}` is in a private network or on this machine, and the server is not: if that is meant, \
@@ -53,37 +53,41 @@ impl Resolve for Guarded {
 }
 
 /// The allowed addresses; `None` if there are addresses, but none is allowed.
-fn admitted(
+fn allowed_addresses(
     server: Network,
     found: impl Iterator<Item = SocketAddr>,
     is_proxy: bool,
 ) -> Option<Vec<SocketAddr>> {
     let found: Vec<_> = found.collect();
-    let may = |address: &SocketAddr| is_proxy || server.may_lead_to(Network::of(address.ip()));
+    let may = |address: &SocketAddr| is_proxy || server.may_point_to(Network::of(address.ip()));
     let allowed: Vec<_> = found.iter().copied().filter(may).collect();
     (found.is_empty() || !allowed.is_empty()).then_some(allowed)
 }
 
 /// The client for URLs that a server of this network names; for configured URLs, one without restriction.
 pub(super) fn client(server: Network) -> Result<Client, OAuthError> {
-    static ANYWHERE: OnceLock<Result<Client, String>> = OnceLock::new();
+    static UNRESTRICTED: OnceLock<Result<Client, String>> = OnceLock::new();
     static PRIVATE: OnceLock<Result<Client, String>> = OnceLock::new();
     static PUBLIC: OnceLock<Result<Client, String>> = OnceLock::new();
-    let guarded = || {
+    let restricted = || {
         build(|builder| {
-            builder.redirect(documents_only()).dns_resolver(std::sync::Arc::new(Guarded::new(server)))
+            builder
+                .redirect(document_redirects())
+                .dns_resolver(std::sync::Arc::new(RestrictedResolver::new(server)))
         })
     };
     let client = match server {
-        Network::Loopback => ANYWHERE.get_or_init(|| build(|builder| builder.redirect(documents_only()))),
-        Network::Private => PRIVATE.get_or_init(guarded),
-        Network::Public | Network::Special => PUBLIC.get_or_init(guarded),
+        Network::Loopback => {
+            UNRESTRICTED.get_or_init(|| build(|builder| builder.redirect(document_redirects())))
+        }
+        Network::Private => PRIVATE.get_or_init(restricted),
+        Network::Public | Network::Special => PUBLIC.get_or_init(restricted),
     };
     client.clone().map_err(OAuthError::Config)
 }
 
 /// Follows redirects of documents within their origin. A form, which may contain a secret, is never sent a second time.
-fn documents_only() -> Policy {
+fn document_redirects() -> Policy {
     Policy::custom(|attempt| {
         let form = matches!(attempt.status().as_u16(), 307 | 308);
         if !form && is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() }
@@ -92,12 +96,12 @@ fn documents_only() -> Policy {
 
 /// Checks the current addresses of a host name. Used for URLs that a browser opens, which resolves the name itself.
 pub(super) async fn check_name(server: Network, url: &Url) -> Result<(), OAuthError> {
-    let Some(host) = url.host_str().filter(|_| Network::named_by(url).is_none()) else { return Ok(()) };
+    let Some(host) = url.host_str().filter(|_| Network::of_url(url).is_none()) else { return Ok(()) };
     // A name that cannot be resolved is harmless.
     let Ok(found) = tokio::net::lookup_host((host, 0)).await else { return Ok(()) };
-    match admitted(server, found, false) {
+    match allowed_addresses(server, found, false) {
         Some(_) => Ok(()),
-        None => Err(OAuthError::Insecure { url: super::fetch::place_of(url) }),
+        None => Err(OAuthError::Insecure { url: super::fetch::host_and_port(url) }),
     }
 }
 
@@ -106,12 +110,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_the_same_reach_are_admitted() {
+    fn admits_only_addresses_of_allowed_networks() {
         let check = |server: Network, found: &[&str], expect: Option<&[&str]>| {
             let address = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
-            let admitted = admitted(server, found.iter().map(address), false);
+            let allowed_addresses = allowed_addresses(server, found.iter().map(address), false);
             let expect = expect.map(|expect| expect.iter().map(address).collect::<Vec<_>>());
-            assert_eq!(admitted, expect, "{server:?} {found:?}");
+            assert_eq!(allowed_addresses, expect, "{server:?} {found:?}");
         };
         check(Network::Public, &["1.1.1.1"], Some(&["1.1.1.1"]));
         check(Network::Public, &["127.0.0.1", "::1"], None);
@@ -126,17 +130,17 @@ mod tests {
 
     /// The name resolves to this machine when the connection is opened, whatever was checked before.
     #[tokio::test]
-    async fn names_of_this_machine_are_not_connected_to() {
+    async fn does_not_connect_to_names_of_this_machine() {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         // Called directly, since `Fetch` rejects a URL with `localhost` before it is resolved.
-        let refused = Guarded::new(Network::Public).resolve("localhost".parse().unwrap()).await;
+        let refused = RestrictedResolver::new(Network::Public).resolve("localhost".parse().unwrap()).await;
         let error = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("this machine"), "{error}");
-        let found = Guarded::new(Network::Loopback).resolve("localhost".parse().unwrap()).await;
+        let found = RestrictedResolver::new(Network::Loopback).resolve("localhost".parse().unwrap()).await;
         assert!(found.is_ok_and(|mut found| found.any(|address| address.ip().is_loopback())));
-        let guarded = client(Network::Public).unwrap();
-        let sent = guarded.get(format!("http://localhost:{port}/")).send().await;
+        let restricted = client(Network::Public).unwrap();
+        let sent = restricted.get(format!("http://localhost:{port}/")).send().await;
         assert!(sent.is_err_and(|error| error.is_connect()));
         let accepted = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
         assert!(accepted.is_err(), "a connection was made");

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_well_known_places_are_tried_in_order() {
+    fn tries_well_known_urls_in_order() {
         let check = |server: &str, expect: &[&str]| {
             let places: Vec<String> = well_known(&url(server)).iter().map(ToString::to_string).collect();
             assert_eq!(places, expect);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_speaks_for_itself_alone() {
+    fn resource_metadata_is_valid_for_its_own_server_only() {
         let check = |resource: &str, server: &str, expect: bool| {
             assert_eq!(covers(resource, &url(server)), expect, "{resource} {server}");
         };

@@ -12,7 +12,7 @@ pub(crate) struct Scopes(Vec<String>);
 
 /// The inputs of the scope selection.
 #[derive(Debug, Default)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct ScopeSelection<'a> {
     /// The scopes in the configuration.
     pub(crate) configured: &'a [String],
     /// The scopes of the challenge.
@@ -52,7 +52,7 @@ impl Scopes {
     }
 
     /// Whether all of `others` are in the set.
-    pub(crate) fn cover(&self, others: &Self) -> bool {
+    pub(crate) fn contains_all(&self, others: &Self) -> bool {
         others.0.iter().all(|other| self.0.contains(other))
     }
 }
@@ -63,7 +63,7 @@ impl fmt::Display for Scopes {
     }
 }
 
-impl Choice<'_> {
+impl ScopeSelection<'_> {
     /// The scopes to request: those of the challenge, otherwise those that the resource lists, otherwise none. Configured
     /// scopes replace the list. Scopes requested before are kept, so that no permission is lost.
     pub(crate) fn scopes(&self) -> Scopes {
@@ -82,11 +82,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scopes_are_chosen_as_the_specification_says() {
+    fn selects_scopes_as_specified() {
         let list = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let check = |configured: &str, challenged: &str, supported: Option<&str>, before: &str| {
             let (configured, supported) = (list(configured), supported.map(list));
-            let choice = Choice {
+            let choice = ScopeSelection {
                 configured: &configured,
                 challenged: Scopes::parse(challenged),
                 supported: supported.as_deref(),
@@ -101,17 +101,18 @@ mod tests {
         assert_eq!(check("", "write", Some("read write"), "read"), "write read");
         assert_eq!(check("mine", "", Some("a b"), ""), "mine");
         assert_eq!(check("mine", "needed", Some("a b"), ""), "mine needed");
-        let offline = Choice { challenged: Scopes::parse("a"), offline: true, ..Choice::default() };
+        let offline =
+            ScopeSelection { challenged: Scopes::parse("a"), offline: true, ..ScopeSelection::default() };
         assert_eq!(offline.scopes().to_string(), "a offline_access");
-        let offline = Choice { offline: true, ..Choice::default() };
+        let offline = ScopeSelection { offline: true, ..ScopeSelection::default() };
         assert_eq!(offline.scopes().to_string(), "");
     }
 
     #[test]
-    fn sets_are_compared_as_sets() {
+    fn compares_scopes_as_sets() {
         let all = Scopes::parse("a b c");
-        assert!(all.cover(&Scopes::parse("c a")) && all.cover(&Scopes::default()));
-        assert!(!all.cover(&Scopes::parse("a d")));
+        assert!(all.contains_all(&Scopes::parse("c a")) && all.contains_all(&Scopes::default()));
+        assert!(!all.contains_all(&Scopes::parse("a d")));
         assert_eq!(Scopes::parse(" a  b a ").to_string(), "a b");
     }
 }

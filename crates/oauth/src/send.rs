@@ -15,11 +15,11 @@ pub trait Authorizer: Send + Sync {
     fn token(&self) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
 
     /// Whether it is certain that there is no token, and none can be obtained before a refusal.
-    fn is_stranger(&self) -> bool;
+    fn has_no_token(&self) -> bool;
 
     /// Handles a refusal. Returns a token for another attempt, `None` if the refusal has another reason, or the error if no
     /// token can be obtained.
-    fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
+    fn on_refusal(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
 }
 
 /// A server's refusal of one request.
@@ -62,7 +62,7 @@ pub fn is_unprocessed(status: StatusCode, headers: &HeaderMap) -> bool {
         401 => headers.contains_key(WWW_AUTHENTICATE),
         // A plain 403 may come from a filter that inspects responses; with this challenge it comes from the authorization
         // itself (RFC 6750, section 3.1; 2025-11-25, basic/authorization: scope challenge handling).
-        403 => Challenge::bearer(headers).is_some_and(|challenge| challenge.wants_more_scopes()),
+        403 => Challenge::bearer(headers).is_some_and(|challenge| challenge.lacks_scopes()),
         _ => false,
     }
 }
@@ -87,7 +87,7 @@ pub async fn send(
         let again = repeat.allows(response.status(), response.headers());
         let challenge = Challenge::bearer(response.headers());
         let refusal = Refusal { status, challenge, used: used.take(), count };
-        let token = match authorizer.refused(refusal).await {
+        let token = match authorizer.on_refusal(refusal).await {
             Ok(token) => token.filter(|_| again),
             Err(error) if again => return Err(error),
             // The next request uses the new token, or fails with a login error. This one returns the status only.

@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use crate::binding::Binding;
 use crate::error::OAuthError;
 use crate::keyring::Keyring;
-use crate::lock::{Lock, NotTaken, hash_of};
+use crate::lock::{Lock, LockError, hash_of};
 use crate::record::Record;
 
 /// How long to wait for another process that writes the file.
-const WRITING: Duration = Duration::from_secs(5);
+const WRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait for another process that renews a token: longer than a renewal may take.
-const RENEWING: Duration = Duration::from_secs(40);
+const RENEWAL_LOCK_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The logins of all servers, by key.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl TokenStore {
     }
 
     /// Removes a login. Returns whether there was one.
-    pub(crate) async fn forget(&self, key: &str) -> Result<bool, OAuthError> {
+    pub(crate) async fn remove(&self, key: &str) -> Result<bool, OAuthError> {
         let before = self.change(key, None).await?;
         if before == Some(in_keyring()) {
             self.keyring.remove(key).await;
@@ -84,12 +84,12 @@ impl TokenStore {
 
     /// Prevents other processes from renewing the same login concurrently: a refresh token works once. `None` if locks are not
     /// possible; then nothing can be stored either.
-    pub(crate) async fn renewing(&self, key: &str) -> Result<Option<Lock>, OAuthError> {
+    pub(crate) async fn lock_renewal(&self, key: &str) -> Result<Option<Lock>, OAuthError> {
         let file = self.folder.join("locks").join(format!("{}.lock", hash_of(key)));
-        match Lock::take(file, RENEWING).await {
+        match Lock::take(file, RENEWAL_LOCK_TIMEOUT).await {
             Ok(lock) => Ok(Some(lock)),
-            Err(NotTaken::Impossible(_)) => Ok(None),
-            Err(NotTaken::Held(error)) => Err(error),
+            Err(LockError::Impossible(_)) => Ok(None),
+            Err(LockError::Held(error)) => Err(error),
         }
     }
 
@@ -106,7 +106,7 @@ impl TokenStore {
     pub(crate) async fn bind(&self, key: &str, binding: Option<&Binding>) -> Result<(), OAuthError> {
         let entry = binding
             .map(|Binding { issuer, token_origin }| json!({"issuer": issuer, "token_origin": token_origin}));
-        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITING).await?;
+        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITE_LOCK_TIMEOUT).await?;
         let (file, key) = (self.file(), key.to_owned());
         blocking(move || {
             let mut document = read(&file)?;
@@ -120,7 +120,7 @@ impl TokenStore {
     }
 
     async fn change(&self, key: &str, entry: Option<Value>) -> Result<Option<Value>, OAuthError> {
-        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITING).await?;
+        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITE_LOCK_TIMEOUT).await?;
         let (file, key) = (self.file(), key.to_owned());
         blocking(move || {
             let mut document = read(&file)?;
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn logins_are_kept_apart_and_for_the_owner_alone() {
+    async fn stores_logins_separately_in_a_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let store = TokenStore::new(folder.path());
         let (a, b) = ("a", "服务");
@@ -208,15 +208,15 @@ mod tests {
             let mode = std::fs::metadata(folder.path().join("tokens.json")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert!(store.forget(a).await.unwrap());
-        assert!(!store.forget(a).await.unwrap());
+        assert!(store.remove(a).await.unwrap());
+        assert!(!store.remove(a).await.unwrap());
         assert!(store.load(a).await.unwrap().is_none() && store.load(b).await.unwrap().is_some());
         let text = std::fs::read_to_string(folder.path().join("tokens.json")).unwrap();
         assert!(text.contains("odd") && !text.contains("t1"), "{text}");
     }
 
     #[tokio::test]
-    async fn a_file_that_cannot_be_read_is_left_alone_and_not_quoted() {
+    async fn leaves_unreadable_file_unchanged_and_does_not_quote_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens.json");
         for text in [r#"{"version": "hunter2"}"#, "{ hunter2"] {

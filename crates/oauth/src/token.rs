@@ -10,12 +10,12 @@ use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, place_of};
+use crate::fetch::{Fetch, host_and_port};
 use crate::record::Tokens;
 use crate::registration::{Client, Method};
 
 /// A token endpoint and the client that uses it.
-pub(crate) struct Desk<'a> {
+pub(crate) struct TokenEndpoint<'a> {
     pub(crate) fetch: &'a Fetch,
     pub(crate) endpoint: &'a Url,
     pub(crate) client: &'a Client,
@@ -56,22 +56,22 @@ impl Seconds {
     }
 }
 
-impl Desk<'_> {
+impl TokenEndpoint<'_> {
     /// Requests tokens.
-    pub(crate) async fn ask(&self, fields: &[Field<'_>]) -> Result<Tokens, OAuthError> {
-        let (request, carried) = self.form(fields)?;
-        let answer: Answer = self.fetch.answer(request, self.endpoint, &carried).await?;
+    pub(crate) async fn request_tokens(&self, fields: &[Field<'_>]) -> Result<Tokens, OAuthError> {
+        let (request, secrets) = self.form(fields)?;
+        let answer: Answer = self.fetch.answer(request, self.endpoint, &secrets).await?;
         let kind = answer.token_type.unwrap_or_else(|| "bearer".to_owned());
         if !kind.eq_ignore_ascii_case("bearer") || answer.access_token.expose().is_empty() {
             let detail = "it gives no bearer token".to_owned();
-            return Err(OAuthError::Unreadable { place: place_of(self.endpoint), detail });
+            return Err(OAuthError::Unreadable { place: host_and_port(self.endpoint), detail });
         }
         let lifetime = answer.expires_in.and_then(|seconds| seconds.duration());
         Ok(Tokens::fresh(answer.access_token, answer.refresh_token, lifetime))
     }
 
     /// Revokes a token (RFC 7009). The response is ignored.
-    pub(crate) async fn give_back(&self, token: &Secret) -> Result<(), OAuthError> {
+    pub(crate) async fn revoke_token(&self, token: &Secret) -> Result<(), OAuthError> {
         let (request, _) = self.form(&[Field::Hidden("token", token)])?;
         super::fetch::send(request, self.endpoint).await.map(drop)
     }
@@ -79,13 +79,13 @@ impl Desk<'_> {
     /// The form with the client authentication that the method requires, and the secrets in it.
     fn form<'f>(&'f self, fields: &[Field<'f>]) -> Result<(RequestBuilder, Vec<&'f Secret>), OAuthError> {
         let Client { id, secret, method, .. } = self.client;
-        let mut carried: Vec<&Secret> = secret.iter().collect();
+        let mut secrets: Vec<&Secret> = secret.iter().collect();
         let mut form = Serializer::new(String::new());
         for field in fields {
             match field {
                 Field::Plain(name, value) => form.append_pair(name, value),
                 Field::Hidden(name, value) => {
-                    carried.push(value);
+                    secrets.push(value);
                     form.append_pair(name, value.expose())
                 }
             };
@@ -105,7 +105,7 @@ impl Desk<'_> {
             }
         }
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form.finish());
-        Ok((request, carried))
+        Ok((request, secrets))
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lifetimes_are_read_however_they_are_written() {
+    fn parses_lifetimes_as_number_or_string() {
         let check = |text: &str, expect: Option<u64>| {
             let answer: Answer = serde_json::from_str(text).unwrap();
             let seconds = answer.expires_in.and_then(|seconds| seconds.duration()).map(|life| life.as_secs());

@@ -5,54 +5,54 @@
 
 mod arithmetic;
 mod assembly;
-mod caution;
 mod lexer;
 pub mod plan;
 mod rewrite;
 mod safety;
+mod safety_check;
 mod selection;
 mod spreadsheet;
 mod values;
 
-pub use caution::too_much;
 pub use rewrite::follow_up::{Exchange, in_context, placed};
+pub use safety_check::exceeds_limits;
 pub use selection::candidates::{Candidates, sub_requests};
 
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
-use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional, own_words};
-use crate::plan::{Plan, Step, Unproven};
+use crate::plan::{Plan, Step, UnprovenStep};
+use crate::safety_check::{asks_about_past, forbids, how_to_position, is_conditional, objection, own_words};
 
 /// The maximum size of a request in bytes. Longer input is truncated.
-const LONGEST: usize = 8 << 10;
+const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 /// Quotes around a whole request are removed only if the text between them is longer than this many bytes; shorter text may be
 /// a title.
-const LONG_QUOTE: usize = 40;
+const MIN_STRIPPED_QUOTE_BYTES: usize = 40;
 
 /// Plans a request with the tools that were found for its parts. Deterministic: the same input gives the same plan.
 /// `today` is the date to which `tomorrow` and 下周一 are relative.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
-    let denied = rewrite::aside::find(&narrowed(request));
+    let denied = rewrite::exclusion::find(&narrowed(request));
     let said = narrowed(request);
     let request = plain(request);
     let mut plan = assembly::assemble::assemble(&request, candidates, today);
-    safety::reserve::check(&said, &mut plan);
+    safety::change_guard::check(&said, &mut plan);
     let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
     let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
     if let Some(denied) = &denied
-        && tools.any(|tool| rewrite::aside::is_denied(denied, tool.as_str()))
+        && tools.any(|tool| rewrite::exclusion::is_denied(denied, tool.as_str()))
     {
         return refused();
     }
     // A negation, a question or a condition is never executed as an order.
-    let reading = lexer::mention::Reading::of(&request, today);
-    let wish = selection::choose::wish(&reading);
-    let past = asks_of_the_past(&request) && wish.changes();
-    let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
+    let parsed = lexer::mention::ParsedText::of(&request, today);
+    let intent = selection::choose::intent(&parsed);
+    let past = asks_about_past(&request) && intent.changes();
+    let asks_how = how_to_position(&request).is_some_and(|at| !intent.reads_before(at));
     let forbidden = safety::mood::only_forbids(&own_words(&said.to_lowercase()));
-    if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
+    if (past || forbids(&request)) && (!intent.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
         return refused();
     }
     // Thanks and remarks are not searched for.
@@ -63,16 +63,16 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     }
     // Parts without a matching tool are reported in `unserved`; the rest of the request must be understood completely.
     let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
-    let left = lexer::mention::Reading::of(&served, today);
+    let left = lexer::mention::ParsedText::of(&served, today);
     if plan.changing.is_empty() && !plan.steps.is_empty() && safety::unknown_verb::is_order(&left) {
         return Plan { problems: vec![assembly::problem::no_tool(request.trim())], ..Plan::default() };
     }
-    if let Some(reason) = against(&request) {
+    if let Some(reason) = objection(&request) {
         // A conditional change is not started: running only the steps that read would not fulfil the request.
         let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
         let changes = |part: &String| {
             !is_conditional(part)
-                && selection::choose::wish(&lexer::mention::Reading::of(part, today)).changes()
+                && selection::choose::intent(&lexer::mention::ParsedText::of(part, today)).changes()
         };
         let open = plan.changing.is_empty() && plan.unserved.iter().any(changes);
         if is_conditional(&request) && (open || !plan.changing.is_empty() && looks) {
@@ -81,7 +81,9 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
         for step in &plan.changing {
             match plan.unproven.iter_mut().find(|unproven| unproven.step == *step) {
                 Some(unproven) => unproven.reasons.insert(0, reason.clone()),
-                None => plan.unproven.push(Unproven { step: step.clone(), reasons: vec![reason.clone()] }),
+                None => {
+                    plan.unproven.push(UnprovenStep { step: step.clone(), reasons: vec![reason.clone()] });
+                }
             }
         }
     }
@@ -92,21 +94,22 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
 /// denied aside.
 fn plain(request: &str) -> String {
     let narrow = narrowed(request);
-    let narrow = rewrite::aside::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));
+    let narrow = rewrite::exclusion::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));
     let text = narrow.trim();
     for (open, close) in [('"', '"'), ('“', '”')] {
         let inner = text.strip_prefix(open).and_then(|text| text.strip_suffix(close));
-        if let Some(inner) = inner.filter(|inner| inner.len() > LONG_QUOTE && !inner.contains([open, close]))
+        if let Some(inner) =
+            inner.filter(|inner| inner.len() > MIN_STRIPPED_QUOTE_BYTES && !inner.contains([open, close]))
         {
             return inner.trim().to_owned();
         }
     }
-    let text = rewrite::rephrase::rephrased(text);
-    rewrite::context::first(&text).unwrap_or(text)
+    let text = rewrite::rephrase::rephrase(text);
+    rewrite::shared_location::move_to_front(&text).unwrap_or(text)
 }
 
 fn narrowed(request: &str) -> String {
-    let request = request.get(..request.floor_char_boundary(LONGEST)).unwrap_or(request);
+    let request = request.get(..request.floor_char_boundary(MAX_REQUEST_BYTES)).unwrap_or(request);
     lexer::token::narrow(request)
 }
 

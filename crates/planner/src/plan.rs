@@ -102,9 +102,9 @@ pub struct Plan {
     /// Problems and missing information. Each text states what to add to the request.
     pub problems: Vec<LocalizedText>,
     /// Calls with missing arguments. Each has its own entry in `problems`.
-    pub unfinished: Vec<Unfinished>,
+    pub unfinished: Vec<IncompleteCall>,
     /// Changing steps that the words of the request do not prove. They must not be run.
-    pub unproven: Vec<Unproven>,
+    pub unproven: Vec<UnprovenStep>,
     /// Steps that may change something, according to the hints and names of their tools. Set by the rule-based planner only.
     pub changing: Vec<StepId>,
     /// Texts that show the withheld calls and the reasons. Set just before the plan is run.
@@ -119,20 +119,20 @@ pub struct Plan {
 
 impl Plan {
     /// Whether the changing steps must not be run.
-    pub fn holds_back(&self) -> bool {
+    pub fn is_withheld(&self) -> bool {
         !self.unproven.is_empty() || !self.unserved.is_empty() || !self.problems.is_empty()
     }
 
     /// The steps that may be run.
     pub fn runnable(&self) -> impl Iterator<Item = &Step> {
-        let back = self.holds_back();
+        let back = self.is_withheld();
         self.steps.iter().filter(move |step| !back || !self.changing.contains(&step.id))
     }
 }
 
 /// A step that must not be run because the request does not prove it.
 #[derive(Debug, Clone)]
-pub struct Unproven {
+pub struct UnprovenStep {
     /// The step.
     pub step: StepId,
     /// The words that were not understood, guessed or ambiguous.
@@ -141,7 +141,7 @@ pub struct Unproven {
 
 /// A call with missing arguments.
 #[derive(Debug, Clone)]
-pub struct Unfinished {
+pub struct IncompleteCall {
     /// The tool to call.
     pub tool: ToolName,
     /// The arguments that are known.

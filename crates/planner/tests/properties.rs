@@ -137,7 +137,7 @@ fn schema() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn anything_can_be_planned_and_twice_alike(request in request(), schema in schema()) {
+    fn plans_arbitrary_requests_deterministically(request in request(), schema in schema()) {
         let tools = [
             json!({"name": "do_it", "description": "Does it\nname: what it is called", "inputSchema": schema}),
             json!({"name": "read", "description": "Reads", "inputSchema": {"type": "object"}}),
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_invented(request in request()) {
+    fn takes_texts_only_from_the_request(request in request()) {
         let text = |required: bool| {
             let names = ["city", "name", "text", "title", "filepath", "note", "url", "sheet_name", "id"];
             let properties: serde_json::Map<String, Value> =
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn a_change_with_a_list_that_was_partly_understood_is_not_proven(
+    fn does_not_prove_change_with_partially_parsed_list(
         names in proptest::collection::vec(prop_oneof![
             Just("Alpha"), Just("Beta7"), Just("Tom Reyes"), Just("旧仓库"), Just("'Salt and Pepper'"), Just("“和平公司”"),
         ], 1..4),
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_stand_in_the_request(number in 2_u32..1_000_000, words in "[a-z ]{0,20}") {
+    fn takes_numbers_only_from_the_request(number in 2_u32..1_000_000, words in "[a-z ]{0,20}") {
         let tool = json!({"name": "wait", "inputSchema": {"type": "object", "properties": {"seconds": {"type": "integer"}}, "required": ["seconds"]}});
         let uses = |planned: &Plan| planned.steps.iter().all(|step| step.arguments.iter().any(|(name, slot)| {
             name == "seconds" && matches!(slot, Slot::Value(value) if value.get() == number.to_string())

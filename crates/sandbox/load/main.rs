@@ -5,21 +5,21 @@ use std::error::Error;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use toolhub_sandbox::{Isolation, Policy, confine, run_reaper_if_requested, support};
+use toolhub_sandbox::{Isolation, Policy, confine, run_guard_if_requested, support};
 
 fn main() -> ExitCode {
-    if run_reaper_if_requested() {
+    if run_guard_if_requested() {
         return ExitCode::SUCCESS;
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    obey(&words).unwrap_or_else(|error| {
+    run_command(&words).unwrap_or_else(|error| {
         println!("error: {error}");
         ExitCode::FAILURE
     })
 }
 
-fn obey(words: &[&str]) -> Result<ExitCode, Box<dyn Error>> {
+fn run_command(words: &[&str]) -> Result<ExitCode, Box<dyn Error>> {
     match words {
         ["run", isolation, program, rest @ ..] => run(by_name(isolation)?, program, rest),
         ["overhead", rounds] => overhead(rounds.parse()?).map(|()| ExitCode::SUCCESS),

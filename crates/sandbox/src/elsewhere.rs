@@ -8,7 +8,7 @@ use crate::environment;
 use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 use crate::support::Support;
 
 /// The protections that work on every system.
@@ -34,12 +34,12 @@ pub fn support() -> Support {
 }
 
 /// Always `false`: there is no guard process on this system.
-pub fn run_reaper_if_requested() -> bool {
+pub fn run_guard_if_requested() -> bool {
     false
 }
 
 /// Does nothing: there is no guard process on this system.
-pub fn dismiss_guard() {}
+pub fn stop_guard() {}
 
 /// Gives `command` a clean environment and a private folder, if the policy allows all other protections to be missing.
 pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
@@ -76,7 +76,7 @@ impl Confinement {
     }
 
     /// Always `None`: nothing on this system stops the process.
-    pub fn verdict(&self, _status: ExitStatus, _stderr_tail: &str) -> Option<Stop> {
+    pub fn verdict(&self, _status: ExitStatus, _stderr_tail: &str) -> Option<StopReason> {
         None
     }
 

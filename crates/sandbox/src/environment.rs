@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_handed_down_but_what_was_meant() {
+    fn passes_only_allowed_environment() {
         let mut command = Command::new("x");
         command.env("MEANT", "1").env("HOME", "/home/user").env_remove("GONE");
         let policy = Policy {

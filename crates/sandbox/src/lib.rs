@@ -3,7 +3,7 @@
 //!
 //! [`confine`] prepares a command; the child is confined from its first instruction on. The returned [`Confinement`]
 //! watches the child, reports why it was stopped, and kills all its descendants. If `main` begins with
-//! [`run_reaper_if_requested`], this also happens if the calling program is killed. If the system lacks a protection,
+//! [`run_guard_if_requested`], this also happens if the calling program is killed. If the system lacks a protection,
 //! the command is refused unless the policy allows that protection to be missing.
 //!
 //! ```no_run
@@ -48,6 +48,6 @@ pub use error::SandboxError;
 pub use policy::{Isolation, Limits, Network, Policy};
 pub use program::{NamedBy, Program, Refusal};
 pub use protection::{Missing, Protection, UnknownProtection};
-pub use stop::Stop;
+pub use stop::StopReason;
 pub use support::Support;
-pub use system::{Confinement, confine, dismiss_guard, run_reaper_if_requested, support};
+pub use system::{Confinement, confine, run_guard_if_requested, stop_guard, support};

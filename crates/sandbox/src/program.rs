@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_names_that_lead_elsewhere() {
+    fn rejects_program_paths_that_lead_elsewhere() {
         for (path, expect) in [
             ("/tmp/../bin/sh", Refusal::ParentFolder),
             ("/usr/bin/..", Refusal::ParentFolder),

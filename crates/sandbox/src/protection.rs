@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back() {
+    fn protection_names_round_trip() {
         for protection in Protection::ALL {
             assert_eq!(protection.name().parse(), Ok(protection));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Why a confined process was stopped or denied an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// Used more than this many bytes of memory.
     Memory(u64),
     /// Used more CPU time.
@@ -29,7 +29,7 @@ pub enum Stop {
     Call,
 }
 
-impl Stop {
+impl StopReason {
     /// The message in English.
     pub fn english(&self) -> String {
         let grant = "grant it if that is right";
@@ -82,7 +82,7 @@ impl Stop {
     }
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.english())
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use crate::policy::{Network, Policy};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 
 const MEMORY: &[&str] = &[
     "memoryerror",
@@ -76,16 +76,16 @@ impl View {
 }
 
 /// Returns the reason why a failed process was stopped, if it can be determined.
-pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str) -> Option<Stop> {
+pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str) -> Option<StopReason> {
     if status.success() {
         return None;
     }
     let limits = &policy.limits;
     if let Some(signal) = signal(status) {
         match signal {
-            libc::SIGXCPU => return Some(Stop::Cpu(limits.cpu)),
-            libc::SIGXFSZ => return Some(Stop::FileSize(limits.file_size)),
-            libc::SIGSYS => return Some(Stop::Call),
+            libc::SIGXCPU => return Some(StopReason::Cpu(limits.cpu)),
+            libc::SIGXFSZ => return Some(StopReason::FileSize(limits.file_size)),
+            libc::SIGSYS => return Some(StopReason::Call),
             _ => {}
         }
     }
@@ -94,30 +94,30 @@ pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str
         let line_lower = line.to_lowercase();
         let says = |texts: &[&str]| texts.iter().any(|text| line_lower.contains(text));
         if says(MEMORY) {
-            Some(Stop::Memory(limits.memory))
+            Some(StopReason::Memory(limits.memory))
         } else if says(OPEN_FILES) {
-            Some(Stop::OpenFiles(limits.open_files))
+            Some(StopReason::OpenFiles(limits.open_files))
         } else if says(FILE_SIZE) {
-            Some(Stop::FileSize(limits.file_size))
+            Some(StopReason::FileSize(limits.file_size))
         } else if policy.network == Network::None && says(NETWORK) {
-            Some(Stop::Network)
+            Some(StopReason::Network)
         } else if says(PROCESSES) {
-            Some(Stop::Processes(limits.processes))
+            Some(StopReason::Processes(limits.processes))
         } else if says(READ_ONLY) {
-            Some(Stop::ReadOnly(path_in(line)))
+            Some(StopReason::ReadOnly(path_in(line)))
         } else if says(FILE) {
-            let Some(path) = path_in(line) else { return Some(Stop::File(None)) };
+            let Some(path) = path_in(line) else { return Some(StopReason::File(None)) };
             match view.kept(path.clone()) {
-                Some(kept) => Some(Stop::File(Some(kept))),
-                None => Some(Stop::ReadOnly(Some(path))),
+                Some(kept) => Some(StopReason::File(Some(kept))),
+                None => Some(StopReason::ReadOnly(Some(path))),
             }
         } else if says(ABSENT) {
             path_in(line)
                 .filter(|path| view.conceals(path))
                 .and_then(|path| view.kept(path))
-                .map(|path| Stop::File(Some(path)))
+                .map(|path| StopReason::File(Some(path)))
         } else if says(CALL) {
-            Some(Stop::Call)
+            Some(StopReason::Call)
         } else {
             None
         }
@@ -146,7 +146,7 @@ mod tests {
         let limits = policy.limits;
         let view = View::new(["/usr".into(), "/skill".into()].into_iter(), false);
         let exit = |code: i32| ExitStatus::from_raw(code << 8);
-        let file = |path: &str| Some(Stop::File(Some(path.into())));
+        let file = |path: &str| Some(StopReason::File(Some(path.into())));
         for (status, words, expect) in [
             (exit(0), "Permission denied", None),
             (exit(1), "", None),
@@ -156,27 +156,27 @@ mod tests {
             (
                 exit(1),
                 "/skill/run.sh: line 1: /skill/out: Permission denied",
-                Some(Stop::ReadOnly(Some("/skill/out".into()))),
+                Some(StopReason::ReadOnly(Some("/skill/out".into()))),
             ),
             (
                 exit(1),
                 "OSError: [Errno 30] Read-only file system: '/usr/x'",
-                Some(Stop::ReadOnly(Some("/usr/x".into()))),
+                Some(StopReason::ReadOnly(Some("/usr/x".into()))),
             ),
             (exit(1), "Error: EACCES: permission denied, open '/srv/.ssh/id'", file("/srv/.ssh/id")),
-            (exit(1), "OSError: [Errno 101] Network is unreachable", Some(Stop::Network)),
-            (exit(6), "curl: (6) Could not resolve host: example.com", Some(Stop::Network)),
-            (exit(1), "MemoryError", Some(Stop::Memory(limits.memory))),
+            (exit(1), "OSError: [Errno 101] Network is unreachable", Some(StopReason::Network)),
+            (exit(6), "curl: (6) Could not resolve host: example.com", Some(StopReason::Network)),
+            (exit(1), "MemoryError", Some(StopReason::Memory(limits.memory))),
             (
                 exit(254),
                 "bash: fork: Resource temporarily unavailable",
-                Some(Stop::Processes(limits.processes)),
+                Some(StopReason::Processes(limits.processes)),
             ),
-            (exit(1), "PermissionError: [Errno 1] Operation not permitted", Some(Stop::Call)),
-            (ExitStatus::from_raw(24), "", Some(Stop::Cpu(limits.cpu))),
-            (exit(152), "", Some(Stop::Cpu(limits.cpu))),
-            (ExitStatus::from_raw(25), "", Some(Stop::FileSize(limits.file_size))),
-            (ExitStatus::from_raw(31), "", Some(Stop::Call)),
+            (exit(1), "PermissionError: [Errno 1] Operation not permitted", Some(StopReason::Call)),
+            (ExitStatus::from_raw(24), "", Some(StopReason::Cpu(limits.cpu))),
+            (exit(152), "", Some(StopReason::Cpu(limits.cpu))),
+            (ExitStatus::from_raw(25), "", Some(StopReason::FileSize(limits.file_size))),
+            (ExitStatus::from_raw(31), "", Some(StopReason::Call)),
             (ExitStatus::from_raw(9), "", None),
         ] {
             assert_eq!(read(&policy, &view, status, words), expect, "{words}");

@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
 
 /// In characters. Longer headwords are proverbs.
-const LONGEST_HEADWORD: usize = 6;
+const MAX_HEADWORD_CHARS: usize = 6;
 /// In words. Longer glosses are explanations, not translations.
-const LONGEST_GLOSS: usize = 3;
-const MOST_GLOSSES: usize = 8;
+const MAX_GLOSS_WORDS: usize = 3;
+const MAX_GLOSSES: usize = 8;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     for (headword, glosses) in text.lines().filter_map(entry) {
         let known = words.entry(headword).or_default();
         for gloss in glosses {
-            if known.len() < MOST_GLOSSES && !known.contains(&gloss) {
+            if known.len() < MAX_GLOSSES && !known.contains(&gloss) {
                 known.push(gloss);
             }
         }
@@ -48,7 +48,7 @@ fn entry(line: &str) -> Option<(&str, Vec<String>)> {
     let (_, rest) = rest.split_once("] /")?;
     let headword = words.split(' ').nth(1)?;
     let length = headword.chars().count();
-    if length > LONGEST_HEADWORD || !headword.chars().all(is_han) {
+    if length > MAX_HEADWORD_CHARS || !headword.chars().all(is_han) {
         return None;
     }
     let glosses = rest.trim_end_matches('/').split('/').filter(|gloss| is_translation(gloss));
@@ -102,7 +102,7 @@ fn without_brackets(gloss: &str) -> String {
     plain
 }
 
-/// The words of a gloss in lower case, without function words; `None` if there are none or more than `LONGEST_GLOSS`.
+/// The words of a gloss in lower case, without function words; `None` if there are none or more than `MAX_GLOSS_WORDS`.
 fn plain(gloss: &str) -> Option<String> {
     const EMPTY: &[&str] =
         &["to", "a", "an", "the", "be", "of", "sb", "sth", "one", "s", "oneself", "ones", "for", "in", "on"];
@@ -111,5 +111,5 @@ fn plain(gloss: &str) -> Option<String> {
         .map(str::to_ascii_lowercase)
         .filter(|word| !word.is_empty() && !EMPTY.contains(&word.as_str()))
         .collect();
-    (!words.is_empty() && words.len() <= LONGEST_GLOSS).then(|| words.join(" "))
+    (!words.is_empty() && words.len() <= MAX_GLOSS_WORDS).then(|| words.join(" "))
 }

@@ -14,20 +14,20 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 use ndarray::{Array2, Axis, Slice};
 use rust_stemmers::{Algorithm, Stemmer};
-use toolhub_search::{Meaning as _, SentenceEncoder};
+use toolhub_search::{Embedder as _, SentenceEncoder};
 
 /// Word lengths in bytes. Shorter words are mostly units and letters, longer ones chemical terms.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=20;
 /// Shorter words are not stemmed, as in the index.
-const SHORTEST_STEMMED: usize = 4;
+const MIN_STEMMED_CHARS: usize = 4;
 /// Minimum number of occurrences in the glosses; a word that occurs once is rare.
-const LEAST_GLOSSES: usize = 2;
+const MIN_GLOSSES: usize = 2;
 /// Maximum number of forms that the vector of a stem is computed from.
-const MOST_FORMS: usize = 3;
+const MAX_FORMS: usize = 3;
 /// Maximum number of neighbours of a stem.
 const NEIGHBOURS: usize = 16;
 /// Minimum cosine similarity of related words.
-const LEAST_CLOSENESS: f32 = 0.35;
+const MIN_SIMILARITY: f32 = 0.35;
 /// Number of stems per matrix multiplication with all others.
 const BLOCK: usize = 512;
 
@@ -61,7 +61,7 @@ fn words(folder: &Path, dictionary: &str) -> Result<Vec<String>> {
         glosses.flat_map(|(_, glosses)| glosses.split([';', ' '])).filter(|word| is_word(word))
     };
     of_glosses().for_each(|word| *counts.entry(word).or_default() += 1);
-    let usual = of_glosses().filter(|word| counts.get(word).is_some_and(|count| *count >= LEAST_GLOSSES));
+    let usual = of_glosses().filter(|word| counts.get(word).is_some_and(|count| *count >= MIN_GLOSSES));
     let mut seen = HashSet::new();
     let all = vocabulary.lines().filter(|word| is_word(word)).chain(usual);
     Ok(all.filter(|word| seen.insert(*word)).map(str::to_owned).collect())
@@ -76,12 +76,13 @@ fn entries(words: &[String]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for word in words {
-        let stem = if word.len() < SHORTEST_STEMMED { word.clone() } else { stemmer.stem(word).into_owned() };
+        let stem =
+            if word.len() < MIN_STEMMED_CHARS { word.clone() } else { stemmer.stem(word).into_owned() };
         let place = *places.entry(stem.clone()).or_insert(entries.len());
         if place == entries.len() {
             entries.push(Entry { stem, forms: Vec::new() });
         }
-        if let Some(entry) = entries.get_mut(place).filter(|entry| entry.forms.len() < MOST_FORMS) {
+        if let Some(entry) = entries.get_mut(place).filter(|entry| entry.forms.len() < MAX_FORMS) {
             entry.forms.push(word.clone());
         }
     }
@@ -114,7 +115,7 @@ fn neighbours(vectors: &Array2<f32>) -> Vec<Vec<(usize, f32)>> {
         for (own, row) in (start..).zip(close.axis_iter(Axis(0))) {
             let others = row.iter().copied().enumerate();
             let mut found: Vec<(usize, f32)> =
-                others.filter(|(other, close)| *other != own && *close > LEAST_CLOSENESS).collect();
+                others.filter(|(other, close)| *other != own && *close > MIN_SIMILARITY).collect();
             found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             found.truncate(NEIGHBOURS);
             all.push(found);

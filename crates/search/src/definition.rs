@@ -6,10 +6,10 @@ use toolhub_core::Tool;
 use crate::field::Field;
 
 /// Maximum depth of nested schemas; deeper ones carry no useful text.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 /// Maximum size of the texts of a definition: the beginning states the purpose of the tool.
-const MOST_BYTES: usize = 48 << 10;
+const MAX_BYTES: usize = 48 << 10;
 
 /// Calls `sink` with every searchable text of `tool`.
 pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
@@ -23,7 +23,7 @@ pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
         sink(Field::Tag, tag);
     }
     sink(Field::Source, &tool.source.to_string());
-    let mut walk = Walk { sink: &mut sink, left: MOST_BYTES };
+    let mut walk = Walk { sink: &mut sink, left: MAX_BYTES };
     walk.schema(&definition.input_schema().value(), 0);
     if let Some(members) = definition.raw().object() {
         for key in ["examples", "inputExamples", "input_examples"] {
@@ -35,7 +35,7 @@ pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
 }
 
 fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MOST_BYTES);
+    let mut end = text.len().min(MAX_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -48,7 +48,7 @@ struct Walk<'a, F> {
 }
 
 impl<F: FnMut(Field, &str)> Walk<'_, F> {
-    fn give(&mut self, field: Field, text: &str) {
+    fn emit(&mut self, field: Field, text: &str) {
         if let Some(left) = self.left.checked_sub(text.len()) {
             self.left = left;
             (self.sink)(field, text);
@@ -56,7 +56,7 @@ impl<F: FnMut(Field, &str)> Walk<'_, F> {
     }
 
     fn schema(&mut self, schema: &Value, depth: usize) {
-        if depth > DEEPEST || self.left == 0 {
+        if depth > MAX_DEPTH || self.left == 0 {
             return;
         }
         match schema {
@@ -74,12 +74,12 @@ impl<F: FnMut(Field, &str)> Walk<'_, F> {
         match (key, value) {
             ("properties", Value::Object(properties)) => {
                 for (name, schema) in properties {
-                    self.give(Field::ParameterName, name);
+                    self.emit(Field::ParameterName, name);
                     self.schema(schema, depth + 1);
                 }
             }
             ("description" | "title" | "const", Value::String(text)) if depth > 0 => {
-                self.give(Field::ParameterText, text);
+                self.emit(Field::ParameterText, text);
             }
             ("enum", Value::Array(_)) => self.strings(Field::ParameterText, value, depth),
             ("examples" | "example", _) => self.strings(Field::Example, value, depth),
@@ -89,11 +89,11 @@ impl<F: FnMut(Field, &str)> Walk<'_, F> {
     }
 
     fn strings(&mut self, field: Field, value: &Value, depth: usize) {
-        if depth > DEEPEST || self.left == 0 {
+        if depth > MAX_DEPTH || self.left == 0 {
             return;
         }
         match value {
-            Value::String(text) => self.give(field, text),
+            Value::String(text) => self.emit(field, text),
             Value::Array(items) => items.iter().for_each(|item| self.strings(field, item, depth + 1)),
             Value::Object(members) => members.values().for_each(|item| self.strings(field, item, depth + 1)),
             _ => {}

@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 use flate2::read::GzDecoder;
 
 /// CC-CEDICT, reduced; see `data/README.md`.
-const PACKED: &[u8] = include_bytes!("../data/cedict.txt.gz");
+const COMPRESSED: &[u8] = include_bytes!("../data/cedict.txt.gz");
 
 /// Our own table of words for software and services, which takes precedence.
 const TOOL_WORDS: &str = include_str!("../data/tool_words.txt");
 
 /// Maximum length of a headword, in characters.
-const LONGEST: usize = 6;
+const MAX_WORD_CHARS: usize = 6;
 
 static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::unpack);
 
@@ -66,7 +66,7 @@ impl Dictionary {
     fn unpack() -> Self {
         let mut text = String::new();
         // The data is part of the program; a test decompresses it completely.
-        if GzDecoder::new(PACKED).read_to_string(&mut text).is_err() {
+        if GzDecoder::new(COMPRESSED).read_to_string(&mut text).is_err() {
             return Self::default();
         }
         let mut starts = vec![0];
@@ -104,7 +104,7 @@ impl Dictionary {
 
     /// Whether a Chinese text begins with a word of our own table.
     pub(crate) fn begins_with_tool_word(&self, han: &str) -> bool {
-        let ends = han.char_indices().map(|(at, c)| at + c.len_utf8()).take(LONGEST);
+        let ends = han.char_indices().map(|(at, c)| at + c.len_utf8()).take(MAX_WORD_CHARS);
         ends.filter_map(|end| han.get(..end)).any(|word| self.tool_words.contains_key(word))
     }
 
@@ -116,7 +116,7 @@ impl Dictionary {
         let mut best: Vec<(u32, usize, Glosses<'static>)> = vec![(0, count, Glosses::default()); count + 1];
         for from in (0..count).rev() {
             let mut choice = (u32::MAX, from + 1, Glosses::default());
-            for to in from + 1..=count.min(from + LONGEST) {
+            for to in from + 1..=count.min(from + MAX_WORD_CHARS) {
                 let (Some(start), Some(end)) = (starts.get(from), starts.get(to)) else { continue };
                 let word = han.get(*start..*end).unwrap_or_default();
                 let glosses = self.glosses(word);
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dictionary_reads_to_its_end() {
+    fn decompresses_whole_dictionary() {
         let dictionary = Dictionary::get();
         assert!(dictionary.starts.len() > 90_000);
         let headwords: Vec<&str> = dictionary.starts.iter().map(|start| dictionary.line(*start).0).collect();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_glosses_come_first() {
+    fn prefers_tool_glosses_over_dictionary() {
         let glosses: Vec<&str> = Dictionary::get().glosses("创建").iter().collect();
         assert_eq!(glosses.first(), Some(&"create"));
         assert!(glosses.contains(&"establish"));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn chinese_is_cut_into_words() {
+    fn segments_chinese_into_words() {
         let check = |han: &str, expect: &[&str]| {
             let words: Vec<&str> =
                 Dictionary::get().segment(han).iter().map(|segment| segment.word).collect();

@@ -11,7 +11,7 @@ use crate::names::key_of;
 use crate::text::{Run, Script, Stemmer, Term, TermMap, is_stop_gram, runs};
 
 /// Maximum number of glosses per Chinese word.
-const TRANSLATIONS: usize = 3;
+const MAX_TRANSLATIONS: usize = 3;
 
 /// A term of a document, with its number of occurrences in each field.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,7 +88,7 @@ impl Analyzer {
                 if let Some(l) = lengths.get_mut(index) {
                     *l += 1;
                 }
-                for word in segment.glosses.iter().take(TRANSLATIONS).flat_map(|gloss| gloss.split(' ')) {
+                for word in segment.glosses.iter().take(MAX_TRANSLATIONS).flat_map(|gloss| gloss.split(' ')) {
                     if let Some(term) = stemmer.term(word)
                         && let Some(count) = counts.entry(term).or_default().get_mut(index)
                     {

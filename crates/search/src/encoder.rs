@@ -13,15 +13,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::kept::Fingerprint;
-use crate::meaning::{Meaning, MeaningError};
+use crate::embedding::{Embedder, EmbeddingError};
+use crate::vector_cache::Fingerprint;
 use folder::Folder;
 use network::Network;
 use shape::Shape;
 use wordpiece::WordPiece;
 
 /// Maximum number of threads: more gain little and slow down other processes.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// The files that identify a model.
 const FILES: &[&str] = &[
@@ -34,7 +34,7 @@ const FILES: &[&str] = &[
 ];
 
 /// The index of a text, and its vector.
-type Placed = (usize, Box<[f32]>);
+type IndexedVector = (usize, Box<[f32]>);
 
 /// A model in the layout of sentence-transformers: `config.json`, `model.safetensors`, and `vocab.txt` or
 /// `tokenizer.json`. It must be an uncased BERT, such as all-MiniLM-L6-v2.
@@ -47,7 +47,7 @@ pub struct SentenceEncoder {
 
 impl SentenceEncoder {
     /// Loads the model from a folder. All files are validated here, so that later errors can only be numerical.
-    pub fn open(folder: impl AsRef<Path>) -> Result<Self, MeaningError> {
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, EmbeddingError> {
         let folder = Folder::new(folder.as_ref());
         let shape = Shape::read(&folder)?;
         let words = WordPiece::read(&folder, &shape)?;
@@ -66,19 +66,19 @@ impl SentenceEncoder {
         self.size
     }
 
-    fn vector(&self, text: &str) -> Result<Box<[f32]>, MeaningError> {
+    fn vector(&self, text: &str) -> Result<Box<[f32]>, EmbeddingError> {
         let mut vector = self.network.run(&self.words.tokens(text));
         let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
         if !length.is_finite() || length <= 0.0 {
             let message = "its weights give no vector with a direction; the file may be damaged";
-            return Err(MeaningError::Model(message.to_owned()));
+            return Err(EmbeddingError::Model(message.to_owned()));
         }
         vector.iter_mut().for_each(|number| *number /= length);
         Ok(vector)
     }
 
     /// Takes texts from the shared list until none is left; returns their vectors with their indexes.
-    fn work(&self, texts: &[&str], next: &AtomicUsize) -> Result<Vec<Placed>, MeaningError> {
+    fn work(&self, texts: &[&str], next: &AtomicUsize) -> Result<Vec<IndexedVector>, EmbeddingError> {
         let mut made = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -94,10 +94,10 @@ impl fmt::Debug for SentenceEncoder {
     }
 }
 
-impl Meaning for SentenceEncoder {
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+impl Embedder for SentenceEncoder {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, EmbeddingError> {
         let next = AtomicUsize::new(0);
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
+        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
         let helpers = threads.min(texts.len()).saturating_sub(1);
         let mut made = thread::scope(|scope| {
             let work = || self.work(texts, &next);
@@ -106,7 +106,7 @@ impl Meaning for SentenceEncoder {
                 (0..helpers).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
             let mut made = work()?;
             for helper in helpers {
-                let broken = |_| MeaningError::Model("a thread that ran it broke off".to_owned());
+                let broken = |_| EmbeddingError::Model("a thread that ran it broke off".to_owned());
                 made.extend(helper.join().map_err(broken)??);
             }
             Ok(made)

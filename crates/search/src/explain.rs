@@ -7,7 +7,7 @@ use crate::query::Origin;
 
 /// The components of a score, which is their sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Parts {
+pub struct ScoreComponents {
     /// The request contains the name of the tool.
     pub named: f32,
     /// Its words match the name or the title.
@@ -34,7 +34,7 @@ pub struct Parts {
     pub meaning: f32,
 }
 
-impl Parts {
+impl ScoreComponents {
     /// The total score.
     pub fn sum(&self) -> f32 {
         self.named
@@ -54,14 +54,14 @@ impl Parts {
     /// Adds the gain of a term of this origin in this field.
     pub(crate) fn add(&mut self, origin: Origin, field: Field, gain: f32) {
         let part = match (origin, field) {
-            (Origin::Translated, _) | (Origin::Said, Field::Translation) => &mut self.cross_language,
+            (Origin::Translated, _) | (Origin::Literal, Field::Translation) => &mut self.cross_language,
             (Origin::Related, _) => &mut self.related,
-            (Origin::Said, Field::Name | Field::Title) => &mut self.name,
-            (Origin::Said, Field::Description) => &mut self.description,
-            (Origin::Said, Field::ParameterName | Field::ParameterText) => &mut self.parameters,
-            (Origin::Said, Field::Tag) => &mut self.tags,
-            (Origin::Said, Field::Source) => &mut self.source,
-            (Origin::Said, Field::Example) => &mut self.examples,
+            (Origin::Literal, Field::Name | Field::Title) => &mut self.name,
+            (Origin::Literal, Field::Description) => &mut self.description,
+            (Origin::Literal, Field::ParameterName | Field::ParameterText) => &mut self.parameters,
+            (Origin::Literal, Field::Tag) => &mut self.tags,
+            (Origin::Literal, Field::Source) => &mut self.source,
+            (Origin::Literal, Field::Example) => &mut self.examples,
         };
         *part += gain;
     }

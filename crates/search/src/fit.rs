@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use crate::chance::{Chance, touch};
 use crate::document::Document;
-use crate::explain::Parts;
+use crate::explain::ScoreComponents;
 use crate::field::Field;
 use crate::index::Index;
+use crate::null_model::{NullModel, touch};
 use crate::query::Query;
 
 /// The index of the hit whose score is compared with the first.
-const FIFTH: usize = 4;
+const CROWD_RANK: usize = 4;
 
 /// Requests of up to this many words must have one of them in the tool itself.
 const SHORT: f32 = 3.0;
@@ -48,22 +48,22 @@ const WEIGHTS: [f32; FEATURES] = [1.042, 1.153, 2.716, -2.082, -0.651];
 
 impl Evidence {
     /// The evidence of the best documents, which are sorted best first.
-    pub(crate) fn of(index: &Index, query: &Query, best: &[(&Document, Parts)]) -> Self {
+    pub(crate) fn of(index: &Index, query: &Query, best: &[(&Document, ScoreComponents)]) -> Self {
         let tools = (index.documents.len().max(1) as f32).ln();
-        let words = query.notions.len() as f32;
+        let words = query.concepts.len() as f32;
         let Some((document, first)) = best.first() else {
             return Self { tools, words, ..Self::default() };
         };
-        let by_words = |parts: &Parts| parts.sum() - parts.named - parts.history - parts.meaning;
+        let by_words = |parts: &ScoreComponents| parts.sum() - parts.named - parts.history - parts.meaning;
         let first = by_words(first);
-        let fifth = best.get(FIFTH).map_or(0.0, |(_, parts)| by_words(parts));
+        let fifth = best.get(CROWD_RANK).map_or(0.0, |(_, parts)| by_words(parts));
         Self {
-            surprise: Chance::surprise(index, query, document),
+            surprise: NullModel::surprise(index, query, document),
             tools,
             touch: touch(query, document),
             words,
-            name: asked_of(index, query, document, &[Field::Name]),
-            text: asked_of(index, query, document, &[Field::Name, Field::Title, Field::Description]),
+            name: covered_share(index, query, document, &[Field::Name]),
+            text: covered_share(index, query, document, &[Field::Name, Field::Title, Field::Description]),
             crowd: if first > 0.0 { fifth / first } else { 0.0 },
             named: false,
         }
@@ -79,19 +79,19 @@ impl Evidence {
     /// A factor of the confidence: 1 if the tool contains a word of the request itself, less if it contains only
     /// related words. In a long request, several related words support each other; in one of two words, a single
     /// related word is weak evidence.
-    pub fn footing(&self) -> f32 {
+    pub fn support(&self) -> f32 {
         self.touch.powf((SHORT / self.words.max(1.0)).min(STEEPEST))
     }
 
     /// The confidence that the best tool is relevant, from 0 to 1.
     pub(crate) fn confidence(&self) -> f32 {
         let sum: f32 = self.features().iter().zip(WEIGHTS).map(|(number, weight)| number * weight).sum();
-        self.footing() / (1.0 + (-(CONSTANT + sum)).exp())
+        self.support() / (1.0 + (-(CONSTANT + sum)).exp())
     }
 }
 
 /// The share of a document's words in these fields that the request contains, weighted by rarity.
-fn asked_of(index: &Index, query: &Query, document: &Document, fields: &[Field]) -> f32 {
+fn covered_share(index: &Index, query: &Query, document: &Document, fields: &[Field]) -> f32 {
     let (mut asked, mut all) = (0.0, 0.0);
     let stands_there =
         |counts: &[u8]| fields.iter().any(|field| counts.get(field.index()).is_some_and(|count| *count > 0));

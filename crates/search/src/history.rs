@@ -4,7 +4,7 @@ use toolhub_core::{Source, ToolName};
 
 /// The past calls of one tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Past {
+pub struct ToolHistory {
     /// The source of the tool.
     pub source: Source,
     /// Its name.
@@ -15,7 +15,7 @@ pub struct Past {
     pub success_rate: Option<f32>,
 }
 
-impl Past {
+impl ToolHistory {
     /// The weight of the successes, from 0 to 1, with diminishing returns.
     pub(crate) fn strength(&self) -> f32 {
         let successes = self.similar_successes.max(0.0);

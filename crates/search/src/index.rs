@@ -6,11 +6,11 @@ use std::sync::Arc;
 use toolhub_core::{Source, Tool};
 
 use crate::document::{Analyzer, Document};
-use crate::kept::KeptVectors;
-use crate::meaning::{Meaning, MeaningError, Vectors};
+use crate::embedding::{Embedder, EmbeddingError, Vectors};
 use crate::rank::{self, Ranking, Request};
 use crate::settings::Settings;
 use crate::tables::Tables;
+use crate::vector_cache::VectorCache;
 
 /// The searchable tools. Clones share all data.
 #[derive(Debug, Clone)]
@@ -41,30 +41,30 @@ impl Index {
         &self,
         source: &Source,
         tools: impl IntoIterator<Item = Tool>,
-    ) -> Result<Self, MeaningError> {
+    ) -> Result<Self, EmbeddingError> {
         let mut analyzer = Analyzer::default();
-        let kept = self.documents.iter().filter(|document| document.tool.source != *source).cloned();
+        let vector_cache = self.documents.iter().filter(|document| document.tool.source != *source).cloned();
         let fresh = tools.into_iter().map(|tool| Arc::new(analyzer.document(tool)));
-        let mut index = Self::of(kept.chain(fresh).collect(), Arc::clone(&self.settings));
+        let mut index = Self::of(vector_cache.chain(fresh).collect(), Arc::clone(&self.settings));
         if let Some(vectors) = &self.vectors {
-            index.vectors = Some(vectors.renewed(&self.documents, &index.documents)?);
+            index.vectors = Some(vectors.update(&self.documents, &index.documents)?);
         }
         Ok(index)
     }
 
     /// Adds an encoder model. Takes the time of embedding every tool.
-    pub fn with_meaning(mut self, model: Arc<dyn Meaning>) -> Result<Self, MeaningError> {
+    pub fn with_embedder(mut self, model: Arc<dyn Embedder>) -> Result<Self, EmbeddingError> {
         self.vectors = Some(Vectors::of(model, None, &self.documents)?);
         Ok(self)
     }
 
     /// Adds an encoder model with a vector cache file, so that later runs embed only new tools.
-    pub fn with_kept_meaning(
+    pub fn with_cached_embedder(
         mut self,
-        model: Arc<dyn Meaning>,
-        kept: KeptVectors,
-    ) -> Result<Self, MeaningError> {
-        self.vectors = Some(Vectors::of(model, Some(kept), &self.documents)?);
+        model: Arc<dyn Embedder>,
+        vector_cache: VectorCache,
+    ) -> Result<Self, EmbeddingError> {
+        self.vectors = Some(Vectors::of(model, Some(vector_cache), &self.documents)?);
         Ok(self)
     }
 

@@ -1,10 +1,10 @@
 //! Ranks tools for a request by names, words and translations between English and Chinese, and decides whether any
 //! tool is relevant.
 
-mod chance;
 mod definition;
 mod dictionary;
 mod document;
+mod embedding;
 #[cfg(feature = "encoder")]
 mod encoder;
 mod explain;
@@ -12,10 +12,9 @@ mod field;
 mod fit;
 mod history;
 mod index;
-mod kept;
-mod meaning;
 pub mod metrics;
 mod names;
+mod null_model;
 mod postings;
 mod query;
 mod quotes;
@@ -26,21 +25,22 @@ mod synonyms;
 mod tables;
 pub mod terms;
 mod text;
+mod vector_cache;
 mod vocabulary;
 #[cfg(any(test, not(feature = "encoder")))]
 mod without_encoder;
 mod words;
 
+pub use embedding::{Embedder, EmbeddingError};
 #[cfg(feature = "encoder")]
 pub use encoder::SentenceEncoder;
-pub use explain::Parts;
+pub use explain::ScoreComponents;
 pub use field::Field;
 pub use fit::Evidence;
-pub use history::Past;
+pub use history::ToolHistory;
 pub use index::Index;
-pub use kept::{Fingerprint, KeptVectors};
-pub use meaning::{Meaning, MeaningError};
 pub use rank::{Hit, Ranking, Request};
 pub use settings::Settings;
+pub use vector_cache::{Fingerprint, VectorCache};
 #[cfg(not(feature = "encoder"))]
 pub use without_encoder::SentenceEncoder;

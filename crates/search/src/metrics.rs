@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn two_requests_make_means() {
+    fn averages_over_requests() {
         let mut tally = Tally::default();
         tally.add(&["a", "b", "c"], &["a"], Duration::from_millis(1));
         tally.add(&["x", "b", "c"], &["c", "z"], Duration::from_millis(3));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_zero() {
+    fn report_without_queries_is_zero() {
         let mut tally = Tally::default();
         tally.add(&["a"], &[], Duration::from_millis(1));
         let report = tally.report(Duration::ZERO);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_an_answer_count_apart() {
+    fn counts_unanswerable_requests_separately() {
         let mut tally = Tally::default();
         tally.add(&["a"], &["a"], Duration::from_millis(1));
         for verdict in [Verdict::Refused, Verdict::Shown, Verdict::Refused, Verdict::Refused] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_published_shape() {
+    fn report_serializes_to_published_json() {
         let report = serde_json::to_value(Tally::default().report(Duration::ZERO)).unwrap();
         let keys: Vec<&str> = report.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(

@@ -7,39 +7,39 @@ use crate::document::Document;
 use crate::text::{Term, TermMap, letters_of};
 
 /// Maximum length of a name in a request.
-const LONGEST_NAME: usize = 96;
+const MAX_NAME_CHARS: usize = 96;
 /// Maximum number of words of a request that is looked up as a whole.
-const MOST_WORDS: usize = 8;
+const MAX_PHRASE_WORDS: usize = 8;
 /// Minimum length of a name for one typo; in shorter names a typo yields another name.
-const SHORTEST_WITH_TYPO: usize = 5;
+const MIN_CHARS_WITH_TYPO: usize = 5;
 /// Minimum length of a name for two typos.
-const SHORTEST_WITH_TWO: usize = 10;
+const MIN_CHARS_WITH_TWO_TYPOS: usize = 10;
 
 /// Maximum number of identifiers of a request that are compared with typos; values look like identifiers too.
-const MOST_LOOKED_FOR: usize = 8;
+const MAX_FUZZY_IDENTIFIERS: usize = 8;
 
 /// How a request names a tool, in ascending certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Named {
+pub(crate) enum NameMatch {
     /// Its words are consecutive in the request.
-    InWords,
+    Words,
     /// Its identifier with more than one typo.
-    Loosely,
+    Loose,
     /// Its identifier in another spelling, with one typo.
-    Nearly,
+    RespelledWithTypo,
     /// Its exact identifier with one typo.
-    Mistyped,
+    WithTypo,
     /// Its identifier in another spelling: `readFile` for `read_file`.
     Respelled,
     /// Its exact identifier.
-    Exactly,
+    Exact,
 }
 
 /// A tool whose name a request contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mention {
+pub(crate) struct NameMention {
     pub(crate) document: u32,
-    pub(crate) named: Named,
+    pub(crate) named: NameMatch,
 }
 
 /// Normalises a name: lowercase without punctuation, equal for all spellings.
@@ -78,41 +78,42 @@ impl Names {
     }
 
     /// The tools whose names a request contains, each once, with its most certain mention.
-    pub(crate) fn mentioned(&self, request: &str, documents: &[Arc<Document>]) -> Vec<Mention> {
-        let mut found: Vec<Mention> = Vec::new();
-        let mut note = |document: u32, named: Named| match found.iter_mut().find(|m| m.document == document) {
-            Some(mention) => mention.named = mention.named.max(named),
-            None => found.push(Mention { document, named }),
-        };
+    pub(crate) fn mentioned(&self, request: &str, documents: &[Arc<Document>]) -> Vec<NameMention> {
+        let mut found: Vec<NameMention> = Vec::new();
+        let mut note =
+            |document: u32, named: NameMatch| match found.iter_mut().find(|m| m.document == document) {
+                Some(mention) => mention.named = mention.named.max(named),
+                None => found.push(NameMention { document, named }),
+            };
         let mut looked_for = 0;
         for written in identifiers(request) {
             let key = key_of(written);
             let known = self.by_key.get(&Term::of(&key));
             for document in known.into_iter().flatten() {
                 let as_written = name_of(documents, *document).is_some_and(|name| name == written);
-                note(*document, if as_written { Named::Exactly } else { Named::Respelled });
+                note(*document, if as_written { NameMatch::Exact } else { NameMatch::Respelled });
             }
             // Also for known names: a typo may turn one name into another.
-            if looked_for < MOST_LOOKED_FOR {
+            if looked_for < MAX_FUZZY_IDENTIFIERS {
                 looked_for += 1;
-                self.near(written, documents, &mut note);
+                self.similar(written, documents, &mut note);
             }
         }
         for key in phrases(request) {
             for document in self.by_key.get(&Term::of(&key)).into_iter().flatten() {
-                note(*document, Named::InWords);
+                note(*document, NameMatch::Words);
             }
         }
         found
     }
 
-    fn near(&self, written: &str, documents: &[Arc<Document>], note: &mut impl FnMut(u32, Named)) {
+    fn similar(&self, written: &str, documents: &[Arc<Document>], note: &mut impl FnMut(u32, NameMatch)) {
         let key = &key_of(written);
         let own = length(key);
-        if usize::from(own) < SHORTEST_WITH_TYPO {
+        if usize::from(own) < MIN_CHARS_WITH_TYPO {
             return;
         }
-        let most = if usize::from(own) < SHORTEST_WITH_TWO { 1 } else { 2 };
+        let most = if usize::from(own) < MIN_CHARS_WITH_TWO_TYPOS { 1 } else { 2 };
         let letters = letters_of(key);
         for entry in &self.entries {
             if entry.length.abs_diff(own) > most
@@ -122,12 +123,12 @@ impl Names {
             }
             let Some(document) = documents.get(entry.document as usize) else { continue };
             match strsim::osa_distance(&document.name_key, key) {
-                0 => note(entry.document, Named::Respelled),
+                0 => note(entry.document, NameMatch::Respelled),
                 1 if strsim::osa_distance(document.tool.name().as_str(), written) == 1 => {
-                    note(entry.document, Named::Mistyped);
+                    note(entry.document, NameMatch::WithTypo);
                 }
-                1 => note(entry.document, Named::Nearly),
-                2 if most == 2 => note(entry.document, Named::Loosely),
+                1 => note(entry.document, NameMatch::RespelledWithTypo),
+                2 if most == 2 => note(entry.document, NameMatch::Loose),
                 _ => {}
             }
         }
@@ -145,11 +146,11 @@ fn name_of(documents: &[Arc<Document>], number: u32) -> Option<&str> {
 /// Possible identifiers: the whole text of a short request, and each word that is not a plain word.
 fn identifiers(request: &str) -> impl Iterator<Item = &str> {
     let whole = request.trim();
-    let is_short = whole.len() <= LONGEST_NAME && whole.split_whitespace().nth(MOST_WORDS).is_none();
+    let is_short = whole.len() <= MAX_NAME_CHARS && whole.split_whitespace().nth(MAX_PHRASE_WORDS).is_none();
     let words = request
         .split(|c: char| c.is_whitespace() || "\"'`“”‘’「」『』()（）[]{}<>,，。；;?？!！".contains(c))
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
-        .filter(|word| word.len() <= LONGEST_NAME && is_identifier(word));
+        .filter(|word| word.len() <= MAX_NAME_CHARS && is_identifier(word));
     Some(whole).filter(|_| is_short).into_iter().chain(words.filter(move |word| *word != whole))
 }
 

@@ -15,25 +15,25 @@ use crate::text::{
 };
 
 /// Maximum number of sentences; further ones count as part of the last.
-pub(crate) const MOST_SENTENCES: usize = 32;
+pub(crate) const MAX_SENTENCES: usize = 32;
 
 /// Characters that end a sentence.
 const ENDS: [char; 9] = ['.', '!', '?', ';', '。', '；', '！', '？', '\n'];
 
 /// Maximum size of a request; bounds the time, and the beginning states its purpose.
-const MOST_BYTES: usize = 8 << 10;
+const MAX_BYTES: usize = 8 << 10;
 
 /// Minimum weight of a word whose synonyms are added; excludes, for example, the third gloss of a Chinese word.
-const LEAST_WITH_SYNONYMS: f32 = 0.5;
+const MIN_SYNONYM_WEIGHT: f32 = 0.5;
 
 /// Minimum weight of a word whose related words are added.
-const LEAST_RELATED: f32 = 0.3;
+const MIN_RELATED_WEIGHT: f32 = 0.3;
 
 /// Maximum number of words whose related words are added; bounds the time.
-const MOST_RELATED: usize = 128;
+const MAX_RELATED: usize = 128;
 
 /// Minimum weight of a related word; lower ones do not affect the order.
-const LEAST_WEIGHT: f32 = 0.04;
+const MIN_WEIGHT: f32 = 0.04;
 
 /// Chinese prepositions and postpositions of a place: 在 … 里, 从 … 中.
 const PREPOSITIONS: [char; 5] = ['在', '从', '到', '往', '向'];
@@ -43,7 +43,7 @@ const POSTPOSITIONS: [char; 5] = ['里', '中', '上', '下', '内'];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// Contained in the request.
-    Said,
+    Literal,
     /// A translation of a word in the request.
     Translated,
     /// Related to a word in the request.
@@ -52,7 +52,7 @@ pub(crate) enum Origin {
 
 /// A term that a tool should contain.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct QueryTerm {
     pub(crate) term: Term,
     pub(crate) weight: f32,
     pub(crate) origin: Origin,
@@ -63,7 +63,7 @@ pub(crate) struct Wanted {
 
 /// One word of a request with its alternatives; a tool either contains it or not.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Notion {
+pub(crate) struct Concept {
     pub(crate) weight: f32,
     /// Alternative terms, one of which is enough, with how fully each represents the word.
     pub(crate) any: Vec<(Term, f32)>,
@@ -75,9 +75,9 @@ pub(crate) struct Notion {
 #[derive(Debug, Default)]
 pub(crate) struct Query {
     /// Each term once, sorted.
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<QueryTerm>,
     /// In the order of the request.
-    pub(crate) notions: Vec<Notion>,
+    pub(crate) concepts: Vec<Concept>,
 }
 
 impl Query {
@@ -89,26 +89,26 @@ impl Query {
             stemmer: Stemmer::default(),
             places: TermMap::default(),
             wanted: Vec::new(),
-            notions: Vec::new(),
+            concepts: Vec::new(),
             sentence: 0,
             after_preposition: false,
         };
         for part in quotes::parts(text) {
             let share = if part.quoted { settings.quoted } else { 1.0 };
             for (number, sentence) in part.text.split(ENDS).enumerate() {
-                reader.sentence = (reader.sentence + usize::from(number > 0)).min(MOST_SENTENCES - 1);
+                reader.sentence = (reader.sentence + usize::from(number > 0)).min(MAX_SENTENCES - 1);
                 reader.sentence(sentence, share);
             }
         }
-        reader.relate();
+        reader.add_related();
         reader.wanted.sort_unstable_by_key(|wanted| wanted.term);
-        Self { wanted: reader.wanted, notions: reader.notions }
+        Self { wanted: reader.wanted, concepts: reader.concepts }
     }
 }
 
 /// Limits a request to the maximum size.
 pub(crate) fn cut(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or(text)
+    text.get(..text.floor_char_boundary(MAX_BYTES)).unwrap_or(text)
 }
 
 /// The index of the first part of an identifier among the preceding words.
@@ -138,8 +138,8 @@ struct Reader<'a> {
     stemmer: Stemmer,
     /// The index of each term in `wanted`.
     places: TermMap<usize>,
-    wanted: Vec<Wanted>,
-    notions: Vec<Notion>,
+    wanted: Vec<QueryTerm>,
+    concepts: Vec<Concept>,
     sentence: usize,
     /// Whether the last Chinese text ended in a preposition of place.
     after_preposition: bool,
@@ -172,20 +172,20 @@ impl Reader<'_> {
     /// A name such as `PowerPoint` is one word if any tool has it. Its parts ("point") then have little weight,
     /// because they mean something else on their own.
     fn compound(&mut self, whole: &str, parts: &[String], share: f32) {
-        self.want(whole, share, Origin::Said);
+        self.add_term(whole, share, Origin::Literal);
         let term = Term::of(whole);
         if self.tables.postings.of(term).is_empty() {
             return self.words(parts, share);
         }
-        self.notion(share, self.standing_for(term), Vec::new());
+        self.concept(share, self.alternatives(term), Vec::new());
         for part in parts.iter().filter(|part| !is_stop_word(part)) {
             let stem = self.stemmer.stem(part);
-            self.want(&stem, self.settings.compound_part * share, Origin::Said);
+            self.add_term(&stem, self.settings.compound_part * share, Origin::Literal);
         }
     }
 
     /// A term with its synonyms and related words, and how fully each represents it.
-    fn standing_for(&self, term: Term) -> Vec<(Term, f32)> {
+    fn alternatives(&self, term: Term) -> Vec<(Term, f32)> {
         let synonyms = Synonyms::get().of(term).iter().map(|other| (*other, self.settings.synonym));
         let related =
             Related::get().of(term).map(|(stem, closeness)| (Term::of(stem), closeness * closeness));
@@ -197,22 +197,22 @@ impl Reader<'_> {
             return;
         }
         if word.bytes().all(|byte| byte.is_ascii_digit()) {
-            return self.want(word, self.settings.number * share, Origin::Said);
+            return self.add_term(word, self.settings.number * share, Origin::Literal);
         }
         let weight = share * if is_request_word(word) { self.settings.request_word } else { 1.0 };
         let stem = self.stemmer.stem(word);
-        self.want(&stem, weight, Origin::Said);
+        self.add_term(&stem, weight, Origin::Literal);
         // A word that occurs neither in the language nor in any tool may be a misspelled word of a name.
         let term = Term::of(&stem);
         if self.tables.postings.of(term).is_empty()
             && !Related::get().knows(term)
-            && let Some(meant) = self.tables.vocabulary.near(word)
+            && let Some(meant) = self.tables.vocabulary.similar(word)
         {
             let meant = self.stemmer.stem(meant);
-            self.want(&meant, weight * self.settings.typo, Origin::Said);
-            return self.notion(weight, vec![(Term::of(&meant), 1.0)], Vec::new());
+            self.add_term(&meant, weight * self.settings.typo, Origin::Literal);
+            return self.concept(weight, vec![(Term::of(&meant), 1.0)], Vec::new());
         }
-        self.notion(weight, self.standing_for(term), Vec::new());
+        self.concept(weight, self.alternatives(term), Vec::new());
     }
 
     /// Parses a Chinese text; `before` is the preceding word, which may be a number.
@@ -220,7 +220,11 @@ impl Reader<'_> {
         grams(han, |gram| {
             if !is_stop_gram(gram) {
                 let single = gram.chars().nth(1).is_none();
-                self.want(gram, if single { self.settings.character } else { 1.0 } * share, Origin::Said);
+                self.add_term(
+                    gram,
+                    if single { self.settings.character } else { 1.0 } * share,
+                    Origin::Literal,
+                );
             }
         });
         let words = if self.after_preposition { without_postposition(han) } else { han };
@@ -247,7 +251,7 @@ impl Reader<'_> {
             let each = weight / (words().count().max(1) as f32).powf(self.settings.gloss_split);
             for word in words() {
                 let stem = self.stemmer.stem(word);
-                self.want(&stem, each, Origin::Translated);
+                self.add_term(&stem, each, Origin::Translated);
                 any.push((Term::of(&stem), each / own));
             }
             weight *= self.settings.gloss_decay;
@@ -258,35 +262,35 @@ impl Reader<'_> {
                 all.push(Term::of(gram));
             }
         });
-        self.notion(own, any, all);
+        self.concept(own, any, all);
     }
 
     /// Adds a word once; repetitions do not affect whether a tool is relevant.
-    fn notion(&mut self, weight: f32, any: Vec<(Term, f32)>, all: Vec<Term>) {
-        let notion = Notion { weight, any, all };
+    fn concept(&mut self, weight: f32, any: Vec<(Term, f32)>, all: Vec<Term>) {
+        let concept = Concept { weight, any, all };
         if weight > 0.0
-            && !self.notions.iter().any(|known| known.any == notion.any && known.all == notion.all)
+            && !self.concepts.iter().any(|known| known.any == concept.any && known.all == concept.all)
         {
-            self.notions.push(notion);
+            self.concepts.push(concept);
         }
     }
 
-    fn relate(&mut self) {
+    fn add_related(&mut self) {
         let (scale, floor) = (self.settings.related, self.settings.related_floor);
         if scale <= 0.0 {
             return;
         }
-        let mut left = MOST_RELATED;
+        let mut left = MAX_RELATED;
         for place in 0..self.wanted.len() {
             let Some(wanted) = self.wanted.get(place) else { continue };
-            if wanted.script == Script::Han || wanted.weight < LEAST_RELATED || left == 0 {
+            if wanted.script == Script::Han || wanted.weight < MIN_RELATED_WEIGHT || left == 0 {
                 continue;
             }
             left -= 1;
             let (own, term, sentences) = (wanted.weight, wanted.term, wanted.sentences);
-            let synonyms = if own < LEAST_WITH_SYNONYMS { &[] } else { Synonyms::get().of(term) };
+            let synonyms = if own < MIN_SYNONYM_WEIGHT { &[] } else { Synonyms::get().of(term) };
             for other in synonyms {
-                self.add(Wanted {
+                self.add(QueryTerm {
                     term: *other,
                     weight: own * self.settings.synonym,
                     origin: Origin::Related,
@@ -297,10 +301,10 @@ impl Reader<'_> {
             let weight = own * scale;
             for (stem, closeness) in Related::get().of(term) {
                 let weight = weight * (closeness - floor) / (1.0 - floor);
-                if weight < LEAST_WEIGHT {
+                if weight < MIN_WEIGHT {
                     continue;
                 }
-                self.add(Wanted {
+                self.add(QueryTerm {
                     term: Term::of(stem),
                     weight,
                     origin: Origin::Related,
@@ -311,13 +315,13 @@ impl Reader<'_> {
         }
     }
 
-    fn want(&mut self, text: &str, weight: f32, origin: Origin) {
+    fn add_term(&mut self, text: &str, weight: f32, origin: Origin) {
         let script = if text.starts_with(is_han) { Script::Han } else { Script::Spaced };
-        self.add(Wanted { term: Term::of(text), weight, origin, script, sentences: 1 << self.sentence });
+        self.add(QueryTerm { term: Term::of(text), weight, origin, script, sentences: 1 << self.sentence });
     }
 
     /// A repeated term counts more than once, but less than twice.
-    fn add(&mut self, wanted: Wanted) {
+    fn add(&mut self, wanted: QueryTerm) {
         if wanted.weight <= 0.0 {
             return;
         }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_told_from_the_request() {
+    fn separates_quoted_values_from_request() {
         let check = |text: &str, expect: &[&str]| {
             let shown: Vec<String> = parts(text)
                 .iter()

@@ -6,17 +6,17 @@ use std::collections::HashMap;
 use toolhub_core::Tool;
 
 use crate::document::Document;
-use crate::explain::Parts;
+use crate::explain::ScoreComponents;
 use crate::fit::Evidence;
-use crate::history::Past;
+use crate::history::ToolHistory;
 use crate::index::Index;
-use crate::names::Named;
+use crate::names::NameMatch;
 use crate::query::{self, Query};
 use crate::text::is_han;
-use crate::words::{parts_by_words, scores_by_words, worth_of};
+use crate::words::{components_by_words, scores_by_words, term_weights};
 
 /// Number of the best documents by words that are scored exactly.
-const LOOKED_AT: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// A search request.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     /// Maximum number of hits.
     pub limit: usize,
     /// Past calls of tools.
-    pub past: &'a [Past],
+    pub past: &'a [ToolHistory],
 }
 
 impl<'a> Request<'a> {
@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
 
     /// Sets the past calls of tools.
     #[must_use]
-    pub fn past(mut self, past: &'a [Past]) -> Self {
+    pub fn past(mut self, past: &'a [ToolHistory]) -> Self {
         self.past = past;
         self
     }
@@ -58,7 +58,7 @@ pub struct Hit<'a> {
     /// Relevance, comparable only within one request.
     pub score: f32,
     /// The components of the score.
-    pub parts: Parts,
+    pub parts: ScoreComponents,
 }
 
 /// The result of a request.
@@ -83,8 +83,8 @@ impl<'a> Ranking<'a> {
 
 struct Candidate {
     number: usize,
-    named: Option<Named>,
-    parts: Parts,
+    named: Option<NameMatch>,
+    parts: ScoreComponents,
     score: f32,
     success_rate: f32,
 }
@@ -92,8 +92,8 @@ struct Candidate {
 pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     let text = query::cut(request.text);
     let query = Query::read(text, &index.tables, &index.settings);
-    let worth = worth_of(index, &query);
-    let mut scores = scores_by_words(index, &query, &worth);
+    let weights = term_weights(index, &query);
+    let mut scores = scores_by_words(index, &query, &weights);
     // The unit of all other components: the best score by words.
     let unit = scores.iter().copied().fold(0.0_f32, f32::max).max(1.0);
 
@@ -103,7 +103,7 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     for (score, close) in scores.iter_mut().zip(&closeness) {
         *score += close * unit * index.settings.meaning;
     }
-    let named: HashMap<usize, Named> = index
+    let named: HashMap<usize, NameMatch> = index
         .tables
         .names
         .mentioned(text, &index.documents)
@@ -112,7 +112,7 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
         .collect();
     let past = past_of(index, request.past);
 
-    let mut looked_at = best_of(&scores, LOOKED_AT.max(request.limit));
+    let mut looked_at = best_of(&scores, MAX_CANDIDATES.max(request.limit));
     looked_at.extend(named.keys().chain(past.keys()));
     looked_at.sort_unstable();
     looked_at.dedup();
@@ -120,7 +120,7 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     let mut candidates: Vec<Candidate> = Vec::with_capacity(looked_at.len());
     for number in looked_at {
         let Some(document) = index.documents.get(number) else { continue };
-        let mut parts = parts_by_words(index, document, &query.wanted, &worth);
+        let mut parts = components_by_words(index, document, &query.wanted, &weights);
         let named = named.get(&number).copied();
         parts.named = named.map_or(0.0, |named| weight_of(named, index.settings.phrase)) * unit;
         parts.meaning = closeness.get(number).copied().unwrap_or_default() * unit * index.settings.meaning;
@@ -133,17 +133,18 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
         }
     }
     candidates.sort_by(order);
-    candidates.truncate(LOOKED_AT.max(request.limit));
+    candidates.truncate(MAX_CANDIDATES.max(request.limit));
     answer(index, &query, &candidates, request.limit)
 }
 
 fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: usize) -> Ranking<'a> {
-    let best: Vec<(&'a Document, Parts)> = candidates
+    let best: Vec<(&'a Document, ScoreComponents)> = candidates
         .iter()
         .filter_map(|candidate| Some((&**index.documents.get(candidate.number)?, candidate.parts)))
         .collect();
     // A tool whose name is written out is certainly relevant.
-    let named = candidates.first().and_then(|first| first.named).is_some_and(|named| named > Named::InWords);
+    let named =
+        candidates.first().and_then(|first| first.named).is_some_and(|named| named > NameMatch::Words);
     let evidence = Evidence { named, ..Evidence::of(index, query, &best) };
     let confidence = if named { 1.0 } else { evidence.confidence() };
     let fits = confidence >= index.settings.fit && !best.is_empty();
@@ -165,14 +166,14 @@ fn order(a: &Candidate, b: &Candidate) -> Ordering {
 
 /// In units of the best score by words. The steps exceed the maximum of words and focus together, so that a more
 /// certain mention always ranks first.
-fn weight_of(named: Named, phrase: f32) -> f32 {
+fn weight_of(named: NameMatch, phrase: f32) -> f32 {
     match named {
-        Named::InWords => phrase,
-        Named::Loosely => 2.0,
-        Named::Nearly => 4.0,
-        Named::Mistyped => 6.0,
-        Named::Respelled => 8.0,
-        Named::Exactly => 10.0,
+        NameMatch::Words => phrase,
+        NameMatch::Loose => 2.0,
+        NameMatch::RespelledWithTypo => 4.0,
+        NameMatch::WithTypo => 6.0,
+        NameMatch::Respelled => 8.0,
+        NameMatch::Exact => 10.0,
     }
 }
 
@@ -188,8 +189,8 @@ fn best_of(scores: &[f32], count: usize) -> Vec<usize> {
     found
 }
 
-fn past_of<'a>(index: &Index, past: &'a [Past]) -> HashMap<usize, &'a Past> {
-    let place = |past: &Past| {
+fn past_of<'a>(index: &Index, past: &'a [ToolHistory]) -> HashMap<usize, &'a ToolHistory> {
+    let place = |past: &ToolHistory| {
         let documents = &index.documents;
         documents.binary_search_by(|document| {
             (&document.tool.source, document.tool.name()).cmp(&(&past.source, &past.name))

@@ -8,12 +8,12 @@ use flate2::read::GzDecoder;
 use crate::text::{Term, TermMap};
 
 /// `data/README.md` documents its origin and format.
-const PACKED: &[u8] = include_bytes!("../data/related.bin.gz");
+const COMPRESSED: &[u8] = include_bytes!("../data/related.bin.gz");
 
 static RELATED: LazyLock<Related> = LazyLock::new(|| {
     let mut bytes = Vec::new();
     // The data is part of the program; a test decompresses it completely.
-    GzDecoder::new(PACKED)
+    GzDecoder::new(COMPRESSED)
         .read_to_end(&mut bytes)
         .ok()
         .and_then(|_| Related::read(&bytes))
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_reads_to_its_end() {
+    fn decompresses_whole_table() {
         let related = Related::get();
         assert!(related.stems.len() > 15_000);
         assert_eq!(related.begins.len(), related.stems.len() + 1);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn close_words_are_neighbours() {
+    fn finds_related_words() {
         let check = |stem: &str, expect: &str| {
             let found: Vec<&str> = Related::get().of(Term::of(stem)).map(|(text, _)| text).collect();
             assert!(found.contains(&expect), "{stem}: {found:?}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_table_is_refused() {
+    fn rejects_truncated_table() {
         assert!(Related::read(&[3, 0, 0, 0, b'a', b'\n']).is_none());
         assert!(Related::read(&[]).is_none());
     }

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_of_a_group_has_the_others() {
+    fn maps_each_word_to_the_rest_of_its_group() {
         let table = Synonyms::read("# a comment\nfind search query\nfind discover\n");
         let terms = |words: &[&str]| -> Vec<Term> {
             words.iter().map(|word| Term::of(&Stemmer::default().stem(word))).collect()
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_well_formed() {
+    fn synonym_table_is_well_formed() {
         let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             assert!(line.split(' ').count() > 1 && line.split(' ').all(is_word), "{line}");

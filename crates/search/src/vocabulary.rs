@@ -7,9 +7,9 @@ use crate::document::Document;
 use crate::text::{Run, letters_of, runs};
 
 /// Minimum length: in shorter words a typo yields another word.
-const SHORTEST: usize = 5;
+const MIN_WORD_CHARS: usize = 5;
 /// Maximum length: longer words are identifiers.
-const LONGEST: usize = 24;
+const MAX_WORD_CHARS: usize = 24;
 
 #[derive(Debug)]
 struct Word {
@@ -30,7 +30,7 @@ impl Vocabulary {
         for document in documents {
             runs(document.tool.name().as_str(), |run| {
                 if let Run::Word(word) = run
-                    && (SHORTEST..=LONGEST).contains(&word.len())
+                    && (MIN_WORD_CHARS..=MAX_WORD_CHARS).contains(&word.len())
                     && word.is_ascii()
                     && !seen.contains(word)
                 {
@@ -45,16 +45,17 @@ impl Vocabulary {
     }
 
     /// The word of a name at an edit distance of one from `word`.
-    pub(crate) fn near(&self, word: &str) -> Option<&str> {
-        if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase())
+    pub(crate) fn similar(&self, word: &str) -> Option<&str> {
+        if !(MIN_WORD_CHARS..=MAX_WORD_CHARS).contains(&word.len())
+            || !word.bytes().all(|byte| byte.is_ascii_lowercase())
         {
             return None;
         }
         let letters = letters_of(word);
-        let near = self.words.iter().filter(|other| {
+        let similar = self.words.iter().filter(|other| {
             other.text.len().abs_diff(word.len()) <= 1 && (other.letters ^ letters).count_ones() <= 2
         });
-        let mut near = near.filter(|other| strsim::osa_distance(&other.text, word) == 1);
-        near.next().map(|other| &*other.text)
+        let mut similar = similar.filter(|other| strsim::osa_distance(&other.text, word) == 1);
+        similar.next().map(|other| &*other.text)
     }
 }

@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::path::Path;
 
+use crate::embedding::{Embedder, EmbeddingError};
 #[cfg(not(feature = "encoder"))]
-use crate::kept::Fingerprint;
-use crate::meaning::{Meaning, MeaningError};
+use crate::vector_cache::Fingerprint;
 
 /// A sentence encoder. In builds without the feature this type has no values.
 #[cfg_attr(feature = "encoder", expect(unreachable_pub, reason = "only the test below uses it then"))]
@@ -15,8 +15,8 @@ pub struct SentenceEncoder(Infallible);
 #[cfg_attr(feature = "encoder", expect(unreachable_pub, reason = "only the test below uses it then"))]
 impl SentenceEncoder {
     /// Fails, and names the feature to build with.
-    pub fn open(_: impl AsRef<Path>) -> Result<Self, MeaningError> {
-        Err(MeaningError::WithoutEncoder)
+    pub fn open(_: impl AsRef<Path>) -> Result<Self, EmbeddingError> {
+        Err(EmbeddingError::WithoutEncoder)
     }
 
     /// Identifies the model.
@@ -26,8 +26,8 @@ impl SentenceEncoder {
     }
 }
 
-impl Meaning for SentenceEncoder {
-    fn embed(&self, _: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+impl Embedder for SentenceEncoder {
+    fn embed(&self, _: &[&str]) -> Result<Vec<Box<[f32]>>, EmbeddingError> {
         match self.0 {}
     }
 }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_is_refused_with_the_feature_to_build_with() {
+    fn rejects_models_and_names_the_missing_feature() {
         let error = SentenceEncoder::open("any").unwrap_err().to_string();
         assert!(error.contains("--features encoder"), "{error}");
     }

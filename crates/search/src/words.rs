@@ -1,26 +1,26 @@
 //! Scores of the words of a request: approximate and fast for all documents, exact with components for a few.
 
 use crate::document::Document;
-use crate::explain::Parts;
+use crate::explain::ScoreComponents;
 use crate::field::{FIELD_COUNT, Field};
 use crate::index::Index;
 use crate::postings::norms;
-use crate::query::{MOST_SENTENCES, Query, Wanted};
+use crate::query::{MAX_SENTENCES, Query, QueryTerm};
 
 /// The contribution of each wanted term to the score of a document that fully contains it.
-pub(crate) fn worth_of(index: &Index, query: &Query) -> Vec<f32> {
+pub(crate) fn term_weights(index: &Index, query: &Query) -> Vec<f32> {
     let postings = &index.tables.postings;
-    let worth =
-        |wanted: &Wanted| wanted.weight * postings.rarity(postings.of(wanted.term).len(), wanted.script);
-    query.wanted.iter().map(worth).collect()
+    let weights =
+        |wanted: &QueryTerm| wanted.weight * postings.rarity(postings.of(wanted.term).len(), wanted.script);
+    query.wanted.iter().map(weights).collect()
 }
 
-pub(crate) fn scores_by_words(index: &Index, query: &Query, worth: &[f32]) -> Vec<f32> {
+pub(crate) fn scores_by_words(index: &Index, query: &Query, weights: &[f32]) -> Vec<f32> {
     let mut scores = vec![0.0_f32; index.documents.len()];
-    for (wanted, worth) in query.wanted.iter().zip(worth) {
+    for (wanted, weights) in query.wanted.iter().zip(weights) {
         for posting in index.tables.postings.of(wanted.term) {
             if let Some(score) = scores.get_mut(posting.document as usize) {
-                *score += worth * posting.impact;
+                *score += weights * posting.impact;
             }
         }
     }
@@ -28,18 +28,23 @@ pub(crate) fn scores_by_words(index: &Index, query: &Query, worth: &[f32]) -> Ve
 }
 
 /// The score components of a document for the words of the request. Both lists are sorted by term and merged.
-pub(crate) fn parts_by_words(index: &Index, document: &Document, wanted: &[Wanted], worth: &[f32]) -> Parts {
+pub(crate) fn components_by_words(
+    index: &Index,
+    document: &Document,
+    wanted: &[QueryTerm],
+    weights: &[f32],
+) -> ScoreComponents {
     let norms = norms(document, index.tables.postings.average(), &index.settings);
-    let mut parts = Parts::default();
-    let mut sentences = [0.0_f32; MOST_SENTENCES];
+    let mut parts = ScoreComponents::default();
+    let mut sentences = [0.0_f32; MAX_SENTENCES];
     let (mut asked_of_name, mut name) = (0.0, 0.0);
-    let mut wanted = wanted.iter().zip(worth).peekable();
+    let mut wanted = wanted.iter().zip(weights).peekable();
     for occurrence in &document.occurrences {
         let in_name = occurrence.counts.first().is_some_and(|count| *count > 0);
         let rarity = if in_name { index.tables.postings.rarity_of(occurrence.term) } else { 0.0 };
         name += rarity;
         while wanted.next_if(|(wanted, _)| wanted.term < occurrence.term).is_some() {}
-        let Some((wanted, worth)) = wanted.next_if(|(wanted, _)| wanted.term == occurrence.term) else {
+        let Some((wanted, weights)) = wanted.next_if(|(wanted, _)| wanted.term == occurrence.term) else {
             continue;
         };
         asked_of_name += rarity * wanted.weight.min(1.0);
@@ -47,7 +52,7 @@ pub(crate) fn parts_by_words(index: &Index, document: &Document, wanted: &[Wante
             &mut parts,
             &occurrence.counts,
             &norms,
-            Term { wanted, worth: *worth, saturation: index.settings.saturation },
+            Term { wanted, weights: *weights, saturation: index.settings.saturation },
         );
         for (number, sum) in sentences.iter_mut().enumerate() {
             if wanted.sentences >> number & 1 == 1 {
@@ -65,14 +70,14 @@ pub(crate) fn parts_by_words(index: &Index, document: &Document, wanted: &[Wante
 
 #[derive(Clone, Copy)]
 struct Term<'a> {
-    wanted: &'a Wanted,
-    worth: f32,
+    wanted: &'a QueryTerm,
+    weights: f32,
     saturation: f32,
 }
 
 /// Adds the gain of one term to the components of the fields that contain it, in proportion. Returns the gain.
 fn add_term(
-    parts: &mut Parts,
+    parts: &mut ScoreComponents,
     counts: &[u8; FIELD_COUNT],
     norms: &[f32; FIELD_COUNT],
     term: Term<'_>,
@@ -82,7 +87,7 @@ fn add_term(
     if frequency <= 0.0 {
         return 0.0;
     }
-    let gain = term.worth * frequency / (term.saturation + frequency);
+    let gain = term.weights * frequency / (term.saturation + frequency);
     for (field, share) in Field::ALL.into_iter().zip(shares()) {
         if share > 0.0 {
             parts.add(term.wanted.origin, field, gain * share / frequency);

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use toolhub_search::{Meaning as _, MeaningError, SentenceEncoder};
+use toolhub_search::{Embedder as _, EmbeddingError, SentenceEncoder};
 
 const HIDDEN: usize = 8;
-const WIDE: usize = 16;
+const INTERMEDIATE: usize = 16;
 const PIECES: &[&str] =
     &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "read", "##er", "file", "cafe", ",", "文", "件", "a", "##a"];
 
 /// A pseudorandom number generator with a fixed seed.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self) -> f32 {
+impl Rng {
+    fn next_f32(&mut self) -> f32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         f32::from(u16::try_from(self.0 >> 48).unwrap()) / 65536.0 - 0.5
     }
@@ -39,8 +39,8 @@ fn tensors() -> Vec<(String, Vec<usize>)> {
             ("attention.self.value", vec![HIDDEN, HIDDEN]),
             ("attention.output.dense", vec![HIDDEN, HIDDEN]),
             ("attention.output.LayerNorm", vec![HIDDEN]),
-            ("intermediate.dense", vec![WIDE, HIDDEN]),
-            ("output.dense", vec![HIDDEN, WIDE]),
+            ("intermediate.dense", vec![INTERMEDIATE, HIDDEN]),
+            ("output.dense", vec![HIDDEN, INTERMEDIATE]),
             ("output.LayerNorm", vec![HIDDEN]),
         ] {
             tensors.push((format!("encoder.layer.{layer}.{part}.bias"), vec![shape[0]]));
@@ -51,11 +51,11 @@ fn tensors() -> Vec<(String, Vec<usize>)> {
 }
 
 fn safetensors(dtype: &str, number: impl Fn(f32) -> Vec<u8>) -> Vec<u8> {
-    let (mut list, mut data, mut dice) = (Map::new(), Vec::new(), Dice(7));
+    let (mut list, mut data, mut dice) = (Map::new(), Vec::new(), Rng(7));
     list.insert("__metadata__".to_owned(), json!({"format": "pt"}));
     for (name, shape) in tensors() {
         let from = data.len();
-        (0..shape.iter().product()).for_each(|_| data.extend(number(dice.roll())));
+        (0..shape.iter().product()).for_each(|_| data.extend(number(dice.next_f32())));
         list.insert(name, json!({"dtype": dtype, "shape": shape, "data_offsets": [from, data.len()]}));
     }
     let list = Value::Object(list).to_string();
@@ -65,7 +65,7 @@ fn safetensors(dtype: &str, number: impl Fn(f32) -> Vec<u8>) -> Vec<u8> {
 fn config() -> Value {
     json!({
         "model_type": "bert", "hidden_act": "gelu", "hidden_size": HIDDEN, "num_attention_heads": 2,
-        "num_hidden_layers": 2, "intermediate_size": WIDE, "vocab_size": PIECES.len(),
+        "num_hidden_layers": 2, "intermediate_size": INTERMEDIATE, "vocab_size": PIECES.len(),
         "max_position_embeddings": 12, "type_vocab_size": 2, "layer_norm_eps": 1e-12
     })
 }
@@ -85,7 +85,7 @@ fn vectors(folder: &Path, texts: &[&str]) -> Vec<Box<[f32]>> {
 }
 
 #[test]
-fn vectors_have_length_one_and_do_not_depend_on_their_neighbours() {
+fn returns_unit_vectors_independent_of_batch() {
     let folder = model();
     let texts =
         ["read file", "reader, reader", "", "文件", "nothing of this is known", "a file a reader reads"];
@@ -108,7 +108,7 @@ fn vectors_have_length_one_and_do_not_depend_on_their_neighbours() {
 }
 
 #[test]
-fn texts_are_read_as_an_uncased_model_reads_them() {
+fn tokenizes_like_uncased_bert() {
     let folder = model();
     let long = "a ".repeat(11);
     let (word, longer) = ("a".repeat(100), "a".repeat(101));
@@ -130,7 +130,7 @@ fn texts_are_read_as_an_uncased_model_reads_them() {
 }
 
 #[test]
-fn a_vocabulary_in_json_and_short_numbers_do_as_well() {
+fn accepts_json_vocabulary_and_half_precision_weights() {
     let folder = model();
     let usual = vectors(folder.path(), &["reader, file"]);
     fs::remove_file(folder.path().join("vocab.txt")).unwrap();
@@ -148,7 +148,7 @@ fn a_vocabulary_in_json_and_short_numbers_do_as_well() {
 }
 
 #[test]
-fn pooling_is_the_one_that_the_folder_names() {
+fn uses_configured_pooling() {
     let folder = model();
     let mean = vectors(folder.path(), &["read file"]);
     fs::create_dir(folder.path().join("1_Pooling")).unwrap();
@@ -163,7 +163,7 @@ fn pooling_is_the_one_that_the_folder_names() {
 }
 
 #[test]
-fn a_file_cut_at_any_place_is_an_error() {
+fn rejects_model_file_truncated_at_any_byte() {
     let folder = model();
     let path = folder.path().join("model.safetensors");
     let whole = fs::read(&path).unwrap();
@@ -171,12 +171,12 @@ fn a_file_cut_at_any_place_is_an_error() {
     for length in places {
         fs::write(&path, &whole[..length]).unwrap();
         let error = SentenceEncoder::open(folder.path()).unwrap_err();
-        assert!(matches!(error, MeaningError::Model(_)), "{length}: {error}");
+        assert!(matches!(error, EmbeddingError::Model(_)), "{length}: {error}");
     }
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_name_file_and_cause() {
     let with = |key: &str, value: Value| {
         let mut config = config();
         config[key] = value;
@@ -222,7 +222,7 @@ fn errors_say_what_is_wrong() {
 }
 
 #[test]
-fn weights_that_are_no_numbers_give_an_error() {
+fn rejects_weights_that_are_not_finite() {
     let folder = model();
     let weights = safetensors("F32", |_| f32::NAN.to_le_bytes().to_vec());
     fs::write(folder.path().join("model.safetensors"), weights).unwrap();

@@ -6,7 +6,7 @@ use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
 use toolhub_search::{Index, Request, Settings};
 
 #[derive(Debug, Clone)]
-struct Made {
+struct ToolCase {
     server: u8,
     name: String,
     description: String,
@@ -18,14 +18,15 @@ fn server(number: u8) -> Source {
     Source::Server(ServerId::new(format!("server{number}")))
 }
 
-fn tool(made: &Made) -> Tool {
+fn tool(tool_case: &ToolCase) -> Tool {
     let definition = serde_json::json!({
-        "name": format!("n{}", made.name),
-        "description": made.description,
-        "inputSchema": {"type": "object", "properties": {made.parameter.clone(): {"description": made.description}}},
+        "name": format!("n{}", tool_case.name),
+        "description": tool_case.description,
+        "inputSchema": {"type": "object", "properties": {tool_case.parameter.clone(): {"description": tool_case.description}}},
     });
-    let mut tool = Tool::new(server(made.server), ToolDefinition::parse(RawJson::of(&definition)).unwrap());
-    tool.tags = vec![made.tag.clone()];
+    let mut tool =
+        Tool::new(server(tool_case.server), ToolDefinition::parse(RawJson::of(&definition)).unwrap());
+    tool.tags = vec![tool_case.tag.clone()];
     tool
 }
 
@@ -42,13 +43,9 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn made() -> impl Strategy<Value = Made> {
-    (0..3_u8, text(), text(), text(), text()).prop_map(|(server, name, description, parameter, tag)| Made {
-        server,
-        name,
-        description,
-        parameter,
-        tag,
+fn tool_case() -> impl Strategy<Value = ToolCase> {
+    (0..3_u8, text(), text(), text(), text()).prop_map(|(server, name, description, parameter, tag)| {
+        ToolCase { server, name, description, parameter, tag }
     })
 }
 
@@ -66,34 +63,34 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn replacing_a_source_equals_a_rebuild(
-        before in prop::collection::vec(made(), 0..12),
-        after in prop::collection::vec(made(), 0..6),
+    fn replacing_a_source_equals_rebuilding_the_index(
+        before in prop::collection::vec(tool_case(), 0..12),
+        after in prop::collection::vec(tool_case(), 0..6),
         changed in 0..3_u8,
         request in text(),
     ) {
-        let after: Vec<Made> = after.into_iter().map(|made| Made { server: changed, ..made }).collect();
+        let after: Vec<ToolCase> = after.into_iter().map(|tool_case| ToolCase { server: changed, ..tool_case }).collect();
         let old = Index::new(before.iter().map(tool), Settings::default());
         let replaced = old.replace_source(&server(changed), after.iter().map(tool)).unwrap();
-        let kept = before.iter().filter(|made| made.server != changed);
+        let kept = before.iter().filter(|tool_case| tool_case.server != changed);
         let rebuilt = Index::new(kept.chain(&after).map(tool), Settings::default());
         prop_assert_eq!(replaced.len(), rebuilt.len());
         prop_assert_eq!(order(&replaced, &request), order(&rebuilt, &request));
     }
 
     #[test]
-    fn the_order_of_sources_changes_nothing(made in prop::collection::vec(made(), 0..12), request in text()) {
-        let forward = Index::new(made.iter().map(tool), Settings::default());
-        let mut by_server = made;
-        by_server.sort_by_key(|made| std::cmp::Reverse(made.server));
+    fn ranking_is_independent_of_source_order(tool_case in prop::collection::vec(tool_case(), 0..12), request in text()) {
+        let forward = Index::new(tool_case.iter().map(tool), Settings::default());
+        let mut by_server = tool_case;
+        by_server.sort_by_key(|tool_case| std::cmp::Reverse(tool_case.server));
         let other = Index::new(by_server.iter().map(tool), Settings::default());
         prop_assert_eq!(order(&forward, &request), order(&other, &request));
         prop_assert_eq!(order(&forward, &request), order(&forward, &request));
     }
 
     #[test]
-    fn hits_are_sorted_and_explained(made in prop::collection::vec(made(), 0..12), request in text()) {
-        let index = Index::new(made.iter().map(tool), Settings::default());
+    fn returns_hits_sorted_with_score_components(tool_case in prop::collection::vec(tool_case(), 0..12), request in text()) {
+        let index = Index::new(tool_case.iter().map(tool), Settings::default());
         let hits = index.rank(&Request::new(&request).limit(50)).hits;
         for pair in hits.windows(2) {
             prop_assert!(pair[0].score + 1e-2 >= pair[1].score);

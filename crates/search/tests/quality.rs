@@ -44,7 +44,7 @@ fn check(set: &str, figures: [f64; 2], floors: [f64; 2]) {
 /// In percent: requests whose first tool is relevant, and requests that have a relevant tool for each call among the
 /// first five.
 #[test]
-fn requests_of_the_project_find_their_tools() {
+fn project_requests_meet_minimum_quality() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests");
     let sets = [
         ("tools", "tuning", [77.0, 91.0]),
@@ -85,7 +85,7 @@ const SAMPLE: usize = 200;
 /// R@10 and nDCG@10 in percent.
 #[test]
 #[ignore = "needs data: set `TOOLHUB_DATA` and run `cargo xtask test`"]
-fn published_sets_keep_their_quality() {
+fn public_benchmarks_meet_minimum_quality() {
     let data = std::env::var_os("TOOLHUB_DATA").map(PathBuf::from).expect("`TOOLHUB_DATA` is set");
     let sets = [
         ("acebench_en", [98.0, 94.0]),

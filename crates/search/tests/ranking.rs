@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition, ToolName};
-use toolhub_search::{Fingerprint, Index, KeptVectors, Meaning, MeaningError, Past, Request, Settings};
+use toolhub_search::{
+    Embedder, EmbeddingError, Fingerprint, Index, Request, Settings, ToolHistory, VectorCache,
+};
 
 fn tool(source: &str, name: &str, description: &str) -> Tool {
     let definition = serde_json::json!({"name": name, "description": description});
@@ -49,7 +51,7 @@ fn check(request: &str, expect: &str) {
 }
 
 #[test]
-fn a_named_tool_comes_first() {
+fn ranks_named_tool_first() {
     check("read_data_from_excel", "read_data_from_excel");
     check("readDataFromExcel", "read_data_from_excel");
     check("read data from excel", "read_data_from_excel");
@@ -59,7 +61,7 @@ fn a_named_tool_comes_first() {
 }
 
 #[test]
-fn a_typo_in_a_name_is_forgiven() {
+fn tolerates_typo_in_tool_name() {
     check("raed_data_from_excel", "read_data_from_excel");
     check("send_emial", "send_email");
     check("hotelsearch", "hotel_search");
@@ -67,19 +69,19 @@ fn a_typo_in_a_name_is_forgiven() {
 }
 
 #[test]
-fn a_typo_in_a_word_is_forgiven() {
+fn tolerates_typo_in_word() {
     check("show me the forecaat for tomorrow", "get_forecast");
 }
 
 #[test]
-fn words_find_their_tool() {
+fn finds_tools_by_words() {
     check("what will the weather be like in Kyoto", "get_forecast");
     check("remove this file from the disk", "delete_file");
     check("I need an apartment", "house_renting");
 }
 
 #[test]
-fn chinese_finds_english_tools() {
+fn finds_english_tools_for_chinese_requests() {
     check("明天北京的天气怎么样", "get_forecast");
     check("帮我订一张去上海的火车票", "train_ticket_booking");
     check("把这个文件重命名", "rename_file");
@@ -87,7 +89,7 @@ fn chinese_finds_english_tools() {
 }
 
 #[test]
-fn english_finds_chinese_tools() {
+fn finds_chinese_tools_for_english_requests() {
     check("summary of a document", "summarize_doc");
     let only_chinese =
         Index::new([tool("a", "t1", "查询天气预报"), tool("a", "t2", "预订酒店房间")], Settings::default());
@@ -96,7 +98,7 @@ fn english_finds_chinese_tools() {
 }
 
 #[test]
-fn parameters_tags_and_examples_are_searched() {
+fn searches_parameters_tags_and_examples() {
     let mut tagged = tool("a", "one", "Does a thing");
     tagged.tags = vec!["astronomy".to_owned()];
     let schema = serde_json::json!({"type": "object", "properties": {
@@ -121,7 +123,7 @@ fn parameters_tags_and_examples_are_searched() {
 /// The tools of a spreadsheet server and of the hub: short requests in both languages, and requests without a
 /// relevant tool.
 #[test]
-fn a_few_words_find_a_tool_of_a_spreadsheet() {
+fn finds_spreadsheet_tool_by_few_words() {
     let sheet = [
         ("delete_worksheet", "Remove a worksheet from a workbook"),
         ("delete_range", "Remove a range of cells and move the others up"),
@@ -213,7 +215,7 @@ fn hub_tools() -> Vec<Tool> {
 
 /// `PowerPoint` does not match "point", and 里加 after 在 PPT is not translated as the city of Riga.
 #[test]
-fn a_product_name_is_one_word() {
+fn treats_product_name_as_one_word() {
     let index = Index::new([presentations(), papers(), hub_tools()].concat(), Settings::default());
     let check = |request: &str, expect: &str| {
         let ranking = index.rank(&Request::new(request));
@@ -230,13 +232,13 @@ fn a_product_name_is_one_word() {
 
 /// An identifier that no tool contains is matched by its parts.
 #[test]
-fn an_unknown_identifier_counts_by_its_parts() {
+fn matches_unknown_identifier_by_its_parts() {
     check("what does WeatherForecast say", "get_forecast");
 }
 
 /// Words that occur in every tool of a server are still evidence that the server is relevant.
 #[test]
-fn a_request_fits_a_server_that_is_all_about_it() {
+fn request_fits_server_of_its_domain() {
     let beside_hub = Index::new([papers(), hub_tools()].concat(), Settings::default());
     let beside_more = Index::new([papers(), presentations(), hub_tools()].concat(), Settings::default());
     for index in [beside_hub, beside_more] {
@@ -261,7 +263,7 @@ fn a_request_fits_a_server_that_is_all_about_it() {
 
 /// A word that occurs in all tools of one server is not a common word.
 #[test]
-fn the_words_of_one_server_count_once() {
+fn counts_words_of_a_server_once() {
     let request = Request::new("find academic papers about transformers");
     let surprise = |tools: Vec<Tool>| Index::new(tools, Settings::default()).rank(&request).evidence.surprise;
     let as_of_one = |tool: &Tool| Tool { source: Source::Native, ..tool.clone() };
@@ -272,12 +274,12 @@ fn the_words_of_one_server_count_once() {
 }
 
 #[test]
-fn what_is_quoted_counts_less() {
+fn weighs_quoted_text_less() {
     check("rename the file to \"weather forecast for the city.txt\"", "rename_file");
 }
 
 #[test]
-fn none_fits_is_said() {
+fn reports_that_no_tool_fits() {
     let index = index();
     let foreign =
         ["sing me a lullaby about dragons", "factorise the polynomial over a finite field", "给我讲个笑话"];
@@ -299,7 +301,7 @@ fn none_fits_is_said() {
 }
 
 #[test]
-fn nothing_is_found_for_nothing() {
+fn finds_nothing_for_empty_request() {
     for request in ["", "   ", "🙂", "the of and", "\u{0}\u{202e}"] {
         let index = index();
         let ranking = index.rank(&Request::new(request));
@@ -310,7 +312,7 @@ fn nothing_is_found_for_nothing() {
 }
 
 #[test]
-fn the_parts_make_the_score() {
+fn score_is_the_sum_of_its_components() {
     let index = index();
     let past = [past("get_forecast", 3.0, Some(1.0))];
     for request in ["weather forecast", "明天天气", "get_forecast", "an apartment"] {
@@ -325,8 +327,8 @@ fn the_parts_make_the_score() {
     assert!(index.rank(&Request::new("apartment")).hits[0].parts.related > 0.0);
 }
 
-fn past(name: &str, similar_successes: f32, success_rate: Option<f32>) -> Past {
-    Past {
+fn past(name: &str, similar_successes: f32, success_rate: Option<f32>) -> ToolHistory {
+    ToolHistory {
         source: Source::Server(ServerId::new("weather")),
         name: ToolName::new(name),
         similar_successes,
@@ -335,11 +337,11 @@ fn past(name: &str, similar_successes: f32, success_rate: Option<f32>) -> Past {
 }
 
 #[test]
-fn the_past_lifts_and_breaks_ties() {
+fn history_raises_score_and_breaks_ties() {
     let twins =
         || ["alpha", "beta", "gamma"].map(|name| tool("weather", name, "Weather forecast for a city"));
     let index = Index::new(twins(), Settings::default());
-    let order = |past: &[Past]| -> Vec<String> {
+    let order = |past: &[ToolHistory]| -> Vec<String> {
         let ranking = index.rank(&Request::new("weather forecast").past(past));
         ranking.hits.iter().map(|hit| hit.tool.name().to_string()).collect()
     };
@@ -355,10 +357,10 @@ fn the_past_lifts_and_breaks_ties() {
 
 /// Embeds texts by their letter frequencies, which suffices to test that vectors are requested and used.
 #[derive(Debug)]
-struct Letters;
+struct LetterEmbedder;
 
-impl Meaning for Letters {
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+impl Embedder for LetterEmbedder {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, EmbeddingError> {
         let vector = |text: &&str| {
             let mut counts = [0.0_f32; 26];
             for byte in text.bytes().filter(u8::is_ascii_lowercase) {
@@ -372,8 +374,8 @@ impl Meaning for Letters {
 }
 
 #[test]
-fn meaning_is_one_part_and_follows_a_change() {
-    let index = index().with_meaning(Arc::new(Letters)).unwrap();
+fn similarity_is_a_score_component_and_follows_updates() {
+    let index = index().with_embedder(Arc::new(LetterEmbedder)).unwrap();
     let meaning = |index: &Index, name: &str| {
         let ranking = index.rank(&Request::new("zyzzyva quiz jazz").limit(100));
         ranking.hits.iter().find(|hit| hit.tool.name().as_str() == name).map(|hit| hit.parts.meaning)
@@ -387,40 +389,40 @@ fn meaning_is_one_part_and_follows_a_change() {
 
 /// Returns one vector too few.
 #[derive(Debug)]
-struct Forgetful;
+struct TooFewVectors;
 
-impl Meaning for Forgetful {
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+impl Embedder for TooFewVectors {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, EmbeddingError> {
         Ok(texts.iter().skip(1).map(|_| Box::from([1.0])).collect())
     }
 }
 
 #[test]
-fn a_model_that_gives_too_little_is_refused() {
-    let error = index().with_meaning(Arc::new(Forgetful)).unwrap_err();
+fn rejects_encoder_with_too_few_vectors() {
+    let error = index().with_embedder(Arc::new(TooFewVectors)).unwrap_err();
     assert_eq!(error.to_string(), "the model gave 11 vectors for 12 texts");
 }
 
 /// Counts the embedded texts.
 #[derive(Debug, Default)]
-struct Counting(AtomicUsize);
+struct CountingEmbedder(AtomicUsize);
 
-impl Meaning for Counting {
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError> {
+impl Embedder for CountingEmbedder {
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, EmbeddingError> {
         self.0.fetch_add(texts.len(), Ordering::Relaxed);
-        Letters.embed(texts)
+        LetterEmbedder.embed(texts)
     }
 }
 
 #[test]
-fn kept_vectors_are_not_asked_for_again() {
+fn does_not_recompute_cached_vectors() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("vectors.bin");
     let run = |model: &str, tools: Vec<Tool>| {
-        let counting = Arc::new(Counting::default());
-        let kept = KeptVectors::new(&file, Fingerprint::of([model]));
+        let counting = Arc::new(CountingEmbedder::default());
+        let kept = VectorCache::new(&file, Fingerprint::of([model]));
         let plain = Index::new(tools, Settings::default());
-        let index = plain.with_kept_meaning(Arc::<Counting>::clone(&counting), kept).unwrap();
+        let index = plain.with_cached_embedder(Arc::<CountingEmbedder>::clone(&counting), kept).unwrap();
         let asked = counting.0.load(Ordering::Relaxed);
         let ranking = index.rank(&Request::new("zyzzyva quiz jazz weather"));
         let order: Vec<(String, u32)> =

@@ -82,7 +82,7 @@ fn tool(name: &str, definition: Value) -> Tool {
 }
 
 /// All odd texts in all texts of a definition, and all odd schemas, each in a tool with a unique name.
-fn wild() -> Vec<Tool> {
+fn unusual_tools() -> Vec<Tool> {
     let mut tools = Vec::new();
     let mut add = |definition: Value| {
         let name =
@@ -111,8 +111,8 @@ fn wild() -> Vec<Tool> {
 }
 
 #[test]
-fn every_definition_is_indexed_and_found_by_its_name() {
-    let tools = wild();
+fn finds_every_definition_by_name() {
+    let tools = unusual_tools();
     let index = Index::new(tools.iter().cloned(), Settings::default());
     assert_eq!(index.len(), tools.len());
     for tool in &tools {
@@ -127,8 +127,8 @@ fn every_definition_is_indexed_and_found_by_its_name() {
 }
 
 #[test]
-fn every_odd_text_can_be_asked_for() {
-    let index = Index::new(wild(), Settings::default());
+fn accepts_unusual_request_texts() {
+    let index = Index::new(unusual_tools(), Settings::default());
     for text in odd_texts() {
         for request in [text.clone(), format!("get {text} 天气"), format!("\"{text}\"")] {
             let ranking = index.rank(&Request::new(&request).limit(1_000));
@@ -158,7 +158,7 @@ fn computed() -> Duration {
     START.elapsed()
 }
 
-fn quickest(work: impl Fn()) -> Duration {
+fn fastest(work: impl Fn()) -> Duration {
     let once = |_| {
         let start = computed();
         work();
@@ -168,18 +168,18 @@ fn quickest(work: impl Fn()) -> Duration {
 }
 
 #[test]
-fn time_grows_no_faster_than_the_text() {
+fn takes_linear_time() {
     let asked = |count: usize| "read 一份文件 and sendMail_now. ".repeat(count);
-    let index = Index::new(wild(), Settings::default());
+    let index = Index::new(unusual_tools(), Settings::default());
     let _ = index.rank(&Request::new(&asked(1)));
-    let short = quickest(|| drop(index.rank(&Request::new(&asked(40)))));
-    let long = quickest(|| drop(index.rank(&Request::new(&asked(40_000)))));
+    let short = fastest(|| drop(index.rank(&Request::new(&asked(40)))));
+    let long = fastest(|| drop(index.rank(&Request::new(&asked(40_000)))));
     assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 1 kB, {long:?} for 1 MB");
 
     let described = |count: usize| {
         tool("large", json!({"description": "read 一份文件 and sendMail_now. ".repeat(count)}))
     };
-    let build = |tool: &Tool| quickest(|| drop(Index::new([tool.clone()], Settings::default())));
+    let build = |tool: &Tool| fastest(|| drop(Index::new([tool.clone()], Settings::default())));
     let (short, long) = (build(&described(100)), build(&described(100_000)));
     assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 3 kB, {long:?} for 3 MB");
 }
@@ -211,7 +211,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_definition_that_can_be_read_can_be_searched(
+    fn searches_any_valid_definition(
         schemas in prop::collection::vec((any_json(), any_json(), any_json()), 1..8),
         request in any::<String>(),
     ) {

@@ -75,10 +75,10 @@ impl Refusal {
 
 /// The last successful check of a connection: the headers that were checked and the resulting principal.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct VerifiedCredentials {
     host: Vec<u8>,
     authorization: Vec<u8>,
-    pub(crate) who: Principal,
+    pub(crate) principal: Principal,
 }
 
 impl Access {
@@ -92,7 +92,7 @@ impl Access {
     /// Checks host and origin of a request. `target` is the authority of the request target if that is in absolute form.
     /// CORS preflight requests, which carry no token, are checked only by this. Applies to the fast path and to hyper
     /// alike.
-    pub(crate) fn check_place(
+    pub(crate) fn check_host_and_origin(
         &self,
         headers: &dyn HeaderLookup,
         target: Option<&str>,
@@ -104,7 +104,7 @@ impl Access {
         {
             return Err(Refusal::Authority);
         }
-        if !self.knows_host(&host) {
+        if !self.accepts_host(&host) {
             return Err(Refusal::Host);
         }
         let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
@@ -120,7 +120,7 @@ impl Access {
         headers: &dyn HeaderLookup,
         target: Option<&str>,
     ) -> Result<Option<&str>, Refusal> {
-        self.check_place(headers, target)?;
+        self.check_host_and_origin(headers, target)?;
         if self.tokens.is_empty() {
             return Ok(None);
         }
@@ -140,10 +140,10 @@ impl Access {
 
     /// Like [`Self::admit`], for further requests of a connection: returns the cached principal if `Host` and
     /// `Authorization` are the same as before and there is no `Origin`.
-    pub(crate) fn admit_again(
+    pub(crate) fn admit_cached(
         &self,
         headers: &dyn HeaderLookup,
-        shown: &mut Option<Shown>,
+        shown: &mut Option<VerifiedCredentials>,
         find: impl FnOnce(Option<&str>) -> Principal,
     ) -> Result<Principal, Refusal> {
         let [host, authorization] =
@@ -157,18 +157,18 @@ impl Access {
                     && shown.host == host
                     && same(&shown.authorization, authorization) =>
             {
-                Ok(shown.who.clone())
+                Ok(shown.principal.clone())
             }
             shown => {
-                let who = find(self.admit(headers, None)?);
+                let principal = find(self.admit(headers, None)?);
                 let (host, authorization) = (host.to_vec(), authorization.to_vec());
-                *shown = Some(Shown { host, authorization, who: who.clone() });
-                Ok(who)
+                *shown = Some(VerifiedCredentials { host, authorization, principal: principal.clone() });
+                Ok(principal)
             }
         }
     }
 
-    fn knows_host(&self, host: &Authority<'_>) -> bool {
+    fn accepts_host(&self, host: &Authority<'_>) -> bool {
         // A server on a non-loopback address requires a token, which a web page does not have.
         let anything = !self.local && self.hosts.is_empty();
         anything || host.is_local() || self.hosts.iter().any(|known| host.is(known))
@@ -202,23 +202,23 @@ mod tests {
 
     use super::*;
 
-    fn admit(door: &Access, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
+    fn admit(access: &Access, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             all.append(name.clone(), value.parse().unwrap());
         }
         let name = |name: Option<&str>| name.unwrap_or("local").to_owned();
-        let (first, mut shown) = (door.admit(&all, None).map(name), None);
+        let (first, mut shown) = (access.admit(&all, None).map(name), None);
         for _ in 0..2 {
-            let again = door.admit_again(&all, &mut shown, |found| Principal::new(name(found)));
-            assert_eq!(again.map(|who| who.as_str().to_owned()), first);
+            let again = access.admit_cached(&all, &mut shown, |found| Principal::new(name(found)));
+            assert_eq!(again.map(|principal| principal.as_str().to_owned()), first);
         }
         first
     }
 
     #[test]
-    fn only_known_hosts_and_origins_come_in() {
-        let door = Access {
+    fn rejects_unknown_hosts_and_origins() {
+        let access = Access {
             hosts: vec!["hub.example".to_owned()],
             origins: vec!["https://app.example".to_owned()],
             local: true,
@@ -227,7 +227,7 @@ mod tests {
         let check = |host: &str, origin: Option<&str>, expect: Result<&str, Refusal>| {
             let mut headers = vec![(header::HOST, host)];
             headers.extend(origin.map(|origin| (header::ORIGIN, origin)));
-            assert_eq!(admit(&door, &headers).as_deref(), expect.as_deref(), "{host} {origin:?}");
+            assert_eq!(admit(&access, &headers).as_deref(), expect.as_deref(), "{host} {origin:?}");
         };
         check("127.0.0.1:7460", None, Ok("local"));
         check("localhost", Some("http://localhost:3000"), Ok("local"));
@@ -255,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn tokens_tell_who_is_calling() {
+    fn identifies_principal_by_token() {
         let token = |name: &str, token: &str| Token { name: name.to_owned(), sha256: hash_of(token) };
-        let door = Access { tokens: vec![token("ci", "one"), token("ann", "two")], ..Access::default() };
+        let access = Access { tokens: vec![token("ci", "one"), token("ann", "two")], ..Access::default() };
         let check = |shown: &str, expect: Result<&str, Refusal>| {
-            let found = admit(&door, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, shown)]);
+            let found = admit(&access, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, shown)]);
             assert_eq!(found.as_deref(), expect.as_deref(), "{shown}");
         };
         check("Bearer one", Ok("ci"));
@@ -267,18 +267,18 @@ mod tests {
         check("Bearer three", Err(Refusal::WrongToken));
         check("Basic one", Err(Refusal::NoToken));
         let host = (header::HOST, "hub.example");
-        assert_eq!(admit(&door, std::slice::from_ref(&host)), Err(Refusal::NoToken));
+        assert_eq!(admit(&access, std::slice::from_ref(&host)), Err(Refusal::NoToken));
         let twice = [host, (header::AUTHORIZATION, "Bearer one"), (header::AUTHORIZATION, "Bearer two")];
-        assert_eq!(admit(&door, &twice), Err(Refusal::NoToken));
+        assert_eq!(admit(&access, &twice), Err(Refusal::NoToken));
     }
 
     /// A cached check does not apply to a request that repeats a header with another value.
     #[test]
-    fn a_repeated_header_is_not_covered_by_what_was_admitted_before() {
-        let door = Access { local: true, ..Access::default() };
+    fn cached_admission_does_not_cover_repeated_headers() {
+        let access = Access { local: true, ..Access::default() };
         let (mut headers, mut shown) = (HeaderMap::new(), None);
         let mut admit = |headers: &HeaderMap| {
-            let found = door.admit_again(headers, &mut shown, |_| Principal::new("local"));
+            let found = access.admit_cached(headers, &mut shown, |_| Principal::new("local"));
             found.map(|_| ())
         };
         assert_eq!(admit(&headers), Err(Refusal::Authority));
@@ -291,11 +291,11 @@ mod tests {
     }
 
     #[test]
-    fn a_full_url_must_name_the_same_host() {
-        let door = Access { local: true, ..Access::default() };
+    fn absolute_target_must_match_host() {
+        let access = Access { local: true, ..Access::default() };
         let check = |host: &str, target: &str, expect: Result<(), Refusal>| {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
-            assert_eq!(door.check_place(&headers, Some(target)), expect, "{host} {target}");
+            assert_eq!(access.check_host_and_origin(&headers, Some(target)), expect, "{host} {target}");
         };
         check("localhost:7460", "LOCALHOST:7460", Ok(()));
         check("[::1]:7460", "[0:0::1]:7460", Ok(()));

@@ -14,17 +14,17 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport};
 
 /// Maximum number of queued lines; further ones are counted as lost.
-const WAITING: usize = 4_096;
+const MAX_QUEUED_LINES: usize = 4_096;
 /// Maximum number of lines per write.
-const TOGETHER: usize = 256;
+const MAX_LINES_PER_WRITE: usize = 256;
 /// How often the path is checked for log rotation: the file may have been moved or replaced.
-const LOOK: Duration = Duration::from_secs(1);
+const ROTATION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for writing the last lines on shutdown.
-const LAST: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The destination of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogPlace {
+pub enum LogDestination {
     /// Standard error.
     Stderr,
     /// A file, to which lines are appended.
@@ -32,9 +32,9 @@ pub enum LogPlace {
 }
 
 /// Reports a problem to the operator.
-pub type Trouble = Arc<dyn Fn(LocalizedText) + Send + Sync>;
+pub type ReportProblem = Arc<dyn Fn(LocalizedText) + Send + Sync>;
 
-enum Note {
+enum LogMessage {
     Line(SystemTime, Box<AccessRecord>),
     Last,
 }
@@ -42,27 +42,29 @@ enum Note {
 /// The access log.
 #[derive(Debug)]
 pub struct AccessLog {
-    notes: SyncSender<Note>,
+    queue: SyncSender<LogMessage>,
     lost: Arc<AtomicU64>,
     done: Mutex<Receiver<()>>,
 }
 
 impl AccessLog {
-    /// Starts the writer thread. `trouble` is called when lines cannot be written.
-    pub fn open(place: LogPlace, trouble: Trouble) -> std::io::Result<Self> {
+    /// Starts the writer thread. `report_problem` is called when lines cannot be written.
+    pub fn open(place: LogDestination, report_problem: ReportProblem) -> std::io::Result<Self> {
         let out = match place {
-            LogPlace::Stderr => Out::Stderr,
-            LogPlace::File(path) => Out::File { file: open(&path)?, path, looked: Instant::now() },
+            LogDestination::Stderr => Destination::Stderr,
+            LogDestination::File(path) => {
+                Destination::File { file: open(&path)?, path, checked_at: Instant::now() }
+            }
         };
-        let (notes, waiting) = sync_channel(WAITING);
+        let (queue, waiting) = sync_channel(MAX_QUEUED_LINES);
         let (written, done) = sync_channel(1);
         let lost = Arc::<AtomicU64>::default();
-        let mut writer = Writer { out, trouble, lost: Arc::clone(&lost), told: 0, failing: false };
+        let mut writer = Writer { out, report_problem, lost: Arc::clone(&lost), reported: 0, failing: false };
         std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
             writer.run(&waiting);
             let _ = written.send(());
         })?;
-        Ok(Self { notes, lost, done: Mutex::new(done) })
+        Ok(Self { queue, lost, done: Mutex::new(done) })
     }
 
     /// Returns the counter of lost lines.
@@ -72,60 +74,60 @@ impl AccessLog {
 
     /// Writes the queued lines, within a time limit. Blocks.
     pub fn close(&self) {
-        let until = Instant::now() + LAST;
-        while let Err(TrySendError::Full(_)) = self.notes.try_send(Note::Last) {
+        let until = Instant::now() + CLOSE_TIMEOUT;
+        while let Err(TrySendError::Full(_)) = self.queue.try_send(LogMessage::Last) {
             if Instant::now() > until {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        let _: Result<(), RecvTimeoutError> = done.recv_timeout(LAST);
+        let _: Result<(), RecvTimeoutError> = done.recv_timeout(CLOSE_TIMEOUT);
     }
 }
 
 impl EventSink for AccessLog {
     fn emit(&self, event: Event) {
         if let EventKind::RequestServed(request) = event.kind
-            && self.notes.try_send(Note::Line(event.at, request)).is_err()
+            && self.queue.try_send(LogMessage::Line(event.at, request)).is_err()
         {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-enum Out {
+enum Destination {
     Stderr,
-    File { path: PathBuf, file: File, looked: Instant },
+    File { path: PathBuf, file: File, checked_at: Instant },
 }
 
 struct Writer {
-    out: Out,
-    trouble: Trouble,
+    out: Destination,
+    report_problem: ReportProblem,
     lost: Arc<AtomicU64>,
     /// How many of the lost lines the log has already reported.
-    told: u64,
+    reported: u64,
     failing: bool,
 }
 
 impl Writer {
-    fn run(&mut self, waiting: &Receiver<Note>) {
+    fn run(&mut self, waiting: &Receiver<LogMessage>) {
         let mut text = Vec::new();
         while let Ok(first) = waiting.recv() {
             text.clear();
             let more = std::iter::from_fn(|| waiting.try_recv().ok());
-            let (mut lines, mut over) = (0, false);
-            for note in std::iter::once(first).chain(more.take(TOGETHER - 1)) {
+            let (mut lines, mut closing) = (0, false);
+            for note in std::iter::once(first).chain(more.take(MAX_LINES_PER_WRITE - 1)) {
                 match note {
-                    Note::Line(at, request) => {
+                    LogMessage::Line(at, request) => {
                         line(&mut text, at, &request);
                         lines += 1;
                     }
-                    Note::Last => over = true,
+                    LogMessage::Last => closing = true,
                 }
             }
             self.write(&mut text, lines);
-            if over {
+            if closing {
                 return;
             }
         }
@@ -133,28 +135,28 @@ impl Writer {
 
     fn write(&mut self, text: &mut Vec<u8>, lines: u64) {
         let lost = self.lost.load(Ordering::Relaxed);
-        if lost > self.told {
-            let missing = lost - self.told;
+        if lost > self.reported {
+            let missing = lost - self.reported;
             let _ = writeln!(text, r#"{{"time":"{}","lost":{missing}}}"#, stamp(SystemTime::now()));
         }
-        let written = self.look_again().and_then(|()| match &mut self.out {
-            Out::Stderr => std::io::stderr().lock().write_all(text),
-            Out::File { file, .. } => file.write_all(text),
+        let written = self.reopen_if_rotated().and_then(|()| match &mut self.out {
+            Destination::Stderr => std::io::stderr().lock().write_all(text),
+            Destination::File { file, .. } => file.write_all(text),
         });
         match written {
             Ok(()) => {
-                if lost > self.told && self.told == 0 {
-                    (self.trouble)(LocalizedText::new(
+                if lost > self.reported && self.reported == 0 {
+                    (self.report_problem)(LocalizedText::new(
                         "the access log cannot keep up: some requests are counted in it, and not written down",
                         "访问日志跟不上：部分请求只计数，未写入",
                     ));
                 }
-                (self.told, self.failing) = (lost, false);
+                (self.reported, self.failing) = (lost, false);
             }
             Err(error) => {
                 self.lost.fetch_add(lines, Ordering::Relaxed);
                 if !std::mem::replace(&mut self.failing, true) {
-                    (self.trouble)(LocalizedText::new(
+                    (self.report_problem)(LocalizedText::new(
                         format!("the access log cannot be written: {error}"),
                         format!("无法写入访问日志：{error}"),
                     ));
@@ -164,11 +166,11 @@ impl Writer {
     }
 
     /// Reopens the file if the path refers to another file or to none.
-    fn look_again(&mut self) -> std::io::Result<()> {
-        let Out::File { path, file, looked } = &mut self.out else { return Ok(()) };
-        if looked.elapsed() >= LOOK || self.failing {
-            *looked = Instant::now();
-            if !is_at(file, path) {
+    fn reopen_if_rotated(&mut self) -> std::io::Result<()> {
+        let Destination::File { path, file, checked_at } = &mut self.out else { return Ok(()) };
+        if checked_at.elapsed() >= ROTATION_CHECK_INTERVAL || self.failing {
+            *checked_at = Instant::now();
+            if !refers_to(file, path) {
                 *file = open(path)?;
             }
         }
@@ -187,7 +189,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 /// Returns whether the path still refers to this file.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
+fn refers_to(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let same = |one: &std::fs::Metadata, other: &std::fs::Metadata| {
         (one.dev(), one.ino()) == (other.dev(), other.ino())
@@ -197,7 +199,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Windows does not allow moving an open file.
 #[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
+fn refers_to(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
@@ -263,7 +265,7 @@ mod tests {
 
     use super::*;
 
-    fn served(number: u64) -> Event {
+    fn request_event(number: u64) -> Event {
         let request = AccessRecord {
             principal: Some("ann".into()),
             transport: RequestTransport::Http {
@@ -282,16 +284,16 @@ mod tests {
         Event { at: SystemTime::UNIX_EPOCH, call: None, kind: EventKind::RequestServed(Box::new(request)) }
     }
 
-    fn silent() -> Trouble {
+    fn ignore_problems() -> ReportProblem {
         Arc::new(|_| {})
     }
 
     #[test]
-    fn each_request_is_one_line() {
+    fn writes_one_line_per_request() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("access.log");
-        let log = AccessLog::open(LogPlace::File(path.clone()), silent()).unwrap();
-        log.emit(served(12));
+        let log = AccessLog::open(LogDestination::File(path.clone()), ignore_problems()).unwrap();
+        log.emit(request_event(12));
         log.emit(Event::now(None, EventKind::Sending));
         log.close();
         let expected = r#"{"time":"1970-01-01T00:00:00.000000Z","principal":"ann","client":"127.0.0.1:4711","verb":"POST","path":"/mcp","method":"tools/call","tool":"e\"c\nho","status":200,"bytes":12,"ms":1.5}"#;
@@ -299,19 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_costs_lines_and_nothing_else() {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&heard);
-        let trouble: Trouble =
-            Arc::new(move |text: LocalizedText| told.lock().unwrap().push(text.localize(Lang::En)));
-        let full = LogPlace::File("/dev/full".into());
-        let log = AccessLog::open(full, trouble).unwrap();
+    fn full_disk_loses_lines_only() {
+        let problems = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::clone(&problems);
+        let report_problem: ReportProblem =
+            Arc::new(move |text: LocalizedText| reported.lock().unwrap().push(text.localize(Lang::En)));
+        let full = LogDestination::File("/dev/full".into());
+        let log = AccessLog::open(full, report_problem).unwrap();
         for number in 0..10 {
-            log.emit(served(number));
+            log.emit(request_event(number));
         }
         log.close();
         assert_eq!(log.lost().load(Ordering::Relaxed), 10);
-        let heard = heard.lock().unwrap();
-        assert_eq!(heard.len(), 1, "told once: {heard:?}");
+        let problems = problems.lock().unwrap();
+        assert_eq!(problems.len(), 1, "told once: {problems:?}");
     }
 }

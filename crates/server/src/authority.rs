@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_authorities_are_read() {
+    fn parses_plain_authorities_only() {
         for local in ["localhost", "LOCALHOST:7460", "127.0.0.1:7460", "127.8.9.1", "[::1]", "[::1]:7460"] {
             assert!(Authority::parse(local).is_some_and(|one| one.is_local()), "{local}");
         }

@@ -9,37 +9,37 @@ use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http_body::Frame;
-use toolhub_mcp_gateway::{Exhausted, Permit, Principal, Resource};
+use toolhub_mcp_gateway::{Permit, Principal, QuotaExceeded, Resource};
 
-use crate::connection::{ARRIVAL, Answering};
+use crate::connection::{ActiveRequest, BODY_TIMEOUT};
 
 /// Messages up to this length do not count towards the budget.
 pub(crate) const MAX_UNCOUNTED: usize = 64 << 10;
 /// The budget is taken in steps of this many bytes.
-const STEP: usize = 64 << 10;
+const BUDGET_STEP_BYTES: usize = 64 << 10;
 /// Maximum time without new bytes of an incomplete message.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 
 /// Why a message was not received.
 #[derive(Debug)]
-pub(crate) enum Unfit {
+pub(crate) enum BodyError {
     /// It exceeds the maximum length.
     TooLong,
     /// The connection failed.
     Broken,
     /// It did not arrive in time.
-    Late,
+    TimedOut,
     /// The upload budget of its principal is exhausted.
-    NoRoom(Exhausted),
+    OverBudget(QuotaExceeded),
 }
 
 /// Bytes and their share of a budget.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     _permit: Permit,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -47,29 +47,29 @@ impl AsRef<[u8]> for Counted {
 
 /// Returns bytes that count towards a budget until the last slice of them is dropped.
 pub(crate) fn counted(bytes: Bytes, permit: Permit) -> Bytes {
-    Bytes::from_owner(Counted { bytes, _permit: permit })
+    Bytes::from_owner(CountedBytes { bytes, _permit: permit })
 }
 
-/// Receives a body of at most `most` bytes. On error the rest stays in `body`.
+/// Receives a body of at most `max_bytes` bytes. On error the rest stays in `body`.
 pub(crate) async fn receive(
     body: &mut Body,
-    most: usize,
-    who: &Principal,
-    answering: &Answering,
-) -> Result<Bytes, Unfit> {
-    let deadline = Instant::now() + ARRIVAL;
-    let (mut first, mut all, mut room) =
-        (Bytes::new(), BytesMut::new(), Room { who, permit: None, taken: 0 });
-    while let Some(frame) = next(body, deadline, answering).await? {
+    max_bytes: usize,
+    principal: &Principal,
+    active_request: &ActiveRequest,
+) -> Result<Bytes, BodyError> {
+    let deadline = Instant::now() + BODY_TIMEOUT;
+    let (mut first, mut all, mut budget) =
+        (Bytes::new(), BytesMut::new(), UploadBudget { principal, permit: None, taken: 0 });
+    while let Some(frame) = next(body, deadline, active_request).await? {
         let Ok(data) = frame.into_data() else { continue };
         let length = first.len() + all.len() + data.len();
-        if length > most {
-            return Err(Unfit::TooLong);
+        if length > max_bytes {
+            return Err(BodyError::TooLong);
         }
-        room.hold(length)?;
-        let waits = !body.is_end_stream();
-        if waits {
-            room.hold_while_waiting(length)?;
+        budget.reserve(length)?;
+        let is_incomplete = !body.is_end_stream();
+        if is_incomplete {
+            budget.reserve_while_incomplete(length)?;
         }
         if first.is_empty() && all.is_empty() {
             first = data;
@@ -84,7 +84,7 @@ pub(crate) async fn receive(
         }
     }
     let whole = if all.is_empty() { first } else { all.freeze() };
-    Ok(match room.permit {
+    Ok(match budget.permit {
         Some(permit) => counted(whole, permit),
         None => whole,
     })
@@ -94,33 +94,33 @@ pub(crate) async fn receive(
 async fn next(
     body: &mut Body,
     deadline: Instant,
-    answering: &Answering,
-) -> Result<Option<Frame<Bytes>>, Unfit> {
-    let mut coming = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-    let came = match (&mut coming).now_or_never() {
-        Some(came) => came,
+    active_request: &ActiveRequest,
+) -> Result<Option<Frame<Bytes>>, BodyError> {
+    let mut next_frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
+    let frame = match (&mut next_frame).now_or_never() {
+        Some(frame) => frame,
         None => {
-            answering.arriving();
-            let patience = deadline.saturating_duration_since(Instant::now()).min(MAX_PAUSE);
-            let came = Box::pin(tokio::time::timeout(patience, coming)).await;
-            answering.arrived();
-            came.map_err(|_| Unfit::Late)?
+            active_request.body_pending();
+            let timeout = deadline.saturating_duration_since(Instant::now()).min(MAX_PAUSE);
+            let frame = Box::pin(tokio::time::timeout(timeout, next_frame)).await;
+            active_request.body_received();
+            frame.map_err(|_| BodyError::TimedOut)?
         }
     };
-    came.transpose().map_err(|_| Unfit::Broken)
+    frame.transpose().map_err(|_| BodyError::Broken)
 }
 
 /// The share of the budget that a message holds while it grows.
-struct Room<'a> {
-    who: &'a Principal,
+struct UploadBudget<'a> {
+    principal: &'a Principal,
     permit: Option<Permit>,
     taken: usize,
 }
 
-impl Room<'_> {
+impl UploadBudget<'_> {
     /// Reserves budget for an incomplete message. Short ones count as well while incomplete, as a client may hold many of
     /// them open.
-    fn hold_while_waiting(&mut self, length: usize) -> Result<(), Unfit> {
+    fn reserve_while_incomplete(&mut self, length: usize) -> Result<(), BodyError> {
         if length > MAX_UNCOUNTED {
             return Ok(());
         }
@@ -128,23 +128,26 @@ impl Room<'_> {
     }
 
     /// Reserves budget for a message of that length.
-    fn hold(&mut self, length: usize) -> Result<(), Unfit> {
+    fn reserve(&mut self, length: usize) -> Result<(), BodyError> {
         if length <= MAX_UNCOUNTED.max(self.taken) {
             return Ok(());
         }
-        let (limit, wanted) = (self.who.limits().upload_bytes, length.next_multiple_of(STEP));
+        let (limit, wanted) =
+            (self.principal.limits().upload_bytes, length.next_multiple_of(BUDGET_STEP_BYTES));
         // The last step does not exceed the limit.
         self.take(if wanted > limit { length } else { wanted })
     }
 
-    fn take(&mut self, wanted: usize) -> Result<(), Unfit> {
+    fn take(&mut self, wanted: usize) -> Result<(), BodyError> {
         let more = wanted.saturating_sub(self.taken);
         if more == 0 {
             return Ok(());
         }
         match &mut self.permit {
-            Some(permit) => permit.grow(more).map_err(Unfit::NoRoom)?,
-            permit => *permit = Some(self.who.take(Resource::Upload, more).map_err(Unfit::NoRoom)?),
+            Some(permit) => permit.grow(more).map_err(BodyError::OverBudget)?,
+            permit => {
+                *permit = Some(self.principal.take(Resource::Upload, more).map_err(BodyError::OverBudget)?);
+            }
         }
         self.taken = wanted;
         Ok(())
@@ -162,23 +165,23 @@ mod tests {
     use super::*;
     use crate::connection::{Connections, Timeouts};
 
-    async fn read_as(who: &Principal, pieces: &[&[u8]], most: usize) -> Result<Bytes, Unfit> {
+    async fn read_as(principal: &Principal, pieces: &[&[u8]], max_bytes: usize) -> Result<Bytes, BodyError> {
         let pieces: Vec<_> =
             pieces.iter().map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece))).collect();
         let second = Duration::from_secs(1);
         let connections = Arc::new(Connections::new(Timeouts { head: second, write: second }));
-        let entered = connections.enter([127, 0, 0, 1].into());
+        let guard = connections.register([127, 0, 0, 1].into());
         let mut body = Body::from_stream(stream::iter(pieces));
-        receive(&mut body, most, who, &entered.standing.answering()).await
+        receive(&mut body, max_bytes, principal, &guard.state.active_request()).await
     }
 
-    async fn read(pieces: &[&str], most: usize) -> Option<Bytes> {
+    async fn read(pieces: &[&str], max_bytes: usize) -> Option<Bytes> {
         let pieces: Vec<_> = pieces.iter().map(|piece| piece.as_bytes()).collect();
-        read_as(&Principal::new("ann"), &pieces, most).await.ok()
+        read_as(&Principal::new("ann"), &pieces, max_bytes).await.ok()
     }
 
     #[tokio::test]
-    async fn pieces_are_put_together_up_to_a_limit() {
+    async fn joins_body_pieces_up_to_a_limit() {
         assert_eq!(read(&[], 5).await.unwrap(), "");
         assert_eq!(read(&["hello"], 5).await.unwrap(), "hello");
         assert_eq!(read(&["he", "l", "", "lo"], 5).await.unwrap(), "hello");
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_messages_count_until_nothing_of_them_is_needed() {
+    async fn long_bodies_count_until_the_last_slice_is_dropped() {
         let principals = Principals::new(Limits { upload_bytes: 1 << 20, ..Limits::default() });
         let (ann, bob) = (principals.named("ann"), principals.named("bob"));
         let long = vec![b'x'; 700 << 10];
@@ -195,7 +198,7 @@ mod tests {
         let part = first.slice(5..10);
         drop(first);
         assert!(ann.used(Resource::Upload) >= 700 << 10, "a part of it is still there");
-        assert!(matches!(read_as(&ann, &[&long], 4 << 20).await, Err(Unfit::NoRoom(_))));
+        assert!(matches!(read_as(&ann, &[&long], 4 << 20).await, Err(BodyError::OverBudget(_))));
         assert!(read_as(&ann, &[&long[..MAX_UNCOUNTED]], 4 << 20).await.is_ok());
         assert!(read_as(&bob, &[&long], 4 << 20).await.is_ok());
         drop(part);

@@ -16,25 +16,25 @@ use tokio::net::TcpStream;
 
 /// Maximum idle time between two requests. Clients keep idle connections for up to 90 seconds, and a connection that is
 /// closed just as a request is sent fails that request.
-const BETWEEN: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum time for receiving a message body.
-pub(crate) const ARRIVAL: Duration = Duration::from_secs(60);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much later a connection is closed if its message did not arrive in time, so that a 408 response can be sent first.
-const ARRIVAL_GRACE: Duration = Duration::from_secs(2);
+const BODY_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
 /// The phases of a connection. The phase word holds the milliseconds since the start of the server, shifted left by two
 /// bits, and the phase in the lower two.
-pub(crate) const ANSWERING: u64 = 0;
-pub(crate) const HEADING: u64 = 1;
-pub(crate) const BETWEEN_REQUESTS: u64 = 2;
-pub(crate) const ARRIVING: u64 = 3;
+pub(crate) const SERVING: u64 = 0;
+pub(crate) const READING_HEAD: u64 = 1;
+pub(crate) const IDLE: u64 = 2;
+pub(crate) const READING_BODY: u64 = 3;
 
 /// Orders to a connection, in ascending priority.
-const GO_ON: u64 = 0;
+const CONTINUE: u64 = 0;
 pub(crate) const FINISH: u64 = 1;
-pub(crate) const BREAK_OFF: u64 = 2;
+pub(crate) const ABORT: u64 = 2;
 
 /// The timeouts of requests and responses.
 #[derive(Debug, Clone, Copy)]
@@ -47,13 +47,13 @@ pub(crate) struct Timeouts {
 
 /// The state of a connection.
 #[derive(Debug)]
-pub(crate) struct Standing {
-    beginning: Instant,
+pub(crate) struct ConnectionState {
+    started: Instant,
     phase: AtomicU64,
-    order: AtomicU64,
+    command: AtomicU64,
     waker: AtomicWaker,
     /// Whether the future of the request in progress has been woken.
-    called: AtomicBool,
+    woken: AtomicBool,
     /// The client's address.
     pub(crate) address: IpAddr,
     /// Whether no request has been received yet. Such a connection counts among the unproven ones of its address.
@@ -65,49 +65,49 @@ pub(crate) struct Standing {
 
 /// Wakes the connection task on behalf of the request in progress. The task is also woken by its socket, at least once
 /// per request; the deeply nested future of the request is not polled then.
-impl Wake for Standing {
+impl Wake for ConnectionState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.call();
+        self.mark_woken();
         self.waker.wake();
     }
 }
 
-impl Standing {
+impl ConnectionState {
     /// Returns whether the future of the request in progress has been woken, and resets that.
-    pub(crate) fn was_called(&self) -> bool {
-        self.called.swap(false, Ordering::AcqRel)
+    pub(crate) fn take_woken(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
     }
 
     /// Marks the future of the request in progress as woken.
-    pub(crate) fn call(&self) {
-        self.called.store(true, Ordering::Release);
+    pub(crate) fn mark_woken(&self) {
+        self.woken.store(true, Ordering::Release);
     }
 
     /// Returns whether the connection is to end after the current response.
     pub(crate) fn is_finishing(&self) -> bool {
-        self.order.load(Ordering::Acquire) != GO_ON
+        self.command.load(Ordering::Acquire) != CONTINUE
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.beginning.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
     }
 
     /// Marks the connection as serving a request until the returned guard is dropped.
-    pub(crate) fn answering(self: &Arc<Self>) -> Answering {
-        self.phase.store(ANSWERING, Ordering::Release);
+    pub(crate) fn active_request(self: &Arc<Self>) -> ActiveRequest {
+        self.phase.store(SERVING, Ordering::Release);
         if self.unproven.load(Ordering::Relaxed) {
-            self.prove();
+            self.mark_proven();
         }
-        self.call();
-        Answering(Arc::clone(self))
+        self.mark_woken();
+        ActiveRequest(Arc::clone(self))
     }
 
     /// Removes the connection from the unproven ones: a request has been received, or the connection has ended.
-    fn prove(&self) {
+    fn mark_proven(&self) {
         if self.unproven.swap(false, Ordering::AcqRel) {
             self.unproven_of_address.fetch_sub(1, Ordering::AcqRel);
         }
@@ -140,33 +140,33 @@ impl Standing {
     }
 
     /// Records that bytes have arrived. On an idle connection they begin a request.
-    pub(crate) fn heard(&self) {
+    pub(crate) fn record_read(&self) {
         let phase = self.phase.load(Ordering::Acquire);
-        if phase & 3 == BETWEEN_REQUESTS {
-            let begun = self.now() | HEADING;
+        if phase & 3 == IDLE {
+            let begun = self.now() | READING_HEAD;
             let _ = self.phase.compare_exchange(phase, begun, Ordering::AcqRel, Ordering::Acquire);
         }
     }
 
     /// Records that the head of a request has arrived and its body is incomplete.
-    pub(crate) fn headed(&self) {
-        if self.phase.load(Ordering::Acquire) & 3 != ARRIVING {
-            self.phase.store(self.now() | ARRIVING, Ordering::Release);
+    pub(crate) fn record_head(&self) {
+        if self.phase.load(Ordering::Acquire) & 3 != READING_BODY {
+            self.phase.store(self.now() | READING_BODY, Ordering::Release);
         }
     }
 
     /// Returns the current order, and registers the task to be woken when that changes.
-    pub(crate) fn order(&self, context: &Context<'_>) -> Order {
+    pub(crate) fn command(&self, context: &Context<'_>) -> Command {
         self.waker.register(context.waker());
-        match self.order.load(Ordering::Acquire) {
-            GO_ON => Order::GoOn,
-            FINISH => Order::Finish,
-            _ => Order::BreakOff,
+        match self.command.load(Ordering::Acquire) {
+            CONTINUE => Command::Continue,
+            FINISH => Command::Finish,
+            _ => Command::Abort,
         }
     }
 
-    pub(crate) fn tell(&self, order: u64) {
-        if self.order.fetch_max(order, Ordering::AcqRel) < order {
+    pub(crate) fn set_command(&self, command: u64) {
+        if self.command.fetch_max(command, Ordering::AcqRel) < command {
             self.waker.wake();
         }
     }
@@ -174,40 +174,40 @@ impl Standing {
     /// Returns the current phase and its duration.
     pub(crate) fn since(&self) -> (u64, Duration) {
         let phase = self.phase.load(Ordering::Acquire);
-        let long = (self.now() >> 2).saturating_sub(phase >> 2);
-        (phase & 3, Duration::from_millis(long))
+        let elapsed = (self.now() >> 2).saturating_sub(phase >> 2);
+        (phase & 3, Duration::from_millis(elapsed))
     }
 }
 
 /// What a connection must do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
-    GoOn,
+pub(crate) enum Command {
+    Continue,
     /// Finish the current request, then end.
     Finish,
     /// End immediately.
-    BreakOff,
+    Abort,
 }
 
 /// Marks a connection as serving a request.
 #[derive(Debug)]
-pub(crate) struct Answering(Arc<Standing>);
+pub(crate) struct ActiveRequest(Arc<ConnectionState>);
 
-impl Answering {
+impl ActiveRequest {
     /// Records that the rest of the message is awaited.
-    pub(crate) fn arriving(&self) {
-        self.0.headed();
+    pub(crate) fn body_pending(&self) {
+        self.0.record_head();
     }
 
     /// Records that the message is complete.
-    pub(crate) fn arrived(&self) {
-        self.0.phase.store(ANSWERING, Ordering::Release);
+    pub(crate) fn body_received(&self) {
+        self.0.phase.store(SERVING, Ordering::Release);
     }
 }
 
-impl Drop for Answering {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        self.0.phase.store(self.0.now() | BETWEEN_REQUESTS, Ordering::Release);
+        self.0.phase.store(self.0.now() | IDLE, Ordering::Release);
     }
 }
 
@@ -215,9 +215,9 @@ impl Drop for Answering {
 #[derive(Debug)]
 pub(crate) struct Connections {
     timeouts: Timeouts,
-    beginning: Instant,
+    started: Instant,
     count: AtomicU64,
-    open: Mutex<HashMap<u64, Arc<Standing>>>,
+    open: Mutex<HashMap<u64, Arc<ConnectionState>>>,
     /// The number of unproven connections per address.
     unproven: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
 }
@@ -225,7 +225,7 @@ pub(crate) struct Connections {
 impl Connections {
     pub(crate) fn new(timeouts: Timeouts) -> Self {
         let (open, unproven) = (Mutex::default(), Mutex::default());
-        Self { timeouts, beginning: Instant::now(), count: AtomicU64::new(0), open, unproven }
+        Self { timeouts, started: Instant::now(), count: AtomicU64::new(0), open, unproven }
     }
 
     fn unproven(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<AtomicUsize>>> {
@@ -237,7 +237,7 @@ impl Connections {
         self.unproven().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
-    pub(crate) fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Standing>>> {
+    pub(crate) fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -247,44 +247,46 @@ impl Connections {
     }
 
     /// Registers a new connection, whose first request is expected.
-    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Entered {
+    pub(crate) fn register(self: &Arc<Self>, address: IpAddr) -> ConnectionGuard {
         let unproven_of_address = {
             let mut all = self.unproven();
             let count = Arc::clone(all.entry(address).or_default());
             count.fetch_add(1, Ordering::AcqRel);
             count
         };
-        let standing = Standing {
-            beginning: self.beginning,
+        let state = ConnectionState {
+            started: self.started,
             phase: AtomicU64::new(0),
-            order: AtomicU64::new(GO_ON),
+            command: AtomicU64::new(CONTINUE),
             waker: AtomicWaker::new(),
-            called: AtomicBool::new(false),
+            woken: AtomicBool::new(false),
             address,
             unproven: AtomicBool::new(true),
             unproven_of_address,
             blocked: AtomicU64::new(0),
         };
-        standing.phase.store(standing.now() | HEADING, Ordering::Release);
-        let (standing, number) = (Arc::new(standing), self.count.fetch_add(1, Ordering::Relaxed));
-        self.open().insert(number, Arc::clone(&standing));
-        Entered { connections: Arc::clone(self), number, standing }
+        state.phase.store(state.now() | READING_HEAD, Ordering::Release);
+        let (state, number) = (Arc::new(state), self.count.fetch_add(1, Ordering::Relaxed));
+        self.open().insert(number, Arc::clone(&state));
+        ConnectionGuard { connections: Arc::clone(self), number, state }
     }
 
     /// Enforces the timeouts for as long as it is polled.
-    pub(crate) async fn look_after(&self) {
+    pub(crate) async fn enforce_timeouts(&self) {
         let shortest = self.timeouts.head.min(self.timeouts.write);
         let pause = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             tokio::time::sleep(pause).await;
-            for standing in self.open().values() {
-                if standing.blocked_for() >= self.timeouts.write {
-                    standing.tell(BREAK_OFF);
+            for state in self.open().values() {
+                if state.blocked_for() >= self.timeouts.write {
+                    state.set_command(ABORT);
                 }
-                match standing.since() {
-                    (HEADING, long) if long >= self.timeouts.head => standing.tell(BREAK_OFF),
-                    (ARRIVING, long) if long >= ARRIVAL + ARRIVAL_GRACE => standing.tell(BREAK_OFF),
-                    (BETWEEN_REQUESTS, long) if long >= BETWEEN => standing.tell(FINISH),
+                match state.since() {
+                    (READING_HEAD, elapsed) if elapsed >= self.timeouts.head => state.set_command(ABORT),
+                    (READING_BODY, elapsed) if elapsed >= BODY_TIMEOUT + BODY_TIMEOUT_GRACE => {
+                        state.set_command(ABORT);
+                    }
+                    (IDLE, elapsed) if elapsed >= IDLE_TIMEOUT => state.set_command(FINISH),
                     _ => {}
                 }
             }
@@ -293,52 +295,52 @@ impl Connections {
 
     /// Ends all connections, each after its current response.
     pub(crate) fn finish(&self) {
-        self.open().values().for_each(|standing| standing.tell(FINISH));
+        self.open().values().for_each(|state| state.set_command(FINISH));
     }
 }
 
 /// A registered connection. Dropping this removes it.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct ConnectionGuard {
     connections: Arc<Connections>,
     number: u64,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) state: Arc<ConnectionState>,
 }
 
-impl Drop for Entered {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let gone = self.connections.open().remove(&self.number);
         drop(gone);
-        self.standing.prove();
+        self.state.mark_proven();
         let mut all = self.connections.unproven();
         // Two references: the map and this connection. More belong to other connections of the address.
-        if all.get(&self.standing.address).is_some_and(|count| Arc::strong_count(count) <= 2) {
-            all.remove(&self.standing.address);
+        if all.get(&self.state.address).is_some_and(|count| Arc::strong_count(count) <= 2) {
+            all.remove(&self.state.address);
         }
     }
 }
 
 /// A stream that records read and write progress in the state of its connection.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct MonitoredStream {
     /// Bytes that have already been read, returned first.
     pub(crate) before: Bytes,
     pub(crate) stream: TcpStream,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) state: Arc<ConnectionState>,
 }
 
-impl Heard {
+impl MonitoredStream {
     /// Records whether a write was blocked.
-    fn noted(&self, written: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
+    fn record_write(&self, written: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
         match &written {
-            Poll::Pending => self.standing.write_blocked(),
-            Poll::Ready(_) => self.standing.write_progressed(),
+            Poll::Pending => self.state.write_blocked(),
+            Poll::Ready(_) => self.state.write_progressed(),
         }
         written
     }
 }
 
-impl AsyncRead for Heard {
+impl AsyncRead for MonitoredStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -347,26 +349,26 @@ impl AsyncRead for Heard {
         if !self.before.is_empty() {
             let most = self.before.len().min(buffer.remaining());
             buffer.put_slice(&self.before.split_to(most));
-            self.standing.heard();
+            self.state.record_read();
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         if buffer.filled().len() > before {
-            self.standing.heard();
+            self.state.record_read();
         }
         read
     }
 }
 
-impl AsyncWrite for Heard {
+impl AsyncWrite for MonitoredStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.noted(written)
+        self.record_write(written)
     }
 
     fn poll_write_vectored(
@@ -375,7 +377,7 @@ impl AsyncWrite for Heard {
         pieces: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.noted(written)
+        self.record_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use toolhub_core::TraceContext;
 
 /// Maximum length of a recorded string in characters.
-const LONGEST: usize = 200;
+const MAX_RECORDED_CHARS: usize = 200;
 
 /// The envelope of a JSON-RPC message.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Envelope {
 }
 
 #[derive(Deserialize)]
-struct Outside<'a> {
+struct RawEnvelope<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -63,26 +63,26 @@ impl Envelope {
         if text.trim_ascii_start().starts_with(b"[") {
             return Self { method: Some("batch".to_owned()), ..Self::default() };
         }
-        let Ok(outside) = serde_json::from_slice::<Outside<'_>>(text) else { return Self::default() };
-        let calls = outside.method.as_deref() == Some("tools/call");
-        let params = outside.params;
+        let Ok(raw) = serde_json::from_slice::<RawEnvelope<'_>>(text) else { return Self::default() };
+        let calls = raw.method.as_deref() == Some("tools/call");
+        let params = raw.params;
         let params = params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
         let meta = params.as_ref().and_then(|params| params.meta);
         let meta = meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
         let trace = meta.and_then(|meta| TraceContext::parse(&meta.traceparent?, meta.tracestate.as_deref()));
-        let failure = outside.error.and_then(|error| serde_json::from_str::<Failure>(error.get()).ok());
+        let failure = raw.error.and_then(|error| serde_json::from_str::<Failure>(error.get()).ok());
         Self {
-            id: outside.id.map(|id| id.get().to_owned()),
-            method: outside.method.as_deref().map(short),
-            tool: params.filter(|_| calls).and_then(|params| params.name).as_deref().map(short),
+            id: raw.id.map(|id| id.get().to_owned()),
+            method: raw.method.as_deref().map(truncate),
+            tool: params.filter(|_| calls).and_then(|params| params.name).as_deref().map(truncate),
             error: failure.map(|failure| failure.code),
             trace,
         }
     }
 }
 
-fn short(word: &str) -> String {
-    word.chars().take(LONGEST).collect()
+fn truncate(word: &str) -> String {
+    word.chars().take(MAX_RECORDED_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outside_of_a_message_is_read_and_nothing_else() {
+    fn reads_the_envelope_only() {
         let check = |text: &str, method: Option<&str>, tool: Option<&str>| {
             let found = Envelope::read(text.as_bytes());
             assert_eq!((found.method.as_deref(), found.tool.as_deref()), (method, tool), "{text}");
@@ -107,6 +107,9 @@ mod tests {
         let answer = Envelope::read(br#"{"id":"a","error":{"code":-32602,"message":"no"}}"#);
         assert_eq!((answer.id.as_deref(), answer.error), (Some("\"a\""), Some(-32602)));
         let long = format!(r#"{{"method":"{}"}}"#, "x".repeat(5_000));
-        assert_eq!(Envelope::read(long.as_bytes()).method.map(|method| method.len()), Some(LONGEST));
+        assert_eq!(
+            Envelope::read(long.as_bytes()).method.map(|method| method.len()),
+            Some(MAX_RECORDED_CHARS)
+        );
     }
 }

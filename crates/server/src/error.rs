@@ -9,7 +9,7 @@ use toolhub_core::lang::{Lang, Localize};
 #[error("{}", self.localize(Lang::En))]
 pub enum ServeError {
     /// The address is reachable from other machines, and no token is configured.
-    OpenDoor(SocketAddr),
+    TokenRequired(SocketAddr),
     /// The address cannot be bound.
     Bind {
         /// The address.
@@ -24,7 +24,7 @@ pub enum ServeError {
 impl Localize for ServeError {
     fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::OpenDoor(address) => lang.choose(
+            Self::TokenRequired(address) => lang.choose(
                 format!(
                     "{address} can be reached from other machines, so callers must show a token: make one with \
                      `toolhub serve --new-token NAME` and put it into `[auth]`, or bind to 127.0.0.1"

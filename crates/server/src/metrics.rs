@@ -8,7 +8,7 @@ use toolhub_core::worker::PerWorker;
 use crate::metrics_text::{Kind, MetricsText};
 
 /// The upper bounds of the histogram buckets, in microseconds.
-const STEPS: [u64; 12] =
+const BUCKET_BOUNDS_MICROS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
 
 /// Counts requests, separately for each worker.
@@ -19,25 +19,25 @@ pub struct ServerMetrics(PerWorker<Counts>);
 struct Counts {
     /// By the first digit of the status.
     statuses: [AtomicU64; 6],
-    under_way: AtomicU64,
-    steps: [AtomicU64; STEPS.len()],
+    in_flight: AtomicU64,
+    buckets: [AtomicU64; BUCKET_BOUNDS_MICROS.len()],
     sum: AtomicU64,
 }
 
 impl ServerMetrics {
     pub(crate) fn begin(&self) {
-        self.0.current().under_way.fetch_add(1, Ordering::Relaxed);
+        self.0.current().in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self, status: u16, took: Duration) {
         let counts = self.0.current();
-        counts.under_way.fetch_sub(1, Ordering::Relaxed);
+        counts.in_flight.fetch_sub(1, Ordering::Relaxed);
         let place = usize::from(status / 100).min(counts.statuses.len() - 1);
         counts.statuses[place].fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         counts.sum.fetch_add(micros, Ordering::Relaxed);
-        if let Some(step) = STEPS.iter().position(|bound| micros <= *bound) {
-            counts.steps[step].fetch_add(1, Ordering::Relaxed);
+        if let Some(step) = BUCKET_BOUNDS_MICROS.iter().position(|bound| micros <= *bound) {
+            counts.buckets[step].fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -47,8 +47,8 @@ impl ServerMetrics {
     }
 
     /// Returns the number of requests in progress.
-    pub fn under_way(&self) -> u64 {
-        self.sum(|counts| &counts.under_way)
+    pub fn in_flight(&self) -> u64 {
+        self.sum(|counts| &counts.in_flight)
     }
 
     /// Writes all metrics.
@@ -65,15 +65,15 @@ impl ServerMetrics {
             requests.labelled(("status", &format!("{digit}xx")), count);
         }
         out.family("toolhub_http_requests_under_way", Kind::Gauge, "Requests that are being answered.")
-            .value(self.under_way());
+            .value(self.in_flight());
         let mut seconds = out.family(
             "toolhub_http_request_seconds",
             Kind::Histogram,
             "How long requests took to be answered; streams, until they ended.",
         );
         let mut below = 0;
-        for (step, bound) in STEPS.iter().enumerate() {
-            below += self.sum(|counts| &counts.steps[step]);
+        for (step, bound) in BUCKET_BOUNDS_MICROS.iter().enumerate() {
+            below += self.sum(|counts| &counts.buckets[step]);
             seconds.part_labelled("_bucket", ("le", &(*bound as f64 / 1e6).to_string()), below);
         }
         seconds.part_labelled("_bucket", ("le", "+Inf"), all);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_with_what_they_mean_and_labels_stay_one_line() {
+    fn writes_help_text_and_escapes_labels() {
         let mut out = MetricsText::default();
         out.family("tools", Kind::Gauge, "Tools there are.").value(3);
         let mut sessions = out.family("sessions", Kind::Counter, "Sessions, by profile.");

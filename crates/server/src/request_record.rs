@@ -12,14 +12,14 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use toolhub_core::access_record::AccessTrace;
 use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport, TraceContext};
-use toolhub_mcp_gateway::{Body as Said, HeaderLookup, Principal};
+use toolhub_mcp_gateway::{Body as GatewayBody, HeaderLookup, Principal};
 
-use crate::connection::Answering;
+use crate::connection::ActiveRequest;
 use crate::envelope::Envelope;
 use crate::telemetry::Sampler;
 
 /// Responses up to this length are searched for a JSON-RPC error: errors are short.
-const SHORT: usize = 4 << 10;
+const MAX_SEARCHED_BYTES: usize = 4 << 10;
 
 /// The access record of a request in progress. It is emitted on drop, also if the client has disconnected.
 pub(crate) struct RequestRecord {
@@ -61,18 +61,18 @@ impl RequestRecord {
     }
 
     /// Records the principal of the request.
-    pub(crate) fn made_by(&mut self, who: &Principal) {
-        self.principal = Some(who.clone());
+    pub(crate) fn set_principal(&mut self, principal: &Principal) {
+        self.principal = Some(principal.clone());
     }
 
     /// Records method, tool and trace context of the JSON-RPC message in the body.
-    pub(crate) fn says(&mut self, body: &[u8]) {
+    pub(crate) fn record_message(&mut self, body: &[u8]) {
         self.envelope = Envelope::read(body);
     }
 
     /// Assigns the request to a trace: to that of its client if the message or else the headers carry a trace context, or
     /// to a new one.
-    pub(crate) fn joins(&mut self, sampler: Sampler, headers: &dyn HeaderLookup) -> TraceContext {
+    pub(crate) fn join_trace(&mut self, sampler: Sampler, headers: &dyn HeaderLookup) -> TraceContext {
         let of_headers = || TraceContext::parse(headers.text("traceparent")?, headers.text("tracestate"));
         let parent = self.envelope.trace.take().or_else(of_headers);
         let own = sampler.join(parent.as_ref());
@@ -81,28 +81,28 @@ impl RequestRecord {
     }
 
     /// Records the error code if the body is a JSON-RPC error.
-    pub(crate) fn told(&mut self, body: &Said) {
-        if let Said::Text(text) = body
-            && text.len() <= SHORT
+    pub(crate) fn record_error(&mut self, body: &GatewayBody) {
+        if let GatewayBody::Text(text) = body
+            && text.len() <= MAX_SEARCHED_BYTES
         {
             self.error = Envelope::read(text.as_bytes()).error;
         }
     }
 
     /// Records a complete response.
-    pub(crate) fn answers(&mut self, status: u16, body: &Said) {
-        self.answered(status);
-        self.told(body);
-        self.sends(body.len());
+    pub(crate) fn record_response(&mut self, status: u16, body: &GatewayBody) {
+        self.record_status(status);
+        self.record_error(body);
+        self.add_bytes(body.len());
     }
 
     /// Adds to the number of response bytes.
-    pub(crate) fn sends(&mut self, bytes: usize) {
+    pub(crate) fn add_bytes(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
     /// Records the status of the response, whose body may follow later.
-    pub(crate) fn answered(&mut self, status: u16) {
+    pub(crate) fn record_status(&mut self, status: u16) {
         self.status = status;
     }
 }
@@ -110,8 +110,8 @@ impl RequestRecord {
 impl Drop for RequestRecord {
     fn drop(&mut self) {
         let envelope = std::mem::take(&mut self.envelope);
-        let served = AccessRecord {
-            principal: self.principal.as_ref().map(|who| who.as_str().into()),
+        let access_record = AccessRecord {
+            principal: self.principal.as_ref().map(|principal| principal.as_str().into()),
             transport: RequestTransport::Http {
                 client: self.client,
                 verb: std::mem::take(&mut self.verb),
@@ -125,19 +125,19 @@ impl Drop for RequestRecord {
             took: self.began.elapsed(),
             trace: self.trace.take(),
         };
-        self.events.emit(Event::now(None, EventKind::RequestServed(Box::new(served))));
+        self.events.emit(Event::now(None, EventKind::RequestServed(Box::new(access_record))));
     }
 }
 
 /// The body of a response that is being sent through hyper.
-pub(crate) struct Outgoing {
+pub(crate) struct RecordedBody {
     pub(crate) body: Body,
-    pub(crate) account: Option<Box<RequestRecord>>,
+    pub(crate) record: Option<Box<RequestRecord>>,
     /// The connection does not count as idle until this is dropped.
-    pub(crate) _answering: Answering,
+    pub(crate) _active_request: ActiveRequest,
 }
 
-impl hyper::body::Body for Outgoing {
+impl hyper::body::Body for RecordedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -146,8 +146,8 @@ impl hyper::body::Body for Outgoing {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
-        if let (Poll::Ready(Some(Ok(frame))), Some(account)) = (&frame, &mut self.account) {
-            account.sends(frame.data_ref().map_or(0, Bytes::len));
+        if let (Poll::Ready(Some(Ok(frame))), Some(record)) = (&frame, &mut self.record) {
+            record.add_bytes(frame.data_ref().map_or(0, Bytes::len));
         }
         frame
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use toolhub_mcp_gateway::TooFast;
+use toolhub_mcp_gateway::RateLimitExceeded;
 
 use crate::access::Refusal;
 
@@ -22,14 +22,15 @@ pub(crate) fn typed(status: StatusCode, kind: &'static str, body: String) -> Res
 }
 
 /// The response to requests during shutdown.
-pub(crate) fn ending() -> Response<Body> {
-    let mut response = later(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending and takes nothing new");
-    last(&mut response);
+pub(crate) fn shutting_down() -> Response<Body> {
+    let mut response =
+        retry_later(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending and takes nothing new");
+    close_connection(&mut response);
     response
 }
 
 /// The 429 response to a principal that exceeds its rate limit, with the time to wait.
-pub(crate) fn slower(TooFast { setting, wait }: TooFast) -> Response<Body> {
+pub(crate) fn rate_limited(RateLimitExceeded { setting, wait }: RateLimitExceeded) -> Response<Body> {
     let why = match wait {
         Some(_) => {
             format!("too many requests: wait as long as `Retry-After` says (`{setting}` in `[serve]`)")
@@ -46,18 +47,18 @@ pub(crate) fn slower(TooFast { setting, wait }: TooFast) -> Response<Body> {
 }
 
 /// A refusal that may be retried after one second.
-pub(crate) fn later(status: StatusCode, why: &str) -> Response<Body> {
+pub(crate) fn retry_later(status: StatusCode, why: &str) -> Response<Body> {
     let mut response = text(status, why);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
 /// Closes the connection after this response.
-pub(crate) fn last(response: &mut Response<Body>) {
+pub(crate) fn close_connection(response: &mut Response<Body>) {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
 
-pub(crate) fn refused(refusal: Refusal) -> Response<Body> {
+pub(crate) fn access_denied(refusal: Refusal) -> Response<Body> {
     let mut response = text(refusal.status(), refusal.why());
     if refusal.status() == StatusCode::UNAUTHORIZED {
         // RFC 6750, section 3.1: a challenge for a request without a token carries no error code.
@@ -71,15 +72,15 @@ pub(crate) fn refused(refusal: Refusal) -> Response<Body> {
 }
 
 /// Adds the CORS headers that let a web page of an allowed origin read the response.
-pub(crate) fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
-    let Some(origin) = asked.get(header::ORIGIN).cloned() else { return };
+pub(crate) fn allow_origin(request_headers: &HeaderMap, headers: &mut HeaderMap) {
+    let Some(origin) = request_headers.get(header::ORIGIN).cloned() else { return };
     let lists = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE, OPTIONS"),
         (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, www-authenticate"),
         (header::VARY, "origin"),
     ];
     // Some headers carry the names of tool arguments (`Mcp-Param-…`), so that no fixed list covers them.
-    if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+    if let Some(wanted) = request_headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

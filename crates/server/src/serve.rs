@@ -21,9 +21,9 @@ use toolhub_core::EventSink;
 use toolhub_mcp_gateway::{Limits, Principals};
 
 use crate::access::Access;
-use crate::connection::{Connections, Entered, Heard, Order, Timeouts};
+use crate::connection::{Command, ConnectionGuard, Connections, MonitoredStream, Timeouts};
 use crate::error::ServeError;
-use crate::fast_path::{Left, Short};
+use crate::fast_path::{FastPathConnection, FastPathExit};
 use crate::service::HubService;
 use crate::shared::{RequestLimits, Shared};
 use crate::shedding::Admission;
@@ -31,9 +31,9 @@ use crate::telemetry::Sampler;
 use crate::workers::{Placement, Workers};
 
 /// Pause between attempts to accept while descriptors or memory are exhausted.
-const NO_ROOM: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The same after idle connections have been closed, which frees descriptors within milliseconds.
-const SHEDDING: Duration = Duration::from_millis(2);
+const SHED_RETRY_DELAY: Duration = Duration::from_millis(2);
 
 /// Maximum size of hyper's read and write buffers in bytes, and so of a request head: a head is buffered before its
 /// principal is known.
@@ -48,7 +48,7 @@ pub struct ServeOptions {
     /// The address to listen on.
     pub bind: SocketAddr,
     /// The access rules.
-    pub door: Access,
+    pub access: Access,
     /// Maximum size of a message in bytes.
     pub body_bytes: usize,
     /// The budgets of a principal.
@@ -70,7 +70,7 @@ impl ServeOptions {
     pub fn at(bind: SocketAddr) -> Self {
         Self {
             bind,
-            door: Access::default(),
+            access: Access::default(),
             body_bytes: 4 << 20,
             limits: Limits::default(),
             unproven_connections: 512,
@@ -83,7 +83,7 @@ impl ServeOptions {
 }
 
 /// A server that listens on its address.
-pub struct Serving {
+pub struct HubServer {
     listener: TcpListener,
     shared: Shared,
     connections: Arc<Connections>,
@@ -91,18 +91,18 @@ pub struct Serving {
     drain: Duration,
 }
 
-impl std::fmt::Debug for Serving {
+impl std::fmt::Debug for HubServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serving").field("listener", &self.listener).finish_non_exhaustive()
     }
 }
 
-impl Serving {
+impl HubServer {
     /// Binds the address. Connections are not accepted before [`Self::run`].
-    pub async fn bind(site: Arc<dyn HubService>, options: ServeOptions) -> Result<Self, ServeError> {
+    pub async fn bind(service: Arc<dyn HubService>, options: ServeOptions) -> Result<Self, ServeError> {
         let address = options.bind;
-        if !address.ip().is_loopback() && options.door.tokens.is_empty() {
-            return Err(ServeError::OpenDoor(address));
+        if !address.ip().is_loopback() && options.access.tokens.is_empty() {
+            return Err(ServeError::TokenRequired(address));
         }
         let listener =
             TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
@@ -114,7 +114,7 @@ impl Serving {
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
         let principals = Principals::new(Limits { upload_bytes, ..options.limits });
         let limits = RequestLimits { principals, body_bytes: options.body_bytes };
-        let mut shared = Shared::new(site, options.door.at(address), limits, &connections);
+        let mut shared = Shared::new(service, options.access.at(address), limits, &connections);
         shared.fast_path = options.fast_path;
         let unproven_connections = options.unproven_connections.max(1);
         Ok(Self { listener, shared, connections, unproven_connections, drain: options.drain })
@@ -122,21 +122,21 @@ impl Serving {
 
     /// Emits an access record of each request to `events`.
     #[must_use]
-    pub fn told_to(mut self, events: Arc<dyn EventSink>) -> Self {
+    pub fn with_events(mut self, events: Arc<dyn EventSink>) -> Self {
         self.shared.events = events;
         self
     }
 
     /// Assigns requests to traces with this sampler.
     #[must_use]
-    pub fn traced_by(mut self, sampler: Option<Sampler>) -> Self {
+    pub fn with_sampler(mut self, sampler: Option<Sampler>) -> Self {
         self.shared.sampler = sampler;
         self
     }
 
     /// Exports a counter of lost records or spans on `/metrics`.
     #[must_use]
-    pub fn counting_losses(mut self, name: &'static str, count: Arc<AtomicU64>) -> Self {
+    pub fn with_loss_counter(mut self, name: &'static str, count: Arc<AtomicU64>) -> Self {
         self.shared.losses.push((name, count));
         self
     }
@@ -153,21 +153,22 @@ impl Serving {
         self,
         stop: CancellationToken,
         closing: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<Unfinished, ServeError> {
+    ) -> Result<PendingConnections, ServeError> {
         let Self { listener, shared, connections, unproven_connections, drain } = self;
-        let take = || take(&listener, &connections, unproven_connections);
+        let accept = || accept(&listener, &connections, unproven_connections);
         let (shared, tasks) = (Arc::new(shared), TaskTracker::new());
-        let attend = |(stream, client, entered)| attend(stream, client, Arc::clone(&shared), entered);
-        let taking = async {
+        let serve_connection =
+            |(stream, client, guard)| serve_connection(stream, client, Arc::clone(&shared), guard);
+        let accepting = async {
             loop {
-                let come = take().await;
-                tasks.spawn(attend(come));
+                let accepted = accept().await;
+                tasks.spawn(serve_connection(accepted));
             }
         };
         tokio::select! {
             () = stop.cancelled() => {}
-            () = connections.look_after() => {}
-            () = taking => {}
+            () = connections.enforce_timeouts() => {}
+            () = accepting => {}
         }
         // Connections are still accepted while draining, so that clients, probes above all, get a 503 response. They do
         // not delay the end.
@@ -175,11 +176,11 @@ impl Serving {
         tasks.close();
         connections.finish();
         let mut late = JoinSet::new();
-        let telling = async {
+        let refusing = async {
             loop {
-                let come = take().await;
+                let accepted = accept().await;
                 while late.try_join_next().is_some() {}
-                late.spawn(attend(come));
+                late.spawn(serve_connection(accepted));
             }
         };
         let for_ever = async {
@@ -188,34 +189,34 @@ impl Serving {
         };
         tokio::select! {
             () = tasks.wait() => {}
-            () = telling => {}
+            () = refusing => {}
             _ = tokio::time::timeout(drain, for_ever) => {}
         }
-        Ok(Unfinished { tasks, _workers: Arc::clone(&shared.workers) })
+        Ok(PendingConnections { tasks, _workers: Arc::clone(&shared.workers) })
     }
 }
 
 /// Connections that were still being served when the drain time was up. Tasks that they started may run for as long as
 /// this is kept.
 #[derive(Debug)]
-pub struct Unfinished {
+pub struct PendingConnections {
     tasks: TaskTracker,
     _workers: Arc<Workers>,
 }
 
-impl Unfinished {
-    /// Waits until the remaining connections have ended, at most `patience`.
-    pub async fn wait(&self, patience: Duration) {
-        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+impl PendingConnections {
+    /// Waits until the remaining connections have ended, at most `timeout`.
+    pub async fn wait(&self, timeout: Duration) {
+        let _ = tokio::time::timeout(timeout, self.tasks.wait()).await;
     }
 }
 
 /// Accepts the next connection. It is registered here, before a task is spawned for it.
-async fn take(
+async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
     unproven: usize,
-) -> (TcpStream, SocketAddr, Entered) {
+) -> (TcpStream, SocketAddr, ConnectionGuard) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
@@ -225,12 +226,12 @@ async fn take(
                 }
                 // A response is one small write, which Nagle's algorithm must not delay.
                 let _ = stream.set_nodelay(true);
-                return (stream, client, connections.enter(address));
+                return (stream, client, connections.register(address));
             }
-            Err(error) if is_theirs(&error) => {}
+            Err(error) if is_peer_error(&error) => {}
             // Out of descriptors or memory: idle connections are closed to make room for the next one.
             Err(_) => {
-                let pause = if connections.shed() > 0 { SHEDDING } else { NO_ROOM };
+                let pause = if connections.shed() > 0 { SHED_RETRY_DELAY } else { ACCEPT_RETRY_DELAY };
                 tokio::time::sleep(pause).await;
             }
         }
@@ -265,49 +266,55 @@ fn max_connections() -> usize {
 }
 
 /// Returns whether accepting failed because of that one connection, so that the next may succeed.
-fn is_theirs(error: &std::io::Error) -> bool {
+fn is_peer_error(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
 /// Serves a connection on a worker until it ends or should return to the main runtime.
-async fn on_a_lane(stream: TcpStream, short: &Short<'_>) -> Left {
-    let Some(worker) = short.shared.workers.enter() else { return Left::Elsewhere(stream) };
-    let Ok(stream) = stream.into_std() else { return Left::Over };
-    let (shared, standing) = (Arc::clone(short.shared), Arc::clone(short.standing));
-    let (client, waker) = (short.client, short.waker.clone());
+async fn on_worker(stream: TcpStream, fast_path: &FastPathConnection<'_>) -> FastPathExit {
+    let Some(worker) = fast_path.shared.workers.register() else { return FastPathExit::OtherRuntime(stream) };
+    let Ok(stream) = stream.into_std() else { return FastPathExit::Closed };
+    let (shared, state) = (Arc::clone(fast_path.shared), Arc::clone(fast_path.state));
+    let (client, waker) = (fast_path.client, fast_path.waker.clone());
     let serving = async move {
-        let Ok(stream) = TcpStream::from_std(stream) else { return Left::Over };
-        let short = Short { shared: &shared, client, standing: &standing, waker };
-        short.serve(stream, Placement::on_a_lane()).await.with(TcpStream::into_std)
+        let Ok(stream) = TcpStream::from_std(stream) else { return FastPathExit::Closed };
+        let fast_path = FastPathConnection { shared: &shared, client, state: &state, waker };
+        fast_path.serve(stream, Placement::on_worker()).await.with(TcpStream::into_std)
     };
-    worker.run(serving).await.unwrap_or(Left::Over).with(TcpStream::from_std)
+    worker.run(serving).await.unwrap_or(FastPathExit::Closed).with(TcpStream::from_std)
 }
 
 /// Serves one connection until it ends.
-async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, entered: Entered) {
-    let standing = &entered.standing;
-    let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
+async fn serve_connection(
+    mut stream: TcpStream,
+    client: SocketAddr,
+    shared: Arc<Shared>,
+    guard: ConnectionGuard,
+) {
+    let state = &guard.state;
+    let fast_path =
+        FastPathConnection { shared: &shared, client, state, waker: Waker::from(Arc::clone(state)) };
     let (stream, before) = loop {
         if !shared.fast_path {
             break (stream, Bytes::new());
         }
-        let left = match short.serve(stream, shared.workers.stay_at_home()).await {
-            Left::Elsewhere(stream) => Box::pin(on_a_lane(stream, &short)).await,
-            left => left,
+        let exit = match fast_path.serve(stream, shared.workers.initial_placement()).await {
+            FastPathExit::OtherRuntime(stream) => Box::pin(on_worker(stream, &fast_path)).await,
+            exit => exit,
         };
-        match left {
-            Left::Over => return,
-            Left::Long(stream, before) => break (stream, Bytes::from(before)),
-            Left::Elsewhere(here) => stream = here,
+        match exit {
+            FastPathExit::Closed => return,
+            FastPathExit::Hyper(stream, before) => break (stream, Bytes::from(before)),
+            FastPathExit::OtherRuntime(here) => stream = here,
         }
     };
-    let stream = TokioIo::new(Heard { before, stream, standing: Arc::clone(standing) });
+    let stream = TokioIo::new(MonitoredStream { before, stream, state: Arc::clone(state) });
     let service = service_fn(|request| {
-        let (shared, answering, waker) = (Arc::clone(&shared), standing.answering(), &short.waker);
+        let (shared, active_request, waker) = (Arc::clone(&shared), state.active_request(), &fast_path.waker);
         async move {
-            let mut answer = pin!(shared.answer(request, client, answering));
-            let answer = poll_fn(|_| match standing.was_called() {
+            let mut answer = pin!(shared.answer(request, client, active_request));
+            let answer = poll_fn(|_| match state.take_woken() {
                 true => answer.as_mut().poll(&mut Context::from_waker(waker)),
                 false => Poll::Pending,
             });
@@ -318,14 +325,14 @@ async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, 
         pin!(http1::Builder::new().max_buf_size(MAX_BUFFER_BYTES).serve_connection(stream, service));
     let mut finishing = false;
     poll_fn(|context| {
-        let order = standing.order(context);
-        if order == Order::BreakOff {
+        let command = state.command(context);
+        if command == Command::Abort {
             return Poll::Ready(());
         }
         // The result is ignored: each request has been recorded on its own. Bytes that have already arrived are processed
         // before the connection may end.
         let over = served.as_mut().poll(context).map(drop);
-        if over.is_ready() || order == Order::GoOn || finishing {
+        if over.is_ready() || command == Command::Continue || finishing {
             return over;
         }
         finishing = true;

@@ -27,5 +27,5 @@ pub trait HubService: Send + Sync {
     fn health(&self) -> Health;
 
     /// Adds the metrics of the hub.
-    fn measure(&self, out: &mut MetricsText);
+    fn write_metrics(&self, out: &mut MetricsText);
 }

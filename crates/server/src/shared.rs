@@ -13,11 +13,11 @@ use toolhub_core::ports::NullSink;
 use toolhub_core::{EventSink, TraceContext};
 use toolhub_mcp_gateway::{Gateway, HeaderLookup, Permit, Principal, Principals, Reply, RequestContext};
 
-use crate::access::{Access, Shown};
-use crate::connection::{Answering, Connections};
+use crate::access::{Access, VerifiedCredentials};
+use crate::connection::{ActiveRequest, Connections};
 use crate::fast_path::Head;
 use crate::metrics::ServerMetrics;
-use crate::request_record::{Outgoing, RequestRecord};
+use crate::request_record::{RecordedBody, RequestRecord};
 use crate::routes::{LegacyClients, Peer, is_batch};
 use crate::service::HubService;
 use crate::telemetry::Sampler;
@@ -59,38 +59,38 @@ pub(crate) struct RequestLimits {
 
 /// The identity that earlier requests of a connection have proven.
 #[derive(Debug, Default)]
-pub(crate) struct Familiar {
-    shown: Option<Shown>,
+pub(crate) struct ConnectionIdentity {
+    shown: Option<VerifiedCredentials>,
 }
 
-impl Familiar {
+impl ConnectionIdentity {
     /// Returns the principal of the last request.
-    pub(crate) fn who(&self) -> Option<&Principal> {
-        self.shown.as_ref().map(|shown| &shown.who)
+    pub(crate) fn principal(&self) -> Option<&Principal> {
+        self.shown.as_ref().map(|shown| &shown.principal)
     }
 }
 
 /// A request that passed the access check and the rate limit.
 pub(crate) struct Admitted {
-    who: Principal,
+    principal: Principal,
     gateway: Arc<Gateway>,
     permit: Permit,
 }
 
 /// Counts a request, also if its client disconnects before the response.
-struct Counted<'a> {
+struct RequestMetricsGuard<'a> {
     shared: &'a Shared,
     began: Instant,
     status: u16,
 }
 
-impl Counted<'_> {
+impl RequestMetricsGuard<'_> {
     fn with(mut self, status: u16) {
         self.status = status;
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for RequestMetricsGuard<'_> {
     fn drop(&mut self) {
         self.shared.metrics.end(self.status, self.began.elapsed());
     }
@@ -130,22 +130,25 @@ impl Shared {
         &self,
         request: Request<Incoming>,
         client: SocketAddr,
-        answering: Answering,
-    ) -> Response<Outgoing> {
+        active_request: ActiveRequest,
+    ) -> Response<RecordedBody> {
         self.metrics.begin();
-        let counted =
-            Counted { shared: self, began: Instant::now(), status: AccessRecord::CLIENT_CLOSED_REQUEST };
+        let metrics_guard = RequestMetricsGuard {
+            shared: self,
+            began: Instant::now(),
+            status: AccessRecord::CLIENT_CLOSED_REQUEST,
+        };
         let (verb, path) = (request.method().as_str(), request.uri().path());
-        let mut account = RequestRecord::open(&self.events, client, (verb, path));
+        let mut record = RequestRecord::open(&self.events, client, (verb, path));
         let request = request.map(Body::new);
-        let peer = Peer { address: client.ip(), answering: &answering };
-        let response = self.respond(request, peer, account.as_deref_mut()).await;
+        let peer = Peer { address: client.ip(), active_request: &active_request };
+        let response = self.respond(request, peer, record.as_deref_mut()).await;
         let status = response.status().as_u16();
-        counted.with(status);
-        if let Some(account) = &mut account {
-            account.answered(status);
+        metrics_guard.with(status);
+        if let Some(record) = &mut record {
+            record.record_status(status);
         }
-        response.map(|body| Outgoing { body, account, _answering: answering })
+        response.map(|body| RecordedBody { body, record, _active_request: active_request })
     }
 
     /// Returns the principal of that name. Without tokens there is one principal, with a budget per address.
@@ -157,16 +160,16 @@ impl Shared {
     }
 
     /// Returns the number of requests in progress.
-    pub(crate) fn under_way(&self) -> u64 {
-        self.metrics.under_way()
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.metrics.in_flight()
     }
 
     /// Checks a request on the fast path. Returns `None` if hyper must handle it, for example because it is refused.
-    pub(crate) fn admits(
+    pub(crate) fn admit(
         &self,
         head: &Head<'_>,
         client: SocketAddr,
-        familiar: &mut Familiar,
+        identity: &mut ConnectionIdentity,
     ) -> Option<Admitted> {
         let profile = match head.path {
             "/mcp" => None,
@@ -175,22 +178,22 @@ impl Shared {
         let plain = |name: &str| !name.is_empty() && !name.contains(['/', '?', '#', '%']);
         let fine = head.body.len() <= self.body_bytes
             && profile.is_none_or(plain)
-            && head.fits()
+            && head.valid_headers()
             && !is_batch(&head.body)
             && !self.draining.load(Ordering::Acquire);
-        let who = match &mut familiar.shown {
-            Some(shown) if head.was_admitted() => shown.who.clone(),
+        let principal = match &mut identity.shown {
+            Some(shown) if head.was_admitted() => shown.principal.clone(),
             shown => {
                 let find = |name: Option<&str>| self.principal(name, client.ip());
-                self.access.admit_again(head, shown, find).ok()?
+                self.access.admit_cached(head, shown, find).ok()?
             }
         };
         if !fine {
             return None;
         }
         let gateway = self.service.gateway(profile)?;
-        let permit = who.enter().ok()?;
-        Some(Admitted { who, gateway, permit })
+        let permit = principal.start_request().ok()?;
+        Some(Admitted { principal, gateway, permit })
     }
 
     /// Handles a request on the fast path.
@@ -198,20 +201,21 @@ impl Shared {
         &self,
         head: &Head<'_>,
         (admitted, began): (Admitted, Instant),
-        account: Option<&mut RequestRecord>,
+        record: Option<&mut RequestRecord>,
     ) -> Reply {
         self.metrics.begin();
-        let counted = Counted { shared: self, began, status: AccessRecord::CLIENT_CLOSED_REQUEST };
-        let Admitted { who, gateway, permit } = admitted;
-        let trace = account.and_then(|account| {
-            account.made_by(&who);
-            self.trace(account, &head.body, head)
+        let metrics_guard =
+            RequestMetricsGuard { shared: self, began, status: AccessRecord::CLIENT_CLOSED_REQUEST };
+        let Admitted { principal, gateway, permit } = admitted;
+        let trace = record.and_then(|record| {
+            record.set_principal(&principal);
+            self.trace(record, &head.body, head)
         });
-        let asking = RequestContext { principal: who.clone(), trace };
-        let reply = asking.takes(gateway.post(head, head.body.clone(), &who)).await;
+        let context = RequestContext { principal: principal.clone(), trace };
+        let reply = context.takes(gateway.post(head, head.body.clone(), &principal)).await;
         // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
-        counted.with(match &reply {
+        metrics_guard.with(match &reply {
             Reply::Body { status, .. } => *status,
             Reply::Events(_) => 200,
         });
@@ -221,14 +225,14 @@ impl Shared {
     /// Records the envelope of a message, and assigns the request to a trace if tracing is enabled.
     pub(crate) fn trace(
         &self,
-        account: &mut RequestRecord,
+        record: &mut RequestRecord,
         body: &[u8],
         headers: &dyn HeaderLookup,
     ) -> Option<TraceContext> {
         if body.is_empty() {
             return None;
         }
-        account.says(body);
-        self.sampler.map(|sampler| account.joins(sampler, headers))
+        record.record_message(body);
+        self.sampler.map(|sampler| record.join_trace(sampler, headers))
     }
 }

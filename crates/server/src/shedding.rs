@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::connection::{ARRIVING, BETWEEN_REQUESTS, BREAK_OFF, Connections, FINISH, HEADING, Standing};
+use crate::connection::{ABORT, ConnectionState, Connections, FINISH, IDLE, READING_BODY, READING_HEAD};
 
 /// A connection that was active this recently is closed only if no other can be.
-const RECENTLY: Duration = Duration::from_millis(500);
+const RECENT: Duration = Duration::from_millis(500);
 /// One in this many connections is closed at a time.
-const SHED_PART: usize = 16;
+const SHED_FRACTION: usize = 16;
 /// An address with more connections than this loses some even if all were active recently.
-const MANY: usize = 8;
+const MANY_CONNECTIONS: usize = 8;
 
 /// The decision on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,33 +25,33 @@ pub(crate) enum Admission {
 
 /// A connection that may be closed.
 struct Candidate {
-    standing: Arc<Standing>,
+    state: Arc<ConnectionState>,
     phase: u64,
     /// How long it has been in its phase.
     age: Duration,
 }
 
 impl Candidate {
-    fn of(standing: &Arc<Standing>) -> Option<Self> {
-        let (phase, age) = standing.since();
-        let idle = matches!(phase, HEADING | ARRIVING | BETWEEN_REQUESTS) && !standing.is_finishing();
-        idle.then(|| Self { standing: Arc::clone(standing), phase, age })
+    fn of(state: &Arc<ConnectionState>) -> Option<Self> {
+        let (phase, age) = state.since();
+        let idle = matches!(phase, READING_HEAD | READING_BODY | IDLE) && !state.is_finishing();
+        idle.then(|| Self { state: Arc::clone(state), phase, age })
     }
 
     /// The order of closing: first connections that never sent a complete request, then those with an incomplete request,
     /// then those that wait for their next request; among equals the oldest first.
     fn order(&self) -> (u8, std::cmp::Reverse<Duration>) {
         let rank = match self.phase {
-            _ if self.standing.is_unproven() => 0,
-            HEADING => 1,
-            ARRIVING => 2,
+            _ if self.state.is_unproven() => 0,
+            READING_HEAD => 1,
+            READING_BODY => 2,
             _ => 3,
         };
         (rank, std::cmp::Reverse(self.age))
     }
 
     fn close(&self) {
-        self.standing.tell(if self.phase == BETWEEN_REQUESTS { FINISH } else { BREAK_OFF });
+        self.state.set_command(if self.phase == IDLE { FINISH } else { ABORT });
     }
 }
 
@@ -65,7 +65,7 @@ impl Connections {
                 .values()
                 .filter(|one| one.address == address && one.is_unproven())
                 .filter_map(Candidate::of)
-                .filter(|one| one.age >= RECENTLY)
+                .filter(|one| one.age >= RECENT)
                 .max_by_key(|one| one.age);
             match slowest {
                 Some(slowest) => slowest.close(),
@@ -85,28 +85,28 @@ impl Connections {
     pub(crate) fn shed(&self) -> usize {
         let mut by_address: HashMap<IpAddr, Vec<Candidate>> = HashMap::new();
         for candidate in self.open().values().filter_map(Candidate::of) {
-            by_address.entry(candidate.standing.address).or_default().push(candidate);
+            by_address.entry(candidate.state.address).or_default().push(candidate);
         }
         let mut addresses: Vec<_> = by_address.into_values().collect();
         addresses.sort_by_key(|candidates| std::cmp::Reverse(candidates.len()));
-        let old = |candidates: &Vec<Candidate>| candidates.iter().any(|one| one.age >= RECENTLY);
+        let old = |candidates: &Vec<Candidate>| candidates.iter().any(|one| one.age >= RECENT);
         let place = addresses.iter().position(old).filter(|place| {
             // An address with few connections does not lose one because those of an address with many are all recent.
-            addresses[*place].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY
+            addresses[*place].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY_CONNECTIONS
         });
         let (place, recent) = match place {
             Some(place) => (place, false),
-            None if addresses.first().is_some_and(|most| most.len() > MANY) => (0, true),
+            None if addresses.first().is_some_and(|most| most.len() > MANY_CONNECTIONS) => (0, true),
             None => return 0,
         };
         let mut candidates = addresses.swap_remove(place);
-        let most = candidates.len().div_ceil(SHED_PART);
+        let most = candidates.len().div_ceil(SHED_FRACTION);
         // Among recent ones the oldest are closed first: the request of the newest may be in transit.
         match recent {
             true => candidates.sort_by_key(|one| std::cmp::Reverse(one.age)),
             false => candidates.sort_by_key(Candidate::order),
         }
-        let closed = candidates.iter().filter(|one| recent || one.age >= RECENTLY).take(most);
+        let closed = candidates.iter().filter(|one| recent || one.age >= RECENT).take(most);
         closed.map(Candidate::close).count()
     }
 }
@@ -114,48 +114,48 @@ impl Connections {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::{Entered, Timeouts};
+    use crate::connection::{ConnectionGuard, Timeouts};
 
     fn connections() -> Arc<Connections> {
         let second = Duration::from_secs(1);
         Arc::new(Connections::new(Timeouts { head: second, write: second }))
     }
 
-    fn enter(connections: &Arc<Connections>, address: [u8; 4], count: usize) -> Vec<Entered> {
-        (0..count).map(|_| connections.enter(address.into())).collect()
+    fn register(connections: &Arc<Connections>, address: [u8; 4], count: usize) -> Vec<ConnectionGuard> {
+        (0..count).map(|_| connections.register(address.into())).collect()
     }
 
     #[test]
-    fn the_address_with_the_most_connections_loses_first() {
+    fn sheds_connections_of_the_busiest_address_first() {
         let connections = connections();
-        let others = enter(&connections, [127, 0, 0, 2], 3);
-        let many = enter(&connections, [127, 0, 0, 1], 160);
+        let others = register(&connections, [127, 0, 0, 2], 3);
+        let many = register(&connections, [127, 0, 0, 1], 160);
         assert_eq!(connections.shed(), 10, "all are recent, but one address has many");
-        assert_eq!(many.iter().filter(|one| one.standing.is_finishing()).count(), 10);
-        assert!(!others.iter().any(|one| one.standing.is_finishing()));
+        assert_eq!(many.iter().filter(|one| one.state.is_finishing()).count(), 10);
+        assert!(!others.iter().any(|one| one.state.is_finishing()));
     }
 
     #[test]
-    fn what_is_being_answered_is_not_closed() {
+    fn does_not_shed_connections_being_served() {
         let connections = connections();
-        let many = enter(&connections, [127, 0, 0, 1], 20);
-        let _answering: Vec<_> = many.iter().map(|one| one.standing.answering()).collect();
+        let many = register(&connections, [127, 0, 0, 1], 20);
+        let _active_request: Vec<_> = many.iter().map(|one| one.state.active_request()).collect();
         assert_eq!(connections.shed(), 0);
         assert_eq!(connections.admit([127, 0, 0, 1].into(), (100, 20)), Admission::Refused);
         assert_eq!(connections.admit([127, 0, 0, 2].into(), (100, 20)), Admission::Admitted);
     }
 
     #[test]
-    fn an_address_has_a_bounded_number_of_connections_without_a_request() {
+    fn bounds_connections_without_a_request_per_address() {
         let connections = connections();
-        let mut many = enter(&connections, [127, 0, 0, 1], 5);
+        let mut many = register(&connections, [127, 0, 0, 1], 5);
         let admit = |address: [u8; 4]| connections.admit(address.into(), (5, 1_000));
         assert_eq!(admit([127, 0, 0, 1]), Admission::Refused);
         assert_eq!(admit([127, 0, 0, 2]), Admission::Admitted);
         // Connections that are being served or have ended do not count.
-        drop(many[0].standing.answering());
+        drop(many[0].state.active_request());
         assert_eq!(admit([127, 0, 0, 1]), Admission::Admitted);
-        many.push(connections.enter([127, 0, 0, 1].into()));
+        many.push(connections.register([127, 0, 0, 1].into()));
         assert_eq!(admit([127, 0, 0, 1]), Admission::Refused);
         many.pop();
         assert_eq!(admit([127, 0, 0, 1]), Admission::Admitted);

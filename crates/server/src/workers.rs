@@ -13,15 +13,15 @@ use tokio_util::task::AbortOnDropHandle;
 use toolhub_core::worker::MAX_WORKERS;
 use toolhub_mcp_wire::worker;
 
-/// A connection moves to a worker while at least `CROWD` other requests are in progress, and back to the main runtime
+/// A connection moves to a worker while at least `BUSY_THRESHOLD` other requests are in progress, and back to the main runtime
 /// while at most `FEW` are.
-const CROWD: u64 = 3;
-const FEW: u64 = 1;
+const BUSY_THRESHOLD: u64 = 3;
+const QUIET_THRESHOLD: u64 = 1;
 /// Messages between two checks of the load.
-const BETWEEN: u32 = 4;
+const CHECK_INTERVAL: u32 = 4;
 /// Consecutive checks with the same result before a connection moves.
-const BEFORE_LEAVING: u32 = 4;
-const BEFORE_RETURNING: u32 = 64;
+const CHECKS_BEFORE_LEAVING: u32 = 4;
+const CHECKS_BEFORE_RETURNING: u32 = 64;
 
 /// The worker threads. They are started on first use and end when this is dropped.
 #[derive(Debug, Default)]
@@ -47,9 +47,9 @@ impl Drop for WorkerGuard<'_> {
 
 impl Workers {
     /// Returns the initial placement of a connection on the main runtime.
-    pub(crate) fn stay_at_home(&self) -> Placement {
+    pub(crate) fn initial_placement(&self) -> Placement {
         let none = self.0.get().is_some_and(Vec::is_empty);
-        Placement { home: true, ends: !none, unseen: 0, misplaced: 0 }
+        Placement { home: true, may_move: !none, since_check: 0, misplaced: 0 }
     }
 
     /// Returns the number of connections on workers.
@@ -58,8 +58,8 @@ impl Workers {
     }
 
     /// Reserves a slot on the worker with the fewest connections. Returns `None` if there are no workers.
-    pub(crate) fn enter(&self) -> Option<WorkerGuard<'_>> {
-        let workers = self.0.get_or_init(begin);
+    pub(crate) fn register(&self) -> Option<WorkerGuard<'_>> {
+        let workers = self.0.get_or_init(start);
         let worker = workers.iter().min_by_key(|worker| worker.count.load(Ordering::Relaxed))?;
         worker.count.fetch_add(1, Ordering::Relaxed);
         Some(WorkerGuard(worker))
@@ -78,24 +78,24 @@ impl WorkerGuard<'_> {
 
 /// Starts one worker per processor, at most `MAX_WORKERS`. A single processor gets none, since a worker would gain nothing
 /// there.
-fn begin() -> Vec<Worker> {
+fn start() -> Vec<Worker> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if processors > 1 { processors.min(MAX_WORKERS) } else { 0 };
     let home = Handle::current();
     // If a thread cannot be started, the workers started so far are used.
-    (1..=workers).map_while(|number| Worker::begin(number, home.clone()).ok()).collect()
+    (1..=workers).map_while(|number| Worker::start(number, home.clone()).ok()).collect()
 }
 
 impl Worker {
-    fn begin(number: usize, home: Handle) -> io::Result<Self> {
-        let ((end, ended), (tell, told)) = (oneshot::channel::<()>(), mpsc::channel());
+    fn start(number: usize, home: Handle) -> io::Result<Self> {
+        let ((end, ended), (started_sender, started)) = (oneshot::channel::<()>(), mpsc::channel());
         let serving = move || {
             worker::register_thread(number, home);
             // The worker's own thread creates and drops the runtime: both may block, which a thread of the main runtime
             // must not do.
             let runtime = Builder::new_current_thread().enable_all().build();
-            let _ =
-                tell.send(runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
+            let _ = started_sender
+                .send(runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
             if let Ok(runtime) = runtime {
                 // `ended` resolves when the sender in `Worker` is dropped.
                 let _ = runtime.block_on(ended);
@@ -103,7 +103,7 @@ impl Worker {
             }
         };
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(serving)?;
-        let runtime = told.recv().map_err(io::Error::other)??;
+        let runtime = started.recv().map_err(io::Error::other)??;
         Ok(Self { runtime, count: AtomicUsize::new(0), _end: end })
     }
 }
@@ -113,31 +113,32 @@ impl Worker {
 pub(crate) struct Placement {
     home: bool,
     /// Whether the connection can move at all: false if there are no workers.
-    ends: bool,
+    may_move: bool,
     /// Messages since the last check.
-    unseen: u32,
+    since_check: u32,
     /// Consecutive checks that favoured the other runtime.
     misplaced: u32,
 }
 
 impl Placement {
     /// The placement of a connection on a worker.
-    pub(crate) fn on_a_lane() -> Self {
-        Self { home: false, ends: true, unseen: 0, misplaced: 0 }
+    pub(crate) fn on_worker() -> Self {
+        Self { home: false, may_move: true, since_check: 0, misplaced: 0 }
     }
 
     /// Called after each message: returns whether the connection should move to the other runtime. `others` counts the
     /// other requests in progress; it is only called when a check is due.
-    pub(crate) fn ends(&mut self, others: impl FnOnce() -> u64) -> bool {
-        self.unseen += 1;
-        if self.unseen < BETWEEN {
+    pub(crate) fn may_move(&mut self, others: impl FnOnce() -> u64) -> bool {
+        self.since_check += 1;
+        if self.since_check < CHECK_INTERVAL {
             return false;
         }
-        self.unseen = 0;
+        self.since_check = 0;
         let others = others();
-        let misplaced = if self.home { others >= CROWD } else { others <= FEW };
+        let misplaced = if self.home { others >= BUSY_THRESHOLD } else { others <= QUIET_THRESHOLD };
         self.misplaced = if misplaced { self.misplaced + 1 } else { 0 };
-        self.ends && self.misplaced >= if self.home { BEFORE_LEAVING } else { BEFORE_RETURNING }
+        self.may_move
+            && self.misplaced >= if self.home { CHECKS_BEFORE_LEAVING } else { CHECKS_BEFORE_RETURNING }
     }
 }
 
@@ -149,35 +150,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_goes_where_it_belongs_and_not_to_and_fro() {
-        let mut stay = Workers::default().stay_at_home();
-        assert!((0..1_000).all(|_| !stay.ends(|| CROWD - 1)));
+    fn moves_connection_only_under_sustained_load() {
+        let mut placement = Workers::default().initial_placement();
+        assert!((0..1_000).all(|_| !placement.may_move(|| BUSY_THRESHOLD - 1)));
         // Load that is not sustained does not move a connection.
-        assert!((1..1_000).all(|turn| !stay.ends(|| if turn % 12 == 0 { 0 } else { CROWD })));
-        let mut stay = Workers::default().stay_at_home();
-        assert_eq!((1..).find(|_| stay.ends(|| CROWD)), Some(BETWEEN * BEFORE_LEAVING));
-        let mut stay = Placement::on_a_lane();
-        assert!((0..1_000).all(|_| !stay.ends(|| FEW + 1)));
-        assert_eq!((1..).find(|_| stay.ends(|| FEW)), Some(BETWEEN * BEFORE_RETURNING));
+        assert!((1..1_000).all(|turn| !placement.may_move(|| if turn % 12 == 0 {
+            0
+        } else {
+            BUSY_THRESHOLD
+        })));
+        let mut placement = Workers::default().initial_placement();
+        assert_eq!(
+            (1..).find(|_| placement.may_move(|| BUSY_THRESHOLD)),
+            Some(CHECK_INTERVAL * CHECKS_BEFORE_LEAVING)
+        );
+        let mut placement = Placement::on_worker();
+        assert!((0..1_000).all(|_| !placement.may_move(|| QUIET_THRESHOLD + 1)));
+        assert_eq!(
+            (1..).find(|_| placement.may_move(|| QUIET_THRESHOLD)),
+            Some(CHECK_INTERVAL * CHECKS_BEFORE_RETURNING)
+        );
         // Without workers a connection always stays on the main runtime.
-        let mut stay = Workers(OnceLock::from(Vec::new())).stay_at_home();
-        assert!((0..1_000).all(|_| !stay.ends(|| CROWD)));
+        let mut placement = Workers(OnceLock::from(Vec::new())).initial_placement();
+        assert!((0..1_000).all(|_| !placement.may_move(|| BUSY_THRESHOLD)));
     }
 
     #[tokio::test]
-    async fn work_is_spread_over_workers_and_given_up_with_who_wants_it() {
-        let begun = (1..=2).map(|number| Worker::begin(number, Handle::current()).unwrap());
-        let workers = Workers(OnceLock::from(begun.collect::<Vec<_>>()));
+    async fn spreads_work_over_workers_and_cancels_it_on_drop() {
+        let started_workers = (1..=2).map(|number| Worker::start(number, Handle::current()).unwrap());
+        let workers = Workers(OnceLock::from(started_workers.collect::<Vec<_>>()));
         let thread = || async { std::thread::current().name().map(str::to_owned) };
         let held = Arc::new(());
         let holding = Arc::clone(&held);
-        let mut for_ever = Box::pin(workers.enter().unwrap().run(async move {
+        let mut for_ever = Box::pin(workers.register().unwrap().run(async move {
             let _holding = holding;
             std::future::pending::<()>().await;
         }));
         assert!(futures_util::poll!(&mut for_ever).is_pending());
         assert_eq!(workers.len(), 1);
-        assert_eq!(workers.enter().unwrap().run(thread()).await, Some(Some("worker-2".to_owned())));
+        assert_eq!(workers.register().unwrap().run(thread()).await, Some(Some("worker-2".to_owned())));
         drop(for_ever);
         assert_eq!(workers.len(), 0);
         let given_up = async {
@@ -187,7 +198,7 @@ mod tests {
         };
         tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
         // A panic in one task does not affect the worker.
-        assert_eq!(workers.enter().unwrap().run(async { panic!("as it should") }).await, None::<()>);
-        assert_eq!(workers.enter().unwrap().run(thread()).await, Some(Some("worker-1".to_owned())));
+        assert_eq!(workers.register().unwrap().run(async { panic!("as it should") }).await, None::<()>);
+        assert_eq!(workers.register().unwrap().run(thread()).await, Some(Some("worker-1".to_owned())));
     }
 }

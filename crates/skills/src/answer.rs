@@ -5,16 +5,16 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, ToolError, ToolOutput};
 
-use crate::declared::Runner;
-use crate::run::Ended;
+use crate::declarations::Runner;
+use crate::run::ScriptExit;
 
 /// Number of trailing stderr lines included in an error.
-const LAST_LINES: usize = 8;
+const STDERR_TAIL_LINES: usize = 8;
 /// Maximum length of each of those lines, in characters.
-const LONGEST_LINE: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 
 /// Returns the output of a finished script, or the reason for its failure.
-pub(crate) fn answer(ended: &Ended, runner: &Runner) -> Result<ToolOutput, ToolError> {
+pub(crate) fn answer(ended: &ScriptExit, runner: &Runner) -> Result<ToolOutput, ToolError> {
     // A successful exit counts as success even if the sandbox denied an operation: the script handled the denial.
     if !ended.success {
         return Err(failed(ended));
@@ -50,7 +50,7 @@ fn output(text: &str) -> ToolOutput {
 }
 
 /// Decodes the JSON frame printed by the runner of Python classes.
-fn from_runner(text: &str, ended: &Ended) -> Result<ToolOutput, ToolError> {
+fn from_runner(text: &str, ended: &ScriptExit) -> Result<ToolOutput, ToolError> {
     let frame = RawJson::parse(text.trim()).ok().and_then(|raw| raw.object());
     let Some(frame) = frame else { return Err(failed(ended)) };
     if let Some(error) = frame.get("error").and_then(|error| error.decode::<String>().ok()) {
@@ -68,10 +68,10 @@ fn from_runner(text: &str, ended: &Ended) -> Result<ToolOutput, ToolError> {
     })
 }
 
-fn failed(ended: &Ended) -> ToolError {
-    let words = last_words(&ended.complaint);
+fn failed(ended: &ScriptExit) -> ToolError {
+    let words = last_words(&ended.stderr_text);
     let localize = |lang: Lang| {
-        let why = ended.stopped.as_ref().unwrap_or(&ended.how).localize(lang);
+        let why = ended.stopped.as_ref().unwrap_or(&ended.exit_reason).localize(lang);
         let mut text = lang.choose(format!("the script failed: {why}"), format!("脚本失败：{why}"));
         if !words.is_empty() {
             text += lang.choose("\nlast stderr output:", "\nstderr 的最后输出：");
@@ -82,13 +82,13 @@ fn failed(ended: &Ended) -> ToolError {
     ToolError::failed(LocalizedText::new(localize(Lang::En), localize(Lang::Zh)))
 }
 
-fn last_words(complaint: &str) -> Vec<String> {
-    let lines: Vec<&str> = complaint.lines().filter(|line| !line.trim().is_empty()).collect();
-    let start = lines.len().saturating_sub(LAST_LINES);
+fn last_words(stderr_text: &str) -> Vec<String> {
+    let lines: Vec<&str> = stderr_text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let start = lines.len().saturating_sub(STDERR_TAIL_LINES);
     let last = lines.iter().skip(start);
     last.map(|line| {
         let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-        cut(&line, LONGEST_LINE).unwrap_or(line)
+        cut(&line, MAX_LINE_CHARS).unwrap_or(line)
     })
     .collect()
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_what_they_look_like() {
+    fn converts_script_output_by_shape() {
         let check = |given: &str, expect: &str| assert_eq!(output(given).raw().get(), expect, "{given}");
         check("hello\n", r#"{"content":[{"type":"text","text":"hello"}]}"#);
         check(

@@ -10,7 +10,7 @@ use crate::grants::Grants;
 use crate::skill::{Origin, Shape, Skill};
 
 /// Approved digests of file sets, by skill key.
-pub type Agreed = HashMap<String, String>;
+pub type SkillApprovals = HashMap<String, String>;
 
 /// The approval state of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,15 +69,15 @@ impl Skill {
 
     /// Whether the skill needs approval if the config grants `given`.
     pub fn needs_approval(&self, given: &Grants) -> bool {
-        self.origin == Origin::Project || !self.asked.within(given)
+        self.origin == Origin::Project || !self.requested.within(given)
     }
 }
 
 /// Returns the approval state of a skill, and its files if they were read.
-pub(crate) fn standing(
+pub(crate) fn approval(
     skill: &Skill,
     given: &Grants,
-    (agreed, digests): (&Agreed, &Digests),
+    (approvals, digests): (&SkillApprovals, &Digests),
 ) -> (ApprovalState, Option<FileSet>) {
     if !skill.needs_approval(given) {
         return (ApprovalState::Own, None);
@@ -85,12 +85,12 @@ pub(crate) fn standing(
     match digests.files_of(skill) {
         Err(why) => (ApprovalState::Unreadable(why), None),
         Ok(files) => {
-            let standing = match agreed.get(&skill.key()) {
+            let approval = match approvals.get(&skill.key()) {
                 None => ApprovalState::Unapproved,
                 Some(digest) if *digest == files.digest() => ApprovalState::Approved,
                 Some(_) => ApprovalState::Changed,
             };
-            (standing, Some(files))
+            (approval, Some(files))
         }
     }
 }

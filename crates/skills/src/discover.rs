@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
 
-use crate::fault::Fault;
+use crate::diagnostic::Diagnostic;
 use crate::skill::{Origin, Root, Skill, manifest_in};
 
 /// Maximum depth of a skill below a root.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 /// Maximum number of folders searched below one root.
-const MOST_FOLDERS: usize = 2_000;
+const MAX_FOLDERS: usize = 2_000;
 /// Maximum number of skills per root, so that a project cannot crowd out the user's own.
-const MOST_SKILLS: usize = 500;
+const MAX_SKILLS: usize = 500;
 /// Maximum number of entries read per folder.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 /// Folders that are skipped: they contain no skills and many files.
-const PASSED_BY: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", ".hg", ".svn"];
+const IGNORED_FOLDERS: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", ".hg", ".svn"];
 
 /// A file that looks like a skill but cannot be used.
 #[derive(Debug, Clone)]
@@ -28,12 +28,12 @@ pub struct Skipped {
     /// The origin of the folder.
     pub origin: Origin,
     /// The reasons.
-    pub faults: Vec<Fault>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// The result of a search.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct Discovery {
     /// The skills, in the order of the roots.
     pub skills: Vec<Skill>,
     /// Single Python files that may define tools.
@@ -45,17 +45,17 @@ pub(crate) struct Found {
 }
 
 /// Searches the roots in order.
-pub(crate) fn discover(roots: &[Root]) -> Found {
-    let mut found = Found::default();
+pub(crate) fn discover(roots: &[Root]) -> Discovery {
+    let mut found = Discovery::default();
     // A folder that is reachable twice, by a link or by two roots, is only read the first time.
     let mut seen = HashSet::new();
     for root in roots {
-        look(root, &mut found, &mut seen);
+        scan_root(root, &mut found, &mut seen);
     }
     found
 }
 
-fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
+fn scan_root(root: &Root, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
     let mut waiting = VecDeque::from([(root.folder.clone(), 0)]);
     let (mut looked_at, before) = (0, found.skills.len());
     while let Some((folder, depth)) = waiting.pop_front() {
@@ -64,28 +64,28 @@ fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
             continue;
         }
         looked_at += 1;
-        if looked_at > MOST_FOLDERS {
+        if looked_at > MAX_FOLDERS {
             let place = root.folder.display();
             found.notes.push(LocalizedText::new(
-                format!("`{place}` has more than {MOST_FOLDERS} folders: skills in the rest of them were not looked for"),
-                format!("`{place}` 中的文件夹超过 {MOST_FOLDERS} 个：其余的未查找技能"),
+                format!("`{place}` has more than {MAX_FOLDERS} folders: skills in the rest of them were not looked for"),
+                format!("`{place}` 中的文件夹超过 {MAX_FOLDERS} 个：其余的未查找技能"),
             ));
             return;
         }
         if depth > 0
             && let Some(file) = manifest_in(&folder)
         {
-            if found.skills.len() - before >= MOST_SKILLS {
+            if found.skills.len() - before >= MAX_SKILLS {
                 let place = root.folder.display();
                 found.notes.push(LocalizedText::new(
-                    format!("`{place}` has more than {MOST_SKILLS} skills: the rest is left out"),
-                    format!("`{place}` 中的技能超过 {MOST_SKILLS} 个：其余的未使用"),
+                    format!("`{place}` has more than {MAX_SKILLS} skills: the rest is left out"),
+                    format!("`{place}` 中的技能超过 {MAX_SKILLS} 个：其余的未使用"),
                 ));
                 return;
             }
             match Skill::read(&folder, root.origin) {
                 Ok(skill) => found.skills.push(skill),
-                Err(faults) => found.skipped.push(Skipped { file, origin: root.origin, faults }),
+                Err(diagnostics) => found.skipped.push(Skipped { file, origin: root.origin, diagnostics }),
             }
             continue;
         }
@@ -93,7 +93,7 @@ fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
         if depth == 0 {
             found.python_files.extend(files.into_iter().map(|file| (file, root.origin)));
         }
-        if depth < DEEPEST {
+        if depth < MAX_DEPTH {
             waiting.extend(folders.into_iter().map(|folder| (folder, depth + 1)));
         }
     }
@@ -103,10 +103,12 @@ fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
 fn entries(folder: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return (Vec::new(), Vec::new()) };
     let (mut folders, mut files) = (Vec::new(), Vec::new());
-    for entry in entries.flatten().take(MOST_ENTRIES) {
+    for entry in entries.flatten().take(MAX_ENTRIES) {
         let path = entry.path();
-        let passed_by =
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| PASSED_BY.contains(&name));
+        let passed_by = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| IGNORED_FOLDERS.contains(&name));
         let Ok(kind) = entry.file_type() else { continue };
         if passed_by {
             continue;

@@ -4,21 +4,22 @@ use std::path::Path;
 
 use toolhub_core::lang::LocalizedText;
 
-use crate::fault::{Fault, Weight};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontmatter::Frontmatter;
 use crate::yaml::{Member, Part};
 use crate::yaml_repair::quoted;
 
 /// Maximum length of a name, in characters.
-pub(crate) const LONGEST_NAME: usize = 64;
+pub(crate) const MAX_NAME_CHARS: usize = 64;
 /// Maximum length of a description, in characters.
-pub(crate) const LONGEST_DESCRIPTION: usize = 1024;
+pub(crate) const MAX_DESCRIPTION_CHARS: usize = 1024;
 /// Maximum length of `compatibility`, in characters.
-const LONGEST_COMPATIBILITY: usize = 500;
+const MAX_COMPATIBILITY_CHARS: usize = 500;
 /// The fields of the format.
-const KNOWN: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
+const STANDARD_FIELDS: [&str; 6] =
+    ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 /// Minimum Jaro-Winkler similarity at which an unknown field is reported as a misspelling.
-const NEAR: f64 = 0.85;
+const MIN_SIMILARITY: f64 = 0.85;
 
 /// The values of the fields, and the faults found.
 #[derive(Debug)]
@@ -26,27 +27,27 @@ pub(crate) struct Fields {
     pub(crate) name: String,
     /// `None` if missing; the skill cannot be used then.
     pub(crate) description: Option<String>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 /// Reads the fields of the skill in a folder named `folder`.
 pub(crate) fn read(file: &Path, front: &Frontmatter, folder: &str) -> Fields {
-    let mut look = Look { file, faults: Vec::new() };
-    let name = look.name(front, folder);
-    let description = look.description(front);
-    look.text(front.tree.get("license"), usize::MAX);
-    look.text(front.tree.get("compatibility"), LONGEST_COMPATIBILITY);
-    look.metadata(front.tree.get("metadata"));
-    look.allowed_tools(front.tree.get("allowed-tools"));
-    look.slips(front);
-    Fields { name, description, faults: look.faults }
+    let mut reader = FieldReader { file, diagnostics: Vec::new() };
+    let name = reader.name(front, folder);
+    let description = reader.description(front);
+    reader.text(front.tree.get("license"), usize::MAX);
+    reader.text(front.tree.get("compatibility"), MAX_COMPATIBILITY_CHARS);
+    reader.metadata(front.tree.get("metadata"));
+    reader.allowed_tools(front.tree.get("allowed-tools"));
+    reader.check_unknown_keys(front);
+    Fields { name, description, diagnostics: reader.diagnostics }
 }
 
 /// Whether a name is valid.
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty()
-        && name.len() <= LONGEST_NAME
+        && name.len() <= MAX_NAME_CHARS
         && name.chars().all(plain)
         && !name.starts_with('-')
         && !name.ends_with('-')
@@ -63,22 +64,22 @@ pub fn as_name(text: &str) -> Option<String> {
             _ => {}
         }
     }
-    let cut: String = name.chars().take(LONGEST_NAME).collect();
+    let cut: String = name.chars().take(MAX_NAME_CHARS).collect();
     let name = cut.trim_end_matches('-').to_owned();
     (!name.is_empty()).then_some(name)
 }
 
-struct Look<'a> {
+struct FieldReader<'a> {
     file: &'a Path,
-    faults: Vec<Fault>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-impl Look<'_> {
-    fn add(&mut self, weight: Weight, line: Option<usize>, said: (LocalizedText, LocalizedText)) {
-        let fault = Fault::new(self.file, weight, said);
-        self.faults.push(match line {
-            Some(line) => fault.at(line),
-            None => fault,
+impl FieldReader<'_> {
+    fn add(&mut self, severity: Severity, line: Option<usize>, said: (LocalizedText, LocalizedText)) {
+        let diagnostic = Diagnostic::new(self.file, severity, said);
+        self.diagnostics.push(match line {
+            Some(line) => diagnostic.at(line),
+            None => diagnostic,
         });
     }
 
@@ -89,7 +90,7 @@ impl Look<'_> {
         let Some(name) = written.map(|name| name.trim().to_owned()) else {
             let line = member.map_or(front.tree.line, |member| member.line);
             self.add(
-                Weight::Wrong,
+                Severity::Error,
                 Some(line),
                 (
                     LocalizedText::new(
@@ -103,7 +104,7 @@ impl Look<'_> {
         };
         let line = member.map(|member| member.line);
         if !is_name(&name) {
-            self.add(Weight::Wrong, line, (
+            self.add(Severity::Error, line, (
                 LocalizedText::new(
                     format!("`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens", short(&name)),
                     format!("`{}` 不能作技能名：应为 1 到 64 个小写字母、数字和单个连字符", short(&name)),
@@ -119,7 +120,7 @@ impl Look<'_> {
             ));
         } else if name != folder {
             self.add(
-                Weight::Wrong,
+                Severity::Error,
                 line,
                 (
                     LocalizedText::new(
@@ -140,7 +141,7 @@ impl Look<'_> {
             );
         }
         // Bounds the name that is shown in lists and sent to models.
-        name.chars().filter(|c| !c.is_control()).take(4 * LONGEST_NAME).collect()
+        name.chars().filter(|c| !c.is_control()).take(4 * MAX_NAME_CHARS).collect()
     }
 
     fn description(&mut self, front: &Frontmatter) -> Option<String> {
@@ -149,7 +150,7 @@ impl Look<'_> {
         let Some(text) = text.filter(|text| !text.is_empty()) else {
             let line = member.map_or(front.tree.line, |member| member.line);
             self.add(
-                Weight::Fatal,
+                Severity::Fatal,
                 Some(line),
                 (
                     LocalizedText::new(
@@ -166,14 +167,14 @@ impl Look<'_> {
         };
         let line = member.map(|member| member.line);
         let length = text.chars().count();
-        if length > LONGEST_DESCRIPTION {
+        if length > MAX_DESCRIPTION_CHARS {
             self.add(
-                Weight::Wrong,
+                Severity::Error,
                 line,
                 (
                     LocalizedText::new(
-                        format!("the description has {length} characters, more than {LONGEST_DESCRIPTION}"),
-                        format!("描述有 {length} 个字符，超过 {LONGEST_DESCRIPTION}"),
+                        format!("the description has {length} characters, more than {MAX_DESCRIPTION_CHARS}"),
+                        format!("描述有 {length} 个字符，超过 {MAX_DESCRIPTION_CHARS}"),
                     ),
                     LocalizedText::new(
                         "shorten it, and move details into the text below",
@@ -185,7 +186,7 @@ impl Look<'_> {
         if let Some(member) = member.filter(|member| member.node.text().is_none()) {
             let instead = quoted(&text);
             self.add(
-                Weight::Wrong,
+                Severity::Error,
                 Some(member.line),
                 (
                     LocalizedText::new("the description is no text", "描述不是文本"),
@@ -198,7 +199,7 @@ impl Look<'_> {
         }
         if text.contains('<') && text.contains('>') {
             self.add(
-                Weight::Advice,
+                Severity::Advice,
                 line,
                 (
                     LocalizedText::new(
@@ -218,7 +219,7 @@ impl Look<'_> {
         match member.node.text() {
             Some(text) if !text.trim().is_empty() && text.chars().count() <= longest => {}
             Some(_) => self.add(
-                Weight::Wrong,
+                Severity::Error,
                 Some(member.line),
                 (
                     LocalizedText::new(
@@ -229,7 +230,7 @@ impl Look<'_> {
                 ),
             ),
             None => self.add(
-                Weight::Wrong,
+                Severity::Error,
                 Some(member.line),
                 (
                     LocalizedText::new(format!("`{key}` must be a text"), format!("`{key}` 应为文本")),
@@ -243,7 +244,7 @@ impl Look<'_> {
         let Some(member) = member else { return };
         if !matches!(member.node.part, Part::Map(_)) && !member.node.is_null() {
             self.add(
-                Weight::Wrong,
+                Severity::Error,
                 Some(member.line),
                 (
                     LocalizedText::new("`metadata` must be a mapping", "`metadata` 应为映射"),
@@ -258,7 +259,7 @@ impl Look<'_> {
             member.node.members().iter().filter(|one| one.key.starts_with("io.modelcontextprotocol/"))
         {
             self.add(
-                Weight::Advice,
+                Severity::Advice,
                 Some(reserved.line),
                 (
                     LocalizedText::new(
@@ -279,7 +280,7 @@ impl Look<'_> {
                 let words: Vec<&str> = items.iter().filter_map(|item| item.text()).collect();
                 let instead = format!("allowed-tools: {}", words.join(" "));
                 self.add(
-                    Weight::Advice,
+                    Severity::Advice,
                     Some(member.line),
                     (
                         LocalizedText::new(
@@ -299,17 +300,20 @@ impl Look<'_> {
                 LocalizedText::new("write `allowed-tools: Read Grep`", "请写 `allowed-tools: Read Grep`"),
             ),
         };
-        self.add(Weight::Wrong, Some(member.line), said);
+        self.add(Severity::Error, Some(member.line), said);
     }
 
     /// Accepts the additional fields of other agents; reports those that look like misspellings.
-    fn slips(&mut self, front: &Frontmatter) {
-        for member in front.tree.members().iter().filter(|member| !KNOWN.contains(&member.key.as_str())) {
+    fn check_unknown_keys(&mut self, front: &Frontmatter) {
+        for member in
+            front.tree.members().iter().filter(|member| !STANDARD_FIELDS.contains(&member.key.as_str()))
+        {
             let written = member.key.to_lowercase().replace('_', "-");
-            let near = KNOWN.iter().find(|known| strsim::jaro_winkler(known, &written) >= NEAR);
+            let near =
+                STANDARD_FIELDS.iter().find(|known| strsim::jaro_winkler(known, &written) >= MIN_SIMILARITY);
             if let Some(near) = near.filter(|near| front.tree.get(near).is_none()) {
                 self.add(
-                    Weight::Advice,
+                    Severity::Advice,
                     Some(member.line),
                     (
                         LocalizedText::new(
@@ -334,7 +338,7 @@ fn scalar_text(member: &Member) -> Option<String> {
 }
 
 fn short(text: &str) -> String {
-    toolhub_core::text::cut(text, LONGEST_NAME + 16).unwrap_or_else(|| text.to_owned())
+    toolhub_core::text::cut(text, MAX_NAME_CHARS + 16).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -343,14 +347,18 @@ mod tests {
     use crate::frontmatter;
     use toolhub_core::{Lang, Localize as _};
 
-    fn told(yaml: &str, folder: &str) -> Vec<String> {
+    fn messages(yaml: &str, folder: &str) -> Vec<String> {
         let file = Path::new("SKILL.md");
         let front = frontmatter::read(file, &format!("---\n{yaml}---\n")).unwrap();
-        read(file, &front, folder).faults.iter().map(|fault| fault.localize(Lang::En)).collect()
+        read(file, &front, folder)
+            .diagnostics
+            .iter()
+            .map(|diagnostic| diagnostic.localize(Lang::En))
+            .collect()
     }
 
     #[test]
-    fn names_keep_the_rules() {
+    fn enforces_name_rules() {
         for name in ["a", "pdf-forms", "a1-b2", "2048"] {
             assert!(is_name(name), "{name}");
         }
@@ -363,9 +371,9 @@ mod tests {
     }
 
     #[test]
-    fn each_broken_rule_says_what_to_write() {
+    fn every_violation_includes_advice() {
         let check =
-            |yaml: &str, folder: &str, expect: &[&str]| assert_eq!(told(yaml, folder), expect, "{yaml}");
+            |yaml: &str, folder: &str, expect: &[&str]| assert_eq!(messages(yaml, folder), expect, "{yaml}");
         check("name: a\ndescription: d\nlicense: MIT\nversion: 1\nhooks: {}\n", "a", &[]);
         check(
             "name: a\ndescription: d\n",

@@ -12,12 +12,12 @@ use toolhub_core::lang::LocalizedText;
 use crate::skill::{Shape, Skill};
 
 /// Maximum number of files of a skill that can be approved.
-const MOST_FILES: usize = 5_000;
+const MAX_FILES: usize = 5_000;
 /// Maximum total size of those files, in bytes.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Excluded from the digest: other tools write to them, and scripts run by toolhub do not read them (Python runs with
 /// another cache prefix).
-const PASSED_BY: [&str; 2] = [".git", "__pycache__"];
+const IGNORED_FOLDERS: [&str; 2] = [".git", "__pycache__"];
 
 /// A file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub struct SkillFile {
     /// Size in bytes.
     pub size: u64,
     /// File type and mode as far as they matter: executable or symbolic link.
-    pub mark: Mark,
+    pub kind: FileKind,
     /// Whether the file has other hard links.
-    pub names: Names,
+    pub names: HardLinks,
 }
 
 /// The hard links of a file: with more than one, the same inode is also reachable outside the skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
+pub enum HardLinks {
     /// One hard link.
     One,
     /// Several hard links, all owned by the owner of the skill's folder.
@@ -44,7 +44,7 @@ pub enum Names {
     Foreign,
 }
 
-impl Names {
+impl HardLinks {
     #[cfg(unix)]
     pub(crate) fn new((count, user): (u64, u32), folder_user: u32) -> Self {
         match count {
@@ -72,7 +72,7 @@ impl Names {
 
 /// The type of a file, as covered by the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum FileKind {
     /// A regular file.
     Plain,
     /// An executable file.
@@ -107,13 +107,13 @@ impl FileSet {
 /// The digest input of one file: path, mark and content digest, unambiguously separated. The separators (NUL, newline)
 /// and the backslash are escaped in the path.
 fn digest_line(path: &str, file: &SkillFile) -> String {
-    let mark = match file.mark {
-        Mark::Plain => "-",
-        Mark::Executable => "x",
-        Mark::Link => "l",
+    let kind = match file.kind {
+        FileKind::Plain => "-",
+        FileKind::Executable => "x",
+        FileKind::Link => "l",
     };
     let path = path.replace('\\', "\\\\").replace('\n', "\\n").replace('\0', "\\0");
-    format!("{path}\0{mark}\0{}\n", file.digest)
+    format!("{path}\0{kind}\0{}\n", file.digest)
 }
 
 /// Detects a change of a file. Its owner cannot reset the ctime.
@@ -169,7 +169,7 @@ impl Digests {
                         format!("`{shown}` 的文件名不是 UTF-8，请改名"),
                     ));
                 };
-                if PASSED_BY.contains(&name) {
+                if IGNORED_FOLDERS.contains(&name) {
                     continue;
                 }
                 let path = if inside.is_empty() { name.to_owned() } else { format!("{inside}/{name}") };
@@ -194,11 +194,11 @@ impl Digests {
         let one = if found.is_symlink() {
             let target = std::fs::read_link(file).map_err(|error| unreadable(file, &error))?;
             let digest = hexadecimal(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
-            SkillFile { digest, size: 0, mark: Mark::Link, names: Names::One }
+            SkillFile { digest, size: 0, kind: FileKind::Link, names: HardLinks::One }
         } else if found.is_file() {
-            let mark = if is_executable(&found) { Mark::Executable } else { Mark::Plain };
-            let names = Names::of(&found, folder);
-            SkillFile { digest: self.digest(file, &found)?, size: found.len(), mark, names }
+            let kind = if is_executable(&found) { FileKind::Executable } else { FileKind::Plain };
+            let names = HardLinks::of(&found, folder);
+            SkillFile { digest: self.digest(file, &found)?, size: found.len(), kind, names }
         } else {
             // Pipes, sockets and devices have no content to approve.
             let shown = file.display();
@@ -208,13 +208,13 @@ impl Digests {
             ));
         };
         set.files.insert(path, one);
-        if set.files.len() > MOST_FILES || set.size() > MOST_BYTES {
-            let most = MOST_BYTES >> 20;
+        if set.files.len() > MAX_FILES || set.size() > MAX_BYTES {
+            let most = MAX_BYTES >> 20;
             return Err(LocalizedText::new(
                 format!(
-                    "the skill has more than {MOST_FILES} files or {most} MiB: remove what it does not need"
+                    "the skill has more than {MAX_FILES} files or {most} MiB: remove what it does not need"
                 ),
-                format!("技能超过 {MOST_FILES} 个文件或 {most} MiB：请删除不需要的内容"),
+                format!("技能超过 {MAX_FILES} 个文件或 {most} MiB：请删除不需要的内容"),
             ));
         }
         Ok(())
@@ -227,10 +227,10 @@ impl Digests {
         {
             return Ok(digest.clone());
         }
-        if found.len() > MOST_BYTES {
+        if found.len() > MAX_BYTES {
             return Err(LocalizedText::new(
-                format!("`{}` is larger than {} MiB", file.display(), MOST_BYTES >> 20),
-                format!("`{}` 超过 {} MiB", file.display(), MOST_BYTES >> 20),
+                format!("`{}` is larger than {} MiB", file.display(), MAX_BYTES >> 20),
+                format!("`{}` 超过 {} MiB", file.display(), MAX_BYTES >> 20),
             ));
         }
         let digest = digest_of(file).map_err(|error| unreadable(file, &error))?;
@@ -240,7 +240,7 @@ impl Digests {
 }
 
 fn digest_of(file: &Path) -> std::io::Result<String> {
-    let mut open = std::fs::File::open(file)?.take(MOST_BYTES + 1);
+    let mut open = std::fs::File::open(file)?.take(MAX_BYTES + 1);
     let mut all = Sha256::new();
     let mut some = vec![0; 64 << 10];
     loop {
@@ -285,12 +285,12 @@ mod tests {
     type Entries = BTreeMap<String, (Vec<u8>, u8)>;
 
     fn set_of(entries: &Entries) -> FileSet {
-        let marks = [Mark::Plain, Mark::Executable, Mark::Link];
-        let file = |(content, mark): &(Vec<u8>, u8)| SkillFile {
+        let marks = [FileKind::Plain, FileKind::Executable, FileKind::Link];
+        let file = |(content, kind): &(Vec<u8>, u8)| SkillFile {
             digest: sha256(content),
             size: content.len() as u64,
-            mark: marks[usize::from(*mark)],
-            names: Names::One,
+            kind: marks[usize::from(*kind)],
+            names: HardLinks::One,
         };
         FileSet { files: entries.iter().map(|(name, entry)| (name.clone(), file(entry))).collect() }
     }
@@ -304,7 +304,7 @@ mod tests {
         let mut entries = BTreeMap::new();
         for line in input.split_terminator('\n') {
             let parts: Vec<&str> = line.split('\0').collect();
-            let [path, mark, digest] = parts[..] else { panic!("{line:?}") };
+            let [path, kind, digest] = parts[..] else { panic!("{line:?}") };
             let mut name = String::new();
             let mut letters = path.chars();
             while let Some(letter) = letters.next() {
@@ -318,7 +318,7 @@ mod tests {
                     usual => usual,
                 });
             }
-            assert!(entries.insert(name, (mark.to_owned(), digest.to_owned())).is_none(), "{input:?}");
+            assert!(entries.insert(name, (kind.to_owned(), digest.to_owned())).is_none(), "{input:?}");
         }
         entries
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
-use crate::fault::{Fault, Weight};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::{self, Node};
 use crate::yaml_repair::repair;
 
@@ -17,7 +17,7 @@ pub(crate) struct Frontmatter {
     pub(crate) tree: Node,
     /// Whether the text is valid YAML without repair.
     pub(crate) strict: bool,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 impl Frontmatter {
@@ -41,13 +41,13 @@ pub(crate) struct Parts<'a> {
 
 /// Why a text has no frontmatter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoParts {
-    NoBegin,
-    NoEnd,
+pub(crate) enum SplitError {
+    MissingStart,
+    MissingEnd,
 }
 
 /// Splits a text. Ignores a byte order mark and blank lines at the start.
-pub(crate) fn split(text: &str) -> Result<Parts<'_>, NoParts> {
+pub(crate) fn split(text: &str) -> Result<Parts<'_>, SplitError> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut before = 0;
     loop {
@@ -59,12 +59,14 @@ pub(crate) fn split(text: &str) -> Result<Parts<'_>, NoParts> {
                 break;
             }
             "" if !after.is_empty() => rest = after,
-            _ => return Err(NoParts::NoBegin),
+            _ => return Err(SplitError::MissingStart),
         }
     }
     let mut at = 0;
     loop {
-        let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) else { return Err(NoParts::NoEnd) };
+        let Some(tail) = rest.get(at..).filter(|tail| !tail.is_empty()) else {
+            return Err(SplitError::MissingEnd);
+        };
         let (line, after) = first_line(tail);
         let next = rest.len() - after.len();
         if matches!(line.trim_end(), "---" | "...") {
@@ -82,18 +84,18 @@ fn first_line(text: &str) -> (&str, &str) {
 }
 
 /// Parses the frontmatter of a file's text.
-pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
+pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnostic>> {
     let parts = split(text).map_err(|none| Box::new(without(file, none)))?;
-    let mut faults = Vec::new();
+    let mut diagnostics = Vec::new();
     let (mut tree, strict) = match yaml::parse(parts.yaml) {
         Ok(tree) => (tree, true),
-        Err(broken) => {
-            let (mended, lines) = repair(parts.yaml);
-            let Ok(tree) = yaml::parse(&mended) else {
-                let what = &broken.what;
-                let fault = Fault::new(
+        Err(error) => {
+            let (repaired, lines) = repair(parts.yaml);
+            let Ok(tree) = yaml::parse(&repaired) else {
+                let what = &error.what;
+                let diagnostic = Diagnostic::new(
                     file,
-                    Weight::Fatal,
+                    Severity::Fatal,
                     (
                         LocalizedText::new(
                             format!("not valid YAML: {what}"),
@@ -105,7 +107,7 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
                         ),
                     ),
                 );
-                return Err(Box::new(fault.at(parts.before + broken.line)));
+                return Err(Box::new(diagnostic.at(parts.before + error.line)));
             };
             for line in lines {
                 let what = LocalizedText::new(
@@ -114,16 +116,18 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
                 );
                 let instead = line.instead.trim_end();
                 let instead = LocalizedText::new(format!("write `{instead}`"), format!("请写成 `{instead}`"));
-                faults.push(Fault::new(file, Weight::Wrong, (what, instead)).at(parts.before + line.line));
+                diagnostics.push(
+                    Diagnostic::new(file, Severity::Error, (what, instead)).at(parts.before + line.line),
+                );
             }
             (tree, false)
         }
     };
     shift(&mut tree, parts.before);
     if tree.members().is_empty() {
-        let fault = Fault::new(
+        let diagnostic = Diagnostic::new(
             file,
-            Weight::Fatal,
+            Severity::Fatal,
             (
                 LocalizedText::new("the frontmatter has no fields", "文件头没有任何字段"),
                 LocalizedText::new(
@@ -132,26 +136,28 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
                 ),
             ),
         );
-        return Err(Box::new(fault.at(tree.line)));
+        return Err(Box::new(diagnostic.at(tree.line)));
     }
-    Ok(Frontmatter { tree, strict, faults })
+    Ok(Frontmatter { tree, strict, diagnostics })
 }
 
-fn without(file: &Path, none: NoParts) -> Fault {
+fn without(file: &Path, none: SplitError) -> Diagnostic {
     let what = match none {
-        NoParts::NoBegin => LocalizedText::new("the file does not begin with `---`", "文件没有以 `---` 开头"),
-        NoParts::NoEnd => LocalizedText::new("the frontmatter has no end", "文件头没有结束标记"),
+        SplitError::MissingStart => {
+            LocalizedText::new("the file does not begin with `---`", "文件没有以 `---` 开头")
+        }
+        SplitError::MissingEnd => LocalizedText::new("the frontmatter has no end", "文件头没有结束标记"),
     };
     let instead = match none {
-        NoParts::NoBegin => LocalizedText::new(
+        SplitError::MissingStart => LocalizedText::new(
             "begin with a line `---`, then `name: …` and `description: …`, then a line `---`",
             "第一行写 `---`，接着写 `name: …` 和 `description: …`，再写一行 `---`",
         ),
-        NoParts::NoEnd => {
+        SplitError::MissingEnd => {
             LocalizedText::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`")
         }
     };
-    Fault::new(file, Weight::Fatal, (what, instead)).at(1)
+    Diagnostic::new(file, Severity::Fatal, (what, instead)).at(1)
 }
 
 /// Converts line numbers of the frontmatter to those of the file.
@@ -175,8 +181,8 @@ mod tests {
     use toolhub_core::{Lang, Localize as _};
 
     #[test]
-    fn parts_are_found_however_the_lines_end() {
-        let check = |text: &str, expect: Result<(&str, usize, &str), NoParts>| {
+    fn splits_frontmatter_with_any_line_ending() {
+        let check = |text: &str, expect: Result<(&str, usize, &str), SplitError>| {
             let found = split(text).map(|parts| (parts.yaml, parts.before, parts.body));
             assert_eq!(found, expect, "{text:?}");
         };
@@ -184,18 +190,18 @@ mod tests {
         check("\u{feff}---\r\na: 1\r\n---\r\nbody", Ok(("a: 1\r\n", 1, "body")));
         check("\n\n--- \na: 1\n...\n", Ok(("a: 1\n", 3, "")));
         check("---\na: 1\n---", Ok(("a: 1\n", 1, "")));
-        check("---\na: 1\n", Err(NoParts::NoEnd));
-        check("# Title\n---\n", Err(NoParts::NoBegin));
-        check("", Err(NoParts::NoBegin));
-        check("---", Err(NoParts::NoEnd));
+        check("---\na: 1\n", Err(SplitError::MissingEnd));
+        check("# Title\n---\n", Err(SplitError::MissingStart));
+        check("", Err(SplitError::MissingStart));
+        check("---", Err(SplitError::MissingEnd));
     }
 
     #[test]
-    fn complaints_name_the_line_of_the_file() {
+    fn errors_name_the_line_of_the_file() {
         let file = Path::new("SKILL.md");
         let check = |text: &str, expect: &str| {
-            let fault = read(file, text).unwrap_err();
-            assert!(fault.localize(Lang::En).starts_with(expect), "{}", fault.localize(Lang::En));
+            let diagnostic = read(file, text).unwrap_err();
+            assert!(diagnostic.localize(Lang::En).starts_with(expect), "{}", diagnostic.localize(Lang::En));
         };
         check("---\nname: a\n  b\n c: [\n---\n", "SKILL.md:");
         check("---\n---\n", "SKILL.md:2: the frontmatter has no fields");
@@ -203,7 +209,7 @@ mod tests {
         let read = read(file, "---\nname: a\ndescription: Use when: go\n---\n").unwrap();
         assert!(!read.strict);
         assert_eq!(
-            read.faults[0].localize(Lang::En),
+            read.diagnostics[0].localize(Lang::En),
             "SKILL.md:3: this line is not valid YAML, and was read as it was probably meant; write `description: \"Use when: go\"`"
         );
         assert_eq!(read.tree.get("description").unwrap().line, 3);
@@ -211,15 +217,15 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_is_too_odd_to_be_looked_at(
+        fn parses_arbitrary_frontmatter_without_panic(
             text in "(---\n)?([a-z-]{0,12}:[ \t]?[\\PC]{0,30}\n|[ \t-]{0,4}[\\PC]{0,20}\n){0,12}(---\n)?[\\PC]{0,20}",
         ) {
             let file = Path::new("SKILL.md");
             if let Ok(front) = read(file, &text) {
                 let fields = crate::fields::read(file, &front, "folder");
-                crate::declared::read(file, &front.tree, Path::new("."));
-                for fault in fields.faults.iter().chain(&front.faults) {
-                    proptest::prop_assert!(fault.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1));
+                crate::declarations::read(file, &front.tree, Path::new("."));
+                for diagnostic in fields.diagnostics.iter().chain(&front.diagnostics) {
+                    proptest::prop_assert!(diagnostic.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1));
                 }
             }
         }

@@ -9,11 +9,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::fault::Fault;
+use crate::diagnostic::Diagnostic;
 use crate::frontmatter::{self, Frontmatter};
 use crate::yaml::{self, Node, Part};
 use crate::yaml_repair::quoted;
-use crate::{declared, fields, frontmatter_of};
+use crate::{declarations, fields, frontmatter_of};
 
 /// How deep a tree may be, and how many bytes of text it may have beside those of the file.
 const MAX_DEPTH: usize = 40;
@@ -40,19 +40,23 @@ pub fn skill_frontmatter(data: &[u8]) {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/skill").canonicalize().unwrap_or_default();
     let read = fields::read(file, &front, "folder");
     names(&read.name, &front);
-    let declared = declared::read(file, &front.tree, &folder);
-    let all: Vec<&Fault> = front.faults.iter().chain(&read.faults).chain(&declared.faults).collect();
+    let declarations = declarations::read(file, &front.tree, &folder);
+    let all: Vec<&Diagnostic> =
+        front.diagnostics.iter().chain(&read.diagnostics).chain(&declarations.diagnostics).collect();
     // YAML also ends a line at a lone carriage return.
     let lines = text.split(['\n', '\r']).count() + 1;
-    assert!(all.iter().all(|fault| fault.line.is_none_or(|line| (1..=lines).contains(&line))), "{all:?}");
-    for tool in &declared.tools {
+    assert!(
+        all.iter().all(|diagnostic| diagnostic.line.is_none_or(|line| (1..=lines).contains(&line))),
+        "{all:?}"
+    );
+    for tool in &declarations.tools {
         let real = folder.join(&tool.file).canonicalize().unwrap_or_default();
         assert!(real.starts_with(folder.join("scripts")), "{}", tool.file);
     }
 }
 
 fn names(name: &str, front: &Frontmatter) {
-    assert!(!name.chars().any(char::is_control) && name.chars().count() <= 4 * fields::LONGEST_NAME);
+    assert!(!name.chars().any(char::is_control) && name.chars().count() <= 4 * fields::MAX_NAME_CHARS);
     if fields::is_name(name) {
         assert_eq!(fields::as_name(name).as_deref(), Some(name));
     }

@@ -30,7 +30,7 @@ impl Grants {
 
     /// Whether `other` includes all grants of `self`.
     pub fn within(&self, other: &Self) -> bool {
-        let all = |asked: &[String], given: &[String]| asked.iter().all(|one| given.contains(one));
+        let all = |requested: &[String], given: &[String]| requested.iter().all(|one| given.contains(one));
         all(&self.read, &other.read)
             && all(&self.write, &other.write)
             && all(&self.environment, &other.environment)
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grants_are_compared_and_told() {
+    fn compares_and_localizes_grants() {
         let grants = |read: &[&str], network| Grants {
             read: read.iter().map(|&path| path.to_owned()).collect(),
             network,

@@ -13,11 +13,11 @@ use toolhub_sandbox::{Network, Policy, Program};
 
 use crate::answer;
 use crate::approval_state::ApprovalState;
-use crate::book::{Known, SkillRegistry};
-use crate::declared::{Runner, SkillTool};
-use crate::file_set::{FileSet, Mark, sha256};
+use crate::declarations::{Runner, SkillTool};
+use crate::file_set::{FileKind, FileSet, sha256};
 use crate::grants::absolute;
-use crate::interpreter::{self, RunBy};
+use crate::interpreter::{self, Interpreter};
+use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::remote::Fetch;
 use crate::run::{self, Job, RunError};
 use crate::skill::Shape;
@@ -25,13 +25,13 @@ use crate::{resource, use_skill};
 
 /// Calls the tools of skills.
 pub struct SkillHost {
-    book: Arc<SkillRegistry>,
+    registry: Arc<SkillRegistry>,
     fetch: Arc<dyn Fetch>,
 }
 
 impl std::fmt::Debug for SkillHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SkillHost").field("book", &self.book).finish_non_exhaustive()
+        f.debug_struct("SkillHost").field("book", &self.registry).finish_non_exhaustive()
     }
 }
 
@@ -60,8 +60,8 @@ impl ToolHost for SkillHost {
 
 impl SkillHost {
     /// Creates the host of a registry; `fetch` reads files of skills on MCP servers.
-    pub fn new(book: Arc<SkillRegistry>, fetch: Arc<dyn Fetch>) -> Self {
-        Self { book, fetch }
+    pub fn new(registry: Arc<SkillRegistry>, fetch: Arc<dyn Fetch>) -> Self {
+        Self { registry, fetch }
     }
 
     async fn activate(&self, arguments: &RawJson) -> Result<ToolOutput, ToolError> {
@@ -69,19 +69,19 @@ impl SkillHost {
         let text = |key: &str| given.get(key).and_then(|value| value.decode::<String>().ok());
         let wanted = text("skill").unwrap_or_default();
         let file = text("file").filter(|file| !file.trim().is_empty());
-        let shelf = self.book.shelf();
-        if let Some(foreign) = shelf.foreign.iter().find(|skill| skill.shown() == wanted) {
-            return self.foreign(foreign, file.as_deref()).await;
+        let snapshot = self.registry.snapshot();
+        if let Some(remote) = snapshot.remote.iter().find(|skill| skill.shown() == wanted) {
+            return self.remote(remote, file.as_deref()).await;
         }
         let known =
-            shelf.used().find(|known| known.skill.name == wanted && known.skill.shape == Shape::Folder);
+            snapshot.used().find(|known| known.skill.name == wanted && known.skill.shape == Shape::Folder);
         let known = known.cloned().ok_or_else(|| missing(&wanted))?;
-        let book = Arc::clone(&self.book);
+        let registry = Arc::clone(&self.registry);
         blocking(move || {
-            let agreed = book.still(&known)?;
+            let approved = registry.verify_approval(&known)?;
             match file {
-                None => use_skill::activated(&book, &known, agreed.as_ref()),
-                Some(file) => use_skill::file(&known.skill, &file, agreed.as_ref()),
+                None => use_skill::activation_output(&registry, &known, approved.as_ref()),
+                Some(file) => use_skill::file(&known.skill, &file, approved.as_ref()),
             }
         })
         .await
@@ -89,7 +89,7 @@ impl SkillHost {
 
     /// Activates a skill of an MCP server. The output states that the instructions come from that server, not from the
     /// user.
-    async fn foreign(
+    async fn remote(
         &self,
         skill: &crate::remote::RemoteSkill,
         file: Option<&str>,
@@ -124,16 +124,16 @@ impl SkillHost {
         arguments: &RawJson,
         context: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
-        let shelf = self.book.shelf();
-        let Some((known, script)) = shelf.with_tool(tool.definition.wire_name().as_str()) else {
+        let snapshot = self.registry.snapshot();
+        let Some((known, script)) = snapshot.with_tool(tool.definition.wire_name().as_str()) else {
             // The skill was removed after the catalog was built.
             let tool = tool.name().to_string();
             return Err(ToolError::UnknownTool(Box::new(UnknownTool { tool, ..UnknownTool::default() })));
         };
-        let (book, checked) = (Arc::clone(&self.book), known.clone());
+        let (registry, checked) = (Arc::clone(&self.registry), known.clone());
         let place = blocking(move || {
-            let files = book.still(&checked)?;
-            Workplace::prepare(&checked, files.as_ref())
+            let files = registry.verify_approval(&checked)?;
+            WorkFolder::prepare(&checked, files.as_ref())
         })
         .await?;
         let job = self.job((known, script), &place, arguments).await.map_err(not_run)?;
@@ -141,15 +141,15 @@ impl SkillHost {
         drop(place);
         let ended = ended.map_err(|error| match error {
             RunError::NotStarted(why) => not_run(why),
-            RunError::TooMuch(why) | RunError::Lost(why) => ToolError::failed(why),
+            RunError::OutputTooLarge(why) | RunError::Lost(why) => ToolError::failed(why),
         })?;
         answer::answer(&ended, &script.runner)
     }
 
     async fn job(
         &self,
-        (known, script): (&Known, &SkillTool),
-        place: &Workplace,
+        (known, script): (&RegisteredSkill, &SkillTool),
+        place: &WorkFolder,
         arguments: &RawJson,
     ) -> Result<Job, LocalizedText> {
         let file = inside(&place.folder, &script.file)?;
@@ -180,10 +180,10 @@ impl SkillHost {
             own,
             // An executable that is started directly is part of the skill, not an additional program.
             programs: Vec::from_iter(Some(program.clone()).filter(|program| program.path != file)),
-            protected: self.book.options.data.iter().cloned().collect(),
+            protected: self.registry.options.data.iter().cloned().collect(),
             network: if known.grants.network { Network::All } else { Network::None },
             environment,
-            allow_missing: self.book.options.allow_missing.clone(),
+            allow_missing: self.registry.options.allow_missing.clone(),
             ..Policy::default()
         };
         Ok(Job {
@@ -203,14 +203,14 @@ impl SkillHost {
         runner: &Runner,
     ) -> Result<(Program, Vec<OsString>), LocalizedText> {
         Ok(match runner {
-            Runner::PythonClass(class) => self.book.python.run_class(file, class).await?,
+            Runner::PythonClass(class) => self.registry.python.run_class(file, class).await?,
             Runner::Script => match interpreter::of(file).map_err(|why| why.text())? {
-                RunBy::Python => self.book.python.run_script(file).await?,
-                RunBy::Program(program, mut words) => {
+                Interpreter::Python => self.registry.python.run_script(file).await?,
+                Interpreter::Program(program, mut words) => {
                     words.push(file.as_os_str().to_owned());
                     (Program::of_script(program), words)
                 }
-                RunBy::Itself => (Program::of_script(file), Vec::new()),
+                Interpreter::Executable => (Program::of_script(file), Vec::new()),
             },
         })
     }
@@ -235,16 +235,16 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, LocalizedText> {
 }
 
 /// The folder a script runs from: the skill's own, or a copy if the approval covers specific files.
-struct Workplace {
+struct WorkFolder {
     folder: PathBuf,
     _copy: Option<TempDir>,
 }
 
-impl Workplace {
-    fn prepare(known: &Known, agreed: Option<&FileSet>) -> Result<Self, ToolError> {
+impl WorkFolder {
+    fn prepare(known: &RegisteredSkill, approved: Option<&FileSet>) -> Result<Self, ToolError> {
         let skill = &known.skill;
         let folder = skill.folder.canonicalize().unwrap_or_else(|_| skill.folder.clone());
-        let Some(files) = agreed else { return Ok(Self { folder, _copy: None }) };
+        let Some(files) = approved else { return Ok(Self { folder, _copy: None }) };
         // The files could change between check and start, so exactly the verified bytes are copied and run.
         let failed = |error: std::io::Error| {
             not_run(LocalizedText::new(
@@ -254,13 +254,13 @@ impl Workplace {
         };
         let copy = tempfile::Builder::new().prefix("toolhub-skill-").tempdir().map_err(failed)?;
         for (path, file) in &files.files {
-            if file.mark == Mark::Link {
+            if file.kind == FileKind::Link {
                 continue;
             }
             let bytes =
                 resource::read(&folder, path, u64::MAX - 1).map_err(|error| not_run(error.text().clone()))?;
             if sha256(&bytes) != file.digest {
-                return Err(held_back(known, &ApprovalState::Changed));
+                return Err(not_approved(known, &ApprovalState::Changed));
             }
             let to = copy.path().join(path);
             if let Some(parent) = to.parent() {
@@ -268,7 +268,7 @@ impl Workplace {
             }
             std::fs::write(&to, bytes).map_err(failed)?;
             #[cfg(unix)]
-            if file.mark == Mark::Executable {
+            if file.kind == FileKind::Executable {
                 use std::os::unix::fs::PermissionsExt as _;
                 std::fs::set_permissions(&to, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
             }
@@ -280,21 +280,21 @@ impl Workplace {
 
 impl SkillRegistry {
     /// Checks that a skill may still be used. Returns its files if the approval covers specific ones.
-    fn still(&self, known: &Known) -> Result<Option<FileSet>, ToolError> {
-        let (standing, files) = self.check(&known.skill);
-        match standing.may_be_used() {
+    fn verify_approval(&self, known: &RegisteredSkill) -> Result<Option<FileSet>, ToolError> {
+        let (approval, files) = self.check(&known.skill);
+        match approval.may_be_used() {
             true => Ok(files),
-            false => Err(held_back(known, &standing)),
+            false => Err(not_approved(known, &approval)),
         }
     }
 }
 
-fn held_back(known: &Known, standing: &ApprovalState) -> ToolError {
+fn not_approved(known: &RegisteredSkill, approval: &ApprovalState) -> ToolError {
     use toolhub_core::{Lang, Localize as _};
     let name = &known.skill.name;
-    let (en, zh) = (standing.localize(Lang::En), standing.localize(Lang::Zh));
+    let (en, zh) = (approval.localize(Lang::En), approval.localize(Lang::Zh));
     // An unreadable skill cannot be approved, so the message contains the reason instead of that advice.
-    if matches!(standing, ApprovalState::Unreadable(_)) {
+    if matches!(approval, ApprovalState::Unreadable(_)) {
         return not_run(LocalizedText::new(
             format!("the skill `{name}` is held back: {en}"),
             format!("技能 `{name}` 已被搁置：{zh}"),

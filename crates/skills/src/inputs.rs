@@ -7,20 +7,22 @@ use serde_json::{Value, json};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::cut;
 
-use crate::declared;
-use crate::fault::{Fault, Weight};
+use crate::declarations;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::{Node, Part};
 
 /// Maximum length of a reported error, in characters.
-const LONGEST: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 
 /// Returns the faults of the `input` of each tool declared in the frontmatter.
-pub(crate) fn faults(file: &Path, tree: &Node) -> Vec<Fault> {
-    let Some(ours) = declared::ours(tree) else { return Vec::new() };
-    let Some(Part::List(tools)) = ours.get("tools").map(|tools| &tools.node.part) else { return Vec::new() };
+pub(crate) fn diagnostics(file: &Path, tree: &Node) -> Vec<Diagnostic> {
+    let Some(toolhub_metadata) = declarations::toolhub_metadata(tree) else { return Vec::new() };
+    let Some(Part::List(tools)) = toolhub_metadata.get("tools").map(|tools| &tools.node.part) else {
+        return Vec::new();
+    };
     let inputs = tools.iter().filter_map(|tool| Some((tool, tool.get("input")?)));
-    let broken = inputs.filter_map(|(tool, input)| {
-        let (place, why) = broken(&input.node.value())?;
+    let schema_error = inputs.filter_map(|(tool, input)| {
+        let (place, why) = schema_error(&input.node.value())?;
         let name = tool.get("name").and_then(|name| name.node.text()).unwrap_or("?");
         let what = LocalizedText::new(
             format!("the `input` of the tool `{name}` is no JSON Schema{}: {why}", at(&place, " at")),
@@ -30,14 +32,18 @@ pub(crate) fn faults(file: &Path, tree: &Node) -> Vec<Fault> {
             "write each argument as `NAME: {type: string, description: …}` below `properties`",
             "请在 `properties` 下把每个参数写成 `名称: {type: string, description: …}`",
         );
-        Some(Fault::new(file, Weight::Wrong, (what, instead)).at(line_at(input.line, &input.node, &place)))
+        Some(Diagnostic::new(file, Severity::Error, (what, instead)).at(line_at(
+            input.line,
+            &input.node,
+            &place,
+        )))
     });
-    broken.collect()
+    schema_error.collect()
 }
 
 /// Checks a schema outside of frontmatter; returns the error, if any.
-pub(crate) fn is_no_schema(schema: &Value) -> Option<String> {
-    broken(schema).map(|(place, why)| format!("{why}{}", at(&place, " at")))
+pub(crate) fn invalid_schema(schema: &Value) -> Option<String> {
+    schema_error(schema).map(|(place, why)| format!("{why}{}", at(&place, " at")))
 }
 
 fn at(place: &str, word: &str) -> String {
@@ -45,15 +51,15 @@ fn at(place: &str, word: &str) -> String {
 }
 
 /// Returns the JSON pointer and the message of the first schema error.
-fn broken(schema: &Value) -> Option<(String, String)> {
-    // Values other than mappings are reported by `declared`.
+fn schema_error(schema: &Value) -> Option<(String, String)> {
+    // Values other than mappings are reported by `declarations`.
     let mut schema = schema.as_object()?.clone();
     schema.entry("type").or_insert_with(|| json!("object"));
     let patterns = PatternOptions::fancy_regex().backtrack_limit(100_000).size_limit(1 << 20);
     let options = jsonschema::options().offline().should_validate_formats(false);
     let error = options.with_pattern_options(patterns).build(&Value::Object(schema)).err()?;
     let why = error.to_string();
-    Some((error.instance_path().as_str().to_owned(), cut(&why, LONGEST).unwrap_or(why)))
+    Some((error.instance_path().as_str().to_owned(), cut(&why, MAX_REASON_CHARS).unwrap_or(why)))
 }
 
 /// Returns the line of the deepest node that a JSON pointer reaches.
@@ -81,13 +87,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_in_a_schema_is_told_by_its_line() {
+    fn reports_line_of_schema_error() {
         let check = |input: &str, line: usize, words: &str| {
             let text =
                 format!("metadata:\n  toolhub:\n    tools:\n      - name: cut\n        input:\n{input}");
-            let found = faults(Path::new("SKILL.md"), &crate::yaml::parse(&text).unwrap());
-            let said: Vec<String> = found.iter().map(|fault| fault.localize(Lang::En)).collect();
-            assert_eq!(found.first().and_then(|fault| fault.line), Some(line), "{said:?}");
+            let found = diagnostics(Path::new("SKILL.md"), &crate::yaml::parse(&text).unwrap());
+            let said: Vec<String> = found.iter().map(|diagnostic| diagnostic.localize(Lang::En)).collect();
+            assert_eq!(found.first().and_then(|diagnostic| diagnostic.line), Some(line), "{said:?}");
             assert!(said[0].contains(words), "{said:?}");
         };
         check("          properties:\n            a: {type: strin}\n", 7, "`/properties/a/type`");
@@ -103,6 +109,6 @@ mod tests {
         );
         let good =
             "metadata:\n  toolhub:\n    tools:\n      - {name: a, input: {properties: {b: {type: string}}}}";
-        assert_eq!(faults(Path::new("SKILL.md"), &crate::yaml::parse(good).unwrap()), []);
+        assert_eq!(diagnostics(Path::new("SKILL.md"), &crate::yaml::parse(good).unwrap()), []);
     }
 }

@@ -11,24 +11,24 @@ use toolhub_sandbox::{Program, Refusal};
 use crate::file_set::is_executable;
 
 /// Maximum length of a shebang line, in bytes; operating systems read less.
-const LONGEST_LINE: u64 = 4 << 10;
+const MAX_SHEBANG_BYTES: u64 = 4 << 10;
 
 /// How a script is run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum RunBy {
+pub(crate) enum Interpreter {
     /// By the configured Python interpreter.
     Python,
     /// By this program, with these arguments before the path of the script.
     Program(PathBuf, Vec<OsString>),
     /// As an executable.
-    Itself,
+    Executable,
 }
 
 /// Why a script cannot be run, and the correction.
 #[derive(Debug)]
-pub(crate) enum NotRun {
+pub(crate) enum ScriptError {
     /// Neither shebang line nor extension determines an interpreter.
-    Nobody(LocalizedText, LocalizedText),
+    NoInterpreter(LocalizedText, LocalizedText),
     /// The interpreter is not installed.
     Missing(LocalizedText, LocalizedText),
     /// The interpreter is not allowed.
@@ -36,17 +36,18 @@ pub(crate) enum NotRun {
 }
 
 /// Why the shebang line yields no interpreter.
-enum NoInterpreter {
+enum InterpreterError {
     Missing(String),
     Refused(String, Refusal),
 }
 
-impl NotRun {
+impl ScriptError {
     /// Reason and correction in one sentence.
     pub(crate) fn text(&self) -> LocalizedText {
         use toolhub_core::lang::{Lang, Localize as _};
-        let (Self::Nobody(what, instead) | Self::Missing(what, instead) | Self::Refused(what, instead)) =
-            self;
+        let (Self::NoInterpreter(what, instead)
+        | Self::Missing(what, instead)
+        | Self::Refused(what, instead)) = self;
         let (en, zh) = (Lang::En, Lang::Zh);
         LocalizedText::new(
             format!("{}: {}", what.localize(en), instead.localize(en)),
@@ -56,24 +57,24 @@ impl NotRun {
 }
 
 /// Determines how a script is run.
-pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
+pub(crate) fn of(file: &Path) -> Result<Interpreter, ScriptError> {
     let shown = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(line) = first_line(file) {
-        return named(&line).map_err(|why| not_found(&shown, why));
+        return from_shebang(&line).map_err(|why| not_found(&shown, why));
     }
     let end = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
     match end {
-        "py" => Ok(RunBy::Python),
-        "sh" => Ok(RunBy::Program("/bin/sh".into(), Vec::new())),
+        "py" => Ok(Interpreter::Python),
+        "sh" => Ok(Interpreter::Program("/bin/sh".into(), Vec::new())),
         "js" | "mjs" | "cjs" => match on_path("node") {
-            Some(node) => Ok(RunBy::Program(node, Vec::new())),
-            None => Err(NotRun::Missing(
+            Some(node) => Ok(Interpreter::Program(node, Vec::new())),
+            None => Err(ScriptError::Missing(
                 LocalizedText::new("there is no `node` to run it with", "没有 `node`"),
                 LocalizedText::new("install Node.js", "请安装 Node.js"),
             )),
         },
-        _ if std::fs::metadata(file).is_ok_and(|found| is_executable(&found)) => Ok(RunBy::Itself),
-        _ => Err(NotRun::Nobody(
+        _ if std::fs::metadata(file).is_ok_and(|found| is_executable(&found)) => Ok(Interpreter::Executable),
+        _ => Err(ScriptError::NoInterpreter(
             LocalizedText::new(format!("`{shown}` may not be run"), format!("`{shown}` 不可执行")),
             LocalizedText::new(
                 "name who runs it in its first line (`#!/bin/bash`), or end its name in .py, .sh or .js",
@@ -86,14 +87,14 @@ pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
 /// Returns the shebang line without `#!`, if any.
 fn first_line(file: &Path) -> Option<String> {
     let mut start = Vec::new();
-    std::fs::File::open(file).ok()?.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
+    std::fs::File::open(file).ok()?.take(MAX_SHEBANG_BYTES).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line).trim().to_owned();
     (!line.is_empty()).then_some(line)
 }
 
 /// Resolves a shebang line.
-fn named(line: &str) -> Result<RunBy, NoInterpreter> {
+fn from_shebang(line: &str) -> Result<Interpreter, InterpreterError> {
     let (program, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     if base(program) != "env" {
@@ -105,7 +106,7 @@ fn named(line: &str) -> Result<RunBy, NoInterpreter> {
     // With and without `-S`, each word is a separate argument.
     words.next_if(|word| matches!(*word, "-S" | "--split-string"));
     match words.next() {
-        None => Err(NoInterpreter::Missing("env".to_owned())),
+        None => Err(InterpreterError::Missing("env".to_owned())),
         // Other options and variable assignments are passed to `env` itself.
         Some(first) if first.starts_with('-') || first.contains('=') => {
             found(program, std::iter::once(first).chain(words).map(Into::into).collect())
@@ -114,21 +115,23 @@ fn named(line: &str) -> Result<RunBy, NoInterpreter> {
     }
 }
 
-fn found(program: &str, words: Vec<OsString>) -> Result<RunBy, NoInterpreter> {
+fn found(program: &str, words: Vec<OsString>) -> Result<Interpreter, InterpreterError> {
     // A `python3` on the path may be a wrapper script that leads out of the sandbox, and the user may have configured
     // another interpreter.
     if is_python(base(program)) {
-        return Ok(RunBy::Python);
+        return Ok(Interpreter::Python);
     }
     let place = match program.contains('/') {
         true => {
             let place = PathBuf::from(program);
-            Program::check_name(&place).map_err(|why| NoInterpreter::Refused(program.to_owned(), why))?;
+            Program::check_name(&place).map_err(|why| InterpreterError::Refused(program.to_owned(), why))?;
             Some(place).filter(|place| place.is_file())
         }
         false => on_path(program),
     };
-    place.map(|place| RunBy::Program(place, words)).ok_or_else(|| NoInterpreter::Missing(program.to_owned()))
+    place
+        .map(|place| Interpreter::Program(place, words))
+        .ok_or_else(|| InterpreterError::Missing(program.to_owned()))
 }
 
 fn base(program: &str) -> &str {
@@ -141,11 +144,11 @@ fn is_python(name: &str) -> bool {
     version.is_empty() || version == "3" || version.starts_with("3.")
 }
 
-fn not_found(script: &str, why: NoInterpreter) -> NotRun {
+fn not_found(script: &str, why: InterpreterError) -> ScriptError {
     let program = match why {
-        NoInterpreter::Missing(program) => program,
-        NoInterpreter::Refused(program, refusal) => {
-            return NotRun::Refused(
+        InterpreterError::Missing(program) => program,
+        InterpreterError::Refused(program, refusal) => {
+            return ScriptError::Refused(
                 LocalizedText::new(
                     format!(
                         "the first line of `{script}` names `{program}`, which is not used as an interpreter"
@@ -156,7 +159,7 @@ fn not_found(script: &str, why: NoInterpreter) -> NotRun {
             );
         }
     };
-    NotRun::Missing(
+    ScriptError::Missing(
         LocalizedText::new(
             format!("the first line of `{script}` names `{program}`, which is not on this machine"),
             format!("`{script}` 的首行指明的 `{program}` 不在这台机器上"),
@@ -183,7 +186,7 @@ pub(crate) fn path_folders() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn run_by(name: &str, text: &str) -> Result<RunBy, String> {
+    fn interpreter_for(name: &str, text: &str) -> Result<Interpreter, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
         std::fs::write(&file, text).unwrap();
@@ -192,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_says_who_runs_it_and_else_the_end_of_its_name() {
+    fn selects_interpreter_by_shebang_or_extension() {
         let program = |place: &str, words: &[&str]| {
-            Ok(RunBy::Program(place.into(), words.iter().map(|word| OsString::from(*word)).collect()))
+            Ok(Interpreter::Program(place.into(), words.iter().map(|word| OsString::from(*word)).collect()))
         };
         let sh = on_path("sh").unwrap();
         let sh = sh.to_str().unwrap();
@@ -206,11 +209,11 @@ mod tests {
             ("a.js", "#!/usr/bin/env -S sh -e -u\n", program(sh, &["-e", "-u"])),
             ("a.sh", "#!/usr/bin/env A=1 sh\n", program("/usr/bin/env", &["A=1", "sh"])),
             ("a.sh", "#!\necho", program("/bin/sh", &[])),
-            ("a.sh", "#!/usr/bin/env python3\n", Ok(RunBy::Python)),
-            ("a", "#!/usr/local/bin/python3.12 -u\n", Ok(RunBy::Python)),
-            ("a.py", "print()", Ok(RunBy::Python)),
+            ("a.sh", "#!/usr/bin/env python3\n", Ok(Interpreter::Python)),
+            ("a", "#!/usr/local/bin/python3.12 -u\n", Ok(Interpreter::Python)),
+            ("a.py", "print()", Ok(Interpreter::Python)),
         ] {
-            assert_eq!(run_by(name, text), expect, "{name} {text}");
+            assert_eq!(interpreter_for(name, text), expect, "{name} {text}");
         }
         for (name, text, expect) in [
             ("a.sh", "#!/usr/bin/env no-such-shell\n", "the first line of `a.sh` names `no-such-shell`"),
@@ -229,7 +232,7 @@ mod tests {
             ("a.sh", "#!/dev/fd/3\n", "`/proc`, `/sys` and `/dev` hold no interpreters"),
             ("a", "echo", "`a` may not be run: name who runs it in its first line"),
         ] {
-            let said = run_by(name, text).unwrap_err();
+            let said = interpreter_for(name, text).unwrap_err();
             assert!(said.contains(expect), "{said}");
         }
     }

@@ -3,10 +3,9 @@
 
 mod answer;
 mod approval_state;
-mod book;
-mod declared;
+mod declarations;
+mod diagnostic;
 mod discover;
-mod fault;
 mod fields;
 mod file_set;
 mod frontmatter;
@@ -18,6 +17,7 @@ mod host;
 mod inputs;
 mod interpreter;
 mod python;
+mod registry;
 mod remote;
 pub mod resource;
 mod run;
@@ -28,19 +28,19 @@ mod validate;
 mod yaml;
 mod yaml_repair;
 
-pub use approval_state::{Agreed, ApprovalState};
-pub use book::{Known, SkillOptions, SkillRegistry, Snapshot, serious};
-pub use declared::{Runner, SkillTool};
+pub use approval_state::{ApprovalState, SkillApprovals};
+pub use declarations::{Runner, SkillTool};
+pub use diagnostic::{Diagnostic, Severity};
 pub use discover::Skipped;
-pub use fault::{Fault, Weight};
 pub use fields::{as_name, is_name};
-pub use file_set::{FileSet, Mark, Names, SkillFile, sha256};
+pub use file_set::{FileKind, FileSet, HardLinks, SkillFile, sha256};
 pub use grants::{GRANT_KEYS, Grants};
 pub use host::SkillHost;
+pub use registry::{RegisteredSkill, SkillOptions, SkillRegistry, Snapshot, fatal_diagnostics};
 pub use remote::{Fetch, RemoteSkill};
 pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
-pub use template::{Kind, NotMade, make};
-pub use validate::{Looked, validate, validate_with_book, validate_with_python};
+pub use template::{CreateError, TemplateKind, create_skill};
+pub use validate::{Validation, validate, validate_with_python, validate_with_registry};
 
 /// Parses the frontmatter of a `SKILL.md` strictly, without repair; `None` if there is none or it is invalid.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {

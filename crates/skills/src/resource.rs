@@ -9,10 +9,10 @@ use cap_std::fs::Dir;
 use toolhub_core::lang::LocalizedText;
 
 #[cfg(unix)]
-use crate::file_set::Names;
+use crate::file_set::HardLinks;
 
 /// Maximum size of a file, in bytes.
-pub const LARGEST: u64 = 16 << 20;
+pub const MAX_RESOURCE_BYTES: u64 = 16 << 20;
 
 /// Why a file of a skill cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -127,7 +127,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
 fn is_foreign(found: &cap_std::fs::Metadata, dir: &Dir) -> std::io::Result<bool> {
     use cap_std::fs::MetadataExt as _;
     let user = dir.dir_metadata()?.uid();
-    Ok(Names::new((found.nlink(), found.uid()), user) == Names::Foreign)
+    Ok(HardLinks::new((found.nlink(), found.uid()), user) == HardLinks::Foreign)
 }
 
 #[cfg(not(unix))]
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_stay_inside() {
+    fn rejects_paths_outside_the_skill() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("skill");
         std::fs::create_dir_all(root.join("references")).unwrap();

@@ -9,18 +9,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use toolhub_core::lang::LocalizedText;
-use toolhub_sandbox::{Confinement, Policy, SandboxError, Stop, confine};
+use toolhub_sandbox::{Confinement, Policy, SandboxError, StopReason, confine};
 
 use crate::fields::is_name;
 
 /// Maximum size of stdout, in bytes.
-pub(crate) const MOST_OUTPUT: usize = 1 << 20;
+pub(crate) const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// Maximum size of stderr, in bytes; more ends the run.
-const MOST_COMPLAINT: usize = 16 << 20;
+const MAX_STDERR_BYTES: usize = 16 << 20;
 /// How many trailing bytes of stderr are kept.
-const KEPT_COMPLAINT: usize = 8 << 10;
+const STDERR_TAIL_BYTES: usize = 8 << 10;
 /// How long descendants may keep stdout open after the script has exited.
-const LINGER: Duration = Duration::from_millis(500);
+const EXIT_GRACE: Duration = Duration::from_millis(500);
 
 /// A script run.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub(crate) struct Job {
 
 /// The result of a script that exited by itself.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ScriptExit {
     pub(crate) success: bool,
     /// Exit status as text.
-    pub(crate) how: LocalizedText,
+    pub(crate) exit_reason: LocalizedText,
     pub(crate) output: Vec<u8>,
     /// The end of stderr.
-    pub(crate) complaint: String,
+    pub(crate) stderr_text: String,
     /// Why the sandbox stopped the script or denied an operation, if it did.
     pub(crate) stopped: Option<LocalizedText>,
 }
@@ -55,7 +55,7 @@ pub(crate) enum RunError {
     /// It was not started.
     NotStarted(LocalizedText),
     /// The output exceeded the limit.
-    TooMuch(LocalizedText),
+    OutputTooLarge(LocalizedText),
     /// The script ran, but its result is unknown.
     Lost(LocalizedText),
 }
@@ -85,7 +85,7 @@ fn end_group(child: &mut Child) {
 }
 
 /// Runs a job; calls `sending` after the process has started.
-pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended, RunError> {
+pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<ScriptExit, RunError> {
     let mut running = start(&job)?;
     sending();
     let (stdin, stdout, stderr) =
@@ -98,25 +98,25 @@ pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended
         }
     };
     let mut output = Vec::new();
-    let mut complaint = Vec::new();
-    let mut heard = Heard { output: false, complaint: false };
+    let mut stderr_text = Vec::new();
+    let mut overflow = Overflow { output: false, stderr_text: false };
     let status = {
-        let hear = async {
-            let answers = answers(stdout, &mut output, &mut heard.output);
-            let complains = complains(stderr, &mut complaint, &mut heard.complaint);
-            tokio::join!(feed, answers, complains);
+        let read_streams = async {
+            let read_stdout = read_stdout(stdout, &mut output, &mut overflow.output);
+            let read_stderr = read_stderr(stderr, &mut stderr_text, &mut overflow.stderr_text);
+            tokio::join!(feed, read_stdout, read_stderr);
         };
-        tokio::pin!(hear);
+        tokio::pin!(read_streams);
         let mut listening = true;
         loop {
             tokio::select! {
-                () = &mut hear, if listening => {
+                () = &mut read_streams, if listening => {
                     listening = false;
                 }
                 status = running.child.wait() => {
                     if listening {
                         // A descendant may keep stdout open indefinitely; it is killed with the confinement.
-                        let _ = tokio::time::timeout(LINGER, &mut hear).await;
+                        let _ = tokio::time::timeout(EXIT_GRACE, &mut read_streams).await;
                     }
                     break Some(status);
                 }
@@ -126,19 +126,25 @@ pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended
             }
         }
     };
-    if heard.output || heard.complaint {
-        return Err(too_much(&heard));
+    if overflow.output || overflow.stderr_text {
+        return Err(output_too_large(&overflow));
     }
     let status = match status {
         Some(status) => status,
         None => running.child.wait().await,
     };
     let status = status.map_err(|error| RunError::Lost(lost(&error)))?;
-    let complaint = tail(&complaint);
+    let stderr_text = tail(&stderr_text);
     let stopped =
-        running.confinement.as_ref().and_then(|confinement| confinement.verdict(status, &complaint));
+        running.confinement.as_ref().and_then(|confinement| confinement.verdict(status, &stderr_text));
     let stopped = stopped.map(|stop| explained(&stop, job.skill.as_deref()));
-    Ok(Ended { success: status.success(), how: how(status), output, complaint, stopped })
+    Ok(ScriptExit {
+        success: status.success(),
+        exit_reason: exit_reason(status),
+        output,
+        stderr_text,
+        stopped,
+    })
 }
 
 fn start(job: &Job) -> Result<Running, RunError> {
@@ -157,15 +163,15 @@ fn start(job: &Job) -> Result<Running, RunError> {
 }
 
 /// Explains why the script was stopped, and which grant would allow the operation.
-fn explained(stop: &Stop, skill: Option<&str>) -> LocalizedText {
+fn explained(stop: &StopReason, skill: Option<&str>) -> LocalizedText {
     let paths = |key: &str, path: &Option<PathBuf>| {
         let path = path.as_ref().map_or_else(|| "…".to_owned(), |path| path.display().to_string());
         format!("{key} = [{path:?}]")
     };
     let grant = match stop {
-        Stop::File(path) => Some(paths("read", path)),
-        Stop::ReadOnly(path) => Some(paths("write", path)),
-        Stop::Network => Some("network = true".to_owned()),
+        StopReason::File(path) => Some(paths("read", path)),
+        StopReason::ReadOnly(path) => Some(paths("write", path)),
+        StopReason::Network => Some("network = true".to_owned()),
         _ => None,
     };
     let Some((grant, skill)) = grant.zip(skill) else {
@@ -180,13 +186,17 @@ fn explained(stop: &Stop, skill: Option<&str>) -> LocalizedText {
 
 /// Which streams exceeded their limit.
 #[derive(Debug)]
-struct Heard {
+struct Overflow {
     output: bool,
-    complaint: bool,
+    stderr_text: bool,
 }
 
 /// Reads stdout to its end or limit.
-async fn answers(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, too_much: &mut bool) {
+async fn read_stdout(
+    stream: Option<impl AsyncRead + Unpin>,
+    into: &mut Vec<u8>,
+    output_too_large: &mut bool,
+) {
     let Some(mut stream) = stream else { return };
     let mut some = vec![0; 64 << 10];
     while let Ok(many) = stream.read(&mut some).await {
@@ -194,15 +204,19 @@ async fn answers(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, too
             return;
         }
         into.extend_from_slice(some.get(..many).unwrap_or_default());
-        if into.len() > MOST_OUTPUT {
-            *too_much = true;
+        if into.len() > MAX_OUTPUT_BYTES {
+            *output_too_large = true;
             return;
         }
     }
 }
 
 /// Reads stderr to its end or limit, and keeps the last bytes.
-async fn complains(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, too_much: &mut bool) {
+async fn read_stderr(
+    stream: Option<impl AsyncRead + Unpin>,
+    into: &mut Vec<u8>,
+    output_too_large: &mut bool,
+) {
     let Some(mut stream) = stream else { return };
     let mut some = vec![0; 16 << 10];
     let mut all = 0;
@@ -212,28 +226,28 @@ async fn complains(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, t
         }
         all += many;
         into.extend_from_slice(some.get(..many).unwrap_or_default());
-        if into.len() > 2 * KEPT_COMPLAINT {
-            into.drain(..into.len() - KEPT_COMPLAINT);
+        if into.len() > 2 * STDERR_TAIL_BYTES {
+            into.drain(..into.len() - STDERR_TAIL_BYTES);
         }
-        if all > MOST_COMPLAINT {
-            *too_much = true;
+        if all > MAX_STDERR_BYTES {
+            *output_too_large = true;
             return;
         }
     }
 }
 
 fn tail(bytes: &[u8]) -> String {
-    let start = bytes.len().saturating_sub(KEPT_COMPLAINT);
+    let start = bytes.len().saturating_sub(STDERR_TAIL_BYTES);
     String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).into_owned()
 }
 
-fn too_much(heard: &Heard) -> RunError {
-    let (en, zh, most) = match heard.output {
-        true => ("answered", "输出", MOST_OUTPUT),
-        false => ("wrote to its standard error", "向标准错误写入", MOST_COMPLAINT),
+fn output_too_large(overflow: &Overflow) -> RunError {
+    let (en, zh, most) = match overflow.output {
+        true => ("answered", "输出", MAX_OUTPUT_BYTES),
+        false => ("wrote to its standard error", "向标准错误写入", MAX_STDERR_BYTES),
     };
     let most = most >> 20;
-    RunError::TooMuch(LocalizedText::new(
+    RunError::OutputTooLarge(LocalizedText::new(
         format!("the script {en} more than {most} MiB and was stopped: let it write to a file, or say less"),
         format!("脚本{zh}超过 {most} MiB，已被停止：请改为写入文件，或减少输出"),
     ))
@@ -260,7 +274,7 @@ fn lost(error: &std::io::Error) -> LocalizedText {
     )
 }
 
-fn how(status: std::process::ExitStatus) -> LocalizedText {
+fn exit_reason(status: std::process::ExitStatus) -> LocalizedText {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt as _;

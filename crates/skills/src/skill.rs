@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
-use crate::declared::{self, SkillTool};
-use crate::fault::{Fault, Weight};
+use crate::declarations::{self, SkillTool};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::grants::Grants;
 use crate::{fields, frontmatter};
 
 /// The file that makes a folder a skill.
 pub const MANIFEST: &str = "SKILL.md";
 /// Maximum size of the frontmatter, in bytes.
-const HEAD: u64 = 64 << 10;
+const MAX_HEAD_BYTES: u64 = 64 << 10;
 
 /// The origin of the folder in which a skill was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,22 +78,22 @@ pub struct Skill {
     /// The tools.
     pub tools: Vec<SkillTool>,
     /// The grants requested for its scripts.
-    pub asked: Grants,
+    pub requested: Grants,
     /// The faults found.
-    pub faults: Vec<Fault>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Skill {
     /// Reads the frontmatter of the skill in a folder; returns the faults if it cannot be used.
-    pub fn read(folder: &Path, origin: Origin) -> Result<Self, Vec<Fault>> {
+    pub fn read(folder: &Path, origin: Origin) -> Result<Self, Vec<Diagnostic>> {
         let file = manifest_in(folder).unwrap_or_else(|| folder.join(MANIFEST));
-        let text = head(&file).map_err(|fault| vec![*fault])?;
-        let front = frontmatter::read(&file, &text).map_err(|fault| vec![*fault])?;
-        let mut faults = front.faults.clone();
+        let text = head(&file).map_err(|diagnostic| vec![*diagnostic])?;
+        let front = frontmatter::read(&file, &text).map_err(|diagnostic| vec![*diagnostic])?;
+        let mut diagnostics = front.diagnostics.clone();
         if file.file_name().is_some_and(|name| name != MANIFEST) {
-            faults.push(Fault::new(
+            diagnostics.push(Diagnostic::new(
                 &file,
-                Weight::Wrong,
+                Severity::Error,
                 (
                     LocalizedText::new("the file is not called `SKILL.md`", "文件名不是 `SKILL.md`"),
                     LocalizedText::new(
@@ -105,10 +105,10 @@ impl Skill {
         }
         let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let fields = fields::read(&file, &front, &named);
-        let declared = declared::read(&file, &front.tree, folder);
-        faults.extend(fields.faults);
-        faults.extend(declared.faults);
-        let Some(description) = fields.description else { return Err(faults) };
+        let declarations = declarations::read(&file, &front.tree, folder);
+        diagnostics.extend(fields.diagnostics);
+        diagnostics.extend(declarations.diagnostics);
+        let Some(description) = fields.description else { return Err(diagnostics) };
         Ok(Self {
             name: fields.name,
             description,
@@ -118,9 +118,9 @@ impl Skill {
             shape: Shape::Folder,
             frontmatter: front.fields(),
             strict: front.strict,
-            tools: declared.tools,
-            asked: declared.asked,
-            faults,
+            tools: declarations.tools,
+            requested: declarations.requested,
+            diagnostics,
         })
     }
 
@@ -145,11 +145,11 @@ pub(crate) fn manifest_in(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Reads the first bytes of a file as text. The text may end anywhere after the frontmatter.
-fn head(file: &Path) -> Result<String, Box<Fault>> {
+fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
     let unreadable = |error: std::io::Error| {
-        Box::new(Fault::new(
+        Box::new(Diagnostic::new(
             file,
-            Weight::Fatal,
+            Severity::Fatal,
             (
                 LocalizedText::new(format!("it cannot be read: {error}"), format!("无法读取：{error}")),
                 LocalizedText::new("mend its permissions, or remove it", "请修正权限或删除"),
@@ -160,17 +160,19 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
     // A symbolic link cannot be approved: its target may change.
     let found = std::fs::symlink_metadata(file).map_err(unreadable)?;
     if !found.is_file() {
-        return Err(Box::new(Fault::new(
+        return Err(Box::new(Diagnostic::new(
             file,
-            Weight::Fatal,
+            Severity::Fatal,
             (
                 LocalizedText::new("it is a link, or no file", "它是链接，或不是文件"),
                 LocalizedText::new("put the file itself there", "请放入文件本身"),
             ),
         )));
     }
-    std::fs::File::open(file).and_then(|open| open.take(HEAD).read_to_end(&mut bytes)).map_err(unreadable)?;
-    let whole = bytes.len() < HEAD as usize;
+    std::fs::File::open(file)
+        .and_then(|open| open.take(MAX_HEAD_BYTES).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    let whole = bytes.len() < MAX_HEAD_BYTES as usize;
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -181,9 +183,9 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
             if frontmatter::split(&text).is_err() {
                 let line = text.lines().count().max(1);
                 return Err(Box::new(
-                    Fault::new(
+                    Diagnostic::new(
                         file,
-                        Weight::Fatal,
+                        Severity::Fatal,
                         (
                             LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
                             LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
@@ -195,12 +197,12 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
             text
         }
     };
-    if !whole && frontmatter::split(&text).is_err_and(|none| none == frontmatter::NoParts::NoEnd) {
-        let most = HEAD >> 10;
+    if !whole && frontmatter::split(&text).is_err_and(|none| none == frontmatter::SplitError::MissingEnd) {
+        let most = MAX_HEAD_BYTES >> 10;
         return Err(Box::new(
-            Fault::new(
+            Diagnostic::new(
                 file,
-                Weight::Fatal,
+                Severity::Fatal,
                 (
                     LocalizedText::new(
                         format!("the frontmatter does not end within {most} KiB"),

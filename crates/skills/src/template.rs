@@ -9,11 +9,11 @@ use crate::fields::{as_name, is_name};
 /// Why a skill was not created.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotMade(pub LocalizedText);
+pub struct CreateError(pub LocalizedText);
 
 /// The kind of template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TemplateKind {
     /// Instructions only.
     Instructions,
     /// Instructions and a script that is a tool.
@@ -21,11 +21,15 @@ pub enum Kind {
 }
 
 /// Creates a skill in `place` and returns its folder.
-pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<PathBuf, NotMade> {
+pub fn create_skill(
+    place: &Path,
+    name: &str,
+    (kind, lang): (TemplateKind, Lang),
+) -> Result<PathBuf, CreateError> {
     if !is_name(name) {
         let near = as_name(name).map(|near| format!("`{near}`"));
         let hint = |en: &str| near.clone().unwrap_or_else(|| en.to_owned());
-        return Err(NotMade(LocalizedText::new(
+        return Err(CreateError(LocalizedText::new(
             format!(
                 "`{name}` is no name for a skill: use 1 to 64 lower-case letters, digits and single hyphens, such as {}",
                 hint("`pdf-forms`")
@@ -39,14 +43,14 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
     let folder = place.join(name);
     if folder.exists() {
         let shown = folder.display();
-        return Err(NotMade(LocalizedText::new(
+        return Err(CreateError(LocalizedText::new(
             format!("`{shown}` exists already: choose another name, or remove it"),
             format!("`{shown}` 已存在：请换个名称，或先删除"),
         )));
     }
     create(place, name, (kind, lang)).map_err(|error| {
         let shown = folder.display();
-        NotMade(LocalizedText::new(
+        CreateError(LocalizedText::new(
             format!("`{shown}` cannot be written: {error}"),
             format!("无法写入 `{shown}`：{error}"),
         ))
@@ -55,7 +59,7 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
 }
 
 /// Writes the skill to a temporary folder and renames it, so that an error leaves no partial skill.
-fn create(place: &Path, name: &str, kind: (Kind, Lang)) -> std::io::Result<()> {
+fn create(place: &Path, name: &str, kind: (TemplateKind, Lang)) -> std::io::Result<()> {
     std::fs::create_dir_all(place)?;
     let temporary = tempfile::Builder::new().prefix(".toolhub-new-").tempdir_in(place)?;
     let folder = temporary.path().join(name);
@@ -63,17 +67,17 @@ fn create(place: &Path, name: &str, kind: (Kind, Lang)) -> std::io::Result<()> {
     std::fs::rename(&folder, place.join(name))
 }
 
-fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Result<()> {
+fn write(folder: &Path, name: &str, (kind, lang): (TemplateKind, Lang)) -> std::io::Result<()> {
     std::fs::create_dir_all(folder.join("references"))?;
     let tool = name.replace('-', "_");
     let tools = match kind {
-        Kind::Instructions => String::new(),
-        Kind::WithTool => lang.choose(TOOLS, TOOLS_ZH).replace("TOOL", &tool),
+        TemplateKind::Instructions => String::new(),
+        TemplateKind::WithTool => lang.choose(TOOLS, TOOLS_ZH).replace("TOOL", &tool),
     };
     let text = lang.choose(MANIFEST, MANIFEST_ZH).replace("NAME", name).replace("TOOLS\n", &tools);
     std::fs::write(folder.join("SKILL.md"), text)?;
     std::fs::write(folder.join("references/details.md"), lang.choose(DETAILS, DETAILS_ZH))?;
-    if kind == Kind::WithTool {
+    if kind == TemplateKind::WithTool {
         let script = folder.join("scripts").join(format!("{tool}.py"));
         std::fs::create_dir_all(folder.join("scripts"))?;
         std::fs::write(&script, SCRIPT)?;
@@ -87,7 +91,7 @@ fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Resu
 }
 
 /// Whether a description is the unedited one of a template.
-pub(crate) fn is_unwritten(description: &str) -> bool {
+pub(crate) fn is_placeholder(description: &str) -> bool {
     let of = |text: &'static str| text.lines().find_map(|line| line.strip_prefix("description: "));
     [MANIFEST, MANIFEST_ZH].into_iter().filter_map(of).any(|unwritten| unwritten == description)
 }
@@ -171,15 +175,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_the_skill_and_nothing_else() {
+    fn creates_only_the_skill_directory() {
         let place = tempfile::tempdir().unwrap();
         let skills = place.path().join("skills");
-        let folder = make(&skills, "pdf-forms", (Kind::WithTool, Lang::En)).unwrap();
+        let folder = create_skill(&skills, "pdf-forms", (TemplateKind::WithTool, Lang::En)).unwrap();
         assert!(folder.join("scripts/pdf_forms.py").is_file());
         let names: Vec<_> =
             std::fs::read_dir(&skills).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["pdf-forms"]);
-        assert!(make(&skills, "pdf-forms", (Kind::Instructions, Lang::En)).is_err());
+        assert!(create_skill(&skills, "pdf-forms", (TemplateKind::Instructions, Lang::En)).is_err());
         assert_eq!(std::fs::read_dir(&skills).unwrap().count(), 1);
     }
 }

@@ -11,9 +11,9 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, ToolError, ToolOutput};
 
-use crate::book::{Known, SkillRegistry, Snapshot};
 use crate::file_set::{FileSet, Stamp, sha256};
 use crate::frontmatter;
+use crate::registry::{RegisteredSkill, SkillRegistry, Snapshot};
 use crate::resource;
 use crate::skill::{Shape, Skill};
 
@@ -22,32 +22,32 @@ pub const NAME: &str = "use_skill";
 /// The capability tag; no call by capability requests it.
 pub const TAG: &str = "skills";
 /// The key in `_meta` that lists the skills, for prompts.
-pub const LISTED: &str = "toolhub/skills";
+pub const LISTED_META_KEY: &str = "toolhub/skills";
 /// The key in `_meta` with a short description, for lists that name the skills separately.
-pub const BRIEF: &str = "toolhub/brief";
+pub const BRIEF_META_KEY: &str = "toolhub/brief";
 
 /// Maximum size of the instructions, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// Maximum size of a file that is returned to a model, in bytes.
-const LARGEST_FILE: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Maximum length of a skill's description within the description of the tool, in characters.
-const DESCRIPTION: usize = 300;
+const MAX_DESCRIPTION_CHARS: usize = 300;
 /// Maximum length of the tool's description, in characters, beyond which only names are listed.
-const DESCRIPTIONS: usize = 8_000;
+const MAX_DESCRIPTIONS_CHARS: usize = 8_000;
 /// Maximum number of files that are listed with the instructions.
-const NAMED_FILES: usize = 100;
+const MAX_NAMED_FILES: usize = 100;
 
-const SHORT: &str = "Loads the instructions of a skill, which tell how a kind of work is done here. Call it before such work, with the skill that fits, and follow what it says. `file` reads one of the skill's files instead.";
+const INTRODUCTION: &str = "Loads the instructions of a skill, which tell how a kind of work is done here. Call it before such work, with the skill that fits, and follow what it says. `file` reads one of the skill's files instead.";
 
 /// Builds the tool for the skills in use; `None` if there are none.
-pub(crate) fn tool(shelf: &Snapshot) -> Option<Tool> {
-    let mut offered: Vec<(String, &str)> = shelf
+pub(crate) fn tool(snapshot: &Snapshot) -> Option<Tool> {
+    let mut offered: Vec<(String, &str)> = snapshot
         .used()
         .filter(|known| known.skill.shape == Shape::Folder)
         .map(|known| (known.skill.name.clone(), known.skill.description.as_str()))
         .collect();
     offered.sort();
-    offered.extend(shelf.foreign.iter().map(|skill| (skill.shown(), skill.description.as_str())));
+    offered.extend(snapshot.remote.iter().map(|skill| (skill.shown(), skill.description.as_str())));
     let definition = definition(&offered)?;
     Some(Tool { tags: vec![TAG.to_owned()], ..Tool::new(Source::Skill, definition) })
 }
@@ -55,7 +55,8 @@ pub(crate) fn tool(shelf: &Snapshot) -> Option<Tool> {
 /// Returns the skills, with descriptions, that a definition of the tool lists.
 pub fn listed(definition: &ToolDefinition) -> Vec<(String, String)> {
     let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
-    let listed = meta.and_then(|meta| meta.get(LISTED)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
+    let listed =
+        meta.and_then(|meta| meta.get(LISTED_META_KEY)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
     let text = |entry: &RawObject, key: &str| entry.get(key).and_then(|text| text.decode::<String>().ok());
     let pair = |entry: RawJson| {
         let entry = entry.object()?;
@@ -69,12 +70,12 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
     if offered.is_empty() {
         return None;
     }
-    let mut description = format!("{SHORT}\n\nSkills:\n");
+    let mut description = format!("{INTRODUCTION}\n\nSkills:\n");
     for (name, what) in offered {
         let what = one_line(what.as_ref());
-        let what = cut(&what, DESCRIPTION).unwrap_or(what);
+        let what = cut(&what, MAX_DESCRIPTION_CHARS).unwrap_or(what);
         // Beyond the limit only names are listed.
-        if description.chars().count() + what.chars().count() > DESCRIPTIONS {
+        if description.chars().count() + what.chars().count() > MAX_DESCRIPTIONS_CHARS {
             let _ = writeln!(description, "- {name}");
         } else {
             let _ = writeln!(description, "- {name}: {what}");
@@ -101,7 +102,7 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
             "additionalProperties": false,
         },
         "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
-        "_meta": {LISTED: listed, BRIEF: SHORT},
+        "_meta": {LISTED_META_KEY: listed, BRIEF_META_KEY: INTRODUCTION},
     });
     ToolDefinition::parse(RawJson::from(definition)).ok()
 }
@@ -111,7 +112,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// Returns the instructions of a skill: the text below its frontmatter. Cached until the file changes.
-pub fn instructions(book: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, ToolError> {
+pub fn instructions(registry: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, ToolError> {
     let unreadable = |error: std::io::Error| {
         let file = skill.file.display();
         ToolError::failed(LocalizedText::new(
@@ -120,18 +121,18 @@ pub fn instructions(book: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, Too
         ))
     };
     let stamp = Stamp::of(&std::fs::metadata(&skill.file).map_err(unreadable)?);
-    if let Some(text) = book.kept_text(&skill.file, stamp) {
+    if let Some(text) = registry.cached_text(&skill.file, stamp) {
         return Ok(text);
     }
     let body = body_of(skill, None)?;
-    book.keep_text(&skill.file, stamp, Arc::clone(&body));
+    registry.cache_text(&skill.file, stamp, Arc::clone(&body));
     Ok(body)
 }
 
 /// Reads the instructions without the cache; checks them against the approved files, if any.
-fn body_of(skill: &Skill, agreed: Option<&FileSet>) -> Result<Arc<str>, ToolError> {
+fn body_of(skill: &Skill, approved: Option<&FileSet>) -> Result<Arc<str>, ToolError> {
     let name = skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let bytes = bytes_of(skill, agreed, (&name, LONGEST))?;
+    let bytes = bytes_of(skill, approved, (&name, MAX_MANIFEST_BYTES))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let lines = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = lines.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -148,16 +149,16 @@ fn body_of(skill: &Skill, agreed: Option<&FileSet>) -> Result<Arc<str>, ToolErro
 /// Reads a file; checks it against the approved files, if any.
 fn bytes_of(
     skill: &Skill,
-    agreed: Option<&FileSet>,
+    approved: Option<&FileSet>,
     (path, largest): (&str, u64),
 ) -> Result<Vec<u8>, ToolError> {
     let bytes = resource::read(&skill.folder, path, largest)
         .map_err(|error| ToolError::failed(error.text().clone()))?;
-    let Some(agreed) = agreed else { return Ok(bytes) };
+    let Some(approved) = approved else { return Ok(bytes) };
     let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
     let plain: Vec<String> = parts.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
     // The file may have changed since the approval check.
-    match agreed.files.get(&plain.join("/")).is_some_and(|file| file.digest == sha256(&bytes)) {
+    match approved.files.get(&plain.join("/")).is_some_and(|file| file.digest == sha256(&bytes)) {
         true => Ok(bytes),
         false => Err(ToolError::failed(LocalizedText::new(
             format!("`{path}` is not what was approved; see `toolhub skills show {}`", skill.name),
@@ -167,15 +168,15 @@ fn bytes_of(
 }
 
 /// Returns the output of an activation.
-pub(crate) fn activated(
-    book: &SkillRegistry,
-    known: &Known,
-    agreed: Option<&FileSet>,
+pub(crate) fn activation_output(
+    registry: &SkillRegistry,
+    known: &RegisteredSkill,
+    approved: Option<&FileSet>,
 ) -> Result<ToolOutput, ToolError> {
     let skill = &known.skill;
-    let text = match agreed {
-        None => instructions(book, skill)?,
-        Some(_) => body_of(skill, agreed)?,
+    let text = match approved {
+        None => instructions(registry, skill)?,
+        Some(_) => body_of(skill, approved)?,
     };
     let mut text = text.to_string();
     if text.is_empty() {
@@ -184,11 +185,11 @@ pub(crate) fn activated(
     let files = files(&skill.folder);
     if !files.is_empty() {
         text.push_str("\n\nFiles of this skill, to be read with `file` when they are needed:\n");
-        for file in files.iter().take(NAMED_FILES) {
+        for file in files.iter().take(MAX_NAMED_FILES) {
             let _ = writeln!(text, "- {file}");
         }
-        if files.len() > NAMED_FILES {
-            let _ = writeln!(text, "- and {} more", files.len() - NAMED_FILES);
+        if files.len() > MAX_NAMED_FILES {
+            let _ = writeln!(text, "- and {} more", files.len() - MAX_NAMED_FILES);
         }
     }
     if !known.tool_names.is_empty() {
@@ -215,7 +216,7 @@ fn files(folder: &Path) -> Vec<String> {
                 found.push(path);
             }
         }
-        if found.len() > 10 * NAMED_FILES {
+        if found.len() > 10 * MAX_NAMED_FILES {
             break;
         }
     }
@@ -224,8 +225,8 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 /// Returns a file of a skill as output.
-pub(crate) fn file(skill: &Skill, path: &str, agreed: Option<&FileSet>) -> Result<ToolOutput, ToolError> {
-    Ok(as_output(path, bytes_of(skill, agreed, (path, LARGEST_FILE))?))
+pub(crate) fn file(skill: &Skill, path: &str, approved: Option<&FileSet>) -> Result<ToolOutput, ToolError> {
+    Ok(as_output(path, bytes_of(skill, approved, (path, MAX_FILE_BYTES))?))
 }
 
 /// Converts bytes to an output: text if they are UTF-8, an image by MIME type, otherwise a resource.

@@ -4,52 +4,52 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
 
-use crate::book::SkillRegistry;
-use crate::book::{python_scripts, single};
-use crate::declared::{Runner, SkillTool};
-use crate::fault::{Fault, Weight};
+use crate::declarations::{Runner, SkillTool};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontmatter;
 use crate::inputs;
-use crate::interpreter::{self, NotRun};
-use crate::python::{Look, Python};
+use crate::interpreter::{self, ScriptError};
+use crate::python::{InspectionMode, Python};
+use crate::registry::SkillRegistry;
+use crate::registry::{python_scripts, single};
 use crate::resource;
 use crate::skill::{MANIFEST, Origin, Skill, manifest_in};
-use crate::template::is_unwritten;
+use crate::template::is_placeholder;
 
 /// Recommended maximum number of lines of instructions.
-const MOST_LINES: usize = 500;
+const MAX_BODY_LINES: usize = 500;
 /// Maximum size of a `SKILL.md`, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Maximum number of files and folders checked per skill.
-const MOST_ENTRIES: usize = 5_000;
+const MAX_ENTRIES: usize = 5_000;
 
 /// The result of validating a path.
 #[derive(Debug)]
-pub struct Looked {
+pub struct Validation {
     /// The validated `SKILL.md` or single Python file.
     pub file: PathBuf,
     /// The skill, if usable.
     pub skill: Option<Skill>,
     /// The faults, in order of lines.
-    pub faults: Vec<Fault>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Looked {
+impl Validation {
     /// Whether a rule is violated.
-    pub fn is_wrong(&self) -> bool {
-        self.faults.iter().any(|fault| fault.weight > Weight::Advice)
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity > Severity::Advice)
     }
 }
 
 /// Validates a path: a skill's folder, its `SKILL.md`, or a folder of skills.
-pub fn validate(path: &Path) -> Vec<Looked> {
+pub fn validate(path: &Path) -> Vec<Validation> {
     let folder = match path.is_file() {
         true => path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         false => path,
     };
     if path.is_file() || manifest_in(folder).is_some() {
-        return vec![look(folder)];
+        return vec![validate_folder(folder)];
     }
     let mut inside: Vec<PathBuf> = std::fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -57,25 +57,25 @@ pub fn validate(path: &Path) -> Vec<Looked> {
     inside.retain(|one| manifest_in(one).is_some());
     inside.sort();
     match inside.is_empty() {
-        true => vec![look(folder)],
-        false => inside.iter().map(|folder| look(folder)).collect(),
+        true => vec![validate_folder(folder)],
+        false => inside.iter().map(|folder| validate_folder(folder)).collect(),
     }
 }
 
 /// As [`validate`], and inspects Python files, including single ones. `python` is the user's own choice.
-pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Looked> {
+pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Validation> {
     validate_by(&Python::new(python, None, None), path).await
 }
 
 /// As [`validate_with_python`], with the interpreter of a registry, if its consent permits starting it.
-pub async fn validate_with_book(path: &Path, book: &SkillRegistry) -> Vec<Looked> {
-    validate_by(&book.python, path).await
+pub async fn validate_with_registry(path: &Path, registry: &SkillRegistry) -> Vec<Validation> {
+    validate_by(&registry.python, path).await
 }
 
-async fn validate_by(python: &Python, path: &Path) -> Vec<Looked> {
+async fn validate_by(python: &Python, path: &Path) -> Vec<Validation> {
     let is_python = |file: &Path| file.is_file() && file.extension().is_some_and(|end| end == "py");
     if is_python(path) && !inside_skill(path) {
-        return vec![look_at_single(python, path).await];
+        return vec![validate_file(python, path).await];
     }
     let mut all = validate(path);
     let mut single: Vec<PathBuf> = match path.is_dir() && manifest_in(path).is_none() {
@@ -87,15 +87,17 @@ async fn validate_by(python: &Python, path: &Path) -> Vec<Looked> {
     single.retain(|file| is_python(file));
     single.sort();
     // A folder of single files needs no `SKILL.md`.
-    all.retain(|looked| single.is_empty() || looked.file.exists());
-    for looked in &mut all {
-        look_at_scripts(python, looked).await;
+    all.retain(|validation| single.is_empty() || validation.file.exists());
+    for validation in &mut all {
+        validate_scripts(python, validation).await;
     }
     for file in &single {
-        let looked = look_at_single(python, file).await;
+        let validation = validate_file(python, file).await;
         // A file without tools may serve another purpose.
-        if looked.skill.is_some() || looked.faults.iter().any(|fault| fault.line.is_some()) {
-            all.push(looked);
+        if validation.skill.is_some()
+            || validation.diagnostics.iter().any(|diagnostic| diagnostic.line.is_some())
+        {
+            all.push(validation);
         }
     }
     all
@@ -109,11 +111,12 @@ fn inside_skill(file: &Path) -> bool {
     manifest_in(folder).is_some() || above.is_some_and(|above| manifest_in(above).is_some())
 }
 
-async fn look_at_single(python: &Python, file: &Path) -> Looked {
-    let found = python.classes(&[(file.to_owned(), Look::Every)]).await.remove(file).unwrap_or_default();
-    let mut faults = found.faults;
+async fn validate_file(python: &Python, file: &Path) -> Validation {
+    let found =
+        python.classes(&[(file.to_owned(), InspectionMode::Every)]).await.remove(file).unwrap_or_default();
+    let mut diagnostics = found.diagnostics;
     if found.tools.is_empty() {
-        if faults.is_empty() {
+        if diagnostics.is_empty() {
             let said = (
                 LocalizedText::new("no class in it is a tool", "其中没有可用作工具的类"),
                 LocalizedText::new(
@@ -121,59 +124,60 @@ async fn look_at_single(python: &Python, file: &Path) -> Looked {
                     "请写一个含有 `name`、`description` 和 `execute` 方法的类",
                 ),
             );
-            faults.push(Fault::new(file, Weight::Fatal, said));
+            diagnostics.push(Diagnostic::new(file, Severity::Fatal, said));
         }
-        return Looked { file: file.to_owned(), skill: None, faults };
+        return Validation { file: file.to_owned(), skill: None, diagnostics };
     }
-    faults.extend(schemas_of(file, &found.tools));
-    Looked { file: file.to_owned(), skill: Some(single(file, Origin::User, found.tools)), faults }
+    diagnostics.extend(schemas_of(file, &found.tools));
+    Validation { file: file.to_owned(), skill: Some(single(file, Origin::User, found.tools)), diagnostics }
 }
 
 /// Adds the tools defined by the Python files of a skill, and the faults of those files.
-async fn look_at_scripts(python: &Python, looked: &mut Looked) {
-    let Some(skill) = &mut looked.skill else { return };
-    let declared: Vec<&SkillTool> = skill.tools.iter().filter(|tool| tool.file.ends_with(".py")).collect();
-    let mut names: Vec<String> = declared.into_iter().map(|tool| tool.file.clone()).collect();
+async fn validate_scripts(python: &Python, validation: &mut Validation) {
+    let Some(skill) = &mut validation.skill else { return };
+    let declarations: Vec<&SkillTool> =
+        skill.tools.iter().filter(|tool| tool.file.ends_with(".py")).collect();
+    let mut names: Vec<String> = declarations.into_iter().map(|tool| tool.file.clone()).collect();
     let classes = python_scripts(skill);
     names.extend(classes.iter().cloned());
-    let files: Vec<(PathBuf, Look)> =
-        names.iter().map(|name| (skill.folder.join(name), Look::Every)).collect();
+    let files: Vec<(PathBuf, InspectionMode)> =
+        names.iter().map(|name| (skill.folder.join(name), InspectionMode::Every)).collect();
     let mut found = python.classes(&files).await;
     for name in names {
         let file = skill.folder.join(&name);
         let Some(found) = found.remove(&file) else { continue };
-        looked.faults.extend(found.faults);
+        validation.diagnostics.extend(found.diagnostics);
         if classes.contains(&name) {
-            looked.faults.extend(schemas_of(&file, &found.tools));
+            validation.diagnostics.extend(schemas_of(&file, &found.tools));
             skill.tools.extend(found.tools.into_iter().map(|tool| SkillTool { file: name.clone(), ..tool }));
         }
     }
 }
 
 /// Returns the faults of schemas that classes define explicitly.
-fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Fault> {
+fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Diagnostic> {
     let broken = tools.iter().filter_map(|tool| {
-        let (name, why) = (&tool.name, inputs::is_no_schema(&tool.schema.value())?);
+        let (name, why) = (&tool.name, inputs::invalid_schema(&tool.schema.value())?);
         let what = LocalizedText::new(
             format!("the `input_schema` of the tool `{name}` is no JSON Schema: {why}"),
             format!("工具 `{name}` 的 `input_schema` 不是 JSON Schema：{why}"),
         );
         let instead =
             LocalizedText::new("mend it, or leave it to the signature", "请改正，或删去而由签名推断");
-        Some(Fault::new(file, Weight::Wrong, (what, instead)))
+        Some(Diagnostic::new(file, Severity::Error, (what, instead)))
     });
     broken.collect()
 }
 
-fn look(folder: &Path) -> Looked {
+fn validate_folder(folder: &Path) -> Validation {
     // `.` has no file name, which is needed to check the name of the skill.
     let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
     let folder = named.as_deref().unwrap_or(folder);
     let file = manifest_in(folder).unwrap_or_else(|| folder.join(MANIFEST));
     if !file.exists() {
-        let fault = Fault::new(
+        let diagnostic = Diagnostic::new(
             &file,
-            Weight::Fatal,
+            Severity::Fatal,
             (
                 LocalizedText::new("there is no `SKILL.md`", "没有 `SKILL.md`"),
                 LocalizedText::new(
@@ -182,33 +186,33 @@ fn look(folder: &Path) -> Looked {
                 ),
             ),
         );
-        return Looked { file, skill: None, faults: vec![fault] };
+        return Validation { file, skill: None, diagnostics: vec![diagnostic] };
     }
-    let (skill, mut faults) = match Skill::read(folder, Origin::User) {
+    let (skill, mut diagnostics) = match Skill::read(folder, Origin::User) {
         Ok(skill) => {
-            let faults = skill.faults.clone();
-            (Some(skill), faults)
+            let diagnostics = skill.diagnostics.clone();
+            (Some(skill), diagnostics)
         }
-        Err(faults) => (None, faults),
+        Err(diagnostics) => (None, diagnostics),
     };
-    faults.extend(body(folder, &file));
+    diagnostics.extend(body(folder, &file));
     if let Some(skill) = &skill {
-        faults.extend(scripts(skill));
+        diagnostics.extend(scripts(skill));
     }
-    faults.extend(no_files(folder));
-    faults.sort_by_key(|fault| fault.line.unwrap_or(usize::MAX));
-    Looked { file, skill, faults }
+    diagnostics.extend(no_files(folder));
+    diagnostics.sort_by_key(|diagnostic| diagnostic.line.unwrap_or(usize::MAX));
+    Validation { file, skill, diagnostics }
 }
 
 /// Returns the faults of the instructions.
-fn body(folder: &Path, file: &Path) -> Vec<Fault> {
+fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let bytes = match resource::read(folder, &name, LONGEST) {
+    let bytes = match resource::read(folder, &name, MAX_MANIFEST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) => {
             let instead =
                 LocalizedText::new("write the file itself, of at most 1 MiB", "请直接写文件，至多 1 MiB");
-            return vec![Fault::new(file, Weight::Wrong, (error.text().clone(), instead))];
+            return vec![Diagnostic::new(file, Severity::Error, (error.text().clone(), instead))];
         }
     };
     let text = match String::from_utf8(bytes) {
@@ -220,22 +224,22 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
                 LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
                 LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
             );
-            return vec![Fault::new(file, Weight::Wrong, said).at(line)];
+            return vec![Diagnostic::new(file, Severity::Error, said).at(line)];
         }
     };
-    let mut faults = comments(file, &text);
-    faults.extend(unwritten(file, &text));
+    let mut diagnostics = comments(file, &text);
+    diagnostics.extend(placeholder_diagnostic(file, &text));
     if let Ok(front) = frontmatter::read(file, &text) {
-        faults.extend(inputs::faults(file, &front.tree));
+        diagnostics.extend(inputs::diagnostics(file, &front.tree));
     }
-    let Ok(parts) = frontmatter::split(&text) else { return faults };
+    let Ok(parts) = frontmatter::split(&text) else { return diagnostics };
     let first = text.len() - parts.body.len();
     let before = text.get(..first).unwrap_or_default().lines().count();
     if parts.body.trim().is_empty() {
-        faults.push(
-            Fault::new(
+        diagnostics.push(
+            Diagnostic::new(
                 file,
-                Weight::Advice,
+                Severity::Advice,
                 (
                     LocalizedText::new(
                         "there are no instructions below the frontmatter",
@@ -248,29 +252,29 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
         );
     }
     let lines = parts.body.lines().count();
-    if lines > MOST_LINES {
-        faults.push(
-            Fault::new(
+    if lines > MAX_BODY_LINES {
+        diagnostics.push(
+            Diagnostic::new(
                 file,
-                Weight::Advice,
+                Severity::Advice,
                 (
                     LocalizedText::new(
-                        format!("the instructions have {lines} lines, more than {MOST_LINES}"),
-                        format!("说明有 {lines} 行，超过 {MOST_LINES}"),
+                        format!("the instructions have {lines} lines, more than {MAX_BODY_LINES}"),
+                        format!("说明有 {lines} 行，超过 {MAX_BODY_LINES}"),
                     ),
                     LocalizedText::new("move details into `references/`", "请把细节移到 `references/`"),
                 ),
             )
-            .at(before + MOST_LINES),
+            .at(before + MAX_BODY_LINES),
         );
     }
     for (at, line) in parts.body.lines().enumerate() {
         for link in links(line) {
             if resource::read(folder, link, u64::MAX - 1).is_err() {
-                faults.push(
-                    Fault::new(
+                diagnostics.push(
+                    Diagnostic::new(
                         file,
-                        Weight::Wrong,
+                        Severity::Error,
                         (
                             LocalizedText::new(
                                 format!("`{link}` is not in the skill"),
@@ -284,11 +288,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
             }
         }
     }
-    faults
+    diagnostics
 }
 
 /// Reports ` #` in an unquoted description: YAML reads the rest as a comment, which is rarely intended.
-fn comments(file: &Path, text: &str) -> Vec<Fault> {
+fn comments(file: &Path, text: &str) -> Vec<Diagnostic> {
     let Ok(parts) = frontmatter::split(text) else { return Vec::new() };
     let lines = parts.yaml.lines().enumerate();
     let cut = lines.filter_map(|(at, line)| {
@@ -299,9 +303,9 @@ fn comments(file: &Path, text: &str) -> Vec<Fault> {
     });
     cut.map(|(at, value, kept)| {
         let quoted = crate::yaml_repair::quoted(value);
-        Fault::new(
+        Diagnostic::new(
             file,
-            Weight::Advice,
+            Severity::Advice,
             (
                 LocalizedText::new(
                     format!("what follows ` #` is a comment, so the description ends with `{kept}`"),
@@ -319,10 +323,10 @@ fn comments(file: &Path, text: &str) -> Vec<Fault> {
 }
 
 /// Reports an unedited template description.
-fn unwritten(file: &Path, text: &str) -> Option<Fault> {
+fn placeholder_diagnostic(file: &Path, text: &str) -> Option<Diagnostic> {
     let parts = frontmatter::split(text).ok()?;
     let is_it =
-        |line: &str| line.strip_prefix("description:").is_some_and(|value| is_unwritten(value.trim()));
+        |line: &str| line.strip_prefix("description:").is_some_and(|value| is_placeholder(value.trim()));
     let at = parts.yaml.lines().position(is_it)?;
     let said = (
         LocalizedText::new("the description is still that of every new skill", "描述仍是新建时的样子"),
@@ -331,7 +335,7 @@ fn unwritten(file: &Path, text: &str) -> Option<Fault> {
             "请写明它做什么、何时使用：模型在使用之前只看得到这些",
         ),
     );
-    Some(Fault::new(file, Weight::Advice, said).at(parts.before + at + 1))
+    Some(Diagnostic::new(file, Severity::Advice, said).at(parts.before + at + 1))
 }
 
 /// Returns the link targets in a line of Markdown that refer to files of the skill.
@@ -352,8 +356,8 @@ fn links(line: &str) -> Vec<&str> {
 }
 
 /// Reports entries that are not regular files: symbolic links are not followed, and other types prevent approval.
-fn no_files(folder: &Path) -> Vec<Fault> {
-    let (mut faults, mut waiting, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
+fn no_files(folder: &Path) -> Vec<Diagnostic> {
+    let (mut diagnostics, mut waiting, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
     while let Some(folder) = waiting.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         let mut entries: Vec<_> = entries.flatten().filter(|entry| entry.file_name() != ".git").collect();
@@ -361,14 +365,14 @@ fn no_files(folder: &Path) -> Vec<Fault> {
         for entry in entries {
             seen += 1;
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() && seen < MOST_ENTRIES {
+            if kind.is_dir() && seen < MAX_ENTRIES {
                 waiting.push(entry.path());
             } else if kind.is_symlink() {
                 let said = (
                     LocalizedText::new("it is a link, and links are not followed", "这是链接，不会跟随"),
                     LocalizedText::new("put the file itself into the skill", "请把文件本身放入技能"),
                 );
-                faults.push(Fault::new(&entry.path(), Weight::Advice, said));
+                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Advice, said));
             } else if !kind.is_file() && !kind.is_dir() {
                 let said = (
                     LocalizedText::new(
@@ -377,27 +381,27 @@ fn no_files(folder: &Path) -> Vec<Fault> {
                     ),
                     LocalizedText::new("remove it", "请删除"),
                 );
-                faults.push(Fault::new(&entry.path(), Weight::Wrong, said));
+                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Error, said));
             }
         }
     }
-    faults
+    diagnostics
 }
 
 /// Reports scripts that cannot be run.
-fn scripts(skill: &Skill) -> Vec<Fault> {
-    let mut faults = Vec::new();
+fn scripts(skill: &Skill) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
     for tool in skill.tools.iter().filter(|tool| tool.runner == Runner::Script) {
         let path = skill.folder.join(&tool.file);
-        let (weight, said) = match interpreter::of(&path) {
+        let (severity, said) = match interpreter::of(&path) {
             Ok(_) => continue,
-            Err(NotRun::Nobody(what, instead) | NotRun::Refused(what, instead)) => {
-                (Weight::Wrong, (what, instead))
+            Err(ScriptError::NoInterpreter(what, instead) | ScriptError::Refused(what, instead)) => {
+                (Severity::Error, (what, instead))
             }
             // The interpreter may exist on the machine where the skill is used.
-            Err(NotRun::Missing(what, instead)) => (Weight::Advice, (what, instead)),
+            Err(ScriptError::Missing(what, instead)) => (Severity::Advice, (what, instead)),
         };
-        faults.push(Fault::new(&path, weight, said));
+        diagnostics.push(Diagnostic::new(&path, severity, said));
     }
-    faults
+    diagnostics
 }

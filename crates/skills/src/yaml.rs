@@ -7,9 +7,9 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 use serde_json::{Map, Number, Value};
 
 /// Maximum nesting depth.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// Maximum number of nodes, with aliases expanded.
-const MOST_PARTS: usize = 20_000;
+const MAX_NODES: usize = 20_000;
 /// Maximum bytes of text repeated by aliases: a long text with many aliases has few nodes.
 const MAX_ALIASED_BYTES: usize = 1 << 20;
 
@@ -17,7 +17,7 @@ const TOO_LARGE: &str = "it is too large or nested too deeply";
 
 /// A parse error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct YamlError {
     /// The line, from 1.
     pub(crate) line: usize,
     pub(crate) what: String,
@@ -86,7 +86,7 @@ impl Node {
 }
 
 /// Parses a text with a single document; an empty one is null.
-pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
+pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
     let mut reader =
         Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), parts: 0, aliased: 0 };
     let mut root = None;
@@ -97,19 +97,19 @@ pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
             }
             (Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd, _) => {}
             (_, span) if root.is_some() => {
-                return Err(broken(span, "a second document begins here"));
+                return Err(error_at(span, "a second document begins here"));
             }
             (event, span) => root = Some(reader.node(event, span, 0)?),
         }
     }
 }
 
-fn broken(span: Span, what: &str) -> Broken {
-    Broken { line: span.start.line().max(1), what: what.to_owned() }
+fn error_at(span: Span, what: &str) -> YamlError {
+    YamlError { line: span.start.line().max(1), what: what.to_owned() }
 }
 
-fn unreadable(error: &ScanError) -> Broken {
-    Broken { line: error.marker().line().max(1), what: error.info().to_owned() }
+fn unreadable(error: &ScanError) -> YamlError {
+    YamlError { line: error.marker().line().max(1), what: error.info().to_owned() }
 }
 
 struct Reader<'a> {
@@ -121,7 +121,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn next(&mut self) -> Result<(Event<'a>, Span), Broken> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), YamlError> {
         match self.events.next() {
             Some(Ok(next)) => Ok(next),
             Some(Err(error)) => Err(unreadable(&error)),
@@ -129,10 +129,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Broken> {
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, YamlError> {
         self.parts += 1;
-        if depth > DEEPEST || self.parts > MOST_PARTS {
-            return Err(broken(span, TOO_LARGE));
+        if depth > MAX_DEPTH || self.parts > MAX_NODES {
+            return Err(error_at(span, TOO_LARGE));
         }
         let line = span.start.line().max(1);
         let (part, anchor) = match event {
@@ -145,11 +145,11 @@ impl<'a> Reader<'a> {
             Event::MappingStart(anchor, _) => (self.map(depth)?, anchor),
             Event::Alias(anchor) => {
                 let known = self.anchors.get(&anchor);
-                let node = known.ok_or_else(|| broken(span, "an alias without its anchor"))?;
+                let node = known.ok_or_else(|| error_at(span, "an alias without its anchor"))?;
                 self.parts += size(node);
                 self.aliased += text_bytes(node);
-                if self.parts > MOST_PARTS || self.aliased > MAX_ALIASED_BYTES {
-                    return Err(broken(span, TOO_LARGE));
+                if self.parts > MAX_NODES || self.aliased > MAX_ALIASED_BYTES {
+                    return Err(error_at(span, TOO_LARGE));
                 }
                 (node.part.clone(), 0)
             }
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    fn list(&mut self, depth: usize) -> Result<Part, Broken> {
+    fn list(&mut self, depth: usize) -> Result<Part, YamlError> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Part, Broken> {
+    fn map(&mut self, depth: usize) -> Result<Part, YamlError> {
         let mut members: Vec<Member> = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -182,14 +182,14 @@ impl<'a> Reader<'a> {
             // A key is always its text, whatever type it would have as a value.
             let key = match &event {
                 Event::Scalar(text, ..) => text.clone().into_owned(),
-                _ => return Err(broken(span, "a key must be a plain word")),
+                _ => return Err(error_at(span, "a key must be a plain word")),
             };
             let line = self.node(event, span, depth + 1)?.line;
             let (event, span) = self.next()?;
             let node = self.node(event, span, depth + 1)?;
             if let Some(first) = members.iter().find(|member| member.key == key) {
                 let what = format!("`{key}` stands here and on line {}", first.line);
-                return Err(Broken { line, what });
+                return Err(YamlError { line, what });
             }
             members.push(Member { key, line, node });
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_what_the_core_schema_says() {
+    fn parses_scalars_by_yaml_core_schema() {
         let text =
             "a: 1\nb: 1.5\nc: yes\nd: true\ne: ~\nf: 0x10\ng: 2026-01-02\nh: '1'\ni: 1.2.3\nj: -3\nk: 1e3\n";
         let expect = json!({"a": 1, "b": 1.5, "c": "yes", "d": true, "e": null, "f": 16, "g": "2026-01-02",
@@ -263,20 +263,20 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_known() {
+    fn records_line_numbers() {
         let tree = parse("a: 1\nb:\n  c: 2\n").unwrap();
         let b = tree.get("b").unwrap();
         assert_eq!((b.line, b.node.get("c").unwrap().line), (2, 3));
         assert_eq!(
             parse("a: 1\na: 2\n").unwrap_err(),
-            Broken { line: 2, what: "`a` stands here and on line 1".to_owned() }
+            YamlError { line: 2, what: "`a` stands here and on line 1".to_owned() }
         );
         assert_eq!(parse("a: b: c\n").unwrap_err().line, 1);
         assert!(parse("").unwrap().is_null());
     }
 
     #[test]
-    fn what_grows_without_end_is_refused() {
+    fn rejects_alias_expansion_bombs() {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
             let inner = vec![format!("*a{}", level - 1); 10].join(", ");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A repaired line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mended {
+pub(crate) struct Repair {
     /// The line, from 1.
     pub(crate) line: usize,
     /// The corrected line.
@@ -15,10 +15,10 @@ pub(crate) struct Mended {
 const BEGINNINGS: [char; 10] = ['@', '`', '%', '*', '&', '!', '{', '[', '|', '>'];
 
 /// Quotes the values that need it. Returns the text and the repaired lines; line numbers do not change.
-pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
+pub(crate) fn repair(text: &str) -> (String, Vec<Repair>) {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<String> = Vec::new();
-    let mut mended = Vec::new();
+    let mut repairs = Vec::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
         let number = at + 1;
@@ -26,7 +26,7 @@ pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
         let plain = untabbed(line);
         let Some((key, value)) = pair(&plain) else {
             if plain != line.trim_end() && plain != *line {
-                mended.push(Mended { line: number, instead: plain.clone() });
+                repairs.push(Repair { line: number, instead: plain.clone() });
             }
             out.push(plain);
             continue;
@@ -46,18 +46,18 @@ pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
             let indent = &plain[..plain.len() - plain.trim_start().len()];
             let dash = if plain.trim_start().starts_with("- ") { "- " } else { "" };
             let quoted = format!("{indent}{dash}{key}: {}", quoted(&whole));
-            mended.push(Mended { line: number, instead: quoted.clone() });
+            repairs.push(Repair { line: number, instead: quoted.clone() });
             out.push(quoted);
             out.extend(std::iter::repeat_n(String::new(), more));
             continue;
         }
         if plain != *line {
-            mended.push(Mended { line: number, instead: plain.clone() });
+            repairs.push(Repair { line: number, instead: plain.clone() });
         }
         out.push(plain);
         out.extend(lines.iter().skip(at - more).take(more).map(|line| untabbed(line)));
     }
-    (out.join("\n") + "\n", mended)
+    (out.join("\n") + "\n", repairs)
 }
 
 /// Replaces each tab of the indentation by two spaces.
@@ -125,13 +125,13 @@ mod tests {
     use serde_json::{Value, json};
 
     fn read(text: &str) -> (Value, Vec<usize>) {
-        let (text, mended) = repair(text);
-        let value = parse(&text).unwrap_or_else(|broken| panic!("{broken:?} in {text}")).value();
-        (value, mended.into_iter().map(|mended| mended.line).collect())
+        let (text, repairs) = repair(text);
+        let value = parse(&text).unwrap_or_else(|error| panic!("{error:?} in {text}")).value();
+        (value, repairs.into_iter().map(|repairs| repairs.line).collect())
     }
 
     #[test]
-    fn quoted_texts_are_read_as_they_were() {
+    fn keeps_quoted_texts_unchanged() {
         for text in ["", "a\rb", "a\u{85}b", "\u{2028}", "\u{feff}a", "\0\u{7}\u{1b}[31m", "\\\"\t\n", "世界"]
         {
             assert_eq!(parse(&quoted(text)).unwrap().text(), Some(text), "{text:?}");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn colons_and_tabs_are_read_as_they_were_meant() {
+    fn repairs_unquoted_colons_and_tabs() {
         let check = |text: &str, expect: Value, lines: &[usize]| {
             assert_eq!(read(text), (expect, lines.to_vec()), "{text}");
         };

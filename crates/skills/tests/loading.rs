@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use toolhub_core::{Lang, Localize as _};
 use toolhub_skills::{
-    ApprovalState, Kind, Origin, Root, SkillOptions, SkillRegistry, Weight, frontmatter_of, make, use_skill,
-    validate,
+    ApprovalState, Origin, Root, Severity, SkillOptions, SkillRegistry, TemplateKind, create_skill,
+    frontmatter_of, use_skill, validate,
 };
 
-fn five() -> PathBuf {
+fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/five")
 }
 
@@ -22,10 +22,10 @@ fn root(folder: impl Into<PathBuf>, origin: Origin) -> Root {
     Root { folder: folder.into(), origin }
 }
 
-async fn book(roots: Vec<Root>) -> Arc<SkillRegistry> {
-    let book = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
-    book.refresh().await;
-    book
+async fn registry(roots: Vec<Root>) -> Arc<SkillRegistry> {
+    let registry = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
+    registry.refresh().await;
+    registry
 }
 
 /// Creates a skill in a folder of skills.
@@ -41,16 +41,19 @@ fn plain(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn five_skills_of_other_agents_load() {
-    let book = book(vec![root(five(), Origin::User)]).await;
-    let shelf = book.shelf();
-    assert!(shelf.skipped.is_empty(), "{:?}", shelf.skipped);
-    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+async fn loads_skills_of_other_agents() {
+    let registry = registry(vec![root(fixtures(), Origin::User)]).await;
+    let snapshot = registry.snapshot();
+    assert!(snapshot.skipped.is_empty(), "{:?}", snapshot.skipped);
+    let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["kubernetes-debug", "pdf-forms", "release-notes", "sql-review", "yue-bao"]);
     let told = |name: &str| -> Vec<String> {
-        let known = shelf.named(name).unwrap();
-        let faults = known.skill.faults.iter().filter(|fault| fault.weight > Weight::Advice);
-        faults.map(|fault| format!("{}: {}", fault.line.unwrap(), fault.advice(Lang::En))).collect()
+        let known = snapshot.named(name).unwrap();
+        let diagnostics =
+            known.skill.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice);
+        diagnostics
+            .map(|diagnostic| format!("{}: {}", diagnostic.line.unwrap(), diagnostic.advice(Lang::En)))
+            .collect()
     };
     assert_eq!(
         told("pdf-forms"),
@@ -65,7 +68,7 @@ async fn five_skills_of_other_agents_load() {
         told("kubernetes-debug"),
         ["2: the name is not that of its folder, `Kube_Debug`; rename the folder to `kubernetes-debug`"]
     );
-    let described = |name: &str| shelf.named(name).unwrap().skill.description.clone();
+    let described = |name: &str| snapshot.named(name).unwrap().skill.description.clone();
     assert!(described("pdf-forms").ends_with("says \"fill this form\", or wants the values of one"));
     assert_eq!(
         described("yue-bao"),
@@ -76,26 +79,26 @@ async fn five_skills_of_other_agents_load() {
             .starts_with("Reviews SQL queries and migrations for correctness, locking and speed. Use")
     );
     // Keys of other agents are kept.
-    let sql = &shelf.named("sql-review").unwrap().skill;
+    let sql = &snapshot.named("sql-review").unwrap().skill;
     assert_eq!(sql.frontmatter["hooks"]["PostToolUse"][0]["matcher"], "Write|Edit");
     assert_eq!(sql.frontmatter["disable-model-invocation"], false);
-    assert_eq!(shelf.named("yue-bao").unwrap().skill.frontmatter["metadata"]["审核"], "是");
+    assert_eq!(snapshot.named("yue-bao").unwrap().skill.frontmatter["metadata"]["审核"], "是");
     // Only skills that a strict YAML parser reads identically are served to other programs.
-    let servable: Vec<&str> = shelf
+    let servable: Vec<&str> = snapshot
         .skills
         .iter()
         .filter(|known| known.skill.is_servable())
         .map(|known| known.skill.name.as_str())
         .collect();
     assert_eq!(servable, ["kubernetes-debug", "release-notes", "sql-review"]);
-    for known in &shelf.skills {
-        let text = use_skill::instructions(&book, &known.skill).unwrap();
+    for known in &snapshot.skills {
+        let text = use_skill::instructions(&registry, &known.skill).unwrap();
         assert!(text.starts_with('#') && !text.contains("description:"), "{text}");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
+async fn reports_unusable_skills_and_loads_others() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     skill(place, "good", &plain("good"));
@@ -118,17 +121,18 @@ async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
     fs::create_dir_all(place.join("folder/SKILL.md")).unwrap();
     fs::create_dir(place.join("linked")).unwrap();
     std::os::unix::fs::symlink("../good/SKILL.md", place.join("linked/SKILL.md")).unwrap();
-    let book = book(vec![root(place, Origin::User)]).await;
-    let shelf = book.shelf();
-    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    let registry = registry(vec![root(place, Origin::User)]).await;
+    let snapshot = registry.snapshot();
+    let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["good", "huge", "late"]);
-    let mut told: Vec<String> = shelf
+    let mut told: Vec<String> = snapshot
         .skipped
         .iter()
         .map(|skipped| {
-            let fault = skipped.faults.iter().find(|fault| fault.weight == Weight::Fatal).unwrap();
-            let place = fault.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-            format!("{place}:{} {}", fault.line.unwrap_or(0), fault.what.localize(Lang::En))
+            let diagnostic =
+                skipped.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Fatal).unwrap();
+            let place = diagnostic.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+            format!("{place}:{} {}", diagnostic.line.unwrap_or(0), diagnostic.what.localize(Lang::En))
         })
         .collect();
     told.sort();
@@ -141,67 +145,68 @@ async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
     assert_eq!(told[5], "no-end:1 the frontmatter has no end");
     assert_eq!(told[6], "no-frontmatter:1 the file does not begin with `---`");
     // Errors in the body are reported when the body is read.
-    let text = |name: &str| use_skill::instructions(&book, &shelf.named(name).unwrap().skill);
+    let text = |name: &str| use_skill::instructions(&registry, &snapshot.named(name).unwrap().skill);
     assert!(text("late").unwrap_err().localize(Lang::En).contains("is not UTF-8 from line 6 on"));
     assert!(text("huge").unwrap_err().localize(Lang::En).contains("larger than 1024 KiB"));
     assert_eq!(&*text("good").unwrap(), "How good is done.");
 }
 
 #[tokio::test]
-async fn instructions_are_read_when_wanted_and_again_when_they_change() {
+async fn reads_instructions_lazily_and_after_changes() {
     let folder = tempfile::tempdir().unwrap();
     let own = skill(folder.path(), "one", &plain("one"));
-    let book = book(vec![root(folder.path(), Origin::User)]).await;
-    let skill = Arc::clone(&book.shelf().named("one").unwrap().skill);
-    let first = use_skill::instructions(&book, &skill).unwrap();
-    assert!(Arc::ptr_eq(&first, &use_skill::instructions(&book, &skill).unwrap()), "it was read twice");
+    let registry = registry(vec![root(folder.path(), Origin::User)]).await;
+    let skill = Arc::clone(&registry.snapshot().named("one").unwrap().skill);
+    let first = use_skill::instructions(&registry, &skill).unwrap();
+    assert!(Arc::ptr_eq(&first, &use_skill::instructions(&registry, &skill).unwrap()), "it was read twice");
     fs::write(own.join("SKILL.md"), plain("one") + "And more.\n").unwrap();
-    assert!(use_skill::instructions(&book, &skill).unwrap().ends_with("And more."));
+    assert!(use_skill::instructions(&registry, &skill).unwrap().ends_with("And more."));
 }
 
 #[tokio::test]
-async fn the_projects_skills_come_first_once_they_are_approved() {
+async fn approved_project_skills_take_precedence() {
     let (project, user) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     skill(project.path(), "same", &plain("same"));
     skill(user.path(), "same", &plain("same"));
-    let book = book(vec![root(project.path(), Origin::Project), root(user.path(), Origin::User)]).await;
+    let registry =
+        registry(vec![root(project.path(), Origin::Project), root(user.path(), Origin::User)]).await;
     let state = || {
-        let shelf = book.shelf();
+        let snapshot = registry.snapshot();
         let state: Vec<(&'static str, bool)> =
-            shelf.skills.iter().map(|known| (known.standing.name(), known.is_used())).collect();
+            snapshot.skills.iter().map(|known| (known.approval.name(), known.is_used())).collect();
         state
     };
     // An unapproved skill does not shadow others.
     assert_eq!(state(), [("unapproved", false), ("own", true)]);
-    let theirs = Arc::clone(&book.shelf().skills[0].skill);
-    let digest = book.files_of(&theirs).unwrap().digest();
-    book.agreed().insert(theirs.key(), digest);
-    book.stand_again().await;
+    let theirs = Arc::clone(&registry.snapshot().skills[0].skill);
+    let digest = registry.files_of(&theirs).unwrap().digest();
+    registry.approvals().insert(theirs.key(), digest);
+    registry.rebuild_snapshot().await;
     assert_eq!(state(), [("approved", true), ("own", false)]);
-    assert_eq!(book.shelf().skills[1].hidden_by.as_deref(), Some(theirs.file.as_path()));
+    assert_eq!(registry.snapshot().skills[1].hidden_by.as_deref(), Some(theirs.file.as_path()));
     // Any change invalidates the approval: a new file, a changed text, an executable bit.
     fs::write(theirs.folder.join("new.md"), "x").unwrap();
-    book.stand_again().await;
+    registry.rebuild_snapshot().await;
     assert_eq!(state(), [("changed", false), ("own", true)]);
     fs::remove_file(theirs.folder.join("new.md")).unwrap();
-    book.stand_again().await;
+    registry.rebuild_snapshot().await;
     assert_eq!(state(), [("approved", true), ("own", false)]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
         fs::set_permissions(&theirs.file, fs::Permissions::from_mode(0o755)).unwrap();
-        book.stand_again().await;
+        registry.rebuild_snapshot().await;
         assert_eq!(state()[0], ("changed", false));
     }
 }
 
 #[tokio::test]
-async fn a_skill_that_asks_for_more_waits_for_its_owner_wherever_it_lies() {
+async fn skill_with_additional_grants_needs_approval_from_any_origin() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\nname: asks\ndescription: d\nmetadata:\n  toolhub:\n    grants: {network: true, read: [\".\"]}\n---\n";
     skill(folder.path(), "asks", text);
-    let own = book(vec![root(folder.path(), Origin::User)]).await;
-    assert_eq!(own.shelf().skills[0].standing, ApprovalState::Unapproved);
+    let own = registry(vec![root(folder.path(), Origin::User)]).await;
+    assert_eq!(own.snapshot().skills[0].approval, ApprovalState::Unapproved);
     // Grants in the config need no approval.
     let grants = toolhub_skills::Grants { network: true, read: vec![".".to_owned()], ..Default::default() };
     let options = SkillOptions {
@@ -211,11 +216,11 @@ async fn a_skill_that_asks_for_more_waits_for_its_owner_wherever_it_lies() {
     };
     let given = Arc::new(SkillRegistry::new(options));
     given.refresh().await;
-    assert_eq!(given.shelf().skills[0].standing, ApprovalState::Own);
+    assert_eq!(given.snapshot().skills[0].approval, ApprovalState::Own);
 }
 
 #[tokio::test]
-async fn looking_is_bounded() {
+async fn bounds_skill_discovery() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     for number in 0..3_000 {
@@ -232,27 +237,31 @@ async fn looking_is_bounded() {
         std::os::unix::fs::symlink(place, place.join("a/loop")).unwrap();
         std::os::unix::fs::symlink(place.join("a-first"), place.join("a/again")).unwrap();
     }
-    let book = book(vec![root(place, Origin::User)]).await;
-    let shelf = book.shelf();
-    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    let registry = registry(vec![root(place, Origin::User)]).await;
+    let snapshot = registry.snapshot();
+    let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["a-first"], "those that lie behind too many folders are not found");
-    assert!(shelf.notes[0].localize(Lang::En).contains("has more than 2000 folders"), "{:?}", shelf.notes);
+    assert!(
+        snapshot.notes[0].localize(Lang::En).contains("has more than 2000 folders"),
+        "{:?}",
+        snapshot.notes
+    );
     for number in 0..3_000 {
         fs::remove_dir(place.join(format!("empty-{number:05}"))).unwrap();
     }
-    book.refresh().await;
-    let shelf = book.shelf();
-    let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
+    registry.refresh().await;
+    let snapshot = registry.snapshot();
+    let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["a-first", "zzz-last", "deep"]);
-    assert!(shelf.notes.is_empty());
+    assert!(snapshot.notes.is_empty());
 }
 
 #[tokio::test]
-async fn the_tool_that_activates_skills_is_there_only_with_skills() {
+async fn offers_use_skill_only_with_skills() {
     let folder = tempfile::tempdir().unwrap();
-    let none = book(vec![root(folder.path(), Origin::User)]).await;
+    let none = registry(vec![root(folder.path(), Origin::User)]).await;
     assert!(none.tools().is_empty());
-    let some = book(vec![root(five(), Origin::User)]).await;
+    let some = registry(vec![root(fixtures(), Origin::User)]).await;
     let tools = some.tools();
     let definition = &tools[0].definition;
     assert_eq!(definition.name().as_str(), "use_skill");
@@ -263,44 +272,47 @@ async fn the_tool_that_activates_skills_is_there_only_with_skills() {
 }
 
 #[test]
-fn a_new_skill_is_a_good_one() {
+fn created_skill_validates() {
     let folder = tempfile::tempdir().unwrap();
     for (name, kind, lang) in [
-        ("plain-one", Kind::Instructions, Lang::En),
-        ("with-tool", Kind::WithTool, Lang::En),
-        ("zhong-wen", Kind::WithTool, Lang::Zh),
+        ("plain-one", TemplateKind::Instructions, Lang::En),
+        ("with-tool", TemplateKind::WithTool, Lang::En),
+        ("zhong-wen", TemplateKind::WithTool, Lang::Zh),
     ] {
-        let made = make(folder.path(), name, (kind, lang)).unwrap();
-        let looked = validate(&made);
+        let made = create_skill(folder.path(), name, (kind, lang)).unwrap();
+        let validation = validate(&made);
         // The only remaining advice is to write the description.
-        assert_eq!(looked[0].faults.len(), 1, "{looked:#?}");
-        let fault = &looked[0].faults[0];
-        assert_eq!((fault.weight, fault.line), (Weight::Advice, Some(3)), "{fault:?}");
-        assert!(fault.localize(Lang::En).contains("the description is still that of every new skill"));
-        assert_eq!(looked[0].skill.as_ref().unwrap().tools.len(), usize::from(kind == Kind::WithTool));
+        assert_eq!(validation[0].diagnostics.len(), 1, "{validation:#?}");
+        let diagnostic = &validation[0].diagnostics[0];
+        assert_eq!((diagnostic.severity, diagnostic.line), (Severity::Advice, Some(3)), "{diagnostic:?}");
+        assert!(diagnostic.localize(Lang::En).contains("the description is still that of every new skill"));
+        assert_eq!(
+            validation[0].skill.as_ref().unwrap().tools.len(),
+            usize::from(kind == TemplateKind::WithTool)
+        );
         let text = fs::read_to_string(made.join("SKILL.md")).unwrap();
         assert_eq!(frontmatter_of(&text).unwrap()["name"], name);
     }
-    let again = make(folder.path(), "plain-one", (Kind::Instructions, Lang::En)).unwrap_err();
+    let again = create_skill(folder.path(), "plain-one", (TemplateKind::Instructions, Lang::En)).unwrap_err();
     assert!(again.0.localize(Lang::En).contains("exists already"));
-    let odd = make(folder.path(), "My Skill", (Kind::Instructions, Lang::En)).unwrap_err();
+    let odd = create_skill(folder.path(), "My Skill", (TemplateKind::Instructions, Lang::En)).unwrap_err();
     assert!(odd.0.localize(Lang::En).ends_with("such as `my-skill`"), "{odd}");
-    let up = make(folder.path(), "../up", (Kind::Instructions, Lang::En)).unwrap_err();
+    let up = create_skill(folder.path(), "../up", (TemplateKind::Instructions, Lang::En)).unwrap_err();
     assert!(up.0.localize(Lang::En).contains("is no name for a skill"));
 }
 
 #[test]
-fn a_broken_skill_is_told_line_by_line() {
+fn reports_every_invalid_line_of_a_skill() {
     let folder = tempfile::tempdir().unwrap();
     let text = "---\nname: Other\ndescription: Use it: now #1\ncompatibility: 7\nmetadata:\n  toolhub:\n    tools:\n      - name: run it\n        description: d\n        script: scripts/a.py\n      - name: b\n        description: d\n        script: ../b.py\n      - name: c\n        description: d\n        script: scripts/missing.py\n        hint: {}\n    grants: {disk: all}\n---\nSee [this](references/none.md).\n";
     let own = skill(folder.path(), "broken", text);
-    let looked = validate(&own);
-    let told: Vec<String> = looked[0]
-        .faults
+    let validation = validate(&own);
+    let told: Vec<String> = validation[0]
+        .diagnostics
         .iter()
-        .map(|fault| {
-            let line = fault.line.map_or("?".to_owned(), |line| line.to_string());
-            format!("{line} {} {}", fault.weight.name(), fault.advice(Lang::En))
+        .map(|diagnostic| {
+            let line = diagnostic.line.map_or("?".to_owned(), |line| line.to_string());
+            format!("{line} {} {}", diagnostic.severity.name(), diagnostic.advice(Lang::En))
         })
         .collect();
     let expect = [
@@ -319,12 +331,12 @@ fn a_broken_skill_is_told_line_by_line() {
         assert!(told.starts_with(expect), "{told}\n{expect}");
     }
     assert_eq!(told.len(), expect.len(), "{told:#?}");
-    assert!(looked[0].is_wrong());
-    for fault in &looked[0].faults {
+    assert!(validation[0].has_errors());
+    for diagnostic in &validation[0].diagnostics {
         assert!(
-            fault.localize(Lang::Zh).contains('；') && !fault.localize(Lang::Zh).contains("; "),
+            diagnostic.localize(Lang::Zh).contains('；') && !diagnostic.localize(Lang::Zh).contains("; "),
             "{}",
-            fault.localize(Lang::Zh)
+            diagnostic.localize(Lang::Zh)
         );
     }
 }

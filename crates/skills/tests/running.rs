@@ -21,9 +21,9 @@ use toolhub_core::{
 use toolhub_skills::{Fetch, Origin, RemoteSkill, Root, SkillHost, SkillOptions, SkillRegistry};
 
 /// A source without remote skills.
-struct Nowhere;
+struct NoFetch;
 
-impl Fetch for Nowhere {
+impl Fetch for NoFetch {
     fn fetch<'a>(
         &'a self,
         _: &'a RemoteSkill,
@@ -33,23 +33,23 @@ impl Fetch for Nowhere {
     }
 }
 
-struct Bench {
+struct TestSkill {
     folder: tempfile::TempDir,
-    book: Arc<SkillRegistry>,
+    registry: Arc<SkillRegistry>,
     host: SkillHost,
 }
 
-impl Bench {
+impl TestSkill {
     /// A skill with these scripts; each is a tool named like its file.
     async fn new(scripts: &[(&str, &str)]) -> Self {
         Self::with(scripts, "", Origin::User).await
     }
 
     async fn with(scripts: &[(&str, &str)], grants: &str, origin: Origin) -> Self {
-        Self::with_book(scripts, grants, origin, SkillRegistry::new).await
+        Self::with_registry(scripts, grants, origin, SkillRegistry::new).await
     }
 
-    async fn with_book(
+    async fn with_registry(
         scripts: &[(&str, &str)],
         grants: &str,
         origin: Origin,
@@ -76,10 +76,10 @@ impl Bench {
             data: Some(data),
             ..SkillOptions::default()
         };
-        let book = Arc::new(make(options));
-        book.refresh().await;
-        let host = SkillHost::new(Arc::clone(&book), Arc::new(Nowhere));
-        Self { folder, book, host }
+        let registry = Arc::new(make(options));
+        registry.refresh().await;
+        let host = SkillHost::new(Arc::clone(&registry), Arc::new(NoFetch));
+        Self { folder, registry, host }
     }
 
     fn skill(&self) -> PathBuf {
@@ -87,14 +87,14 @@ impl Bench {
     }
 
     async fn approve(&self) {
-        let skill = Arc::clone(&self.book.shelf().skills[0].skill);
-        let digest = self.book.files_of(&skill).unwrap().digest();
-        self.book.agreed().insert(skill.key(), digest);
-        self.book.stand_again().await;
+        let skill = Arc::clone(&self.registry.snapshot().skills[0].skill);
+        let digest = self.registry.files_of(&skill).unwrap().digest();
+        self.registry.approvals().insert(skill.key(), digest);
+        self.registry.rebuild_snapshot().await;
     }
 
     async fn call(&self, tool: &str, arguments: &str) -> Result<ToolOutput, ToolError> {
-        let tools = self.book.tools();
+        let tools = self.registry.tools();
         let tool = tools.iter().find(|one| one.name().as_str() == tool).expect("the tool is there");
         let context = CallContext {
             call: CallId::generate(),
@@ -119,7 +119,7 @@ fn runs(words: &str) -> bool {
     lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " ")).any(|line| line.contains(words))
 }
 
-async fn gone(words: &str) {
+async fn wait_until_gone(words: &str) {
     let started = Instant::now();
     while runs(words) {
         assert!(started.elapsed() < Duration::from_secs(20), "`{words}` still runs");
@@ -128,8 +128,8 @@ async fn gone(words: &str) {
 }
 
 #[tokio::test]
-async fn scripts_are_given_json_and_answer_with_json_or_text() {
-    let bench = Bench::new(&[
+async fn scripts_receive_json_and_return_json_or_text() {
+    let test_skill = TestSkill::new(&[
         ("double.py", "import json, sys\njson.dump({'n': json.load(sys.stdin)['n'] * 2}, sys.stdout)\n"),
         ("echo.sh", "cat\n"),
         ("where.sh", "echo \"$PWD|$SKILL_DIR\"; cat \"$SKILL_DIR/SKILL.md\" | head -2 | tail -1\n"),
@@ -138,24 +138,24 @@ async fn scripts_are_given_json_and_answer_with_json_or_text() {
         ("python.sh", "#!/usr/bin/env python3\nprint(6 * 7)\n"),
     ])
     .await;
-    fs::write(bench.skill().join("scripts/helper.py"), "WORD = '你好'\n").unwrap();
-    let answer = bench.call("double", r#"{"n": 21}"#).await.unwrap();
+    fs::write(test_skill.skill().join("scripts/helper.py"), "WORD = '你好'\n").unwrap();
+    let answer = test_skill.call("double", r#"{"n": 21}"#).await.unwrap();
     assert_eq!(answer.structured().unwrap().get(), r#"{"n": 42}"#);
     let big = r#"{"n":12345678901234567890123456789012345678901234567890}"#;
-    assert_eq!(bench.call("echo", big).await.unwrap().structured().unwrap().get(), big);
-    let here = bench.skill().canonicalize().unwrap().display().to_string();
-    let said = bench.call("where", "{}").await.unwrap().texts().0.concat();
+    assert_eq!(test_skill.call("echo", big).await.unwrap().structured().unwrap().get(), big);
+    let here = test_skill.skill().canonicalize().unwrap().display().to_string();
+    let said = test_skill.call("where", "{}").await.unwrap().texts().0.concat();
     assert_eq!(said, format!("{here}|{here}\nname: bench"));
-    assert_eq!(bench.call("beside", "{}").await.unwrap().texts().0.concat(), "你好");
+    assert_eq!(test_skill.call("beside", "{}").await.unwrap().texts().0.concat(), "你好");
     // The shebang selects the interpreter, although the files are not executable.
-    assert_eq!(bench.call("bash", "{}").await.unwrap().texts().0.concat(), "two");
-    assert_eq!(bench.call("python", "{}").await.unwrap().texts().0.concat(), "42");
-    assert!(!bench.skill().join("scripts/__pycache__").exists(), "nothing is written beside scripts");
+    assert_eq!(test_skill.call("bash", "{}").await.unwrap().texts().0.concat(), "two");
+    assert_eq!(test_skill.call("python", "{}").await.unwrap().texts().0.concat(), "42");
+    assert!(!test_skill.skill().join("scripts/__pycache__").exists(), "nothing is written beside scripts");
 }
 
 #[tokio::test]
-async fn failures_say_why() {
-    let bench = Bench::new(&[
+async fn failures_include_the_reason() {
+    let test_skill = TestSkill::new(&[
         ("three.sh", "echo 'no paper' >&2; exit 3\n"),
         ("raises.py", "raise ValueError('too small')\n"),
         ("binary.sh", "printf '\\377\\376'\n"),
@@ -164,43 +164,43 @@ async fn failures_say_why() {
     ])
     .await;
     assert_eq!(
-        bench.fails("three").await,
+        test_skill.fails("three").await,
         "the script failed: it ended with exit code 3\nlast stderr output:\n  no paper"
     );
-    assert!(bench.fails("raises").await.ends_with("ValueError: too small"));
-    assert!(bench.fails("binary").await.contains("is not UTF-8"));
-    let error = bench.call("strange", "{}").await.unwrap_err();
+    assert!(test_skill.fails("raises").await.ends_with("ValueError: too small"));
+    assert!(test_skill.fails("binary").await.contains("is not UTF-8"));
+    let error = test_skill.call("strange", "{}").await.unwrap_err();
     assert!(error.localize(Lang::En).contains("`strange` may not be run"), "{error}");
     assert_eq!(error.effect(), Effect::None);
-    let nobody = bench.call("nobody", "{}").await.unwrap_err().localize(Lang::En);
+    let nobody = test_skill.call("nobody", "{}").await.unwrap_err().localize(Lang::En);
     assert!(nobody.contains("names `no-such-shell`, which is not on this machine"), "{nobody}");
 }
 
 #[tokio::test]
-async fn what_never_ends_is_stopped_and_leaves_nothing_behind() {
-    let bench = Bench::new(&[
+async fn timeout_stops_script_and_its_children() {
+    let test_skill = TestSkill::new(&[
         ("endless.sh", "yes endless-4711\n"),
         ("complains.sh", "yes complains-4711 >&2\n"),
         ("leaves.sh", "(setsid sleep 4711.25 &)\nsleep 4712.25 &\necho done\n"),
         ("waits.sh", "sleep 4713.25\n"),
     ])
     .await;
-    assert!(bench.fails("endless").await.contains("answered more than 1 MiB and was stopped"));
-    gone("endless-4711").await;
-    assert!(bench.fails("complains").await.contains("wrote to its standard error more than 16 MiB"));
-    gone("complains-4711").await;
-    let answer = bench.call("leaves", "{}").await.unwrap();
+    assert!(test_skill.fails("endless").await.contains("answered more than 1 MiB and was stopped"));
+    wait_until_gone("endless-4711").await;
+    assert!(test_skill.fails("complains").await.contains("wrote to its standard error more than 16 MiB"));
+    wait_until_gone("complains-4711").await;
+    let answer = test_skill.call("leaves", "{}").await.unwrap();
     assert_eq!(answer.texts().0.concat(), "done");
-    gone("sleep 4711.25").await;
-    gone("sleep 4712.25").await;
+    wait_until_gone("sleep 4711.25").await;
+    wait_until_gone("sleep 4712.25").await;
     // Dropping the future cancels the script.
-    let waited = tokio::time::timeout(Duration::from_secs(3), bench.call("waits", "{}")).await;
+    let waited = tokio::time::timeout(Duration::from_secs(3), test_skill.call("waits", "{}")).await;
     assert!(waited.is_err());
-    gone("sleep 4713.25").await;
+    wait_until_gone("sleep 4713.25").await;
 }
 
 #[tokio::test]
-async fn scripts_are_kept_in_and_the_error_says_from_what() {
+async fn scripts_are_sandboxed_and_error_names_denied_access() {
     let secret = tempfile::tempdir().unwrap();
     fs::write(secret.path().join("secret"), "secret").unwrap();
     let place = secret.path().canonicalize().unwrap().join("secret");
@@ -210,42 +210,43 @@ async fn scripts_are_kept_in_and_the_error_says_from_what() {
     let connect = "import socket\nsocket.create_connection(('127.0.0.1', 9), 2)\n";
     let scripts =
         [("read.py", read.as_str()), ("write.py", write), ("connect.py", connect), ("env.sh", "env\n")];
-    let bench = Bench::new(&scripts).await;
-    assert!(bench.fails("read").await.contains(&shown), "{}", bench.fails("read").await);
-    let before = fs::read(bench.skill().join("SKILL.md")).unwrap();
-    bench.fails("write").await;
-    assert_eq!(fs::read(bench.skill().join("SKILL.md")).unwrap(), before);
-    assert!(bench.fails("connect").await.contains("kept it from the network"));
-    let env = bench.call("env", "{}").await.unwrap().texts().0.concat();
+    let test_skill = TestSkill::new(&scripts).await;
+    assert!(test_skill.fails("read").await.contains(&shown), "{}", test_skill.fails("read").await);
+    let before = fs::read(test_skill.skill().join("SKILL.md")).unwrap();
+    test_skill.fails("write").await;
+    assert_eq!(fs::read(test_skill.skill().join("SKILL.md")).unwrap(), before);
+    assert!(test_skill.fails("connect").await.contains("kept it from the network"));
+    let env = test_skill.call("env", "{}").await.unwrap().texts().0.concat();
     assert!(!env.contains("CARGO"), "{env}");
     // With a grant that the owner has approved, access is allowed.
     let parent = secret.path().canonicalize().unwrap().display().to_string();
-    let granted = Bench::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
-    assert_eq!(granted.book.tools()[0].trust, Trust::Quarantined, "{:?}", granted.book.tools());
+    let granted = TestSkill::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
+    assert_eq!(granted.registry.tools()[0].trust, Trust::Quarantined, "{:?}", granted.registry.tools());
     granted.approve().await;
     assert_eq!(granted.call("read", "{}").await.unwrap().texts().0.concat(), "secret");
 }
 
 #[tokio::test]
-async fn what_is_run_is_what_was_approved() {
-    let bench = Bench::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", Origin::Project).await;
-    fs::write(bench.skill().join("data"), "a").unwrap();
-    assert!(bench.book.tools().iter().all(|tool| tool.trust == Trust::Quarantined));
-    let error = bench.call("say", "{}").await.unwrap_err();
+async fn runs_only_approved_files() {
+    let test_skill =
+        TestSkill::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", Origin::Project).await;
+    fs::write(test_skill.skill().join("data"), "a").unwrap();
+    assert!(test_skill.registry.tools().iter().all(|tool| tool.trust == Trust::Quarantined));
+    let error = test_skill.call("say", "{}").await.unwrap_err();
     assert!(error.localize(Lang::En).contains("is held back: not approved yet"), "{error}");
     assert_eq!(error.effect(), Effect::None);
-    bench.approve().await;
-    assert_eq!(bench.call("say", "{}").await.unwrap().texts().0.concat(), "one\na");
+    test_skill.approve().await;
+    assert_eq!(test_skill.call("say", "{}").await.unwrap().texts().0.concat(), "one\na");
     // Without a refresh of the folders a changed skill is still not run.
-    fs::write(bench.skill().join("data"), "b").unwrap();
-    let error = bench.call("say", "{}").await.unwrap_err();
+    fs::write(test_skill.skill().join("data"), "b").unwrap();
+    let error = test_skill.call("say", "{}").await.unwrap_err();
     assert!(error.localize(Lang::En).contains("changed since it was approved"), "{error}");
     // It is not read either.
-    assert!(bench.call("use_skill", r#"{"skill": "bench"}"#).await.is_err());
-    fs::write(bench.skill().join("data"), "a").unwrap();
-    assert!(bench.call("say", "{}").await.is_ok());
+    assert!(test_skill.call("use_skill", r#"{"skill": "bench"}"#).await.is_err());
+    fs::write(test_skill.skill().join("data"), "a").unwrap();
+    assert!(test_skill.call("say", "{}").await.is_ok());
     assert!(
-        bench
+        test_skill
             .call("use_skill", r#"{"skill": "bench"}"#)
             .await
             .unwrap()
@@ -254,20 +255,20 @@ async fn what_is_run_is_what_was_approved() {
             .concat()
             .starts_with("Do it.")
     );
-    let data = bench.call("use_skill", r#"{"skill": "bench", "file": "./data"}"#).await.unwrap();
+    let data = test_skill.call("use_skill", r#"{"skill": "bench", "file": "./data"}"#).await.unwrap();
     assert_eq!(data.texts().0.concat(), "a");
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("/etc/hostname", bench.skill().join("link")).unwrap();
-        assert!(bench.call("say", "{}").await.is_err());
+        std::os::unix::fs::symlink("/etc/hostname", test_skill.skill().join("link")).unwrap();
+        assert!(test_skill.call("say", "{}").await.is_err());
     }
 }
 
 #[tokio::test]
-async fn files_that_change_all_the_time_never_run_as_something_else() {
-    let bench = Bench::with(&[("say.sh", "echo good\n")], "", Origin::Project).await;
-    bench.approve().await;
-    let script = bench.skill().join("scripts/say.sh");
+async fn constantly_changing_files_never_run_unapproved() {
+    let test_skill = TestSkill::with(&[("say.sh", "echo good\n")], "", Origin::Project).await;
+    test_skill.approve().await;
+    let script = test_skill.skill().join("scripts/say.sh");
     let stop = Arc::new(AtomicBool::new(false));
     let (theirs, ended) = (script.clone(), Arc::clone(&stop));
     let changing = std::thread::spawn(move || {
@@ -280,7 +281,7 @@ async fn files_that_change_all_the_time_never_run_as_something_else() {
         }
     });
     for _ in 0..30 {
-        if let Ok(answer) = bench.call("say", "{}").await {
+        if let Ok(answer) = test_skill.call("say", "{}").await {
             assert_eq!(answer.texts().0.concat(), "good");
         }
     }
@@ -324,14 +325,14 @@ class NoTool:
 "#;
 
 #[tokio::test]
-async fn python_classes_are_tools_by_their_signature() {
-    let bench = Bench::new(&[("other.sh", "true\n")]).await;
-    fs::write(bench.skill().join("scripts/classes.py"), CLASSES).unwrap();
-    fs::write(bench.folder.path().join("single.py"), CLASSES.replace("greet_someone", "greet_again"))
+async fn derives_tools_from_python_class_signatures() {
+    let test_skill = TestSkill::new(&[("other.sh", "true\n")]).await;
+    fs::write(test_skill.skill().join("scripts/classes.py"), CLASSES).unwrap();
+    fs::write(test_skill.folder.path().join("single.py"), CLASSES.replace("greet_someone", "greet_again"))
         .unwrap();
-    fs::write(bench.folder.path().join("broken.py"), "class A:\n  def execute(:\n").unwrap();
-    bench.book.refresh().await;
-    let tools = bench.book.tools();
+    fs::write(test_skill.folder.path().join("broken.py"), "class A:\n  def execute(:\n").unwrap();
+    test_skill.registry.refresh().await;
+    let tools = test_skill.registry.tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name().as_str()).collect();
     assert_eq!(
         names,
@@ -356,10 +357,10 @@ async fn python_classes_are_tools_by_their_signature() {
     assert_eq!(schema["properties"]["tone"]["enum"], serde_json::json!(["warm", "cool"]));
     assert_eq!(schema["required"], serde_json::json!(["who"]));
     assert_eq!(greet.hints().read_only, Some(true));
-    let answer = bench.call("greet_someone", r#"{"who": "阿达"}"#).await.unwrap();
+    let answer = test_skill.call("greet_someone", r#"{"who": "阿达"}"#).await.unwrap();
     assert_eq!(answer.structured().unwrap().value()["said"], "Hello, 阿达!");
     assert_eq!(
-        bench
+        test_skill
             .call("greet_again", r#"{"who": "Eve", "times": 2}"#)
             .await
             .unwrap()
@@ -368,51 +369,64 @@ async fn python_classes_are_tools_by_their_signature() {
             .value()["said"],
         "Hello, Eve!Hello, Eve!"
     );
-    let error = bench.call("break_down", r#"{"what": "paper"}"#).await.unwrap_err();
+    let error = test_skill.call("break_down", r#"{"what": "paper"}"#).await.unwrap_err();
     assert_eq!(error.localize(Lang::En), "KeyError: 'paper'");
     for what in ["object", "nan", "keys"] {
-        let error = bench.call("be_strange", &format!(r#"{{"what": "{what}"}}"#)).await.unwrap_err();
+        let error = test_skill.call("be_strange", &format!(r#"{{"what": "{what}"}}"#)).await.unwrap_err();
         let said = error.localize(Lang::En);
         assert!(
             said.starts_with("execute returned what is no JSON (") && said.contains("return a text"),
             "{said}"
         );
     }
-    assert_eq!(bench.call("be_strange", r#"{"what": "path"}"#).await.unwrap().texts().0.concat(), "/a");
-    let shelf = bench.book.shelf();
-    let broken: Vec<String> =
-        shelf.skipped.iter().flat_map(|one| &one.faults).map(|fault| fault.localize(Lang::En)).collect();
+    assert_eq!(test_skill.call("be_strange", r#"{"what": "path"}"#).await.unwrap().texts().0.concat(), "/a");
+    let snapshot = test_skill.registry.snapshot();
+    let broken: Vec<String> = snapshot
+        .skipped
+        .iter()
+        .flat_map(|one| &one.diagnostics)
+        .map(|diagnostic| diagnostic.localize(Lang::En))
+        .collect();
     assert!(broken.len() == 1 && broken[0].contains("broken.py:2: Python cannot read it"), "{broken:?}");
     // A file whose syntax error precedes any tool is reported, too; a file without tools is ignored.
-    fs::write(bench.folder.path().join("slip.py"), "\nclss Greeter:\n  pass\n").unwrap();
-    fs::write(bench.folder.path().join("plain.py"), "X = 1\n").unwrap();
-    bench.book.refresh().await;
-    let skipped: Vec<String> =
-        bench.book.shelf().skipped.iter().map(|one| one.faults[0].localize(Lang::En)).collect();
+    fs::write(test_skill.folder.path().join("slip.py"), "\nclss Greeter:\n  pass\n").unwrap();
+    fs::write(test_skill.folder.path().join("plain.py"), "X = 1\n").unwrap();
+    test_skill.registry.refresh().await;
+    let skipped: Vec<String> = test_skill
+        .registry
+        .snapshot()
+        .skipped
+        .iter()
+        .map(|one| one.diagnostics[0].localize(Lang::En))
+        .collect();
     assert!(skipped.len() == 2 && skipped[1].contains("slip.py:2: Python cannot read it"), "{skipped:?}");
     let look = async |name: &str| {
-        let looked = toolhub_skills::validate_with_python(&bench.folder.path().join(name), None).await;
-        let said: Vec<String> =
-            looked.iter().flat_map(|one| &one.faults).map(|fault| fault.localize(Lang::En)).collect();
-        (looked.first().and_then(|one| one.skill.as_ref()).map_or(0, |skill| skill.tools.len()), said)
+        let validation =
+            toolhub_skills::validate_with_python(&test_skill.folder.path().join(name), None).await;
+        let said: Vec<String> = validation
+            .iter()
+            .flat_map(|one| &one.diagnostics)
+            .map(|diagnostic| diagnostic.localize(Lang::En))
+            .collect();
+        (validation.first().and_then(|one| one.skill.as_ref()).map_or(0, |skill| skill.tools.len()), said)
     };
     assert_eq!(look("single.py").await, (3, Vec::new()));
     assert_eq!(look("bench").await, (4, Vec::new()));
     assert!(look("slip.py").await.1[0].contains("slip.py:2: Python cannot read it"));
     assert!(look("plain.py").await.1[0].contains("no class in it is a tool"));
-    fs::remove_file(bench.folder.path().join("slip.py")).unwrap();
+    fs::remove_file(test_skill.folder.path().join("slip.py")).unwrap();
     // The inspected tools are cached: a machine without Python still lists them.
     let options = SkillOptions {
-        roots: vec![Root { folder: bench.folder.path().to_owned(), origin: Origin::User }],
-        data: Some(bench.folder.path().join("data")),
+        roots: vec![Root { folder: test_skill.folder.path().to_owned(), origin: Origin::User }],
+        data: Some(test_skill.folder.path().join("data")),
         python: Some("no-such-python".to_owned()),
         ..SkillOptions::default()
     };
     let again = Arc::new(SkillRegistry::new(options));
     again.refresh().await;
     assert_eq!(again.tools().len(), tools.len());
-    let host = SkillHost::new(Arc::clone(&again), Arc::new(Nowhere));
-    let without = Bench { folder: tempfile::tempdir().unwrap(), book: again, host };
+    let host = SkillHost::new(Arc::clone(&again), Arc::new(NoFetch));
+    let without = TestSkill { folder: tempfile::tempdir().unwrap(), registry: again, host };
     let error = without.call("greet_someone", r#"{"who": "x"}"#).await.unwrap_err();
     assert!(
         error.localize(Lang::En).contains("there is no Python to run it with: `no-such-python`"),
@@ -421,7 +435,7 @@ async fn python_classes_are_tools_by_their_signature() {
 }
 
 #[tokio::test]
-async fn the_examples_work() {
+async fn bundled_examples_work() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills");
     let folder = tempfile::tempdir().unwrap();
     let options = SkillOptions {
@@ -429,20 +443,21 @@ async fn the_examples_work() {
         data: Some(folder.path().to_owned()),
         ..SkillOptions::default()
     };
-    let book = Arc::new(SkillRegistry::new(options));
-    book.refresh().await;
-    for looked in toolhub_skills::validate(&examples) {
-        assert!(looked.faults.is_empty(), "{looked:#?}");
+    let registry = Arc::new(SkillRegistry::new(options));
+    registry.refresh().await;
+    for validation in toolhub_skills::validate(&examples) {
+        assert!(validation.diagnostics.is_empty(), "{validation:#?}");
     }
-    let host = SkillHost::new(Arc::clone(&book), Arc::new(Nowhere));
-    let bench = Bench { folder, book, host };
-    let commit = bench.call("check_commit_message", r#"{"message": "更新了。\n正文"}"#).await.unwrap();
+    let host = SkillHost::new(Arc::clone(&registry), Arc::new(NoFetch));
+    let test_skill = TestSkill { folder, registry, host };
+    let commit = test_skill.call("check_commit_message", r#"{"message": "更新了。\n正文"}"#).await.unwrap();
     let found = commit.structured().unwrap().value();
     assert_eq!(found["good"], false);
     assert_eq!(found["problems"].as_array().unwrap().len(), 2, "{found}");
-    let good = bench.call("check_commit_message", r#"{"message": "读取空文件时不再崩溃"}"#).await.unwrap();
+    let good =
+        test_skill.call("check_commit_message", r#"{"message": "读取空文件时不再崩溃"}"#).await.unwrap();
     assert_eq!(good.structured().unwrap().value()["good"], true);
-    let csv = bench.book.shelf();
+    let csv = test_skill.registry.snapshot();
     let csv = csv.named("csv-summary").unwrap();
     assert!(!csv.is_used(), "it asks to read where the user works");
 }
@@ -483,11 +498,11 @@ const CLASS: &str = "class Greeter:\n    name = 'greet'\n    description = 'd'\n
 async fn probes_python_without_variables_and_outside_the_current_folder() {
     let shim = Shim::new();
     let command = shim.command();
-    let bench = Bench::with_book(&[ADD], "", Origin::User, |options| {
+    let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, |options| {
         SkillRegistry::new(SkillOptions { python: Some(command), ..options })
     })
     .await;
-    assert_eq!(bench.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
+    assert_eq!(test_skill.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
     assert_eq!(shim.read("started"), "/\n");
     // The shell adds some variables.
     let usual = ["PATH", "HOME", "LANG", "PWD", "OLDPWD", "SHLVL", "_"];
@@ -499,13 +514,13 @@ async fn probes_python_without_variables_and_outside_the_current_folder() {
 }
 
 #[tokio::test]
-async fn refuses_a_python_that_the_current_folder_chooses() {
+async fn rejects_python_from_current_directory() {
     for relative in ["./python3", "venv/bin/python3"] {
-        let bench = Bench::with_book(&[ADD], "", Origin::User, |options| {
+        let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, |options| {
             SkillRegistry::new(SkillOptions { python: Some(relative.to_owned()), ..options })
         })
         .await;
-        let said = bench.fails("add").await;
+        let said = test_skill.fails("add").await;
         assert!(
             said.contains(&format!("`{relative}` is a relative path: write the absolute path")),
             "{said}"
@@ -536,42 +551,46 @@ async fn starts_a_configured_python_only_with_consent() {
     };
     let shim = Shim::new();
     let make = with(Some(shim.command()), Consent::default());
-    let bench = Bench::with_book(&[ADD], "", Origin::User, make).await;
-    let said = bench.fails("add").await;
+    let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, make).await;
+    let said = test_skill.fails("add").await;
     assert!(
         said.contains("was not started") && said.contains("is not trusted; run `toolhub trust`"),
         "{said}"
     );
-    fs::write(bench.skill().join("scripts/tools.py"), CLASS).unwrap();
-    bench.book.refresh().await;
-    let skill = Arc::clone(&bench.book.shelf().skills[0].skill);
-    assert!(skill.faults.iter().any(|fault| fault.localize(Lang::En).contains("not trusted")), "{skill:#?}");
-    toolhub_skills::validate_with_book(&bench.skill(), &bench.book).await;
+    fs::write(test_skill.skill().join("scripts/tools.py"), CLASS).unwrap();
+    test_skill.registry.refresh().await;
+    let skill = Arc::clone(&test_skill.registry.snapshot().skills[0].skill);
+    assert!(
+        skill.diagnostics.iter().any(|diagnostic| diagnostic.localize(Lang::En).contains("not trusted")),
+        "{skill:#?}"
+    );
+    toolhub_skills::validate_with_registry(&test_skill.skill(), &test_skill.registry).await;
     assert_eq!(shim.read("started"), "");
 
     // Consent is checked again before each start.
     let unchanged = Arc::new(AtomicBool::new(true));
     let consent = Consent::bound(Arc::new(Files(Arc::clone(&unchanged))));
-    let bench = Bench::with_book(&[ADD], "", Origin::User, with(Some(shim.command()), consent)).await;
-    assert_eq!(bench.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
+    let test_skill =
+        TestSkill::with_registry(&[ADD], "", Origin::User, with(Some(shim.command()), consent)).await;
+    assert_eq!(test_skill.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
     assert!(!shim.read("started").is_empty());
     unchanged.store(false, Ordering::Relaxed);
-    let said = bench.fails("add").await;
+    let said = test_skill.fails("add").await;
     assert!(said.contains("its files have changed"), "{said}");
 
     // The default Python of the owner needs no consent.
-    let bench = Bench::with_book(&[ADD], "", Origin::User, with(None, Consent::default())).await;
-    assert!(bench.call("add", "{}").await.is_ok());
+    let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, with(None, Consent::default())).await;
+    assert!(test_skill.call("add", "{}").await.is_ok());
 }
 
 #[tokio::test]
 async fn approval_does_not_cover_a_file_under_another_name() {
-    let bench = Bench::with(&[("run.sh", "cat\n")], "", Origin::Project).await;
-    let place = bench.skill();
+    let test_skill = TestSkill::with(&[("run.sh", "cat\n")], "", Origin::Project).await;
+    let place = test_skill.skill();
     fs::write(place.join("a\nb"), "data").unwrap();
-    bench.approve().await;
-    assert!(bench.call("run", "{}").await.is_ok());
+    test_skill.approve().await;
+    assert!(test_skill.call("run", "{}").await.is_ok());
     fs::rename(place.join("a\nb"), place.join("a\\nb")).unwrap();
-    let said = bench.fails("run").await;
+    let said = test_skill.fails("run").await;
     assert!(said.contains("held back"), "{said}");
 }

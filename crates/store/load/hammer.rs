@@ -15,7 +15,7 @@ use crate::calls::{end, start};
 const TASKS: u64 = 32;
 
 /// Number of tasks that record finished calls with `note`; the others use `begin` and `finish`.
-const RECORDING: u64 = 8;
+const RECORDING_TASKS: u64 = 8;
 
 pub(crate) async fn run(place: &str, data: &str) {
     let store = crate::store_with(place, StoreOptions::default(), Some(Path::new(data))).await;
@@ -33,7 +33,7 @@ async fn work(store: Arc<dyn HubStore>, task: u64) {
         let call = start(&tool, round);
         let status = if (task + round).is_multiple_of(3) { Status::Failed } else { Status::Succeeded };
         let ending = end(&call, status, RawJson::of(&"x".repeat(200)));
-        if task < RECORDING {
+        if task < RECORDING_TASKS {
             let record = call.record.clone();
             store.record_finished(call, ending);
             println!("noted {record} {}", status.name());

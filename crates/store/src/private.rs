@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_private_and_links_are_not_opened() {
+    fn creates_private_files_and_does_not_follow_links() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         create_dir(&inner).unwrap();

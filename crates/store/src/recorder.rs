@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_wait_while_too_much_waits_and_nothing_is_lost() {
+    async fn callers_wait_above_the_soft_limit_without_loss() {
         let recorder = Recorder::new(Detail::All, None);
         assert!(recorder.wait_for_capacity().is_none());
         let (start, end) = long_call(1 << 20);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_hard_limit_calls_are_counted() {
+    fn counts_dropped_calls_beyond_the_hard_limit() {
         let recorder = Recorder::new(Detail::All, None);
         let (start, end) = long_call(1 << 20);
         for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_bounded_between_two_writes() {
+    fn bounds_sampled_calls_between_writes() {
         let recorder = Recorder::new(Detail::Sample, None);
         let (start, end) = call("t");
         for _ in 0..MAX_SAMPLED {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn every_call_is_in_the_journal_until_it_is_written() {
+    fn journal_contains_every_call_until_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let own = OwnerId(7);
         let journals = Arc::new(JournalFolder::new(folder.path(), own));

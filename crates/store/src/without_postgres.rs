@@ -31,7 +31,7 @@ mod tests {
 
     /// The URL may contain a password, and the next step must not depend on the language.
     #[test]
-    fn every_url_is_refused_with_the_feature_to_build_with_and_without_showing_it() {
+    fn rejects_urls_without_printing_them_and_names_the_missing_feature() {
         let error = "postgres://ann:s3cret@db/hub".parse::<PgUrl>().unwrap_err();
         for text in [error.to_string(), error.chinese().unwrap()] {
             assert!(text.contains("--features postgres") && text.contains("[store] url"), "{text}");

@@ -23,4 +23,4 @@ pub use fake::{FakeHost, Recorder};
 #[cfg(target_os = "linux")]
 pub use faketime::faketime;
 pub use program::program;
-pub use test_hub::{CommandLine, Ran, TestHub};
+pub use test_hub::{CommandLine, CommandOutput, TestHub};

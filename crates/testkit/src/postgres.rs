@@ -22,7 +22,7 @@ pub struct PostgresServer {
     port: u16,
     user: Option<Account>,
     /// Stops the server when its stdin is closed, which happens even if the test is killed.
-    watch: Child,
+    watchdog: Child,
 }
 
 /// How a server is stopped.
@@ -60,18 +60,18 @@ impl PostgresServer {
             chown(folder.path(), Some(uid), Some(gid)).expect("the folder is given away");
         }
         let port = free_port();
-        let watch = watch(&programs, folder.path(), user);
-        let server = Self { programs, folder, port, user, watch };
+        let watchdog = watchdog(&programs, folder.path(), user);
+        let server = Self { programs, folder, port, user, watchdog };
         let data = server.data();
         let data = data.to_str().expect("a temporary folder has a plain name");
         let locale = ["--encoding=UTF8", "--locale=C.UTF-8", "--auth=trust", "--username=toolhub"];
         server.run("initdb", &[&["--no-sync", "--pgdata", data], &locale[..]].concat());
-        server.start_again();
+        server.restart();
         server
     }
 
     /// Starts it again after [`PostgresServer::stop`], on the same port.
-    pub fn start_again(&self) {
+    pub fn restart(&self) {
         let socket = self.folder.path().display();
         // Durability across a crash of the machine is not needed, so fsync is off; a killed server still recovers its
         // data.
@@ -116,7 +116,7 @@ impl PostgresServer {
     }
 
     /// Writes a file to the data folder that only the server may read: certificates, settings.
-    pub fn give(&self, name: &str, content: &str) {
+    pub fn write_file(&self, name: &str, content: &str) {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.data().join(name);
         std::fs::write(&path, content).expect("the file is written");
@@ -147,8 +147,8 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        drop(self.watch.stdin.take());
-        let _ = self.watch.wait();
+        drop(self.watchdog.stdin.take());
+        let _ = self.watchdog.wait();
     }
 }
 
@@ -167,7 +167,7 @@ fn programs() -> Option<PathBuf> {
 }
 
 /// Starts a shell that waits for the end of this process, then stops the server and removes its files.
-fn watch(programs: &Path, folder: &Path, user: Option<Account>) -> Child {
+fn watchdog(programs: &Path, folder: &Path, user: Option<Account>) -> Child {
     let script = r#"trap '' INT TERM HUP
         read -r _
         "$0" stop --pgdata "$1/data" --mode immediate

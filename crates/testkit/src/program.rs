@@ -12,9 +12,9 @@ use std::{
 /// The path of a binary of this crate, such as `scripted-mcp`, in the profile of the running test.
 #[must_use]
 pub fn program(name: &'static str) -> PathBuf {
-    static FOUND: Mutex<Option<HashMap<&'static str, PathBuf>>> = Mutex::new(None);
+    static PROGRAMS: Mutex<Option<HashMap<&'static str, PathBuf>>> = Mutex::new(None);
     // Held during a build: other callers wait, and cargo would serialize builds anyway.
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     found.get_or_insert_default().entry(name).or_insert_with(|| find_or_build(name)).clone()
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolhub::settings::Places;
 use toolhub::trust::Workspace;
-use toolhub::{ClientHandler, EventSink, Hub, Refusal};
+use toolhub::{ClientHandler, EventSink, Hub, RejectingHandler};
 
 use crate::fake::Recorder;
 use crate::scripted::{self, Script};
@@ -20,13 +20,13 @@ const MARKER: &str = "TOOLHUB_TEST_MARKER";
 
 /// A folder with config and data, whose servers have the marker.
 #[derive(Debug)]
-struct Den {
+struct TestHome {
     folder: TempDir,
     marker: String,
     servers: Value,
 }
 
-impl Den {
+impl TestHome {
     fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl Den {
 /// Builds a [`TestHub`].
 #[derive(Debug)]
 pub struct TestHubBuilder {
-    den: Den,
+    test_home: TestHome,
     handler: Handler,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Handler {
 #[derive(Debug)]
 pub struct TestHub {
     hub: Hub,
-    den: Den,
+    test_home: TestHome,
     handler: Handler,
     /// The recorded events.
     pub events: Arc<Recorder>,
@@ -89,14 +89,14 @@ impl TestHubBuilder {
     /// Adds a scripted server over stdio.
     #[must_use]
     pub fn server(mut self, id: &str, script: &Script) -> Self {
-        self.den.scripted(id, script);
+        self.test_home.scripted(id, script);
         self
     }
 
     /// Adds a server in the format of `mcp.json`.
     #[must_use]
     pub fn entry(mut self, id: &str, server: Value) -> Self {
-        self.den.add(id, server);
+        self.test_home.add(id, server);
         self
     }
 
@@ -110,20 +110,20 @@ impl TestHubBuilder {
     /// Writes `toolhub.toml`.
     #[must_use]
     pub fn settings(self, text: &str) -> Self {
-        fs::write(self.den.folder.path().join("toolhub.toml"), text).expect("a config file");
+        fs::write(self.test_home.folder.path().join("toolhub.toml"), text).expect("a config file");
         self
     }
 
     /// Builds the hub.
     pub async fn build(self) -> TestHub {
         let events = Arc::new(Recorder::default());
-        let hub = open(&self.den, &self.handler, Arc::clone(&events)).await;
-        TestHub { hub, den: self.den, handler: self.handler, events, closed: false }
+        let hub = open(&self.test_home, &self.handler, Arc::clone(&events)).await;
+        TestHub { hub, test_home: self.test_home, handler: self.handler, events, closed: false }
     }
 }
 
-async fn open(den: &Den, handler: &Handler, events: Arc<Recorder>) -> Hub {
-    let folder = den.folder.path();
+async fn open(test_home: &TestHome, handler: &Handler, events: Arc<Recorder>) -> Hub {
+    let folder = test_home.folder.path();
     let places = Places {
         config: folder.join("toolhub.toml"),
         servers: folder.join("mcp.json"),
@@ -138,18 +138,18 @@ async fn open(den: &Den, handler: &Handler, events: Arc<Recorder>) -> Hub {
 impl TestHub {
     /// Starts building a hub.
     pub fn builder() -> TestHubBuilder {
-        TestHubBuilder { den: Den::new(), handler: Handler(Arc::new(Refusal)) }
+        TestHubBuilder { test_home: TestHome::new(), handler: Handler(Arc::new(RejectingHandler)) }
     }
 
     /// The folder of the config.
     pub fn folder(&self) -> &Path {
-        self.den.folder.path()
+        self.test_home.folder.path()
     }
 
     /// Shuts the hub down, and starts another with the same config and data.
     pub async fn restart(&mut self) {
         self.hub.shutdown().await;
-        self.hub = open(&self.den, &self.handler, Arc::clone(&self.events)).await;
+        self.hub = open(&self.test_home, &self.handler, Arc::clone(&self.events)).await;
     }
 
     /// Shuts the hub down, and checks that nothing is left.
@@ -172,7 +172,7 @@ impl Drop for TestHub {
         if !std::thread::panicking() {
             assert!(self.closed, "a TestHub must be closed: `hub.close().await`");
             assert_eq!(self.hub.tasks_left(), 0, "tasks were left behind");
-            self.den.assert_nothing_left();
+            self.test_home.assert_nothing_left();
         }
     }
 }
@@ -181,12 +181,12 @@ impl Drop for TestHub {
 #[derive(Debug)]
 pub struct CommandLine {
     program: PathBuf,
-    den: Den,
+    test_home: TestHome,
 }
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     /// The exit code.
     pub code: Option<i32>,
     /// The standard output.
@@ -195,7 +195,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// The standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
@@ -205,22 +205,22 @@ impl Ran {
 impl CommandLine {
     /// Uses the binary at `program` (`env!("CARGO_BIN_EXE_toolhub")`).
     pub fn new(program: &str) -> Self {
-        Self { program: program.into(), den: Den::new() }
+        Self { program: program.into(), test_home: TestHome::new() }
     }
 
     /// The folder of the config, which is the working directory.
     pub fn folder(&self) -> &Path {
-        self.den.folder.path()
+        self.test_home.folder.path()
     }
 
     /// Adds a scripted server over stdio.
     pub fn server(&mut self, id: &str, script: &Script) {
-        self.den.scripted(id, script);
+        self.test_home.scripted(id, script);
     }
 
     /// Adds a server in the format of `mcp.json`.
     pub fn entry(&mut self, id: &str, server: Value) {
-        self.den.add(id, server);
+        self.test_home.add(id, server);
     }
 
     /// A command that is not started yet: English, no colours, a clean environment in which only its folder is trusted.
@@ -243,17 +243,17 @@ impl CommandLine {
     }
 
     /// Runs the program to its end.
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub fn run(&self, args: &[&str]) -> CommandOutput {
         let output = self.command(args).output().expect("the program runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
-        Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 }
 
 impl Drop for CommandLine {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.den.assert_nothing_left();
+            self.test_home.assert_nothing_left();
         }
     }
 }

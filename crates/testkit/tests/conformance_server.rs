@@ -59,7 +59,7 @@ fn check(url: &str, run: &Run<'_>) {
 
 /// Sequential: some scenarios measure time.
 #[test]
-fn the_fixture_server_conforms() {
+fn fixture_server_conforms() {
     let server = Listening::start();
     let alpha = "0.2.0-alpha.12";
     let run = |version, selection| Run { version, selection, skipped: &[] };
@@ -124,7 +124,7 @@ const SAID: [(&str, &str, &str); 12] = [
 ];
 
 #[tokio::test]
-async fn its_tools_are_there_in_both_eras_over_stdio_and_http() {
+async fn fixture_tools_work_in_both_eras_over_stdio_and_http() {
     let server = Listening::start();
     for entry in [json!({"command": SERVER, "args": ["stdio"]}), json!({"url": server.url})] {
         for era in ["legacy", "modern"] {

@@ -39,7 +39,7 @@ impl Drop for Listening {
 }
 
 #[tokio::test]
-async fn the_rust_sdk_in_both_eras_over_stdio_and_http() {
+async fn rust_sdk_server_works_in_both_eras_over_stdio_and_http() {
     let server = Listening::start();
     let http = json!({"url": format!("http://127.0.0.1:{}/mcp", server.1)});
     for entry in [json!({"command": SERVER}), http] {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolhub_agent::{Agent, AgentMode, Answer, Asked, Desk, Permission};
+use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Answer, Permission};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
@@ -18,16 +18,16 @@ use crate::hub::Hub;
 use crate::settings::{AgentSettings, DEFAULT_AGENT};
 
 /// The number of recent calls that are searched for examples.
-const LOOKED_AT: usize = 300;
+const MAX_EXAMPLE_CALLS: usize = 300;
 /// The number of turns of a conversation that a model receives.
-const TURNS: usize = 20;
+const MAX_TURNS: usize = 20;
 
 /// The model that answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum WhichModel {
+pub enum ModelSelection {
     /// The configured or detected model, if there is one.
     #[default]
-    Usual,
+    Default,
     /// The model with that name, at the default endpoint.
     Named(String),
     /// No model: requests are planned by rules.
@@ -40,7 +40,7 @@ pub struct AskOptions {
     /// The agent of the configuration; `default` if `None`.
     pub agent: Option<String>,
     /// The model.
-    pub model: WhichModel,
+    pub model: ModelSelection,
     /// How it uses its model; overrides the configuration.
     pub mode: Option<AgentMode>,
     /// The id of the conversation, whose earlier turns the model receives.
@@ -79,18 +79,18 @@ impl Hub {
             let (model, unreachable) = self.model_for(options, &settings).await?;
             // Tools of servers that were never listed can be found only after listing.
             self.list_missing().await;
-            self.learn_server_skills().await;
-            let before = self.said_before(options.conversation.as_deref()).await;
-            let desk = self.desk(&settings, (options, permission));
+            self.refresh_server_skills().await;
+            let before = self.earlier_messages(options.conversation.as_deref()).await;
+            let agent_context = self.agent_context(&settings, (options, permission));
             let agent = Agent {
-                desk,
+                agent_context,
                 model: model.as_deref(),
                 mode: options.mode.or(settings.mode.map(Into::into)).unwrap_or_default(),
                 instructions: settings.instructions.clone(),
                 examples: self.examples().await,
                 max_tokens: None,
             };
-            let asked = Asked { request, before: &before, today: toolhub_agent::today() };
+            let asked = AgentRequest { request, before: &before, today: toolhub_agent::today() };
             let heard: ReplyListener<'_> = heard;
             let mut answer = agent.ask(asked, heard).await;
             if let Some(why) = unreachable {
@@ -109,16 +109,16 @@ impl Hub {
     }
 
     /// The context of an agent.
-    pub fn desk<'a>(
+    pub fn agent_context<'a>(
         &'a self,
         settings: &AgentSettings,
         (options, permission): (&AskOptions, &'a dyn Permission),
-    ) -> Desk<'a> {
+    ) -> AgentContext<'a> {
         let catalog = self.catalog();
         let has_tools = |id: &str| catalog.iter().any(|entry| entry.tool.source.to_string() == id);
         let ids = self.servers().into_iter().map(|view| view.spec.id.to_string());
         let unavailable = ids.filter(|id| !has_tools(id)).collect();
-        Desk {
+        AgentContext {
             caller: self,
             finder: self.finder.as_ref(),
             catalog,
@@ -161,9 +161,9 @@ impl Hub {
         settings: &AgentSettings,
     ) -> Result<(Option<Arc<dyn LanguageModel>>, Option<LocalizedText>), AskError> {
         let name = match &options.model {
-            WhichModel::None => return Ok((None, None)),
-            WhichModel::Named(name) => Some(name),
-            WhichModel::Usual => settings.model.as_ref(),
+            ModelSelection::None => return Ok((None, None)),
+            ModelSelection::Named(name) => Some(name),
+            ModelSelection::Default => settings.model.as_ref(),
         };
         let found = match name {
             Some(name) => self.model_named(name).await,
@@ -181,8 +181,11 @@ impl Hub {
 
     /// The arguments of the last successful call of each tool.
     pub async fn examples(&self) -> HashMap<ToolName, RawJson> {
-        let query =
-            CallQuery { status: Some(Status::Succeeded), limit: Some(LOOKED_AT), ..CallQuery::default() };
+        let query = CallQuery {
+            status: Some(Status::Succeeded),
+            limit: Some(MAX_EXAMPLE_CALLS),
+            ..CallQuery::default()
+        };
         let mut examples = HashMap::new();
         for call in self.calls(query).await.unwrap_or_default() {
             // Truncated arguments are not used as examples.
@@ -193,11 +196,11 @@ impl Hub {
         examples
     }
 
-    async fn said_before(&self, conversation: Option<&str>) -> Vec<Message> {
+    async fn earlier_messages(&self, conversation: Option<&str>) -> Vec<Message> {
         let (Some(store), Some(conversation)) = (&self.store, conversation) else { return Vec::new() };
         let query = TurnQuery {
             conversation: Some(conversation.to_owned()),
-            limit: Some(TURNS),
+            limit: Some(MAX_TURNS),
             ..TurnQuery::default()
         };
         let turns = store.turns(query).await.unwrap_or_default();

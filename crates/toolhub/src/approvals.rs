@@ -114,7 +114,7 @@ impl Hub {
             definition: tool.definition.raw().clone(),
             at: SystemTime::now(),
         };
-        self.kept_approvals()?.approve(approval.clone()).await?;
+        self.approval_store()?.approve(approval.clone()).await?;
         self.approved().put(approval);
         self.refresh_source(&tool.source);
         Ok(())
@@ -122,7 +122,7 @@ impl Hub {
 
     /// Revokes an approval. Returns whether there was one.
     pub async fn revoke(&self, source: &Source, tool: &ToolName) -> Result<bool, StoreError> {
-        let revoked = self.kept_approvals()?.revoke(source, tool).await?;
+        let revoked = self.approval_store()?.revoke(source, tool).await?;
         if let Some(tools) = self.approved().by_source.get_mut(source) {
             tools.remove(tool);
         }
@@ -156,7 +156,7 @@ impl Hub {
         changed
     }
 
-    pub(crate) fn kept_approvals(&self) -> Result<&dyn HubStore, StoreError> {
+    pub(crate) fn approval_store(&self) -> Result<&dyn HubStore, StoreError> {
         self.store.as_deref().ok_or_else(|| StoreError("nothing can be kept; see `toolhub doctor`".into()))
     }
 

@@ -17,8 +17,8 @@ use toolhub_core::ports::{CachedList, HubStore};
 use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Tagger};
 use toolhub_mcp_client::config::ServerSpec;
-use toolhub_mcp_client::{ClientHandler, Dialer, Refusal, Server, ServerContext};
-use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
+use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, ServerContext};
+use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
 use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
 
@@ -27,18 +27,18 @@ use toolhub_store::{OpenError, StoreLocation};
 
 use crate::approvals::Approved;
 use crate::disk_space::free_bytes;
-use crate::failures::past_of;
+use crate::failures::stored_failure_history;
 use crate::features;
 use crate::finder::{Encoder, Finder};
 use crate::hub::Hub;
 use crate::listeners::Listeners;
-use crate::model::{ChosenModel, Merging, Models};
+use crate::model::{ChosenModel, ModelMerger, Models};
 use crate::progress::ProgressCell;
 use crate::reload::{add_host, server_for};
 use crate::server_set::ServerSet;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
-use crate::skills::{ServerSkills, read_agreed, waits_for_word};
-use crate::unrecorded::Unrecorded;
+use crate::skills::{ServerSkills, has_skills_needing_approval, read_approvals};
+use crate::unavailable_call_log::UnavailableCallLog;
 
 /// Why a hub could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ pub struct HubBuilder {
     one_shot: bool,
     single_client: bool,
     relayed: bool,
-    forgets: bool,
+    without_store: bool,
     without_servers: bool,
 }
 
@@ -193,7 +193,7 @@ impl HubBuilder {
     /// Disables the store, for a program that keeps its own records; overrides the configuration.
     #[must_use]
     pub fn without_store(mut self) -> Self {
-        self.forgets = true;
+        self.without_store = true;
         self
     }
 
@@ -220,7 +220,7 @@ impl HubBuilder {
                 specs.iter_mut().for_each(|spec| spec.enabled = false);
             }
             let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
-            let (store, store_problem) = match self.forgets {
+            let (store, store_problem) = match self.without_store {
                 true => (None, None),
                 false => open_store(&settings, &places, &mut notes).await?,
             };
@@ -232,17 +232,16 @@ impl HubBuilder {
             let mut engine =
                 Engine::new(policy, Arc::clone(&events)).with_tagger(Tagger::with(&settings.tags));
             engine = engine.with_reserved_servers(specs.iter().map(|spec| &spec.id));
-            let required = !self.forgets && settings.store.required.unwrap_or(true);
+            let required = !self.without_store && settings.store.required.unwrap_or(true);
             engine = match &store {
                 Some(store) => engine.with_call_log(Arc::clone(store) as Arc<dyn CallLog>),
-                None if required => {
-                    engine.with_call_log(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
-                }
+                None if required => engine
+                    .with_call_log(Arc::new(UnavailableCallLog(store_problem.clone().unwrap_or_default()))),
                 None => engine,
             };
-            let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
+            let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::provided));
             if models.is_wanted() {
-                engine = engine.with_synthesizer(Arc::new(Merging(Arc::clone(&models))));
+                engine = engine.with_synthesizer(Arc::new(ModelMerger(Arc::clone(&models))));
             }
             let engine = Arc::new(engine);
             let mut model = settings.search.model_folder(&places.config);
@@ -254,17 +253,17 @@ impl HubBuilder {
             let finder = Arc::new(Finder::new(Arc::clone(&engine), store.clone(), encoder));
             let limits = limits_of(&settings);
 
-            let rooms = Rooms {
+            let deps = BuiltinDeps {
                 folders: Folders::new(settings.folders(&places.config)),
                 web: settings.search_service(),
                 memory: Memory::of(store.clone()),
                 finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),
                 caller: caller_of(&engine),
             };
-            let native = Arc::new(native_host(&settings, rooms, self.tools));
+            let native = Arc::new(native_host(&settings, deps, self.tools));
             engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
 
-            let handler = self.handler.unwrap_or_else(|| Arc::new(Refusal));
+            let handler = self.handler.unwrap_or_else(|| Arc::new(RejectingHandler));
             let declares = handler.capabilities().object().is_some_and(|declared| !declared.is_empty());
             let logins = Arc::new(TokenStore::new(&places.home));
             let context = ServerContext {
@@ -276,8 +275,8 @@ impl HubBuilder {
                 relay: if self.relayed { running_hubs(&places) } else { None },
             };
             let new = |spec: ServerSpec| {
-                let past = past_of(lists.get(&spec.id));
-                server_for(spec, &places, past, &context)
+                let failure_history = stored_failure_history(lists.get(&spec.id));
+                server_for(spec, &places, failure_history, &context)
             };
             let servers: Vec<Arc<Server>> = specs.into_iter().map(new).collect();
             for server in &servers {
@@ -286,13 +285,13 @@ impl HubBuilder {
             let servers = Arc::new(ServerSet::new(servers));
             let mut options = settings.skills.options(&places);
             options.builtin = native.tools().iter().map(|tool| tool.name().to_string()).collect();
-            let book = skill_book(&settings, &places, options);
-            let skills = skills_of(&settings, book, (store.as_deref(), &mut notes)).await;
+            let registry = skill_registry(&settings, &places, options);
+            let skills = skills_of(&settings, registry, (store.as_deref(), &mut notes)).await;
             let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
             let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
             let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
             engine.add_host(&host, limits);
-            let (lists, lists_kept) = (Mutex::new(lists), watch::Sender::new(0));
+            let (lists, lists_version) = (Mutex::new(lists), watch::Sender::new(0));
             let hub = Hub {
                 engine,
                 finder,
@@ -304,8 +303,8 @@ impl HubBuilder {
                 context,
                 server_settings: Mutex::new(settings.servers.clone()),
                 lists,
-                no_news: AtomicU64::new(u64::MAX),
-                lists_kept,
+                checked_version: AtomicU64::new(u64::MAX),
+                lists_version,
                 declares,
                 since: SystemTime::now(),
                 starts: Semaphore::new(settings.limits.starts()),
@@ -336,25 +335,25 @@ fn running_hubs(_places: &Places) -> Option<Arc<dyn Dialer>> {
 }
 
 /// The skill registry, before its first scan. The Python interpreter that a project names is started only with consent.
-fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> SkillRegistry {
-    let book = SkillRegistry::new(options);
+fn skill_registry(settings: &Settings, places: &Places, options: SkillOptions) -> SkillRegistry {
+    let registry = SkillRegistry::new(options);
     match &settings.skills.python {
-        Some(python) => book.with_python_consent(places.workspace.python_consent(python, &places.config)),
-        None => book,
+        Some(python) => registry.with_python_consent(places.workspace.python_consent(python, &places.config)),
+        None => registry,
     }
 }
 
 async fn skills_of(
     settings: &Settings,
-    book: SkillRegistry,
+    registry: SkillRegistry,
     (store, notes): (Option<&dyn HubStore>, &mut Vec<LocalizedText>),
 ) -> Arc<SkillRegistry> {
-    let book = Arc::new(book);
+    let registry = Arc::new(registry);
     if settings.skills.enabled {
-        book.refresh().await;
+        registry.refresh().await;
         // Most hubs have no skill that needs an approval, and skip reading them.
-        if waits_for_word(&book.shelf())
-            && let Err(error) = read_agreed(&book, store).await
+        if has_skills_needing_approval(&registry.snapshot())
+            && let Err(error) = read_approvals(&registry, store).await
         {
             notes.push(LocalizedText::new(
                 format!("which skills were approved cannot be read, so they are held back: {error}"),
@@ -362,7 +361,7 @@ async fn skills_of(
             ));
         }
     }
-    book
+    registry
 }
 
 /// A caller that runs calls through the engine, with a weak reference, since the engine owns the tools.
@@ -386,10 +385,10 @@ pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
     Deadlines { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
 }
 
-fn native_host(settings: &Settings, rooms: Rooms, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
+fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
     let host = NativeHost::default();
     if settings.native.enabled {
-        for tool in builtin(rooms) {
+        for tool in builtin(deps) {
             if !settings.native.disabled.iter().any(|name| name == tool.definition().name().as_str()) {
                 host.add(tool);
             }

@@ -14,22 +14,22 @@ use toolhub_engine::{Request, Route, Strategy};
 use toolhub_mcp_client::{Listed, Server};
 use toolhub_mcp_wire::{Era, McpError, Offer};
 
-use crate::failures::unknown;
+use crate::failures::empty_list;
 use crate::hub::Hub;
 use crate::progress::Progress;
 
 /// How long a server is not waited for again after it returned an error, or after a call stopped waiting for it. Connection
 /// failures are limited by the server's own circuit breaker.
-const LEAVE_ALONE: Duration = Duration::from_secs(60);
+const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The time-to-live of a list without one of its own.
-pub(crate) const FRESH: Duration = Duration::from_secs(3600);
+pub(crate) const DEFAULT_LIST_TTL: Duration = Duration::from_secs(3600);
 /// The maximum delay of a call by servers that failed recently, if no other source can serve it.
-const COURTESY: Duration = Duration::from_secs(5);
+const FAILED_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a server that was never listed and timed out is not waited for again, if a list can be shown without it.
-const HUNG: Duration = Duration::from_secs(3600);
+const HUNG_RETRY_AFTER: Duration = Duration::from_secs(3600);
 /// If a candidate exists: the maximum delay of a call by servers of higher rank that were never listed. Many servers need longer
 /// to start; they are listed while the call runs, for use by the next call.
-const GLANCE: Duration = Duration::from_secs(1);
+const OPTIONAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The minimum age of a list before it is fetched again because of an unknown tool name without a server. Otherwise servers with
 /// a time-to-live of 0 would be started for every typing error. For a call that names its server, the list's own time-to-live
@@ -38,7 +38,7 @@ const MIN_RELIST_AGE: Duration = Duration::from_secs(300);
 
 /// Servers without a list of tools.
 #[derive(Default)]
-struct Missing {
+struct UnlistedServers {
     /// Servers without recent failures. Timeouts of calls that did not need the server do not count, nor those of calls with less
     /// time than `connect_timeout`: the next call that needs it waits as long as it can.
     new: Vec<Arc<Server>>,
@@ -58,42 +58,43 @@ enum Wait {
     /// The call needs the server, and has this much time.
     Needed(Duration),
     /// The call does not need the server. A timeout is not recorded as a failure.
-    Glance(Duration),
+    Optional(Duration),
 }
 
 impl Hub {
     /// Lists the servers without a list that might serve the call, within the given time.
     pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
-        let Missing { mut new, late, failed, hung } = self.missing_by_age(request.source);
+        let UnlistedServers { mut new, late, failed, hung } = self.missing_by_age(request.source);
         let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
         if new.is_empty() && late.is_empty() && failed.is_empty() && hung.is_empty() {
             return;
         }
         let at_most = |limit: Duration| spare.map_or(limit, |spare| spare.min(limit));
-        let (glance, needed) = (Wait::Glance(at_most(GLANCE)), spare.map_or(Wait::Unlimited, Wait::Needed));
+        let (optional, needed) =
+            (Wait::Optional(at_most(OPTIONAL_TIMEOUT)), spare.map_or(Wait::Unlimited, Wait::Needed));
         match self.engine.explain(request) {
             Ok(route) => {
                 let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
                 // If several candidates run concurrently, any of these servers may be one of them.
                 let wanted = if in_turn { self.before(&route, request.tool, new) } else { new };
-                self.list_all(wanted, glance).await;
+                self.list_all(wanted, optional).await;
             }
             Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
                 // The caller named that server: it is tried again despite earlier failures.
                 if failed.iter().chain(&hung).any(named) {
-                    self.ask_for(request.source);
+                    self.allow_retry(request.source);
                     tokio::join!(self.list_all(failed, needed), self.list_all(hung, needed));
                     return;
                 }
                 new.extend(late);
                 tokio::join!(
                     self.list_all(new, needed),
-                    self.list_all(failed, Wait::Needed(at_most(COURTESY))),
-                    self.list_all(hung, glance)
+                    self.list_all(failed, Wait::Needed(at_most(FAILED_SERVER_TIMEOUT))),
+                    self.list_all(hung, optional)
                 );
             }
             // The tool exists, but that of another server may match better.
-            Err(_) => self.list_all(new, glance).await,
+            Err(_) => self.list_all(new, optional).await,
         }
     }
 
@@ -112,13 +113,13 @@ impl Hub {
 
     /// Runs `work` and, concurrently, the listings that a call stopped waiting for. Listings that complete before the work are
     /// stored; the others are not awaited.
-    pub(crate) async fn beside_listings<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn run_during_listings<T>(&self, work: impl Future<Output = T>) -> T {
         let mut late = self.missing(None);
         {
             let lists = self.lists();
             late.retain(|server| lists.get(server.id()).is_some_and(|list| list.late_at.is_some()));
         }
-        late.retain(|server| server.is_being_met());
+        late.retain(|server| server.is_connected_or_connecting());
         if late.is_empty() {
             return work.await;
         }
@@ -146,12 +147,12 @@ impl Hub {
     /// Lists every server that was never listed. Servers that failed or timed out before get a short timeout.
     pub fn list_missing(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let Missing { mut new, late, failed, hung } = self.missing_by_age(None);
+            let UnlistedServers { mut new, late, failed, hung } = self.missing_by_age(None);
             new.extend(late);
             tokio::join!(
                 self.list_all(new, Wait::Unlimited),
-                self.list_all(failed, Wait::Needed(COURTESY)),
-                self.list_all(hung, Wait::Glance(GLANCE))
+                self.list_all(failed, Wait::Needed(FAILED_SERVER_TIMEOUT)),
+                self.list_all(hung, Wait::Optional(OPTIONAL_TIMEOUT))
             );
         })
     }
@@ -184,7 +185,7 @@ impl Hub {
     pub fn list_server<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Result<CachedList, ToolError>>> {
         Box::pin(async move {
             let server = self.servers.find(id)?;
-            server.ask_for();
+            server.allow_retry();
             server.forget_era();
             Some(self.list_one(&server).await.map_err(|error| error.into_tool_error(server.id())))
         })
@@ -202,8 +203,8 @@ impl Hub {
         let lists = self.lists();
         let why = |server: Arc<Server>| {
             let trouble = lists.get(server.id()).and_then(CachedList::known_problem);
-            let cause = match (server.left_alone(), trouble) {
-                (Some(left_alone), _) => left_alone.text(),
+            let cause = match (server.circuit_open_error(), trouble) {
+                (Some(circuit_open_error), _) => circuit_open_error.text(),
                 (None, Some(trouble)) => trouble,
                 (None, None) => LocalizedText::new("it has not answered yet", "它尚未回答"),
             };
@@ -242,25 +243,25 @@ impl Hub {
     }
 
     /// The usable servers without a list, by the result of the last attempt.
-    fn missing_by_age(&self, source: Option<&str>) -> Missing {
+    fn missing_by_age(&self, source: Option<&str>) -> UnlistedServers {
         let servers = self.missing(source);
         let lists = self.lists();
-        let mut missing = Missing::default();
+        let mut missing = UnlistedServers::default();
         for server in servers {
             let list = lists.get(server.id());
             let refused = list.filter(|list| list.failures == 0).and_then(|list| list.failure.as_ref());
             let late_at = list.and_then(|list| list.late_at);
-            let had_its_time = list.is_some_and(|list| had_its_time(&server, list));
-            let hung = late_at.filter(|_| had_its_time);
+            let timed_out_fully = list.is_some_and(|list| timed_out_fully(&server, list));
+            let hung = late_at.filter(|_| timed_out_fully);
             // A call with a timeout below `connect_timeout` does not count against the server.
-            let cut_short = !had_its_time && list.is_some_and(|list| list.late_after.is_some());
+            let cut_short = !timed_out_fully && list.is_some_and(|list| list.late_after.is_some());
             let failed = !cut_short
-                && (server.avoided_for().is_some()
-                    || refused.is_some_and(|(at, _)| !older(*at, LEAVE_ALONE)));
+                && (server.retry_delay().is_some()
+                    || refused.is_some_and(|(at, _)| !older(*at, RETRY_AFTER)));
             match hung {
-                Some(at) if !older(at, HUNG) => missing.hung.push(server),
+                Some(at) if !older(at, HUNG_RETRY_AFTER) => missing.hung.push(server),
                 _ if failed => missing.failed.push(server),
-                _ if late_at.is_some_and(|at| !older(at, LEAVE_ALONE)) => missing.late.push(server),
+                _ if late_at.is_some_and(|at| !older(at, RETRY_AFTER)) => missing.late.push(server),
                 _ => missing.new.push(server),
             }
         }
@@ -272,8 +273,9 @@ impl Hub {
         let lists = self.lists();
         let Some(list) = lists.get(server.id()) else { return false };
         let tried = list.failure.as_ref().map(|(at, _)| *at).max(list.late_at);
-        let tried_lately = tried.is_some_and(|at| !older(at, LEAVE_ALONE));
-        !tried_lately && list.listed_at.is_some_and(|at| older(at, list.ttl.unwrap_or(FRESH).max(min_age)))
+        let tried_lately = tried.is_some_and(|at| !older(at, RETRY_AFTER));
+        !tried_lately
+            && list.listed_at.is_some_and(|at| older(at, list.ttl.unwrap_or(DEFAULT_LIST_TTL).max(min_age)))
     }
 
     async fn list_all(&self, servers: Vec<Arc<Server>>, wait: Wait) {
@@ -288,7 +290,7 @@ impl Hub {
                 return;
             }
             Wait::Needed(limit) => (limit, Some(limit)),
-            Wait::Glance(limit) => (limit, None),
+            Wait::Optional(limit) => (limit, None),
         };
         if tokio::time::timeout(limit, self.list_one(server)).await.is_err() {
             self.note_late(server, needed).await;
@@ -302,14 +304,17 @@ impl Hub {
         }
         let list = {
             let mut lists = self.lists();
-            let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
-            let had_its_time = had_its_time(server, list);
+            let list = lists.entry(server.id().clone()).or_insert_with(|| empty_list(server));
+            let timed_out_fully = timed_out_fully(server, list);
             // An optional wait does not extend the period in which a server that timed out is not waited for.
-            if needed.is_none() && had_its_time && list.late_at.is_some_and(|at| !older(at, HUNG)) {
+            if needed.is_none()
+                && timed_out_fully
+                && list.late_at.is_some_and(|at| !older(at, HUNG_RETRY_AFTER))
+            {
                 return;
             }
             list.late_at = Some(SystemTime::now());
-            list.late_after = needed.or(list.late_after.filter(|_| !had_its_time));
+            list.late_after = needed.or(list.late_after.filter(|_| !timed_out_fully));
             list.clone()
         };
         self.save_list(server.id(), &list).await;
@@ -324,7 +329,7 @@ impl Hub {
         drop((permit, counted));
         let waited = began.elapsed();
         let hung = listed.is_err() && waited >= server.spec().connect_timeout;
-        let kept = self.keep_listing(server, listed).await;
+        let kept = self.store_listing(server, listed).await;
         if hung {
             self.note_late(server, Some(waited)).await;
         }
@@ -334,19 +339,20 @@ impl Hub {
     /// A permit to start a server for a listing: processes that are started all at once delay each other beyond their timeouts.
     /// Permits are granted in FIFO order. Returns `None` if no process has to be started.
     pub(crate) async fn start_permit(&self, server: &Server) -> Option<SemaphorePermit<'_>> {
-        let starts = matches!(server.spec().transport, TransportSpec::Stdio(_)) && !server.is_being_met();
+        let starts = matches!(server.spec().transport, TransportSpec::Stdio(_))
+            && !server.is_connected_or_connecting();
         if starts { self.starts.acquire().await.ok() } else { None }
     }
 
     /// Stores the result of listing a server in the catalog and in the store.
-    pub(crate) async fn keep_listing(
+    pub(crate) async fn store_listing(
         &self,
         server: &Arc<Server>,
         listed: Result<Listed, McpError>,
     ) -> Result<CachedList, McpError> {
         // An open circuit breaker is not another failure.
-        if let Err(McpError::LeftAlone { .. }) = listed {
-            return listed.map(|_| unknown(server));
+        if let Err(McpError::CircuitOpen { .. }) = listed {
+            return listed.map(|_| empty_list(server));
         }
         if listed.is_ok() && self.kept(server, &listed).is_none() {
             // Definitions are about to be compared with the approvals, which may have changed since this hub was built.
@@ -373,10 +379,10 @@ impl Hub {
             // The previous list is kept, and the failure is recorded with it.
             Err(error) => CachedList {
                 failure: Some((SystemTime::now(), error.text())),
-                failures: server.past().failures,
+                failures: server.failure_history().failures,
                 late_at: None,
                 late_after: None,
-                ..before.unwrap_or_else(|| unknown(server))
+                ..before.unwrap_or_else(|| empty_list(server))
             },
         };
         if !self.servers.is_current(server) {
@@ -384,9 +390,9 @@ impl Hub {
             return listed.map(|_| list);
         }
         self.lists().insert(server.id().clone(), list.clone());
-        self.look_for_news();
+        self.force_failure_check();
         self.refresh_server(server);
-        self.lists_kept.send_modify(|count| *count += 1);
+        self.lists_version.send_modify(|count| *count += 1);
         self.save_list(server.id(), &list).await;
         listed.map(|_| list)
     }
@@ -419,7 +425,7 @@ impl Hub {
 }
 
 /// Whether a call waited for a server for at least `connect_timeout`.
-fn had_its_time(server: &Server, list: &CachedList) -> bool {
+fn timed_out_fully(server: &Server, list: &CachedList) -> bool {
     list.late_after.is_some_and(|waited| waited >= server.spec().connect_timeout)
 }
 

@@ -11,55 +11,57 @@ use crate::hub::Hub;
 
 impl Hub {
     /// Stores the failure history of servers that changed since it was last stored.
-    pub(crate) async fn keep_failures(&self) {
+    pub(crate) async fn store_failures(&self) {
         for server in self.servers.snapshot().iter() {
-            if let Some(list) = self.with_news(server) {
-                self.lists_kept.send_modify(|count| *count += 1);
+            if let Some(list) = self.list_with_failures(server) {
+                self.lists_version.send_modify(|count| *count += 1);
                 self.save_list(server.id(), &list).await;
             }
         }
     }
 
     /// Allows an immediate attempt to reach the server that a call names, despite earlier failures.
-    pub(crate) fn ask_for(&self, source: Option<&str>) {
+    pub(crate) fn allow_retry(&self, source: Option<&str>) {
         if let Some(server) = source.and_then(|id| self.servers.find(id)) {
-            server.ask_for();
+            server.allow_retry();
         }
     }
 
     /// Forces the next check: the state may have changed while it was being stored.
-    pub(crate) fn look_for_news(&self) {
-        self.no_news.store(u64::MAX, Ordering::Release);
+    pub(crate) fn force_failure_check(&self) {
+        self.checked_version.store(u64::MAX, Ordering::Release);
     }
 
     /// Whether the failure history of any server differs from the stored one.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_unsaved_failures(&self) -> bool {
         // Fast path: in most cases no server has changed its state since the last check.
         let servers = self.servers.load();
-        let turns = servers.iter().fold(0_u64, |turns, server| turns.wrapping_add(server.turns()));
-        if self.no_news.load(Ordering::Acquire) == turns {
+        let history_version = servers
+            .iter()
+            .fold(0_u64, |history_version, server| history_version.wrapping_add(server.history_version()));
+        if self.checked_version.load(Ordering::Acquire) == history_version {
             return false;
         }
         let lists = self.lists();
-        let any = servers.iter().any(|server| is_news(&server.past(), lists.get(server.id())));
+        let any = servers.iter().any(|server| is_unsaved(&server.failure_history(), lists.get(server.id())));
         if !any {
-            self.no_news.store(turns, Ordering::Release);
+            self.checked_version.store(history_version, Ordering::Release);
         }
         any
     }
 
     /// The updated list of a server, if its failure history differs from the stored one.
-    fn with_news(&self, server: &Arc<Server>) -> Option<CachedList> {
+    fn list_with_failures(&self, server: &Arc<Server>) -> Option<CachedList> {
         if !self.servers.is_current(server) {
             return None;
         }
-        let past = server.past();
+        let failure_history = server.failure_history();
         let mut lists = self.lists();
-        if !is_news(&past, lists.get(server.id())) {
+        if !is_unsaved(&failure_history, lists.get(server.id())) {
             return None;
         }
-        let FailureHistory { failures, last_failure, .. } = past;
-        let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
+        let FailureHistory { failures, last_failure, .. } = failure_history;
+        let list = lists.entry(server.id().clone()).or_insert_with(|| empty_list(server));
         (list.failures, list.failure) = (failures, last_failure);
         Some(list.clone())
     }
@@ -75,15 +77,15 @@ impl Hub {
 }
 
 /// Whether a failure history differs from the stored one.
-fn is_news(past: &FailureHistory, known: Option<&CachedList>) -> bool {
+fn is_unsaved(failure_history: &FailureHistory, known: Option<&CachedList>) -> bool {
     let (known, known_at) =
         known.map_or((0, None), |list| (list.failures, list.failure.as_ref().map(|(at, _)| *at)));
-    let newer = past.last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
-    past.failures != known || newer
+    let newer = failure_history.last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
+    failure_history.failures != known || newer
 }
 
 /// The failure history stored by an earlier run.
-pub(crate) fn past_of(list: Option<&CachedList>) -> FailureHistory {
+pub(crate) fn stored_failure_history(list: Option<&CachedList>) -> FailureHistory {
     list.map_or_else(FailureHistory::default, |list| FailureHistory {
         era: list.era.parse().ok(),
         failures: list.failures,
@@ -92,7 +94,7 @@ pub(crate) fn past_of(list: Option<&CachedList>) -> FailureHistory {
 }
 
 /// An empty list for a server that was never listed.
-pub(crate) fn unknown(server: &Server) -> CachedList {
+pub(crate) fn empty_list(server: &Server) -> CachedList {
     CachedList {
         fingerprint: server.spec().fingerprint(),
         era: String::new(),

@@ -32,13 +32,13 @@ mod tests {
 
     /// Tests run with the features of the released packages; a feature that is missing here would be tested nowhere.
     #[test]
-    fn tests_run_with_every_part() {
+    fn tests_run_with_all_features() {
         let parts = PARTS.iter().map(|(name, _)| *name);
         assert_eq!(included().collect::<Vec<_>>(), parts.collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_missing_encoder_is_named_with_the_feature_to_build_with() {
+    fn missing_encoder_error_names_cargo_feature() {
         for lang in [Lang::En, Lang::Zh] {
             let text = without_encoder().localize(lang);
             assert!(text.contains("--features encoder") && text.contains("[search] model"), "{text}");

@@ -10,7 +10,7 @@ use toolhub_core::{ProcessSandbox, SandboxedProcess};
 use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
 
 /// The environment variable that marks the children of a hub.
-const HUB: &str = "TOOLHUB_HUB";
+const HUB_VARIABLE: &str = "TOOLHUB_HUB";
 
 /// Sandboxes a server's process with the owner's policy.
 #[derive(Debug)]
@@ -20,19 +20,19 @@ impl ProcessSandbox for Sandbox {
     fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, LocalizedText> {
         // Servers that outlive their hub are found by this mark. Sandboxed processes have another mark, and need not identify
         // their hub.
-        command.env_remove(HUB);
+        command.env_remove(HUB_VARIABLE);
         let mut policy = self.0.clone();
         policy.programs.extend(program(command));
-        policy.read.extend(named_by(command));
+        policy.read.extend(paths_in_arguments(command));
         let confinement = confine(&policy, command).map_err(|error| refusal(&error))?;
-        Ok(Box::new(Confined(confinement)))
+        Ok(Box::new(ConfinedProcess(confinement)))
     }
 }
 
 #[derive(Debug)]
-struct Confined(Confinement);
+struct ConfinedProcess(Confinement);
 
-impl SandboxedProcess for Confined {
+impl SandboxedProcess for ConfinedProcess {
     fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<LocalizedText> {
         let stop = self.0.verdict(status, last_words)?;
         Some(LocalizedText::new(stop.english(), stop.chinese()))
@@ -49,7 +49,7 @@ fn refusal(error: &SandboxError) -> LocalizedText {
 
 /// Paths that the command line grants implicitly, besides the program: the working directory, and files among the arguments.
 /// Folders among the arguments must be granted explicitly: they contain the data that the server works on.
-fn named_by(command: &Command) -> Vec<PathBuf> {
+fn paths_in_arguments(command: &Command) -> Vec<PathBuf> {
     let folder = command.get_current_dir();
     let beside = |path: &OsStr| match folder {
         Some(folder) => Some(folder.join(path)),
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_command_line_names_is_granted() {
+    fn grants_files_named_on_the_command_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| {
             let path = folder.path().join(name);
@@ -100,7 +100,7 @@ mod tests {
         command.arg(folder.path().join("data"));
         let granted = |command: &Command| {
             let mut granted: Vec<PathBuf> =
-                named_by(command).iter().map(|path| path.canonicalize().unwrap()).collect();
+                paths_in_arguments(command).iter().map(|path| path.canonicalize().unwrap()).collect();
             granted.sort();
             granted.dedup();
             granted

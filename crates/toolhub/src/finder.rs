@@ -11,20 +11,20 @@ use toolhub_core::tool::Trust;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, similar_names};
-use toolhub_search::{Hit, Index, KeptVectors, Past, Request, SentenceEncoder, Settings};
+use toolhub_search::{Hit, Index, Request, SentenceEncoder, Settings, ToolHistory, VectorCache};
 
 /// The number of recent calls that are compared with a request.
-const LOOKED_AT: usize = 1_000;
+const MAX_RECENT_CALLS: usize = 1_000;
 /// The minimum similarity of requests that count as evidence.
-const ALIKE: f64 = 0.25;
+const MIN_SIMILARITY: f64 = 0.25;
 /// The number of similar names that are suggested.
-const NEAR: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Finds tools in an engine's catalog.
 pub(crate) struct Finder {
     engine: Arc<Engine>,
     store: Option<Arc<dyn HubStore>>,
-    shelf: Arc<Shelf>,
+    index_cache: Arc<IndexCache>,
 }
 
 /// A sentence encoder on disk, and the file of its vectors for tools.
@@ -36,23 +36,23 @@ pub(crate) struct Encoder {
 }
 
 /// The index and its inputs. Used on blocking threads.
-struct Shelf {
+struct IndexCache {
     engine: Arc<Engine>,
     settings: Settings,
     encoder: Option<Encoder>,
-    known: Mutex<Option<Known>>,
+    cached: Mutex<Option<CachedIndex>>,
 }
 
 /// The index, and the catalog it was built from.
 #[derive(Clone)]
-struct Known {
+struct CachedIndex {
     catalog: Arc<Catalog>,
     index: Index,
 }
 
-impl Shelf {
+impl IndexCache {
     /// Ranks the tools of the catalog. May run a model, so it must not be called on an async thread.
-    fn search(&self, request: &str, limit: usize, past: &[Past]) -> SearchResult {
+    fn search(&self, request: &str, limit: usize, past: &[ToolHistory]) -> SearchResult {
         let index = self.index();
         let ranking = index.rank(&Request::new(request).limit(limit).past(past));
         SearchResult {
@@ -65,47 +65,47 @@ impl Shelf {
     /// The index of the current catalog. Only sources that changed since the last call are indexed again.
     fn index(&self) -> Index {
         let catalog = self.engine.catalog();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = match &*known {
-            Some(known) if Arc::ptr_eq(&known.catalog, &catalog) => return known.index.clone(),
-            Some(known) => self.renewed(known, &catalog),
-            None => self.whole(&catalog),
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match &*cached {
+            Some(cached) if Arc::ptr_eq(&cached.catalog, &catalog) => return cached.index.clone(),
+            Some(cached) => self.updated_index(cached, &catalog),
+            None => self.full_index(&catalog),
         };
-        *known = Some(Known { catalog, index: index.clone() });
+        *cached = Some(CachedIndex { catalog, index: index.clone() });
         index
     }
 
-    fn whole(&self, catalog: &Catalog) -> Index {
+    fn full_index(&self, catalog: &Catalog) -> Index {
         let tools = catalog.iter().filter(|entry| shown(entry)).map(|entry| tagged(entry));
         let index = Index::new(tools, self.settings.clone());
         let Some(encoder) = &self.encoder else { return index };
         let with_model = SentenceEncoder::open(&encoder.model).and_then(|model| {
-            let kept = KeptVectors::new(&encoder.vectors, model.fingerprint());
-            index.clone().with_kept_meaning(Arc::new(model), kept)
+            let kept = VectorCache::new(&encoder.vectors, model.fingerprint());
+            index.clone().with_cached_embedder(Arc::new(model), kept)
         });
         with_model.unwrap_or_else(|error| {
             let cause =
                 std::error::Error::source(&error).map(|cause| format!(" ({cause})")).unwrap_or_default();
             let folder = encoder.model.display();
             let detail = format!("the model in `{folder}` is not used, words alone count: {error}{cause}");
-            self.fault(detail);
+            self.report_error(detail);
             index
         })
     }
 
-    fn fault(&self, detail: String) {
+    fn report_error(&self, detail: String) {
         self.engine.events().emit(Event::now(None, EventKind::InternalError { detail }));
     }
 
-    fn renewed(&self, known: &Known, catalog: &Catalog) -> Index {
-        let mut index = known.index.clone();
-        for source in changed(&known.catalog, catalog) {
+    fn updated_index(&self, cached: &CachedIndex, catalog: &Catalog) -> Index {
+        let mut index = cached.index.clone();
+        for source in changed(&cached.catalog, catalog) {
             let own = catalog.iter().filter(|entry| entry.tool.source == source && shown(entry));
             let own = own.map(|entry| tagged(entry));
             index = match index.replace_source(&source, own) {
                 Ok(index) => index,
                 // Only the model can fail; an index of words cannot.
-                Err(_) => return self.whole(catalog),
+                Err(_) => return self.full_index(catalog),
             };
         }
         index
@@ -118,21 +118,25 @@ impl Finder {
         store: Option<Arc<dyn HubStore>>,
         encoder: Option<Encoder>,
     ) -> Self {
-        let known = Mutex::new(None);
-        let shelf = Shelf { engine: Arc::clone(&engine), settings: Settings::default(), encoder, known };
-        Self { engine, store, shelf: Arc::new(shelf) }
+        let cached = Mutex::new(None);
+        let index_cache =
+            IndexCache { engine: Arc::clone(&engine), settings: Settings::default(), encoder, cached };
+        Self { engine, store, index_cache: Arc::new(index_cache) }
     }
 
     /// Evidence from past calls for a similar request.
-    async fn past(&self, request: &str) -> Vec<Past> {
+    async fn past(&self, request: &str) -> Vec<ToolHistory> {
         let Some(store) = &self.store else { return Vec::new() };
-        let query =
-            CallQuery { limit: Some(LOOKED_AT), status: Some(Status::Succeeded), ..CallQuery::default() };
+        let query = CallQuery {
+            limit: Some(MAX_RECENT_CALLS),
+            status: Some(Status::Succeeded),
+            ..CallQuery::default()
+        };
         let mut similar: HashMap<(Source, ToolName), f32> = HashMap::new();
         for call in store.calls(query).await.unwrap_or_default() {
             let Some(other) = &call.start.request else { continue };
             let alike = similarity(request, other);
-            if alike < ALIKE {
+            if alike < MIN_SIMILARITY {
                 continue;
             }
             for attempt in call.attempts {
@@ -142,7 +146,7 @@ impl Finder {
         let with_rate = |((source, name), similar_successes): ((Source, ToolName), f32)| {
             let tally = self.engine.scores().of(&source, &name).tally;
             let success_rate = (tally.total() > 0).then(|| tally.successes as f32 / tally.total() as f32);
-            Past { source, name, similar_successes, success_rate }
+            ToolHistory { source, name, similar_successes, success_rate }
         };
         similar.into_iter().map(with_rate).collect()
     }
@@ -197,10 +201,11 @@ impl ToolFinder for Finder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move {
             let past = self.past(request).await;
-            let (shelf, request) = (Arc::clone(&self.shelf), request.to_owned());
-            let ranked = tokio::task::spawn_blocking(move || shelf.search(&request, limit, &past)).await;
+            let (index_cache, request) = (Arc::clone(&self.index_cache), request.to_owned());
+            let ranked =
+                tokio::task::spawn_blocking(move || index_cache.search(&request, limit, &past)).await;
             ranked.unwrap_or_else(|_| {
-                self.shelf.fault("ranking the tools broke off; nothing was found".to_owned());
+                self.index_cache.report_error("ranking the tools broke off; nothing was found".to_owned());
                 SearchResult::default()
             })
         })
@@ -217,6 +222,6 @@ impl ToolFinder for Finder {
     }
 
     fn similar_names(&self, name: &str) -> Vec<String> {
-        similar_names(name, self.engine.catalog().names(), NEAR)
+        similar_names(name, self.engine.catalog().names(), MAX_SUGGESTIONS)
     }
 }

@@ -34,7 +34,7 @@ use crate::settings::{Places, ServerExtras, Settings};
 use crate::skills::ServerSkills;
 
 /// How long a server may take to stop when the hub is shut down.
-pub(crate) const SHUTDOWN: Duration = Duration::from_secs(5);
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The minimum timeout of a call after its servers have been listed.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
@@ -55,9 +55,9 @@ pub struct Hub {
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
     /// The total number of failure-history changes of all servers at the last check that found nothing to store; `u64::MAX`
     /// forces the next check.
-    pub(crate) no_news: AtomicU64,
+    pub(crate) checked_version: AtomicU64,
     /// Counts changes of lists, tools and routing; receivers rebuild the data that they derive from them.
-    pub(crate) lists_kept: watch::Sender<u64>,
+    pub(crate) lists_version: watch::Sender<u64>,
     /// Limits how many processes are started concurrently for listings.
     pub(crate) starts: Semaphore,
     pub(crate) progress: ProgressCell,
@@ -118,19 +118,19 @@ impl Hub {
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
         let listed_for = self.scoped(wanted(call));
-        self.ask_for(listed_for.source);
+        self.allow_retry(listed_for.source);
         // Rarely needed futures are boxed, which keeps the future of the common path small.
         let lists_suffice = self.all_known() || !self.may_be_on_server(listed_for.source);
         if !lists_suffice {
             Box::pin(self.prepare(listed_for, call.timeout)).await;
         }
         // Cached lists may be outdated: the tool may have been added since.
-        let one_has_it = self.one_has_it(call);
-        if !one_has_it && !self.knows(listed_for) && self.may_be_on_server(listed_for.source) {
+        let has_unique_tool = self.has_unique_tool(call);
+        if !has_unique_tool && !self.catalog_matches(listed_for) && self.may_be_on_server(listed_for.source) {
             Box::pin(self.relist_stale(listed_for.source, call.timeout)).await;
         }
-        if !one_has_it && self.may_choose((call.by, call.tool.as_str())) {
-            Box::pin(self.recall((call.by, call.tool.as_str()))).await;
+        if !has_unique_tool && self.depends_on_statistics((call.by, call.tool.as_str())) {
+            Box::pin(self.load_statistics((call.by, call.tool.as_str()))).await;
         }
         // The timeout includes the time for listing servers.
         let listed = started.elapsed();
@@ -141,10 +141,10 @@ impl Hub {
         let (whole, call) = (call, shortened.as_ref().unwrap_or(call));
         let mut outcome = match lists_suffice {
             true => self.engine.run_call(call).await,
-            false => Box::pin(self.beside_listings(self.engine.run_call(call))).await,
+            false => Box::pin(self.run_during_listings(self.engine.run_call(call))).await,
         };
-        if self.has_news() {
-            Box::pin(self.keep_failures()).await;
+        if self.has_unsaved_failures() {
+            Box::pin(self.store_failures()).await;
         }
         // The owner may have approved the tool since, in another process.
         if matches!(outcome.result, Err(ToolError::Quarantined { .. }))
@@ -164,7 +164,7 @@ impl Hub {
 
     /// Whether the call is by name and exactly one tool has that name: then routing needs no further information. This is the
     /// fast path.
-    fn one_has_it(&self, call: &ToolCall) -> bool {
+    fn has_unique_tool(&self, call: &ToolCall) -> bool {
         if call.by != CallBy::Name || call.source.is_some() {
             return false;
         }
@@ -178,7 +178,7 @@ impl Hub {
     }
 
     /// Whether the catalog has a tool with that name or capability; at the given server, if the request names one.
-    fn knows(&self, request: Request<'_>) -> bool {
+    fn catalog_matches(&self, request: Request<'_>) -> bool {
         let catalog = self.catalog();
         let only = request.source.filter(|id| self.servers.contains(id));
         let there = |source: &Source| only.is_none_or(|id| source.to_string() == id);
@@ -230,7 +230,7 @@ impl Hub {
             if self.may_be_on_server(listed_for.source) {
                 self.prepare(listed_for, spare).await;
             }
-            self.recall((request.by, request.tool)).await;
+            self.load_statistics((request.by, request.tool)).await;
             self.engine.explain(request).map_err(|error| self.name_unlisted(error))
         })
     }
@@ -304,14 +304,14 @@ impl Hub {
     pub fn add_tool(&self, tool: impl NativeTool) {
         self.native.add(Arc::new(tool));
         self.engine.set_tools(&Source::Native, &self.native.tools());
-        self.lists_kept.send_modify(|count| *count += 1);
+        self.lists_version.send_modify(|count| *count += 1);
     }
 
     /// Removes a native tool. Returns whether it existed.
     pub fn remove_tool(&self, name: &str) -> bool {
         let removed = self.native.remove(name);
         self.engine.set_tools(&Source::Native, &self.native.tools());
-        self.lists_kept.send_modify(|count| *count += 1);
+        self.lists_version.send_modify(|count| *count += 1);
         removed
     }
 
@@ -337,8 +337,8 @@ impl Hub {
     }
 
     /// A counter that changes with every change of a server's list or tools.
-    pub fn news_of_servers(&self) -> watch::Receiver<u64> {
-        self.lists_kept.subscribe()
+    pub fn server_updates(&self) -> watch::Receiver<u64> {
+        self.lists_version.subscribe()
     }
 
     /// The settings.
@@ -374,9 +374,9 @@ impl Hub {
     /// Closes every connection, so that no child process is left, and waits until pending writes to the store are done.
     pub fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.keep_failures().await;
-            join_all(self.servers.snapshot().iter().map(|server| server.stop(SHUTDOWN))).await;
-            self.settle(SHUTDOWN).await;
+            self.store_failures().await;
+            join_all(self.servers.snapshot().iter().map(|server| server.stop(SHUTDOWN_TIMEOUT))).await;
+            self.flush_store(SHUTDOWN_TIMEOUT).await;
         })
     }
 

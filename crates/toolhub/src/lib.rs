@@ -44,9 +44,9 @@ mod server_set;
 pub mod settings;
 mod skills;
 pub mod trust;
-mod unrecorded;
+mod unavailable_call_log;
 
-pub use agent_setup::{AskError, AskOptions, WhichModel};
+pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;
 pub use gateway::{Gateways, NotificationBus};
@@ -60,7 +60,7 @@ pub use reload::ServerChanges;
 pub use running_hub::{HubSocket, running_hubs};
 pub use skills::SkillChange;
 pub use toolhub_agent::{
-    AgentMode, AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult,
+    AgentMode, AllowAll, Answer, ChangeSummary, DenyAll, Permission, PermissionDecision, StepResult,
 };
 pub use toolhub_core::model::{LanguageModel, ReplyDelta};
 pub use toolhub_core::{
@@ -70,7 +70,7 @@ pub use toolhub_core::{
 pub use toolhub_engine::{Catalog, Request, Route};
 pub use toolhub_llm::discover::NoModel;
 pub use toolhub_macros::tool;
-pub use toolhub_mcp_client::{ClientHandler, HandlerAnswer, Refusal, ServerState};
+pub use toolhub_mcp_client::{ClientHandler, HandlerAnswer, RejectingHandler, ServerState};
 pub use toolhub_mcp_wire::Offer;
 pub use toolhub_oauth::OAuthError;
 

@@ -8,18 +8,18 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use toolhub_core::ports::CachedList;
 use toolhub_mcp_client::Server;
 
-use crate::discovery::FRESH;
+use crate::discovery::DEFAULT_LIST_TTL;
 use crate::hub::Hub;
 
 /// Debounce interval after a change notification.
-const COALESCE: Duration = Duration::from_millis(200);
+const DEBOUNCE: Duration = Duration::from_millis(200);
 /// The minimum interval between listings, even with a shorter time-to-live: a time-to-live of 0 must not cause permanent
 /// requests.
-const LEAST: Duration = Duration::from_secs(60);
+const MIN_INTERVAL: Duration = Duration::from_secs(60);
 /// The maximum interval between listings.
-const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
+const MAX_INTERVAL: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Jitter as a fraction of the time-to-live, so that lists do not expire simultaneously.
-const SPREAD: f64 = 0.1;
+const JITTER: f64 = 0.1;
 
 impl Hub {
     /// Keeps the lists fresh while it is polled. A server is listed again after a change notification, once for several in a
@@ -59,7 +59,7 @@ impl Hub {
 
     async fn follow_one(&self, server: &Arc<Server>) {
         let (mut changes, mut connects) = (server.changes(), server.connects());
-        let mut kept = self.lists_kept.subscribe();
+        let mut kept = self.lists_version.subscribe();
         let jitter = fastrand::f64();
         loop {
             let due = self.due(server, jitter);
@@ -68,7 +68,7 @@ impl Hub {
                     if told.is_err() {
                         return;
                     }
-                    tokio::time::sleep(COALESCE).await;
+                    tokio::time::sleep(DEBOUNCE).await;
                     changes.mark_unchanged();
                     let _ = self.list_one(server).await;
                 }
@@ -83,7 +83,7 @@ impl Hub {
                 }
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
                     if let Some(listed) = server.refresh().await {
-                        let _ = self.keep_listing(server, listed).await;
+                        let _ = self.store_listing(server, listed).await;
                     }
                 }
             }
@@ -99,11 +99,11 @@ impl Hub {
 
     /// The time until a server is listed again; `None` without a list, or if it would have to be started.
     fn due(&self, server: &Server, jitter: f64) -> Option<Duration> {
-        if !server.spec().enabled || !server.within_reach() {
+        if !server.spec().enabled || !server.can_list_without_start() {
             return None;
         }
         let due = due_in(self.lists().get(server.id())?, SystemTime::now(), jitter)?;
-        Some(due.max(server.avoided_for().unwrap_or_default()))
+        Some(due.max(server.retry_delay().unwrap_or_default()))
     }
 }
 
@@ -111,7 +111,8 @@ impl Hub {
 fn due_in(list: &CachedList, now: SystemTime, jitter: f64) -> Option<Duration> {
     let listed = list.listed_at?;
     let last = list.failure.as_ref().map_or(listed, |(failed, _)| listed.max(*failed));
-    let keeps = list.ttl.unwrap_or(FRESH).clamp(LEAST, MOST).mul_f64(1.0 + SPREAD * jitter);
+    let keeps =
+        list.ttl.unwrap_or(DEFAULT_LIST_TTL).clamp(MIN_INTERVAL, MAX_INTERVAL).mul_f64(1.0 + JITTER * jitter);
     // A time in the future, after the clock was set back, has age 0.
     let age = now.duration_since(last).unwrap_or_default();
     Some(keeps.saturating_sub(age))
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_due_when_their_time_is_over() {
+    fn lists_are_due_at_expiry() {
         let check = |ttl: Option<u64>, failed: Option<u64>, now: u64, expect: Option<u64>| {
             let at = |second| UNIX_EPOCH + Duration::from_secs(second);
             let list = CachedList {
@@ -143,7 +144,7 @@ mod tests {
             let due = due_in(&list, at(now), 0.0);
             assert_eq!(due.map(|due| due.as_secs()), expect, "{ttl:?} {failed:?} {now}");
             let late = due_in(&list, at(now), 1.0);
-            assert!(late >= due && late <= due.map(|due| due + MOST.mul_f64(SPREAD)), "{late:?}");
+            assert!(late >= due && late <= due.map(|due| due + MAX_INTERVAL.mul_f64(JITTER)), "{late:?}");
             let never = CachedList { listed_at: None, ..list };
             assert_eq!(due_in(&never, at(now), 0.0), None);
         };
@@ -152,7 +153,7 @@ mod tests {
         check(None, None, 2_000_000, Some(0));
         check(Some(300), None, 1_000_100, Some(200));
         check(Some(0), None, 1_000_000, Some(60));
-        check(Some(u64::MAX), None, 1_000_000, Some(MOST.as_secs()));
+        check(Some(u64::MAX), None, 1_000_000, Some(MAX_INTERVAL.as_secs()));
         check(Some(300), Some(1_000_300), 1_000_310, Some(290));
         check(Some(300), Some(1_000_300), 1_000_900, Some(0));
         check(Some(300), None, 5, Some(300));

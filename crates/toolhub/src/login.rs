@@ -8,7 +8,7 @@ use toolhub_oauth::{OAuthError, Show};
 use crate::hub::Hub;
 
 /// The maximum number of logins if further scopes turn out to be required.
-const MOST_LOGINS: u32 = 3;
+const MAX_LOGINS: u32 = 3;
 
 /// Why a login failed.
 #[derive(Debug, thiserror::Error)]
@@ -68,13 +68,14 @@ impl Hub {
             let server = self.servers.find(id);
             let server = server.ok_or(LoginError::UnknownServer)?;
             let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
-            let guard = server.guard().map_err(failed)?;
+            let token_manager = server.token_manager().map_err(failed)?;
             let mut logins = 0;
             loop {
-                guard.login_at(issuer, show).await.map_err(failed)?;
+                token_manager.login_at(issuer, show).await.map_err(failed)?;
                 logins += 1;
                 match self.list_server(id).await.ok_or(LoginError::UnknownServer)? {
-                    Err(ToolError::LoginNeeded { .. }) if logins < MOST_LOGINS && guard.wants_more() => {}
+                    Err(ToolError::LoginNeeded { .. })
+                        if logins < MAX_LOGINS && token_manager.lacks_scopes() => {}
                     listed => return listed.map_err(LoginError::NotServed),
                 }
             }
@@ -86,7 +87,7 @@ impl Hub {
         let server = self.servers.find(id);
         let server = server.ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
-        server.guard().map_err(failed)?.logout().await.map_err(failed)
+        server.token_manager().map_err(failed)?.logout().await.map_err(failed)
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn reports_login_cause_once() {
         let told = |error: LoginError| format!("{:#}", anyhow::Error::new(error));
         let failed = LoginError::Failed { server: ServerId::new("s"), error: OAuthError::NotOffered };
         let said = failed.localize(Lang::En);

@@ -13,9 +13,9 @@ use toolhub_engine::verify::verify;
 use crate::hub::Hub;
 
 /// The number of earlier results that a new one is compared with.
-const EARLIER: usize = 5;
+const MAX_EARLIER_RESULTS: usize = 5;
 /// The number of recent calls that recommendations are based on.
-const LOOKED_AT: usize = 5_000;
+const MAX_RECENT_CALLS: usize = 5_000;
 
 impl Hub {
     /// Shortens an outcome for a model to the limit of its kind. The full result is available by its handle.
@@ -67,13 +67,13 @@ impl Hub {
             tool: Some(call.tool.to_string()),
             arguments: Some(arguments),
             status: Some(Status::Succeeded),
-            limit: Some(EARLIER + 1),
+            limit: Some(MAX_EARLIER_RESULTS + 1),
             ..CallQuery::default()
         };
         let mut answers = Vec::new();
         for record in store.calls(query).await.unwrap_or_default() {
             let id = record.start.record;
-            if outcome.handle.as_ref() == Some(&id) || answers.len() == EARLIER {
+            if outcome.handle.as_ref() == Some(&id) || answers.len() == MAX_EARLIER_RESULTS {
                 continue;
             }
             if let Ok(Some(output)) = store.output(&id).await
@@ -115,7 +115,7 @@ impl Hub {
         wanted: RecommendationQuery<'_>,
         limit: usize,
     ) -> Result<Vec<Recommendation>, StoreError> {
-        let query = CallQuery { limit: Some(LOOKED_AT), ..CallQuery::default() };
+        let query = CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() };
         let calls = self.calls(query).await?;
         let catalog = self.catalog();
         let mut advice = recommend(wanted, &calls);
@@ -126,32 +126,32 @@ impl Hub {
     }
 
     /// Whether there may be several candidates, so that routing depends on statistics.
-    pub(crate) fn may_choose(&self, (by, tool): (CallBy, &str)) -> bool {
+    pub(crate) fn depends_on_statistics(&self, (by, tool): (CallBy, &str)) -> bool {
         by != CallBy::Name || self.catalog().named(tool).nth(1).is_some()
     }
 
     /// Reads the statistics of tools once, if the order of candidates depends on them.
-    pub(crate) async fn recall(&self, wanted: (CallBy, &str)) {
+    pub(crate) async fn load_statistics(&self, wanted: (CallBy, &str)) {
         let Some(store) = &self.store else { return };
-        if !self.may_choose(wanted) {
+        if !self.depends_on_statistics(wanted) {
             return;
         }
         let read = || async {
             match store.statistics().await {
                 Ok(statistics) => self.engine.scores().load(statistics),
-                Err(error) => self.fault(&error),
+                Err(error) => self.report_error(&error),
             }
         };
         self.recalled.get_or_init(read).await;
     }
 
     /// Waits until pending writes are done.
-    pub(crate) async fn settle(&self, patience: Duration) {
+    pub(crate) async fn flush_store(&self, timeout: Duration) {
         let Some(store) = &self.store else { return };
-        match tokio::time::timeout(patience, store.flush()).await {
+        match tokio::time::timeout(timeout, store.flush()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => self.fault(&error),
-            Err(_) => self.fault(&StoreError("it took too long to write what happened".into())),
+            Ok(Err(error)) => self.report_error(&error),
+            Err(_) => self.report_error(&StoreError("it took too long to write what happened".into())),
         }
         let lost = store.dropped_details();
         if lost > 0 {
@@ -160,7 +160,7 @@ impl Hub {
         }
     }
 
-    fn fault(&self, error: &StoreError) {
+    fn report_error(&self, error: &StoreError) {
         self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
     }
 }

@@ -28,7 +28,7 @@ pub struct ChosenModel {
 
 impl ChosenModel {
     /// A model that was passed to the builder.
-    pub(crate) fn given(model: Arc<dyn LanguageModel>) -> Self {
+    pub(crate) fn provided(model: Arc<dyn LanguageModel>) -> Self {
         let why = LocalizedText::new("given by the program that uses toolhub", "由使用 toolhub 的程序提供");
         Self { model, why, client: None }
     }
@@ -53,8 +53,8 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    pub(crate) fn new(settings: Option<LlmSettings>, given: Option<ChosenModel>) -> Arc<Self> {
-        Arc::new(Self { settings, chosen: OnceCell::new_with(given) })
+    pub(crate) fn new(settings: Option<LlmSettings>, provided: Option<ChosenModel>) -> Arc<Self> {
+        Arc::new(Self { settings, chosen: OnceCell::new_with(provided) })
     }
 
     /// Whether the owner configured a model, which enables merging of results. A key in the environment is not enough, since
@@ -88,22 +88,22 @@ impl Models {
         choice.model = name.map(str::to_owned).or(choice.model);
         let found = discover(&choice, &lookup).await?;
         let client = Arc::new(ModelClient::new(found.endpoint));
-        Ok(ChosenModel { model: as_configured(Arc::clone(&client)), why: found.why, client: Some(client) })
+        Ok(ChosenModel { model: into_dyn(Arc::clone(&client)), why: found.why, client: Some(client) })
     }
 }
 
 /// Wraps a client according to its configuration: for a model without native tool calls, they are written as text.
-fn as_configured(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
+fn into_dyn(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
     match client.endpoint().tool_calls {
-        ToolCalls::Native => Arc::new(TextModel::now_and_then(client)),
+        ToolCalls::Native => Arc::new(TextModel::occasional(client)),
         ToolCalls::Text => Arc::new(TextModel::new(client)),
     }
 }
 
 /// Merges results with the hub's model.
-pub(crate) struct Merging(pub(crate) Arc<Models>);
+pub(crate) struct ModelMerger(pub(crate) Arc<Models>);
 
-impl Synthesizer for Merging {
+impl Synthesizer for ModelMerger {
     fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>> {
         Box::pin(async move {
             let failed = |message: LocalizedText| ToolError::Failed { message, output: None };

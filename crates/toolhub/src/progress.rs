@@ -28,27 +28,27 @@ impl ProgressCell {
     }
 
     /// Counts a server until the guard is dropped.
-    pub(crate) fn count<'a>(&'a self, server: &'a ServerId) -> Counted<'a> {
+    pub(crate) fn count<'a>(&'a self, server: &'a ServerId) -> ProgressGuard<'a> {
         self.lock().total += 1;
-        Counted { cell: self, server }
+        ProgressGuard { cell: self, server }
     }
 }
 
 /// A server that is waiting to be listed or being listed.
 #[derive(Debug)]
-pub(crate) struct Counted<'a> {
+pub(crate) struct ProgressGuard<'a> {
     cell: &'a ProgressCell,
     server: &'a ServerId,
 }
 
-impl Counted<'_> {
+impl ProgressGuard<'_> {
     /// Marks that the listing has started.
     pub(crate) fn start(&self) {
         self.cell.lock().running.push(self.server.clone());
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for ProgressGuard<'_> {
     fn drop(&mut self) {
         let mut progress = self.cell.lock();
         progress.done += 1;
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_until_all_are_done() {
+    fn progress_counts_until_all_are_done() {
         let (cell, [a, b]) = (ProgressCell::default(), ["a", "b"].map(ServerId::new));
         let (first, second) = (cell.count(&a), cell.count(&b));
         first.start();

@@ -13,12 +13,12 @@ use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{FailureHistory, McpHost, Server, ServerContext};
 
 use crate::builder::{cached_lists, limits_of};
-use crate::failures::past_of;
-use crate::hub::{Hub, SHUTDOWN};
+use crate::failures::stored_failure_history;
+use crate::hub::{Hub, SHUTDOWN_TIMEOUT};
 use crate::settings::{Places, Settings, load_servers};
 
 /// Grace period for calls of a changed or removed server before it is disconnected.
-const DRAIN: Duration = Duration::from_secs(10);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The effects of a changed configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,8 +70,8 @@ impl Hub {
                 }
                 let known = before.iter().any(|server| *server.id() == spec.id);
                 if known { &mut changes.changed } else { &mut changes.added }.push(spec.id.clone());
-                let past = past_of(lists.get(&spec.id));
-                servers.push(server_for(spec, places, past, &self.context));
+                let failure_history = stored_failure_history(lists.get(&spec.id));
+                servers.push(server_for(spec, places, failure_history, &self.context));
             }
             let gone = |server: &&Arc<Server>| !servers.iter().any(|kept| Arc::ptr_eq(kept, server));
             let retired: Vec<Arc<Server>> = before.iter().filter(gone).cloned().collect();
@@ -89,7 +89,7 @@ impl Hub {
                 if changes.routing {
                     // Offered names depend on the routing.
                     self.refresh_catalog();
-                    self.lists_kept.send_modify(|count| *count += 1);
+                    self.lists_version.send_modify(|count| *count += 1);
                 }
                 return Ok(changes);
             }
@@ -115,12 +115,12 @@ impl Hub {
                 self.server_skills.forget(Some(id));
             }
             *self.server_settings() = settings.servers.clone();
-            self.look_for_news();
+            self.force_failure_check();
             self.refresh_catalog();
-            self.lists_kept.send_modify(|count| *count += 1);
+            self.lists_version.send_modify(|count| *count += 1);
             let retire = async |server: &Arc<Server>| {
-                server.drain(DRAIN).await;
-                server.stop(SHUTDOWN).await;
+                server.drain(DRAIN_TIMEOUT).await;
+                server.stop(SHUTDOWN_TIMEOUT).await;
             };
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)
@@ -152,13 +152,13 @@ impl Hub {
 pub(crate) fn server_for(
     mut spec: ServerSpec,
     places: &Places,
-    past: FailureHistory,
+    failure_history: FailureHistory,
     context: &ServerContext,
 ) -> Arc<Server> {
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.log_file = Some(places.log_of(spec.id.as_str()));
     }
-    Arc::new(Server::new(spec, past, context.clone()))
+    Arc::new(Server::new(spec, failure_history, context.clone()))
 }
 
 /// Registers a server as the host of its source.

@@ -35,13 +35,13 @@ impl Hub {
         (name, params): (&str, RawObject),
     ) -> Option<Result<RawJson, ToolError>> {
         let server = self.servers.find(id)?;
-        let passage = ForwardedRequest {
+        let forwarded = ForwardedRequest {
             method: method.to_owned(),
             params,
             name: Some(name.to_owned()),
             caller: None,
-            patience: REQUEST_TIMEOUT,
+            timeout: REQUEST_TIMEOUT,
         };
-        Some(server.pass(passage).await.map_err(|error| error.into_tool_error(server.id())))
+        Some(server.forward(forwarded).await.map_err(|error| error.into_tool_error(server.id())))
     }
 }

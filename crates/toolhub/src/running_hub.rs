@@ -17,7 +17,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::BoxFuture;
-use toolhub_mcp_client::{Dialed, Dialer, Relay};
+use toolhub_mcp_client::{Dialer, HubStream, Relay};
 use toolhub_mcp_gateway::secret;
 use toolhub_store::private;
 
@@ -40,7 +40,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Delay after a failed `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Mode bits that give access to other users.
-const OTHERS: u32 = 0o077;
+const OTHER_USERS_MASK: u32 = 0o077;
 
 /// The folder of sockets, opened and checked.
 struct Folder {
@@ -55,7 +55,7 @@ impl Folder {
         let is_link = path.symlink_metadata()?.is_symlink();
         let opened = File::open(&path)?;
         let about = opened.metadata()?;
-        if is_link || !about.is_dir() || !is_own(&about) || about.mode() & OTHERS != 0 {
+        if is_link || !about.is_dir() || !is_own(&about) || about.mode() & OTHER_USERS_MASK != 0 {
             return Err(refused(&path));
         }
         Ok(Self { path, opened })
@@ -204,7 +204,7 @@ impl RunningHubs {
         Self { home: home.to_owned() }
     }
 
-    async fn connect(folder: &Folder, name: &str) -> Option<Dialed> {
+    async fn connect(folder: &Folder, name: &str) -> Option<HubStream> {
         let file = folder.path.join(name);
         let about = file.symlink_metadata().ok()?;
         if !about.file_type().is_socket() || !is_own(&about) {
@@ -214,7 +214,7 @@ impl RunningHubs {
         let key = private::open_file(&key_of(&file), File::options().read(true)).ok()?;
         let mut secret = String::new();
         key.take(MAX_SECRET_BYTES).read_to_string(&mut secret).ok()?;
-        Some(Dialed { stream: Box::new(stream), secret })
+        Some(HubStream { stream: Box::new(stream), secret })
     }
 }
 
@@ -224,7 +224,7 @@ pub async fn running_hubs(home: &Path) -> usize {
 }
 
 impl Dialer for RunningHubs {
-    fn dial(&self) -> BoxFuture<'_, Vec<Dialed>> {
+    fn dial(&self) -> BoxFuture<'_, Vec<HubStream>> {
         Box::pin(async move {
             let Ok(folder) = Folder::open(&self.home) else { return Vec::new() };
             let mut streams = Vec::new();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejects_links_open_folders_and_what_is_no_socket() {
+    async fn rejects_symlinks_public_directories_and_non_sockets() {
         let (home, other) = (home(), home());
         let socket = HubSocket::bind(other.path()).await.unwrap();
         // The folder is a link.
@@ -340,7 +340,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn long_data_folder_is_reached() {
+    async fn connects_to_socket_under_long_path() {
         let home = home();
         let deep = home.path().join("d".repeat(120));
         let _socket = HubSocket::bind(&deep).await.unwrap();

@@ -59,7 +59,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         Some(commit) => {
             let clone = Clone::create(workspace, &folder.join("before"), commit)?;
             let built = clone.first_answer("release")?;
-            let row = built.row(&format!("before ({}), `cargo run --release`", short(commit)));
+            let row = built.row(&format!("before ({}), `cargo run --release`", short_hash(commit)));
             eprintln!("{}", row.join("  "));
             table.row(row);
             fs::remove_dir_all(&clone.target)?;
@@ -70,7 +70,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let clone = Clone::create(workspace, &folder.join("now"), &commit)?;
     for (profile, command) in [("dev", "cargo run"), ("release", "cargo run --release")] {
         let built = clone.first_answer(profile)?;
-        table.row(built.row(&format!("now ({}), `{command}`", short(&commit))));
+        table.row(built.row(&format!("now ({}), `{command}`", short_hash(&commit))));
         if let Some(earlier) = &earlier {
             table.row(built.ratio(earlier));
         }
@@ -81,7 +81,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     clone.incremental()
 }
 
-fn short(commit: &str) -> &str {
+fn short_hash(commit: &str) -> &str {
     commit.get(..10).unwrap_or(commit)
 }
 
@@ -103,13 +103,13 @@ struct Cost {
     wall: f64,
 }
 
-struct Built {
+struct BuildResult {
     crates: usize,
     cost: Cost,
     answer: Cost,
 }
 
-impl Built {
+impl BuildResult {
     fn row(&self, name: &str) -> [String; 5] {
         let seconds = |seconds: f64| format!("{seconds:.1}");
         [
@@ -148,7 +148,7 @@ impl Clone {
     /// Builds the program in one profile, and counts the compiled crates.
     fn build(&self, profile: &str) -> Result<(usize, Cost)> {
         let mut crates = BTreeSet::new();
-        let cost = measured(|| {
+        let cost = measure_cost(|| {
             let mut build = cargo(&self.sources);
             build.args(["build", "--locked", "--offline", "--profile", profile, "--quiet"]);
             build.arg("--message-format=json-render-diagnostics").env("CARGO_TARGET_DIR", &self.target);
@@ -167,18 +167,18 @@ impl Clone {
         Ok((crates.len(), cost))
     }
 
-    fn first_answer(&self, profile: &str) -> Result<Built> {
+    fn first_answer(&self, profile: &str) -> Result<BuildResult> {
         let (crates, cost) = self.build(profile)?;
         let home = self.target.join("home");
         let folder = if profile == "dev" { "debug" } else { profile };
-        let answer = measured(|| {
+        let answer = measure_cost(|| {
             let mut ask = program(self.target.join(folder).join("toolhub"));
             ask.arg("--home").arg(&home).args(["ask", REQUEST]).current_dir(&self.target);
             let said = run::read(&mut ask)?;
             ensure!(said.contains(ANSWER), "the answer to `{REQUEST}` has no `{ANSWER}`: {said}");
             Ok(())
         })?;
-        Ok(Built { crates, cost, answer })
+        Ok(BuildResult { crates, cost, answer })
     }
 
     /// Changes a file of the engine and builds again, in both profiles, which were built before.
@@ -202,7 +202,7 @@ fn change(file: &Path) -> Result<()> {
     Ok(fs::write(file, text + CHANGE)?)
 }
 
-fn measured(work: impl FnOnce() -> Result<()>) -> Result<Cost> {
+fn measure_cost(work: impl FnOnce() -> Result<()>) -> Result<Cost> {
     let (cpu, since) = (cpu_of_children()?, Instant::now());
     work()?;
     Ok(Cost { wall: since.elapsed().as_secs_f64(), cpu: cpu_of_children()? - cpu })
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_are_counted_whatever_the_program_is_called() {
+    fn parses_child_ticks_for_any_program_name() {
         let stat = "7 (a) b) R 1 7 7 0 -1 4194304 100 200 0 0 11 12 1300 14 20 0 1 0 99";
         assert_eq!(ticks_of_children(stat), Some(1314));
         assert_eq!(ticks_of_children("7 (a) R 1"), None);
@@ -240,10 +240,10 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn work_of_a_child_is_measured() {
+    fn measures_cpu_time_of_child() {
         let busy =
             || run::check(program("sh").args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]));
-        let cost = measured(busy).unwrap();
+        let cost = measure_cost(busy).unwrap();
         assert!(cost.cpu > 0.0 && cost.wall > 0.0);
     }
 }

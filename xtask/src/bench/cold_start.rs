@@ -21,7 +21,7 @@ const ROUNDS: usize = 50;
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
     let toolhub = build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?;
     let server = build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Dist)?;
-    let setting = Setting::create(workspace.target.join("bench/cold-start"), toolhub, &server)?;
+    let setting = TestSetup::create(workspace.target.join("bench/cold-start"), toolhub, &server)?;
     setting.fill_cache()?;
 
     let journals = setting.journal_sizes();
@@ -37,12 +37,12 @@ pub(super) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-struct Setting {
+struct TestSetup {
     folder: PathBuf,
     toolhub: PathBuf,
 }
 
-impl Setting {
+impl TestSetup {
     fn create(folder: PathBuf, toolhub: PathBuf, server: &Path) -> Result<Self> {
         if folder.exists() {
             fs::remove_dir_all(&folder)?;

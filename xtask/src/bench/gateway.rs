@@ -19,7 +19,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use self::peers::Found;
+use self::peers::InstalledPeer;
 use crate::{
     commands::{UsageError, unknown},
     run::{self, Profile, build, program},
@@ -31,14 +31,14 @@ use crate::{
 const ROUNDS: usize = 5;
 const SECONDS: f64 = 2.0;
 const TOOLS: usize = 1_000;
-const LISTS: usize = 50;
+const LIST_CALLS: usize = 50;
 const STARTS: usize = 20;
 /// Name of the server on the official Rust SDK in the tables.
 const RMCP: &str = "stdio (rmcp)";
 
 /// The selected measurement.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum Mode {
     Calls,
     Instructions,
     Matrix,
@@ -49,9 +49,9 @@ enum Wanted {
 }
 
 /// Parses the arguments: the measurement, and whether peers are installed first.
-fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
+fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
     const FLAGS: [&str; 5] = ["--instructions", "--peers", "--matrix", "--profiles", "--record"];
-    let (mut wanted, mut install) = (Wanted::Calls, false);
+    let (mut wanted, mut install) = (Mode::Calls, false);
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         let chosen = match word.as_str() {
@@ -59,18 +59,18 @@ fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
                 install = true;
                 continue;
             }
-            "--instructions" => Wanted::Instructions,
-            "--matrix" => Wanted::Matrix,
-            "--profiles" => Wanted::Profiles,
+            "--instructions" => Mode::Instructions,
+            "--matrix" => Mode::Matrix,
+            "--profiles" => Mode::Profiles,
             "--record" => {
                 let seconds = words.next_if(|word| !word.starts_with("--"));
                 let seconds = seconds.map_or(Ok(record::SECONDS), |word| word.parse());
                 let is_wrong = || UsageError("`--record` wants a number of seconds".to_owned());
-                Wanted::Record(seconds.ok().filter(|seconds| *seconds > 0).ok_or_else(is_wrong)?)
+                Mode::Record(seconds.ok().filter(|seconds| *seconds > 0).ok_or_else(is_wrong)?)
             }
             stranger => return Err(unknown("argument", stranger, FLAGS)),
         };
-        if wanted != Wanted::Calls {
+        if wanted != Mode::Calls {
             return Err(UsageError(format!("`{word}` is measured by itself")).into());
         }
         wanted = chosen;
@@ -84,7 +84,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Dist)?,
         rmcp: match wanted {
-            Wanted::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),
+            Mode::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),
             _ => None,
         },
         folder: workspace.target.join("bench/gateway"),
@@ -94,11 +94,11 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         fs::remove_dir_all(&programs.folder)?;
     }
     match wanted {
-        Wanted::Calls => {}
-        Wanted::Instructions => return instructions::show(&programs),
-        Wanted::Matrix => return matrix::show(&programs),
-        Wanted::Profiles => return profiles::show(workspace, &programs),
-        Wanted::Record(seconds) => return record::show(&programs, seconds),
+        Mode::Calls => {}
+        Mode::Instructions => return instructions::show(&programs),
+        Mode::Matrix => return matrix::show(&programs),
+        Mode::Profiles => return profiles::show(workspace, &programs),
+        Mode::Record(seconds) => return record::show(&programs, seconds),
     }
     println!("median of {ROUNDS} rounds of {SECONDS} s; a round takes each in turn\n");
     over_http(&programs)?;
@@ -112,7 +112,7 @@ struct Programs {
     /// A server on the official Rust SDK, if it is measured.
     rmcp: Option<PathBuf>,
     folder: PathBuf,
-    peers: Vec<Found>,
+    peers: Vec<InstalledPeer>,
 }
 
 /// Wraps a command, for example to run it under callgrind.
@@ -122,19 +122,19 @@ type Wrap<'a> = &'a dyn Fn(Command) -> Command;
 const SESSION: [&str; 3] = ["session", "2025-11-25", "echo_0"];
 
 /// A running server process. Dropping this ends it.
-struct Served {
+struct RunningServer {
     child: Child,
     url: String,
 }
 
-impl Drop for Served {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Served {
+impl RunningServer {
     /// Starts a program whose first line of stdout contains its address.
     fn start(command: &mut Command, address_of: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn()?;
@@ -151,41 +151,43 @@ impl Served {
 }
 
 impl Programs {
-    fn upstream(&self, tools: usize) -> Result<Served> {
+    fn upstream(&self, tools: usize) -> Result<RunningServer> {
         let mut command = program(&self.load);
-        Served::start(command.args(["upstream-http", &tools.to_string()]), |line| Some(line.to_owned()))
+        RunningServer::start(command.args(["upstream-http", &tools.to_string()]), |line| {
+            Some(line.to_owned())
+        })
     }
 
-    fn floor(&self, upstream: &Served) -> Result<Served> {
-        self.floor_under(upstream, &|command| command)
+    fn baseline(&self, upstream: &RunningServer) -> Result<RunningServer> {
+        self.baseline_under(upstream, &|command| command)
     }
 
     /// Starts the floor with a wrapped command.
-    fn floor_under(&self, upstream: &Served, wrap: Wrap<'_>) -> Result<Served> {
+    fn baseline_under(&self, upstream: &RunningServer, wrap: Wrap<'_>) -> Result<RunningServer> {
         let mut command = program(&self.load);
         command.args(["floor", &upstream.url]);
-        Served::start(&mut wrap(command), |line| Some(line.to_owned()))
+        RunningServer::start(&mut wrap(command), |line| Some(line.to_owned()))
     }
 
     /// Starts the gateway in front of one server.
-    fn gateway(&self, name: &str, server: &Value) -> Result<Served> {
+    fn gateway(&self, name: &str, server: &Value) -> Result<RunningServer> {
         self.gateway_under(name, server, &|command| command)
     }
 
     /// Like `gateway`, with additional settings for `toolhub.toml`.
-    fn gateway_with(&self, name: &str, server: &Value, settings: &str) -> Result<Served> {
+    fn gateway_with(&self, name: &str, server: &Value, settings: &str) -> Result<RunningServer> {
         Self::serve(self.toolhub_with(name, server, settings)?, &|command| command)
     }
 
-    fn serve(mut command: Command, wrap: Wrap<'_>) -> Result<Served> {
+    fn serve(mut command: Command, wrap: Wrap<'_>) -> Result<RunningServer> {
         command.args(["--json", "serve", "--bind", "127.0.0.1:0"]);
-        Served::start(&mut wrap(command), |line| {
+        RunningServer::start(&mut wrap(command), |line| {
             serde_json::from_str::<Value>(line).ok()?["mcp"].as_str().map(str::to_owned)
         })
     }
 
     /// Like `gateway`, with a wrapped command.
-    fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
+    fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<RunningServer> {
         Self::serve(self.toolhub(name, server)?, wrap)
     }
 
@@ -213,7 +215,7 @@ impl Programs {
 }
 
 /// The result of one run of one subject.
-struct Turn {
+struct Measurement {
     rate: f64,
     p50: f64,
     p99: f64,
@@ -224,38 +226,44 @@ struct Turn {
 /// A measured server or gateway.
 struct Subject {
     name: String,
-    served: Rc<Served>,
+    running_server: Rc<RunningServer>,
     /// Arguments of `gateway-load` for calls in a session; empty for stand-alone requests.
-    manner: Vec<String>,
-    alone: Vec<Turn>,
-    together: Vec<Turn>,
+    call_args: Vec<String>,
+    alone: Vec<Measurement>,
+    together: Vec<Measurement>,
 }
 
 impl Subject {
-    fn new(name: impl Into<String>, served: Rc<Served>) -> Self {
-        Self { name: name.into(), served, manner: Vec::new(), alone: Vec::new(), together: Vec::new() }
+    fn new(name: impl Into<String>, running_server: Rc<RunningServer>) -> Self {
+        Self {
+            name: name.into(),
+            running_server,
+            call_args: Vec::new(),
+            alone: Vec::new(),
+            together: Vec::new(),
+        }
     }
 
-    fn spoken_to(mut self, manner: Vec<String>) -> Self {
-        self.manner = manner;
+    fn with_call_args(mut self, call_args: Vec<String>) -> Self {
+        self.call_args = call_args;
         self
     }
 
-    fn turn(&self, load: &Path, callers: usize) -> Result<Turn> {
-        let pid = self.served.child.id();
+    fn turn(&self, load: &Path, callers: usize) -> Result<Measurement> {
+        let pid = self.running_server.child.id();
         let before = processor_time(pid)?;
         let (callers, seconds) = (callers.to_string(), SECONDS.to_string());
         let mut loading = program(load);
-        loading.args(["load", &self.served.url, &callers, &seconds]).args(&self.manner);
+        loading.args(["load", &self.running_server.url, &callers, &seconds]).args(&self.call_args);
         let said = run::read(&mut loading).with_context(|| self.name.clone())?;
         turn(&said, processor_time(pid)? - before)
     }
 }
 
-fn turn(said: &str, processor: Duration) -> Result<Turn> {
+fn turn(said: &str, processor: Duration) -> Result<Measurement> {
     let found: Value = serde_json::from_str(said.trim())?;
     let number = |key: &str| found[key].as_f64().with_context(|| format!("no `{key}` in {said}"));
-    Ok(Turn {
+    Ok(Measurement {
         rate: number("rate")?,
         p50: number("p50")?,
         p99: number("p99")?,
@@ -265,14 +273,14 @@ fn turn(said: &str, processor: Duration) -> Result<Turn> {
 
 fn over_http(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
-    let floor = programs.floor(&upstream)?;
+    let baseline = programs.baseline(&upstream)?;
     let mut behind =
         vec![("http", json!({"type": "http", "url": upstream.url})), ("stdio", programs.stdio_server())];
     // The cost of this server itself is the same behind every gateway.
     behind.extend(programs.rmcp.as_ref().map(|rmcp| (RMCP, json!({"command": rmcp, "args": []}))));
     let mut subjects = vec![
         Subject::new("direct", Rc::new(upstream)),
-        Subject::new("floor (bare pass-through)", Rc::new(floor)),
+        Subject::new("floor (bare pass-through)", Rc::new(baseline)),
     ];
     for (way, server) in &behind {
         let gateway = Rc::new(programs.gateway(way, server)?);
@@ -280,14 +288,14 @@ fn over_http(programs: &Programs) -> Result<()> {
         // In a session, as the peers are called.
         if !programs.peers.is_empty() {
             let name = format!("toolhub, in a session, server over {way}");
-            subjects.push(Subject::new(name, gateway).spoken_to(SESSION.map(str::to_owned).to_vec()));
+            subjects.push(Subject::new(name, gateway).with_call_args(SESSION.map(str::to_owned).to_vec()));
         }
     }
     for peer in &programs.peers {
         for (way, server) in &behind {
             let name = format!("{}, in a session, server over {way}", peer.name());
-            let served = peer.serve(&programs.folder.join(peer.name()).join(way), server)?;
-            subjects.push(Subject::new(name, Rc::new(served)).spoken_to(peer.manner()));
+            let running_server = peer.serve(&programs.folder.join(peer.name()).join(way), server)?;
+            subjects.push(Subject::new(name, Rc::new(running_server)).with_call_args(peer.call_args()));
         }
     }
     for subject in &subjects {
@@ -358,7 +366,7 @@ fn over_stdio(programs: &Programs) -> Result<()> {
 }
 
 /// Calls a program over its stdin and stdout.
-fn piped(load: &Path, command: &Command, callers: usize) -> Result<Turn> {
+fn piped(load: &Path, command: &Command, callers: usize) -> Result<Measurement> {
     let mut loading = program(load);
     loading.args(["pipe", &callers.to_string(), &SECONDS.to_string()]);
     loading.arg(command.get_program()).args(command.get_args());
@@ -375,17 +383,20 @@ fn piped(load: &Path, command: &Command, callers: usize) -> Result<Turn> {
     turn(&said, used)
 }
 
-fn show(subjects: &[(&str, &[Turn], &[Turn])]) {
+fn show(subjects: &[(&str, &[Measurement], &[Measurement])]) {
     let Some((_, base_alone, base_together)) = subjects.first() else { return };
-    let floor = subjects.iter().find(|(name, ..)| name.starts_with("floor"));
+    let baseline = subjects.iter().find(|(name, ..)| name.starts_with("floor"));
     let mut table = Table::default();
     let head = ["", "1: p50", "p99", "CPU/call", "32: calls/s", "of direct", "p99", "CPU/call", "of floor"];
     table.row(head.map(str::to_owned));
-    let rate = |turns: &[Turn]| median(turns, |turn| turn.rate);
+    let rate = |turns: &[Measurement]| median(turns, |turn| turn.rate);
     let _ = base_alone;
     for (name, alone, together) in subjects {
-        let of_floor = floor.map_or_else(String::new, |(_, _, floor)| {
-            format!("{:.2}", median(together, |turn| turn.processor) / median(floor, |turn| turn.processor))
+        let of_floor = baseline.map_or_else(String::new, |(_, _, baseline)| {
+            format!(
+                "{:.2}",
+                median(together, |turn| turn.processor) / median(baseline, |turn| turn.processor)
+            )
         });
         table.row([
             (*name).to_owned(),
@@ -402,55 +413,60 @@ fn show(subjects: &[(&str, &[Turn], &[Turn])]) {
     println!("{table}");
 }
 
-fn median(turns: &[Turn], of: impl Fn(&Turn) -> f64) -> f64 {
-    middle(&mut turns.iter().map(of).collect::<Vec<_>>())
+fn median(turns: &[Measurement], of: impl Fn(&Measurement) -> f64) -> f64 {
+    median_of(&mut turns.iter().map(of).collect::<Vec<_>>())
 }
 
 /// A gateway whose list of many tools is measured.
-struct Lister<'a> {
+struct ListSubject<'a> {
     name: &'static str,
-    start: Box<dyn Fn() -> Result<Served> + 'a>,
-    manner: Vec<String>,
+    start: Box<dyn Fn() -> Result<RunningServer> + 'a>,
+    call_args: Vec<String>,
 }
 
 fn with_many_tools(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(TOOLS)?;
     let server = json!({"type": "http", "url": upstream.url});
     let start = Box::new(|| programs.gateway("many", &server));
-    let mut listers = vec![Lister { name: "toolhub", start, manner: Vec::new() }];
+    let mut listers = vec![ListSubject { name: "toolhub", start, call_args: Vec::new() }];
     for peer in &programs.peers {
         let folder = programs.folder.join(peer.name()).join("many");
         let start = Box::new({
             let server = &server;
             move || peer.serve(&folder, server)
         });
-        listers.push(Lister { name: peer.name(), start, manner: peer.manner() });
+        listers.push(ListSubject { name: peer.name(), start, call_args: peer.call_args() });
     }
-    let list = |url: &str, times: usize, manner: &[String]| -> Result<f64> {
+    let list = |url: &str, times: usize, call_args: &[String]| -> Result<f64> {
         let mut listing = program(&programs.load);
-        let said = run::read(listing.args(["list", url, &times.to_string()]).args(manner))?;
+        let said = run::read(listing.args(["list", url, &times.to_string()]).args(call_args))?;
         let found: Value = serde_json::from_str(said.trim())?;
         found["p50"].as_f64().context("no figure")
     };
-    let served: Vec<Served> = listers.iter().map(|lister| (lister.start)()).collect::<Result<_>>()?;
+    let running_server: Vec<RunningServer> =
+        listers.iter().map(|lister| (lister.start)()).collect::<Result<_>>()?;
     // Index 0 is the direct connection.
     let mut times = vec![Vec::new(); 1 + listers.len()];
     for round in 0..=ROUNDS {
-        let direct = list(&upstream.url, LISTS, &[])?;
-        let through = listers.iter().zip(&served);
-        let through = through.map(|(lister, served)| list(&served.url, LISTS, &lister.manner));
+        let direct = list(&upstream.url, LIST_CALLS, &[])?;
+        let through = listers.iter().zip(&running_server);
+        let through =
+            through.map(|(lister, running_server)| list(&running_server.url, LIST_CALLS, &lister.call_args));
         let all: Vec<f64> = std::iter::once(Ok(direct)).chain(through).collect::<Result<_>>()?;
         // The first round connects to the server.
         if round > 0 {
             times.iter_mut().zip(all).for_each(|(times, took)| times.push(took));
         }
     }
-    let memory: Vec<f64> = served.iter().map(|served| resident(served.child.id())).collect::<Result<_>>()?;
-    drop(served);
+    let memory: Vec<f64> = running_server
+        .iter()
+        .map(|running_server| resident(running_server.child.id()))
+        .collect::<Result<_>>()?;
+    drop(running_server);
 
     let mut table = Table::default();
     table.row(["", "tools/list", "of direct", "memory", "ready after", "at most"].map(str::to_owned));
-    let direct = middle(&mut times[0]);
+    let direct = median_of(&mut times[0]);
     let none = String::new;
     table.row(["direct".to_owned(), format!("{direct:.0} µs"), "1.00".to_owned(), none(), none(), none()]);
     for (place, lister) in listers.iter().enumerate() {
@@ -458,11 +474,11 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
         let mut starts = Vec::new();
         for _ in 0..STARTS {
             let began = Instant::now();
-            let served = (lister.start)()?;
+            let running_server = (lister.start)()?;
             starts.push(began.elapsed().as_secs_f64() * 1e3);
-            list(&served.url, 1, &lister.manner)?;
+            list(&running_server.url, 1, &lister.call_args)?;
         }
-        let (took, ready) = (middle(&mut times[place + 1]), middle(&mut starts));
+        let (took, ready) = (median_of(&mut times[place + 1]), median_of(&mut starts));
         table.row([
             lister.name.to_owned(),
             format!("{took:.0} µs"),
@@ -477,7 +493,7 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
 }
 
 /// The median. Sorts `figures`.
-fn middle(figures: &mut [f64]) -> f64 {
+fn median_of(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
@@ -504,20 +520,20 @@ fn resident(pid: u32) -> Result<f64> {
 mod tests {
     use super::*;
 
-    fn read(words: &str) -> Result<(Wanted, bool)> {
+    fn read(words: &str) -> Result<(Mode, bool)> {
         read_arguments(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
     #[test]
-    fn arguments_choose_what_is_measured() {
+    fn arguments_select_the_measurement() {
         for (words, wanted) in [
-            ("", (Wanted::Calls, false)),
-            ("--peers", (Wanted::Calls, true)),
-            ("--matrix --peers", (Wanted::Matrix, true)),
-            ("--record", (Wanted::Record(300), false)),
-            ("--record 20", (Wanted::Record(20), false)),
-            ("--record --peers", (Wanted::Record(300), true)),
-            ("--instructions", (Wanted::Instructions, false)),
+            ("", (Mode::Calls, false)),
+            ("--peers", (Mode::Calls, true)),
+            ("--matrix --peers", (Mode::Matrix, true)),
+            ("--record", (Mode::Record(300), false)),
+            ("--record 20", (Mode::Record(20), false)),
+            ("--record --peers", (Mode::Record(300), true)),
+            ("--instructions", (Mode::Instructions, false)),
         ] {
             assert_eq!(read(words).unwrap(), wanted, "{words}");
         }

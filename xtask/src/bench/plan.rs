@@ -127,7 +127,7 @@ fn lines(values: &[Value]) -> String {
 /// The tasks with their expected calls, in the format of `eval plan`.
 fn read_tasks(data: &Path) -> Result<Vec<Task>> {
     let mut expected: BTreeMap<String, Value> = BTreeMap::new();
-    for line in packed(&data.join(ANSWERS))? {
+    for line in read_gzip_lines(&data.join(ANSWERS))? {
         if let Some(task) = line["task"].as_str()
             && line["expected"].is_array()
         {
@@ -135,7 +135,7 @@ fn read_tasks(data: &Path) -> Result<Vec<Task>> {
         }
     }
     let mut tasks = Vec::new();
-    for line in packed(&data.join(TASKS))? {
+    for line in read_gzip_lines(&data.join(TASKS))? {
         let id = line["task"].as_str().context("a task without a name")?;
         let Some(Value::Array(calls)) = expected.get(id) else { continue };
         let request =
@@ -158,7 +158,7 @@ fn read_tasks(data: &Path) -> Result<Vec<Task>> {
 }
 
 /// The lines of a gzip file as JSON.
-fn packed(file: &Path) -> Result<Vec<Value>> {
+fn read_gzip_lines(file: &Path) -> Result<Vec<Value>> {
     let text = run::read(Command::new("gzip").arg("-dc").arg(file))?;
     text.lines().map(|line| serde_json::from_str(line).with_context(|| file.display().to_string())).collect()
 }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles() {
+    fn computes_percentiles() {
         for (count, percent, expect) in [
             (0, 50, 0),
             (1, 50, 1),

@@ -15,8 +15,8 @@ use crate::{
     workspace::Workspace,
 };
 
-const GOOD: usize = 8;
-const MEETINGS: usize = 20;
+const GOOD_SERVERS: usize = 8;
+const CONNECTION_ROUNDS: usize = 20;
 const CALLS: usize = 30;
 /// Fewer runs, because a first call waits several seconds for servers that were never connected.
 const FIRST_CALLS: usize = 3;
@@ -24,22 +24,27 @@ const FIRST_CALLS: usize = 3;
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
     let programs = Programs {
         toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
-        meet: build(workspace, "toolhub-testkit", "meet-servers", Profile::Dist)?,
+        connector: build(workspace, "toolhub-testkit", "meet-servers", Profile::Dist)?,
         server: build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Dist)?,
     };
     let folder = workspace.target.join("bench/servers");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let eight = Setting::create(folder.join("eight"), &programs, &[])?;
-    let ten = Setting::create(folder.join("ten"), &programs, &["hangs", "crashes"])?;
+    let eight = TestSetup::create(folder.join("eight"), &programs, &[])?;
+    let ten = TestSetup::create(folder.join("ten"), &programs, &["hangs", "crashes"])?;
 
-    let table = measure(vec![eight.meeting("eight servers"), ten.meeting("and two bad ones")], MEETINGS)?;
-    println!("one program that meets all at once: until eight are listed and have answered, {MEETINGS} runs");
+    let table = measure(
+        vec![eight.connect_subject("eight servers"), ten.connect_subject("and two bad ones")],
+        CONNECTION_ROUNDS,
+    )?;
+    println!(
+        "one program that meets all at once: until eight are listed and have answered, {CONNECTION_ROUNDS} runs"
+    );
     println!("{table}");
 
-    eight.learn_good()?;
-    ten.learn_good()?;
+    eight.cache_good_servers()?;
+    ten.cache_good_servers()?;
     let calls = vec![
         eight.call("eight servers", "known", &[]),
         ten.call("and two never met, --source", "known", &["--source", "good_1"]),
@@ -56,18 +61,18 @@ pub(super) fn run(workspace: &Workspace) -> Result<()> {
 #[derive(Clone)]
 struct Programs {
     toolhub: PathBuf,
-    meet: PathBuf,
+    connector: PathBuf,
     server: PathBuf,
 }
 
 /// A folder with a config and the home folders of the programs that use it.
 #[derive(Clone)]
-struct Setting {
+struct TestSetup {
     folder: PathBuf,
     programs: Programs,
 }
 
-impl Setting {
+impl TestSetup {
     /// Lists the bad servers before the good ones, so that waiting for servers one after another would be visible.
     fn create(folder: PathBuf, programs: &Programs, bad: &[&str]) -> Result<Self> {
         fs::create_dir_all(&folder)?;
@@ -99,19 +104,19 @@ impl Setting {
     }
 
     /// Connects to the good servers only, so that nothing is stored about the bad ones.
-    fn learn_good(&self) -> Result<()> {
+    fn cache_good_servers(&self) -> Result<()> {
         let mut command = self.toolhub("known");
         command.args(["servers", "test"]).args(good_ids());
         run::read(&mut command).map(drop)
     }
 
-    /// Connects to all servers with an empty home folder; `meet-servers` prints the duration.
-    fn meeting(&self, label: &'static str) -> Subject {
+    /// Connects to all servers with an empty home folder; `connector-servers` prints the duration.
+    fn connect_subject(&self, label: &'static str) -> Subject {
         let setting = self.clone();
         Subject::new(label, move || {
             let home = setting.home("nobody");
-            forget(&home)?;
-            let mut command = program(&setting.programs.meet);
+            clear_failures(&home)?;
+            let mut command = program(&setting.programs.connector);
             let said = run::read(command.arg(setting.config()).arg(home).current_dir(&setting.folder))?;
             let millis: f64 = said.trim().parse().with_context(|| format!("no number: {said}"))?;
             Ok(Duration::from_secs_f64(millis / 1000.0))
@@ -132,7 +137,7 @@ impl Setting {
         let mut ready = false;
         Subject::new(label, move || {
             if !ready {
-                setting.copy_known("failed")?;
+                setting.copy_cache("failed")?;
                 ready = true;
             }
             time(&mut command)
@@ -145,14 +150,14 @@ impl Setting {
         let mut command = self.toolhub("first");
         command.args(["call", &tool_of("good_1"), "n=1"]);
         Subject::new(label, move || {
-            setting.copy_known("first")?;
+            setting.copy_cache("first")?;
             time(&mut command)
         })
     }
 
-    fn copy_known(&self, home: &str) -> Result<()> {
+    fn copy_cache(&self, home: &str) -> Result<()> {
         let home = self.home(home);
-        forget(&home)?;
+        clear_failures(&home)?;
         fs::create_dir_all(&home)?;
         let mut copied = 0;
         for entry in fs::read_dir(self.home("known"))? {
@@ -167,7 +172,7 @@ impl Setting {
     }
 }
 
-fn forget(home: &Path) -> Result<()> {
+fn clear_failures(home: &Path) -> Result<()> {
     if home.exists() {
         fs::remove_dir_all(home)?;
     }
@@ -175,7 +180,7 @@ fn forget(home: &Path) -> Result<()> {
 }
 
 fn good_ids() -> impl Iterator<Item = String> {
-    (1..=GOOD).map(|number| format!("good_{number}"))
+    (1..=GOOD_SERVERS).map(|number| format!("good_{number}"))
 }
 
 fn tool_of(id: &str) -> String {

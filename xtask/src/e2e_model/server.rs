@@ -14,19 +14,19 @@ use anyhow::{Context, Result, bail};
 use crate::run::program;
 
 /// Loading a gigabyte from a slow disk takes time.
-const START: Duration = Duration::from_secs(180);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// The model name in the API; the default is the path of the file.
 const NAME: &str = "qwen2.5-coder-1.5b";
-const POLL: Duration = Duration::from_millis(200);
-const ANSWER: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A running server; dropping this kills it.
-pub(super) struct Running {
+pub(super) struct ModelServer {
     child: Child,
     address: SocketAddr,
 }
 
-impl Running {
+impl ModelServer {
     pub(super) fn start(llama: &Path, model: &Path, log: &Path) -> Result<Self> {
         let address = free_address()?;
         let written = File::create(log)?;
@@ -54,21 +54,21 @@ impl Running {
     }
 
     fn wait(&mut self, log: &Path) -> Result<()> {
-        let deadline = Instant::now() + START;
-        while !is_well(self.address) {
+        let deadline = Instant::now() + START_TIMEOUT;
+        while !is_healthy(self.address) {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the model's server ended ({status}):\n{}", tail(log));
             }
             if Instant::now() > deadline {
-                bail!("the model's server is not ready after {} s:\n{}", START.as_secs(), tail(log));
+                bail!("the model's server is not ready after {} s:\n{}", START_TIMEOUT.as_secs(), tail(log));
             }
-            thread::sleep(POLL);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 }
 
-impl Drop for Running {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         // It may have exited already.
         _ = self.child.kill();
@@ -82,10 +82,10 @@ fn free_address() -> Result<SocketAddr> {
 }
 
 /// Whether `GET /health` returns 200; while the model is loading, the status is 503.
-fn is_well(address: SocketAddr) -> bool {
+fn is_healthy(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<bool> {
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
-        stream.set_read_timeout(Some(ANSWER))?;
+        let mut stream = TcpStream::connect_timeout(&address, HEALTH_TIMEOUT)?;
+        stream.set_read_timeout(Some(HEALTH_TIMEOUT))?;
         stream.write_all(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
         let mut status = [0; 12];
         stream.read_exact(&mut status)?;

@@ -14,13 +14,13 @@ const VERSION: &str = "0.2.0";
 const BYTES: u64 = 1_117_320_768;
 
 /// Whether the file exists and has its full size.
-pub(super) fn are_whole(model: &Path) -> bool {
+pub(super) fn are_complete(model: &Path) -> bool {
     fs::metadata(model).is_ok_and(|found| found.len() == BYTES)
 }
 
 /// Downloads the parts with the Python of `environment` and joins them, unless the file is complete.
 pub(super) fn set_up(environment: &Path, model: &Path) -> Result<()> {
-    if are_whole(model) {
+    if are_complete(model) {
         return Ok(());
     }
     println!("getting the weights: about 1.1 GB, once");

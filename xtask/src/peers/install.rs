@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions() {
+    fn parses_versions() {
         for (text, separator, expect) in [
             ("3 11\n", ' ', Some(Version(3, 11))),
             ("20.20.2\n", '.', Some(Version(20, 20))),

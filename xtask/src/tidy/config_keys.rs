@@ -3,7 +3,7 @@
 use super::{Finding, sources::Source};
 
 /// The file that lists the known keys.
-pub(super) const LIST: &str = "crates/toolhub/src/settings/unknown.rs";
+pub(super) const KEY_LIST_FILE: &str = "crates/toolhub/src/settings/unknown.rs";
 /// Keys that no test sets, each with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[(
     "private_network",
@@ -11,7 +11,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[(
 )];
 
 pub(super) fn check(files: &[Source]) -> Vec<Finding> {
-    let Some(list) = files.iter().find(|file| file.path.ends_with(LIST)) else { return Vec::new() };
+    let Some(list) = files.iter().find(|file| file.path.ends_with(KEY_LIST_FILE)) else { return Vec::new() };
     let tests: Vec<&str> = files.iter().filter_map(|file| test_text(file)).collect();
     let mut findings = Vec::new();
     for (line, key) in keys(&list.text) {
@@ -24,7 +24,7 @@ pub(super) fn check(files: &[Source]) -> Vec<Finding> {
                 }
                 true => format!("`{key}` is set by a test now: remove it from `EXCEPTIONS`"),
             };
-            findings.push(Finding::new(LIST, line, message));
+            findings.push(Finding::new(KEY_LIST_FILE, line, message));
         }
     }
     findings
@@ -34,7 +34,7 @@ pub(super) fn check(files: &[Source]) -> Vec<Finding> {
 fn test_text(file: &Source) -> Option<&str> {
     let path = file.path.to_string_lossy();
     let is_rust = path.starts_with("crates/") && path.ends_with(".rs");
-    if !is_rust || path.ends_with(LIST) {
+    if !is_rust || path.ends_with(KEY_LIST_FILE) {
         return None;
     }
     if path.contains("/tests/") || path.ends_with("/tests.rs") {
@@ -81,11 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn key_that_no_test_sets_is_found() {
+    fn reports_key_that_no_test_sets() {
         let list = "const OTHERS: [&str; 1] = [\"agents\"];\nconst A: [&str; 2] = [\n    \"bind\",\n    \"drain\",\n];\n\
                     fn f() { \"nothing\"; }\n";
         let check = |test: &str| {
-            let files = [file(LIST, list), file("crates/cli/tests/a.rs", test)];
+            let files = [file(KEY_LIST_FILE, list), file("crates/cli/tests/a.rs", test)];
             check(&files).into_iter().map(|finding| (finding.line, finding.message)).collect::<Vec<_>>()
         };
         assert_eq!(check(r#"f("[serve]\nbind = \"x\"\ndrain=\"1s\"")"#), []);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_tables_count() {
+    fn accepts_table_headers_as_set_keys() {
         for text in ["[limits]", "[serve.limits]", "[[limits]]", "limits = 1", "\\nlimits=2"] {
             assert!(sets(text, "limits"), "{text}");
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn code_outside_of_tests_does_not_count() {
+    fn ignores_code_outside_of_tests() {
         assert_eq!(test_text(&file("crates/a/src/b.rs", "x = 1;")), None);
         assert_eq!(test_text(&file("crates/a/src/b.rs", "x\n#[cfg(test)]\ny")), Some("#[cfg(test)]\ny"));
         assert_eq!(test_text(&file("docs/a.md", "#[cfg(test)]")), None);

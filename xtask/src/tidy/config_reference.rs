@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::{
     Finding,
-    config_keys::{LIST, keys},
+    config_keys::{KEY_LIST_FILE, keys},
     sources::Source,
 };
 
@@ -34,7 +34,7 @@ const OTHERS: &[&str] = &[
 
 pub(super) fn check(files: &[Source]) -> Vec<Finding> {
     let find = |path: &str| files.iter().find(|file| file.path == Path::new(path));
-    let Some(list) = find(LIST) else { return Vec::new() };
+    let Some(list) = find(KEY_LIST_FILE) else { return Vec::new() };
     let keys = keys(&list.text);
     let mut findings = Vec::new();
     for page in PAGES {

@@ -1,7 +1,7 @@
 //! Rule: the allowed dependencies between the crates of the workspace; the map of ARCHITECTURE.md as a table.
 use crate::workspace::EdgeKind;
 
-pub(super) const PLACE: &str = "xtask/src/tidy/edges.rs";
+pub(super) const RULES_FILE: &str = "xtask/src/tidy/edges.rs";
 
 const TESTKIT: &str = "toolhub-testkit";
 const MACROS: &str = "toolhub-macros";
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges() {
+    fn allows_only_listed_dependencies() {
         for (from, to, kind, allowed) in [
             ("toolhub-engine", "toolhub-core", Normal, true),
             ("toolhub-core", "toolhub-engine", Normal, false),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn known_crates() {
+    fn knows_all_workspace_crates() {
         for (package, expect) in [("toolhub", true), ("toolhub-llm", true), ("toolhub-utils", false)] {
             assert_eq!(is_known(package), expect, "{package}");
         }

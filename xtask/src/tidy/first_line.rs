@@ -1,18 +1,18 @@
 //! Rule: the first line of every Rust file describes its content.
 use super::{Finding, sources::Source};
 
-const FEWEST_WORDS: usize = 3;
+const MIN_WORDS: usize = 3;
 
 pub(super) fn check(source: &Source) -> Option<Finding> {
-    let broken = source.is_rust() && !says_what_it_owns(&source.text);
+    let broken = source.is_rust() && !describes_content(&source.text);
     let message = "begin the file with a `//! ` sentence that says what it owns";
     broken.then(|| Finding::new(&source.path, 1, message))
 }
 
-fn says_what_it_owns(text: &str) -> bool {
+fn describes_content(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
     let words = first.strip_prefix("//! ").map(|sentence| sentence.split_whitespace().count());
-    words.is_some_and(|count| count >= FEWEST_WORDS)
+    words.is_some_and(|count| count >= MIN_WORDS)
 }
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_lines() {
+    fn checks_first_lines() {
         for (text, expect) in [
             ("//! Owns the wire.\nuse x;", true),
             ("//! Owns the wire format,\n//! and no more.", true),
@@ -33,7 +33,7 @@ mod tests {
             ("/// Owns the wire.", false),
             ("use x;\n//! Owns the wire.", false),
         ] {
-            assert_eq!(says_what_it_owns(text), expect, "{text:?}");
+            assert_eq!(describes_content(text), expect, "{text:?}");
         }
     }
 }

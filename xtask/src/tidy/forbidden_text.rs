@@ -69,7 +69,7 @@ mod tests {
 
     /// Cases contain `|` for `/` and `!` for `\`, so that this file passes its own rule.
     #[test]
-    fn home_folders() {
+    fn reports_paths_of_home_directories() {
         for (case, expect) in [
             ("see |root|.cargo", true),
             ("file:|||root|x", true),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_everywhere_but_in_the_lock_file() {
+    fn reports_hosts_except_in_the_lock_file() {
         for parts in HOSTS {
             let text = format!("a\nhttps://{}/x\n", parts.join("."));
             assert_eq!(lines_found("README.md", text.clone()), [2]);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_examples_pass() {
+    fn accepts_marked_examples() {
         let path = "|home|ann|x".replace('|', "/");
         assert_eq!(lines_found("a.rs", format!("{path}\n{path} // {EXAMPLE}\n")), [1]);
     }

@@ -59,8 +59,11 @@ fn lints(manifest: &str, start: &str) -> Vec<String> {
 
 fn check_edges(package: &Package, manifest: &str, members: &[&str], findings: &mut Vec<Finding>) {
     if !edges::is_known(&package.name) {
-        let message =
-            format!("`{}` is a new crate: add it to ARCHITECTURE.md and to {}", package.name, edges::PLACE);
+        let message = format!(
+            "`{}` is a new crate: add it to ARCHITECTURE.md and to {}",
+            package.name,
+            edges::RULES_FILE
+        );
         findings.push(Finding::new(&package.manifest, 1, message));
         return;
     }
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workspace_lints() {
+    fn detects_workspace_lints() {
         for (manifest, expect) in [
             ("[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n", true),
             ("lints.workspace = true\n[package]\n", true),
@@ -118,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn lints_of_sections() {
+    fn parses_lints_of_sections() {
         let manifest = "[package]\nname = \"a\"\n\n[lints.rust]\n# why\na = \"warn\"\n\n[lints.clippy]\nb=\"warn\"\n[x]\nc = 1\n";
         assert_eq!(lints(manifest, "[lints."), ["rust.a=\"warn\"", "clippy.b=\"warn\""]);
         assert_eq!(lints(manifest, "[workspace.lints."), [""; 0]);
     }
 
     #[test]
-    fn lines_of_dependencies() {
+    fn finds_lines_of_dependencies() {
         for (manifest, expect) in [
             ("[dependencies]\ntoolhub-core.workspace = true\n", 2),
             ("[dependencies]\ntoolhub-core = { workspace = true }\n", 2),

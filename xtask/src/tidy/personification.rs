@@ -3,7 +3,7 @@
 use super::{Finding, sources::Source};
 
 /// Split into parts, so that this file passes its own rule.
-const WORDS: &[&[&str]] = &[
+const PERSON_WORDS: &[&[&str]] = &[
     &["who", "ever"],
     &["no", "body"],
     &["some", "body"],
@@ -28,7 +28,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     if is_excepted || !path.ends_with(".rs") {
         return Vec::new();
     }
-    let words: Vec<String> = WORDS.iter().map(|parts| parts.concat()).collect();
+    let words: Vec<String> = PERSON_WORDS.iter().map(|parts| parts.concat()).collect();
     let mut findings = Vec::new();
     for (index, line) in source.text.lines().enumerate() {
         let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
@@ -53,8 +53,8 @@ mod tests {
     }
 
     #[test]
-    fn finds_persons_in_comments_alone() {
-        let word = WORDS[0].concat();
+    fn reports_personification_in_comments_only() {
+        let word = PERSON_WORDS[0].concat();
         assert_eq!(findings("crates/core/src/a.rs", &format!("    /// Wakes {word} waits.\n")), 1);
         assert_eq!(findings("crates/core/src/a.rs", &format!("let {word} = 1; call(\"{word}\");\n")), 0);
         assert_eq!(findings("crates/planner/src/rewrite/remark.rs", &format!("// {word}\n")), 0);

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_usages() {
+    fn extracts_commands_from_markdown() {
         let shell = |line: &str| format!("```sh\n{line}\n```\n");
         for (markdown, expect) in [
             (shell("toolhub tools"), "2 toolhub [tools]"),

@@ -44,7 +44,7 @@ pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Findi
             return Ok(findings);
         }
     };
-    let mut helps = Helps { ask: |path: &[String]| ask(&binary, path), known: HashMap::new() };
+    let mut helps = HelpCache { ask: |path: &[String]| ask(&binary, path), known: HashMap::new() };
     for (path, usage) in &ours {
         if let Err(message) = check_words(&usage.words, &mut helps) {
             findings.push(Finding::new(*path, usage.line, message));
@@ -72,12 +72,12 @@ fn ask(binary: &Path, path: &[String]) -> Result<Help> {
 }
 
 /// Caches the help texts.
-struct Helps<F> {
+struct HelpCache<F> {
     ask: F,
     known: HashMap<Vec<String>, Result<Help, String>>,
 }
 
-impl<F: FnMut(&[String]) -> Result<Help>> Helps<F> {
+impl<F: FnMut(&[String]) -> Result<Help>> HelpCache<F> {
     fn of(&mut self, path: &[String]) -> Result<Help, String> {
         if !self.known.contains_key(path) {
             let help = (self.ask)(path).map_err(|error| format!("{error:#}"));
@@ -91,7 +91,7 @@ impl<F: FnMut(&[String]) -> Result<Help>> Helps<F> {
 /// whether the next word is its value.
 fn check_words<F: FnMut(&[String]) -> Result<Help>>(
     words: &[Word],
-    helps: &mut Helps<F>,
+    helps: &mut HelpCache<F>,
 ) -> Result<(), String> {
     let mut path: Vec<String> = Vec::new();
     let mut help = helps.of(&path)?;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_commands() {
+    fn reports_unknown_commands_and_flags() {
         for (line, expect) in [
             ("call TOOL a=1 --args '{\"--x\": 1}' --json", ""),
             ("call tool --args=@file", ""),
@@ -173,14 +173,14 @@ mod tests {
             ("broken", "`broken --help` failed"),
         ] {
             let usages = usages(&format!("```sh\ntoolhub {line}\n```"));
-            let mut helps = Helps { ask: fake, known: HashMap::new() };
+            let mut helps = HelpCache { ask: fake, known: HashMap::new() };
             let fault = check_words(&usages[0].words, &mut helps).err();
             assert_eq!(fault.unwrap_or_default(), expect, "{line}");
         }
     }
 
     #[test]
-    fn faults_of_chores() {
+    fn reports_unknown_xtask_commands() {
         for (line, expect) in
             [("tidy", false), ("", false), ("--help", false), ("COMMAND", false), ("tdy", true)]
         {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_tests_and_sources_are_told_from_commands() {
+    fn distinguishes_tests_and_sources_from_commands() {
         for (word, expect) in [
             ("refuses_broken_hosts", Kind::Test),
             ("oauth/src/binding.rs", Kind::Source),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_a_test_that_is_gone() {
+    fn reports_missing_test() {
         let file = |path: &str, text: &str| Source { path: path.into(), text: text.to_owned() };
         let table = file(DOCUMENT, "| `holds_all_the_time` | `was_renamed_since` |");
         let code = file("crates/core/src/a.rs", "fn holds_all_the_time() {}");

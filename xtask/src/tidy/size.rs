@@ -3,17 +3,17 @@ use std::path::Path;
 
 use super::{Finding, sources::Source};
 
-const LONGEST: usize = 600;
-const LONGEST_TESTS: usize = 1_200;
+const MAX_LINES: usize = 600;
+const MAX_TEST_LINES: usize = 1_200;
 
 pub(super) fn check(source: &Source) -> Option<Finding> {
     if !source.is_rust() {
         return None;
     }
     let (length, longest) = if is_tests(&source.path) {
-        (source.text.lines().count(), LONGEST_TESTS)
+        (source.text.lines().count(), MAX_TEST_LINES)
     } else {
-        (lines_without_tests(&source.text), LONGEST)
+        (lines_without_tests(&source.text), MAX_LINES)
     };
     let message = || format!("{length} lines, at most {longest}: move the second concept to its own file");
     (length > longest).then(|| Finding::new(&source.path, longest + 1, message()))
@@ -58,15 +58,15 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn enforces_line_limits() {
         for (path, lines, found) in [
-            ("src/a.rs", LONGEST, false),
-            ("src/a.rs", LONGEST + 1, true),
-            ("src/a.md", LONGEST + 1, false),
-            ("src/a/tests.rs", LONGEST + 1, false),
-            ("src/a/tests.rs", LONGEST_TESTS + 1, true),
-            ("tests/a/b.rs", LONGEST_TESTS, false),
-            ("tests/a/b.rs", LONGEST_TESTS + 1, true),
+            ("src/a.rs", MAX_LINES, false),
+            ("src/a.rs", MAX_LINES + 1, true),
+            ("src/a.md", MAX_LINES + 1, false),
+            ("src/a/tests.rs", MAX_LINES + 1, false),
+            ("src/a/tests.rs", MAX_TEST_LINES + 1, true),
+            ("tests/a/b.rs", MAX_TEST_LINES, false),
+            ("tests/a/b.rs", MAX_TEST_LINES + 1, true),
         ] {
             let source = Source { path: path.into(), text: "x\n".repeat(lines) };
             assert_eq!(check(&source).is_some(), found, "{path} of {lines}");

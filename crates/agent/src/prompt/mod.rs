@@ -16,18 +16,18 @@ use toolhub_engine::Entry;
 
 pub use tokens::tokens;
 
-use crate::allowed::Allowed;
-use crate::desk::Desk;
+use crate::agent_context::AgentContext;
+use crate::allowed::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 
 /// Tools that are always shown, in this order.
-const CORE: [&str; 4] = ["search_web", "calculate", "get_time", "get_conversation_history"];
+const CORE_TOOLS: [&str; 4] = ["search_web", "calculate", "get_time", "get_conversation_history"];
 /// Tools that reach the others, shown where not all are.
-const REACHING: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+const DISCOVERY_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 /// Tools that are looked for.
-const RELEVANT: usize = 50;
+const MAX_RELEVANT_TOOLS: usize = 50;
 /// Tools beside the core ones in a prompt for planning.
-const PLANNED_WITH: usize = 10;
+const MAX_PLANNING_TOOLS: usize = 10;
 
 /// What a prompt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum Purpose {
 
 /// What a prompt is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct PromptOptions<'a> {
     /// What it is for.
     pub purpose: Purpose,
     /// The request, where there is one: it decides which tools are shown.
@@ -73,20 +73,20 @@ pub struct Prompt {
 }
 
 /// The prompt for what is wanted, with the tools of a desk.
-pub async fn prompt(desk: &Desk<'_>, wanted: Wanted<'_>) -> Prompt {
+pub async fn prompt(agent_context: &AgentContext<'_>, wanted: PromptOptions<'_>) -> Prompt {
     let relevant = match wanted.query {
-        Some(query) => desk.finder.search(query, RELEVANT).await.hits,
+        Some(query) => agent_context.finder.search(query, MAX_RELEVANT_TOOLS).await.hits,
         None => Vec::new(),
     };
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
-    build(desk.servers(), &desk.allowed, (&relevant, wanted))
+    build(agent_context.servers(), &agent_context.allowed, (&relevant, wanted))
 }
 
 /// The same, with the tools that are known to be relevant, best first.
 pub fn build(
     servers: ServerChoice<'_>,
-    allowed: &Allowed,
-    (relevant, wanted): (&[&str], Wanted<'_>),
+    allowed: &ToolAllowlist,
+    (relevant, wanted): (&[&str], PromptOptions<'_>),
 ) -> Prompt {
     let catalog = servers.catalog;
     let usable = |name: &str| {
@@ -111,17 +111,17 @@ pub fn build(
     // A plan is text, whatever the model can do besides.
     let (most, tool_presentation) = match wanted.purpose {
         Purpose::Talk => (usize::MAX, wanted.tool_presentation),
-        Purpose::Plan => (PLANNED_WITH, ToolPresentation::InSystemPrompt),
+        Purpose::Plan => (MAX_PLANNING_TOOLS, ToolPresentation::InSystemPrompt),
     };
-    let wanted = Wanted { tool_presentation, ..wanted };
-    let mut shown = Shown {
+    let wanted = PromptOptions { tool_presentation, ..wanted };
+    let mut shown = PromptBuilder {
         budget: wanted.budget,
         seen: HashSet::new(),
         tools: Vec::new(),
         skills: String::new(),
         wanted,
     };
-    for name in CORE {
+    for name in CORE_TOOLS {
         shown.add(usable(name), Cost::Free);
     }
     // A plan is made once, before anything was read: instructions are for talking.
@@ -133,8 +133,9 @@ pub fn build(
         shown.add(Some(tool), Cost::Free);
     }
     let always = shown.tools.len();
-    let reaching: usize = REACHING.iter().filter_map(|name| usable(name)).map(|tool| shown.cost(&tool)).sum();
-    let apart = |name: &&str| REACHING.contains(name) || *name == skills::USE_SKILL;
+    let reaching: usize =
+        DISCOVERY_TOOLS.iter().filter_map(|name| usable(name)).map(|tool| shown.cost(&tool)).sum();
+    let apart = |name: &&str| DISCOVERY_TOOLS.contains(name) || *name == skills::USE_SKILL;
     // What reaches the others must fit too, unless all are shown in the end.
     shown.budget = shown.budget.saturating_sub(reaching);
     // With a request, what has nothing to do with it only distracts.
@@ -144,11 +145,11 @@ pub fn build(
             break;
         }
         for tool in offered(name) {
-            shown.add(Some(tool), Cost::Counts);
+            shown.add(Some(tool), Cost::Counted);
         }
     }
-    if shown.tools.len() + REACHING.len() < total || wanted.purpose == Purpose::Talk {
-        for name in REACHING {
+    if shown.tools.len() + DISCOVERY_TOOLS.len() < total || wanted.purpose == Purpose::Talk {
+        for name in DISCOVERY_TOOLS {
             shown.add(usable(name), Cost::Free);
         }
     }
@@ -160,21 +161,21 @@ enum Cost {
     /// It is shown in any case.
     Free,
     /// It is shown if it fits.
-    Counts,
+    Counted,
 }
 
-struct Shown<'a> {
+struct PromptBuilder<'a> {
     budget: usize,
     seen: HashSet<ToolName>,
     tools: Vec<(Tool, String)>,
     /// What is said of skills.
     skills: String,
-    wanted: Wanted<'a>,
+    wanted: PromptOptions<'a>,
 }
 
-impl Shown<'_> {
+impl PromptBuilder<'_> {
     fn text(&self, tool: &Tool) -> String {
-        let Wanted { tool_presentation, examples, lang, purpose, .. } = self.wanted;
+        let PromptOptions { tool_presentation, examples, lang, purpose, .. } = self.wanted;
         match tool_presentation {
             ToolPresentation::InSystemPrompt => {
                 let example = examples.get(tool.name());
@@ -199,7 +200,7 @@ impl Shown<'_> {
         }
         let text = self.text(&tool);
         let size = tokens(&text);
-        if matches!(cost, Cost::Counts) && size > self.budget {
+        if matches!(cost, Cost::Counted) && size > self.budget {
             return;
         }
         self.budget = self.budget.saturating_sub(size);
@@ -208,7 +209,7 @@ impl Shown<'_> {
     }
 
     fn into_prompt(self, total: usize) -> Prompt {
-        let Wanted { purpose, tool_presentation, instructions, lang, .. } = self.wanted;
+        let PromptOptions { purpose, tool_presentation, instructions, lang, .. } = self.wanted;
         let mut system = String::new();
         if let Some(instructions) = instructions {
             system.push_str(instructions.trim());

@@ -1,7 +1,7 @@
 //! About how many tokens a text is: models differ, so this errs on the side of too many.
 
 /// Letters and digits that make a token, where they follow one another.
-const LETTERS: usize = 4;
+const CHARS_PER_TOKEN: usize = 4;
 
 /// About how many tokens a text is: a word is one for each four letters, a Chinese character one, and so is a mark.
 pub fn tokens(text: &str) -> usize {
@@ -11,14 +11,14 @@ pub fn tokens(text: &str) -> usize {
             word += 1;
             continue;
         }
-        count += word.div_ceil(LETTERS);
+        count += word.div_ceil(CHARS_PER_TOKEN);
         word = 0;
         // A blank belongs to the word behind it.
         if letter != ' ' {
             count += 1;
         }
     }
-    count + word.div_ceil(LETTERS)
+    count + word.div_ceil(CHARS_PER_TOKEN)
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
     use super::tokens;
 
     #[test]
-    fn words_characters_and_marks() {
+    fn counts_tokens_of_words_characters_and_punctuation() {
         let check = |text: &str, expect: usize| assert_eq!(tokens(text), expect, "{text}");
         check("", 0);
         check("word", 1);

@@ -11,13 +11,13 @@ use toolhub_core::{RawJson, RawObject};
 use super::Purpose;
 
 /// The most of a tool's own description, in characters.
-const DESCRIPTION: usize = 400;
+const MAX_DESCRIPTION_CHARS: usize = 400;
 /// The most of a parameter's.
-const PARAMETER: usize = 160;
+const MAX_PARAMETER_CHARS: usize = 160;
 /// Values of an enum that are told.
-const CHOICES: usize = 20;
+const MAX_CHOICES: usize = 20;
 /// The longest example, in bytes: what is longer teaches no more.
-const EXAMPLE: usize = 300;
+const MAX_EXAMPLE_CHARS: usize = 300;
 
 /// How a tool was called with success.
 pub(crate) struct Example<'a> {
@@ -43,7 +43,7 @@ impl Example<'_> {
 /// What a tool's description is in a prompt: on one line, and no longer than need be.
 pub(crate) fn described(tool: &Tool) -> String {
     let brief = super::skills::brief(tool);
-    one_line(brief.as_deref().unwrap_or(tool.definition.description()), DESCRIPTION)
+    one_line(brief.as_deref().unwrap_or(tool.definition.description()), MAX_DESCRIPTION_CHARS)
 }
 
 /// The section on one tool.
@@ -64,13 +64,13 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
             false => lang.choose("optional", "可选"),
         };
         let _ = write!(text, "- `{name}` ({}, {need})", kind(parameter));
-        let about = one_line(parameter["description"].as_str().unwrap_or_default(), PARAMETER);
+        let about = one_line(parameter["description"].as_str().unwrap_or_default(), MAX_PARAMETER_CHARS);
         if !about.is_empty() {
             let _ = write!(text, ": {about}");
         }
         if let Some(choices) = parameter["enum"].as_array() {
-            let shown: Vec<String> = choices.iter().take(CHOICES).map(Value::to_string).collect();
-            let more = if choices.len() > CHOICES { ", …" } else { "" };
+            let shown: Vec<String> = choices.iter().take(MAX_CHOICES).map(Value::to_string).collect();
+            let more = if choices.len() > MAX_CHOICES { ", …" } else { "" };
             let _ = write!(text, " {} {}{more}", lang.choose("One of:", "可选值："), shown.join(", "));
         }
         if let Some(default) = parameter.get("default").filter(|value| !value.is_null()) {
@@ -78,7 +78,7 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
         }
         text.push('\n');
     }
-    if let Some(example) = example.filter(|example| example.arguments.get().len() <= EXAMPLE) {
+    if let Some(example) = example.filter(|example| example.arguments.get().len() <= MAX_EXAMPLE_CHARS) {
         let _ = writeln!(text, "{} {}", lang.choose("Example:", "示例："), example.written(tool));
     }
     text

@@ -24,26 +24,28 @@ pub(crate) fn language(args: &[OsString]) -> Lang {
     locale.map_or(Lang::En, |locale| Lang::from_locale(&locale))
 }
 
+/// The heading of the options that every command takes.
+const GLOBAL_OPTIONS: &str = "Global options";
+
 /// The clap command with its help in `lang`.
 pub(crate) fn command(lang: Lang) -> Command {
-    let heading = "Global options";
-    let help =
-        Arg::new("help").short('h').long("help").action(ArgAction::Help).global(true).help_heading(heading);
-    let version =
-        Arg::new("version").short('V').long("version").action(ArgAction::Version).help_heading(heading);
+    let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).global(true);
+    let help = help.help_heading(GLOBAL_OPTIONS);
+    let version = Arg::new("version").short('V').long("version").action(ArgAction::Version);
+    let version = version.help_heading(GLOBAL_OPTIONS);
     let command = Cli::command()
         .arg(help.help("Show this help"))
         .arg(version.help("Show the version"))
         .after_help("Exit codes: 0 done · 1 failed · 2 wrong usage or config · 3 server not reached · 124 timed out · 130 interrupted");
     match lang {
         Lang::En => command,
-        Lang::Zh => in_chinese(command, "").after_help(
+        Lang::Zh => localized(command, "").after_help(
             "退出码：0 完成 · 1 失败 · 2 用法或配置错误 · 3 无法连接服务器 · 124 超时 · 130 中断",
         ),
     }
 }
 
-fn in_chinese(command: Command, path: &str) -> Command {
+fn localized(command: Command, path: &str) -> Command {
     let mut command = command
         .help_template("{about-with-newline}\n用法：{usage}\n\n{all-args}{after-help}")
         .subcommand_help_heading("命令")
@@ -56,7 +58,8 @@ fn in_chinese(command: Command, path: &str) -> Command {
         // clap orders arguments with a heading differently, so the position is set explicitly.
         place += 1;
         let id = arg.get_id().to_string();
-        let heading = match (arg.is_positional(), arg.is_global_set()) {
+        let is_global = arg.get_help_heading() == Some(GLOBAL_OPTIONS);
+        let heading = match (arg.is_positional(), is_global) {
             (true, _) => "参数",
             (_, true) => "全局选项",
             _ => "选项",
@@ -75,7 +78,7 @@ fn in_chinese(command: Command, path: &str) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     for name in names {
         let path = format!("{path}/{name}");
-        command = command.mut_subcommand(&name, |sub| in_chinese(sub, &path));
+        command = command.mut_subcommand(&name, |sub| localized(sub, &path));
     }
     command
 }
@@ -377,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_a_chinese_text() {
+    fn every_help_text_has_a_translation() {
         let mut missing = Vec::new();
         untranslated(&command(Lang::En), "", &mut missing);
         assert_eq!(missing, Vec::<String>::new());
@@ -397,14 +400,14 @@ mod tests {
     }
 
     #[test]
-    fn every_positional_is_chinese_in_chinese_help() {
+    fn chinese_help_translates_every_positional() {
         let mut found = Vec::new();
         english_values(&command(Lang::Zh), &mut found);
         assert_eq!(found, Vec::<String>::new());
     }
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn command_definition_passes_debug_assert() {
         command(Lang::En).debug_assert();
         command(Lang::Zh).debug_assert();
     }

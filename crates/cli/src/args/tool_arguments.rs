@@ -57,10 +57,10 @@ pub(crate) fn with_pairs(
     lang: Lang,
 ) -> Result<RawJson, PairError> {
     let definition = schema;
-    let schema = Typing { root: schema.value() };
+    let schema = SchemaTypes { root: schema.value() };
     let mut strangers = Vec::new();
     let mut object = args.and_then(RawJson::object).unwrap_or_default();
-    let mut texts: Vec<(String, Vec<Given>)> = Vec::new();
+    let mut texts: Vec<(String, Vec<PairValue>)> = Vec::new();
     for pair in pairs {
         let (key, value) = pair.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
             UsageError(lang.choose(
@@ -76,9 +76,9 @@ pub(crate) fn with_pairs(
                         format!("`{key}:=` 的值不是有效的 JSON：{error}"),
                     ))
                 })?;
-                (key, Given::Json(raw))
+                (key, PairValue::Json(raw))
             }
-            None => (key, Given::Text(value.to_owned())),
+            None => (key, PairValue::Text(value.to_owned())),
         };
         match texts.iter_mut().find(|(known, _)| known == key) {
             Some((_, values)) => values.push(given),
@@ -87,7 +87,7 @@ pub(crate) fn with_pairs(
     }
     for (key, values) in texts {
         let path = schema.path(&key);
-        if let Some(near) = schema.stranger(&path) {
+        if let Some(near) = schema.unknown_key(&path) {
             // A name that is similar to exactly one parameter is corrected by coercion, which is checked below.
             strangers.push(ArgumentProblem {
                 argument: key.clone(),
@@ -132,7 +132,7 @@ impl From<UsageError> for PairError {
     }
 }
 
-enum Given {
+enum PairValue {
     Text(String),
     Json(RawJson),
 }
@@ -150,11 +150,11 @@ fn put(object: &mut RawObject, path: &[&str], value: RawJson) {
 }
 
 /// Finds the type of an argument in its schema.
-struct Typing {
+struct SchemaTypes {
     root: Value,
 }
 
-impl Typing {
+impl SchemaTypes {
     /// `a.b` is member `b` of argument `a`, unless there is an argument named `a.b`.
     fn path<'a>(&self, key: &'a str) -> Vec<&'a str> {
         let whole = self.member(&self.root, key).is_some();
@@ -168,7 +168,7 @@ impl Typing {
 
     /// Returns `Some` if the schema does not define the argument but defines others; the inner value is the most similar defined
     /// name.
-    fn stranger(&self, path: &[&str]) -> Option<Option<String>> {
+    fn unknown_key(&self, path: &[&str]) -> Option<Option<String>> {
         let properties = self.root.get("properties")?.as_object()?;
         let open = self.root.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
         let name = path.first()?;
@@ -198,19 +198,19 @@ impl Typing {
         schema
     }
 
-    fn typed(&self, schema: Option<&Value>, values: &[Given]) -> Option<RawJson> {
+    fn typed(&self, schema: Option<&Value>, values: &[PairValue]) -> Option<RawJson> {
         match values {
-            [Given::Json(raw)] => Some(raw.clone()),
-            [Given::Text(text)] => Some(self.one(schema, text)),
+            [PairValue::Json(raw)] => Some(raw.clone()),
+            [PairValue::Text(text)] => Some(self.one(schema, text)),
             several => {
                 let schema = schema.map(|schema| self.resolve(schema));
                 let list = schema.is_none_or(|schema| self.allows(schema, "array"));
                 let plain = schema.is_none_or(|schema| self.takes_plain_items(schema, ""));
-                let list = list && (plain || several.iter().all(|given| matches!(given, Given::Json(_))));
+                let list = list && (plain || several.iter().all(|given| matches!(given, PairValue::Json(_))));
                 let items = schema.and_then(|schema| self.items(schema));
-                let item = |given: &Given| match given {
-                    Given::Json(raw) => raw.clone(),
-                    Given::Text(text) => self.one(items, text),
+                let item = |given: &PairValue| match given {
+                    PairValue::Json(raw) => raw.clone(),
+                    PairValue::Text(text) => self.one(items, text),
                 };
                 list.then(|| RawJson::of(&several.iter().map(item).collect::<Vec<_>>()))
             }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_typed_by_the_schema() {
+    fn converts_pairs_by_schema_type() {
         let schema = json!({"$defs": {"Mode": {"enum": ["1", "fast"]}}, "properties": {
             "text": {"type": "string"}, "count": {"type": "integer"}, "flag": {"type": "boolean"},
             "list": {"type": "array", "items": {"type": "string"}}, "rows": {"type": "array", "items": {"type": "array"}},
@@ -335,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn pairs_stand_over_args() {
+    fn pairs_override_args() {
         let schema = json!({"properties": {"a": {"type": "integer"}}});
         assert_eq!(build(schema, Some(r#"{"b": 1e2, "a": 1}"#), &["a=2"]).unwrap(), r#"{"b":1e2,"a":2}"#);
     }
 
     #[test]
-    fn mistakes_say_what_to_do() {
+    fn argument_errors_include_next_step() {
         let check = |args: Option<&str>, pairs: &[&str], expect: &str| {
             let error = build(json!({"properties": {"a": {"type": "string"}}}), args, pairs).unwrap_err();
             assert!(error.contains(expect), "{error}");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_references_ends() {
+    fn stops_at_circular_references() {
         let schema =
             json!({"$defs": {"a": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#/$defs/a"}}});
         assert_eq!(build(schema, None, &["x=1"]).unwrap(), r#"{"x":1}"#);

@@ -12,7 +12,7 @@ use toolhub_engine::similar_names;
 
 use crate::args::help::with_chinese_placeholder;
 use crate::exit::Exit;
-use crate::render::foreign::one_line;
+use crate::render::sanitize::one_line;
 
 /// Prints a parser error or the help.
 pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
@@ -23,7 +23,7 @@ pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
         return Exit::Done.into();
     }
     // An argument may be a file name chosen by another user.
-    match in_chinese(error).filter(|_| lang == Lang::Zh) {
+    match localized_message(error).filter(|_| lang == Lang::Zh) {
         Some(text) => to_stderr(&text),
         None => to_stderr(&with_chinese_placeholder(error.render().to_string(), lang)),
     }
@@ -67,7 +67,7 @@ fn to_stderr(text: &str) {
 }
 
 /// The error with its tip and usage line in Chinese, as clap formats them in English; `None` for kinds without a Chinese text.
-fn in_chinese(error: &clap::Error) -> Option<String> {
+fn localized_message(error: &clap::Error) -> Option<String> {
     let mut text = format!("错误：{}\n", message(error)?);
     for tip in tips(error) {
         text += &format!("\n  提示：{tip}\n");

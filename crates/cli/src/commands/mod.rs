@@ -44,7 +44,7 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
     let exit = dispatch(&app, cli.command).await;
     app.close().await;
     let exit = exit.unwrap_or_else(|error| app.fail(&error));
-    app.checked(exit).into()
+    app.with_write_check(exit).into()
 }
 
 /// Whether a command may use the servers of a running `toolhub serve`. The others, such as `doctor`, need servers that they start
@@ -70,7 +70,7 @@ fn uses_running_hub(command: Option<&Command>) -> bool {
 
 async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
     if matches!(command, Some(Command::Tools(_) | Command::Servers(_) | Command::Doctor(_))) {
-        app.only_lists();
+        app.declare_list_only();
     }
     if matches!(command, Some(Command::Doctor(_))) {
         app.report_notes();

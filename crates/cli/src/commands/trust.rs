@@ -13,7 +13,7 @@ use toolhub_engine::definition_scan::visible;
 use crate::app::App;
 use crate::args::trust::TrustArgs;
 use crate::exit::{Exit, UsageError};
-use crate::render::foreign::Style;
+use crate::render::sanitize::Style;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 
 /// The maximum number of changed files that are listed.
@@ -67,7 +67,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let trusted = reviews.iter().all(|review| review.verdict == Verdict::Trusted);
     let outcome = match trusted {
         true => Ok(true),
-        false => agree(app, args, &reviews).await?.map(|()| false),
+        false => ask_consent(app, args, &reviews).await?.map(|()| false),
     };
     let outcome = outcome.and_then(|known| match known {
         true => Ok(true),
@@ -113,7 +113,11 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
 }
 
 /// Prompts the owner; the error is the reason for missing consent.
-async fn agree(app: &App, args: &TrustArgs, reviews: &[Review]) -> anyhow::Result<Result<(), UsageError>> {
+async fn ask_consent(
+    app: &App,
+    args: &TrustArgs,
+    reviews: &[Review],
+) -> anyhow::Result<Result<(), UsageError>> {
     let lang = app.lang();
     if let Some(problem) = reviews.iter().find_map(|review| review.problems.first()) {
         let problem = problem.localize(lang);
@@ -135,7 +139,7 @@ async fn agree(app: &App, args: &TrustArgs, reviews: &[Review]) -> anyhow::Resul
         )));
     }
     let question = lang.choose("Trust this folder as it is shown here? [y/N] ", "信任此处显示的内容？[y/N] ");
-    Ok(match app.agrees(question).await? {
+    Ok(match app.confirm(question).await? {
         true => Ok(()),
         false => Err(UsageError(lang.choose("not trusted", "未信任").to_owned())),
     })
@@ -269,7 +273,7 @@ fn show(app: &App, review: &Review) {
     for (key, value) in &review.settings {
         line(&format!("  {} = {}", visible(key), visible(value)));
     }
-    texts(app, (lang.choose("It would be allowed", "会被允许"), ODD), &review.powers);
+    texts(app, (lang.choose("It would be allowed", "会被允许"), ODD), &review.capabilities);
     if !review.steering.is_empty() {
         section(lang.choose(
             "Can change what your own servers run, if they start here",
@@ -372,7 +376,7 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .with("programs", RawJson::of(&programs))
         .with("addresses", RawJson::of(&addresses))
         .with("settings", settings)
-        .with("powers", RawJson::of(&localize(&review.powers)))
+        .with("powers", RawJson::of(&localize(&review.capabilities)))
         .with("steering", RawJson::of(&review.steering))
         .with("skills", RawJson::of(&skills))
         .with("suspicious", RawJson::of(&localize(&review.suspicious)))

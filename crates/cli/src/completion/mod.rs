@@ -21,10 +21,10 @@ use toolhub_core::Tool;
 use crate::args::help;
 use crate::completion::bash::Bash;
 use crate::completion::values::{is_plain_word, values_of};
-use crate::render::foreign::one_line;
+use crate::render::sanitize::one_line;
 
 /// The maximum time for computing candidates.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(2);
 /// The maximum length of a description next to a candidate, in characters.
 const MAX_HELP_CHARS: usize = 80;
 const SHELLS: &[&dyn EnvCompleter] = &[&Bash, &Elvish, &Fish, &Powershell, &Zsh];
@@ -58,7 +58,7 @@ enum Kind {
 }
 
 /// Command (levels separated by `/`), argument, and the kind of its values.
-const COMPLETED: &[(&str, &str, Kind)] = &[
+const COMPLETED_ARGUMENTS: &[(&str, &str, Kind)] = &[
     ("call", "tool", Kind::Tool),
     ("call", "pairs", Kind::Pair),
     ("call", "source", Kind::Source),
@@ -97,7 +97,7 @@ const COMPLETED: &[(&str, &str, Kind)] = &[
 ];
 
 fn with_completers(mut command: Command, request: &Arc<Request>) -> Command {
-    for (path, id, kind) in COMPLETED {
+    for (path, id, kind) in COMPLETED_ARGUMENTS {
         let completer = {
             let (request, kind) = (Arc::clone(request), *kind);
             move |current: &OsStr| request.candidates(kind, current)
@@ -177,7 +177,10 @@ fn open(matches: &ArgMatches) -> Option<Hub> {
         builder = builder.without_store();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let hub = runtime.block_on(async { tokio::time::timeout(TIMEOUT, builder.build()).await }).ok()?.ok();
+    let hub = runtime
+        .block_on(async { tokio::time::timeout(COMPLETION_TIMEOUT, builder.build()).await })
+        .ok()?
+        .ok();
     runtime.shutdown_background();
     hub
 }

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_from_enums_references_and_alternatives() {
+    fn completes_values_of_enums_references_and_alternatives() {
         let schema = json!({
             "$defs": {"Mode": {"enum": ["fast", "safe"]}, "Loop": {"$ref": "#/$defs/Loop"}},
             "properties": {

@@ -25,7 +25,7 @@ pub(crate) fn mark(entry: &Entry, lang: Lang) -> Cell {
 }
 
 /// The approval status of a tool; `None` if it was never approved.
-pub(crate) fn standing(trust: Trust, lang: Lang) -> Option<&'static str> {
+pub(crate) fn trust_label(trust: Trust, lang: Lang) -> Option<&'static str> {
     match trust {
         Trust::Unseen => None,
         Trust::Approved => Some(lang.choose("approved", "已批准")),
@@ -75,12 +75,12 @@ pub(crate) fn described(entry: &Entry, lang: Lang) -> RawObject {
 
 /// Names for a warning: the first few, and the number of others.
 pub(crate) fn names<'a>(entries: impl Iterator<Item = &'a Entry>, lang: Lang) -> String {
-    const SHOWN: usize = 5;
+    const MAX_NAMES: usize = 5;
     let all: Vec<String> = entries
         .map(|entry| format!("`{}` ({})", visible(entry.tool.name().as_str()), entry.tool.source))
         .collect();
-    let more = all.len().saturating_sub(SHOWN);
-    let shown = all.into_iter().take(SHOWN).collect::<Vec<_>>().join(", ");
+    let more = all.len().saturating_sub(MAX_NAMES);
+    let shown = all.into_iter().take(MAX_NAMES).collect::<Vec<_>>().join(", ");
     match more {
         0 => shown,
         more => lang.choose(format!("{shown} and {more} more"), format!("{shown} 等，另有 {more} 个")),

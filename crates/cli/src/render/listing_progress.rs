@@ -11,11 +11,11 @@ use crate::commands::tools::plural;
 use crate::exit::Interrupted;
 
 /// Redraw interval of the status line on a terminal.
-const REDRAW: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval of log lines without a terminal.
-const LOG: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of running servers that are named.
-const NAMED: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Waits for servers to be listed, and shows the progress: as a status line on a terminal, otherwise as occasional log lines.
 pub(crate) async fn listing<T>(
@@ -26,7 +26,7 @@ pub(crate) async fn listing<T>(
     let terminal = std::io::stderr().is_terminal();
     let shown = async {
         loop {
-            tokio::time::sleep(if terminal { REDRAW } else { LOG }).await;
+            tokio::time::sleep(if terminal { REDRAW_INTERVAL } else { LOG_INTERVAL }).await;
             let Some(text) = describe(&hub.progress(), app.lang()) else { continue };
             if terminal {
                 app.screen.status(&text);
@@ -49,8 +49,8 @@ fn describe(progress: &Progress, lang: Lang) -> Option<String> {
     if *total == 0 {
         return None;
     }
-    let names: Vec<String> = running.iter().take(NAMED).map(ToString::to_string).collect();
-    let more = running.len().saturating_sub(NAMED);
+    let names: Vec<String> = running.iter().take(MAX_NAMES).map(ToString::to_string).collect();
+    let more = running.len().saturating_sub(MAX_NAMES);
     let more = match more {
         0 => String::new(),
         _ => lang.choose(format!(" and {more} more"), format!(" 等 {} 个", running.len())),
@@ -68,7 +68,7 @@ mod tests {
     use toolhub_core::ServerId;
 
     #[test]
-    fn names_a_few_of_those_that_start() {
+    fn names_at_most_three_starting_servers() {
         let running = ["a", "b", "c", "d"].map(ServerId::new).to_vec();
         let progress = Progress { total: 100, done: 12, running };
         let localize = |lang| describe(&progress, lang).unwrap();

@@ -11,7 +11,7 @@ use toolhub_engine::definition_scan::visible;
 use crate::render::screen::{BAD, DIM, GOOD, Screen};
 
 /// Redraw interval of the spinner.
-pub(crate) const TURN: Duration = Duration::from_millis(120);
+pub(crate) const FRAME_INTERVAL: Duration = Duration::from_millis(120);
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠛'];
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct State {
     steps: BTreeMap<String, Running>,
     model: Option<Running>,
     /// Whether the answer is being printed: then no status line may be drawn.
-    speaking: bool,
+    suspend: bool,
 }
 
 /// The live progress of an agent.
@@ -49,20 +49,20 @@ impl Live {
     }
 
     /// Marks that the answer is being printed.
-    pub(crate) fn speaking(&self) {
+    pub(crate) fn suspend(&self) {
         self.screen.hide_status();
-        self.state().speaking = true;
+        self.state().suspend = true;
     }
 
     /// Redraws the running steps.
     pub(crate) fn draw(&self) {
         let state = self.state();
-        if state.speaking {
+        if state.suspend {
             return;
         }
         let running: Vec<&Running> = state.steps.values().chain(&state.model).collect();
         let Some(first) = running.first() else { return };
-        let turns = first.since.elapsed().as_millis() / TURN.as_millis();
+        let turns = first.since.elapsed().as_millis() / FRAME_INTERVAL.as_millis();
         let frame = FRAMES[usize::try_from(turns).unwrap_or_default() % FRAMES.len()];
         let shown: Vec<String> = running
             .iter()
@@ -87,7 +87,7 @@ impl EventSink for Live {
                     true => visible(description).into_owned(),
                     false => visible(&format!("{tool}{description}")).into_owned(),
                 };
-                state.speaking = false;
+                state.suspend = false;
                 state.steps.insert(step.clone(), Running { text, since });
             }
             EventKind::StepFinished { step, took, error } => {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::render::foreign::Style;
+use crate::render::sanitize::Style;
 use crate::render::screen::BOLD;
 use crate::render::table::{Cell, fit, lines};
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_flat_records_become_tables() {
+    fn renders_lists_of_flat_records_as_tables() {
         let table = record_table(r#"[{"a": 1, "名": "甲"}, {"a": 22, "b": null}]"#, 80).unwrap();
         let plain: Vec<String> =
             table.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
@@ -149,7 +149,7 @@ mod tests {
 
     /// A read result of the Excel server.
     #[test]
-    fn cells_of_a_sheet_are_laid_out_as_the_sheet() {
+    fn renders_sheet_cells_as_grid() {
         let cell = |address: &str, value: &str, (row, column): (u64, u64), validation: bool| {
             format!(
                 r#"{{"address": "{address}", "value": {value}, "row": {row}, "column": {column}, "validation": {{"has_validation": {validation}}}}}"#
@@ -169,7 +169,7 @@ mod tests {
         let shown = record_table(&answer(false), 60).unwrap();
         let plain: Vec<String> = shown
             .iter()
-            .map(|line| crate::render::foreign::rendered(line, crate::render::foreign::Breaks::Kept))
+            .map(|line| crate::render::sanitize::with_styles(line, crate::render::sanitize::Breaks::Kept))
             .map(|line| anstream::adapter::strip_str(&line).to_string())
             .collect();
         let expect = [

@@ -8,7 +8,7 @@ use anstream::{AutoStream, ColorChoice};
 use toolhub_core::{Lang, RawJson, json};
 
 use crate::args::{Color, Global};
-use crate::render::foreign::{Breaks, Style, harmless, harmless_json, one_line, rendered};
+use crate::render::sanitize::{Breaks, Style, one_line, sanitized, sanitized_json, with_styles};
 use crate::render::table::fit;
 
 pub(crate) const BOLD: Style = Style::Bold;
@@ -65,10 +65,10 @@ impl Screen {
         }
     }
 
-    /// Prints a line of the result. All printed text is sanitized by `foreign::rendered`, so that only styles of this program
+    /// Prints a line of the result. All printed text is sanitized by `sanitize::with_styles`, so that only styles of this program
     /// become escape sequences.
     pub(crate) fn line(&self, text: &str) {
-        self.to_stdout(&rendered(text, Breaks::Continued));
+        self.to_stdout(&with_styles(text, Breaks::Continued));
     }
 
     /// Prints multi-line text of this program with its own styles: help, completions.
@@ -86,7 +86,7 @@ impl Screen {
     pub(crate) fn verbatim(&self, text: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
-        let text = if out.is_terminal() { harmless(text, Breaks::Kept) } else { Cow::Borrowed(text) };
+        let text = if out.is_terminal() { sanitized(text, Breaks::Kept) } else { Cow::Borrowed(text) };
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.check(write!(out, "{text}{end}").and_then(|()| out.flush()));
     }
@@ -99,7 +99,7 @@ impl Screen {
     }
 
     /// Whether a part of the result could not be written.
-    pub(crate) fn lost_something(&self) -> bool {
+    pub(crate) fn has_write_error(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
 
@@ -125,20 +125,20 @@ impl Screen {
     pub(crate) fn to_stderr(&self, text: &str) {
         self.hide_status();
         let mut out = AutoStream::new(std::io::stderr().lock(), self.color);
-        let _ = writeln!(out, "{}", rendered(text, Breaks::Continued));
+        let _ = writeln!(out, "{}", with_styles(text, Breaks::Continued));
     }
 
     /// Prints a prompt without a line break.
     pub(crate) fn prompt(&self, text: &str) {
         self.hide_status();
         let mut out = AutoStream::new(std::io::stderr().lock(), self.color);
-        let _ = write!(out, "{}", rendered(text, Breaks::Continued)).and_then(|()| out.flush());
+        let _ = write!(out, "{}", with_styles(text, Breaks::Continued)).and_then(|()| out.flush());
     }
 
     /// Prints a part of a streamed answer.
-    pub(crate) fn piece(&self, text: &str) {
+    pub(crate) fn delta(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all(harmless(text, Breaks::Kept).as_bytes()).and_then(|()| out.flush());
+        let _ = out.write_all(sanitized(text, Breaks::Kept).as_bytes()).and_then(|()| out.flush());
     }
 
     /// Prints JSON: indented on a terminal, otherwise unchanged.
@@ -153,7 +153,7 @@ impl Screen {
     pub(crate) fn json_line(&self, value: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
-        let shown = if out.is_terminal() { harmless_json(value) } else { Cow::Borrowed(value) };
+        let shown = if out.is_terminal() { sanitized_json(value) } else { Cow::Borrowed(value) };
         self.check(writeln!(out, "{shown}").and_then(|()| out.flush()));
     }
 

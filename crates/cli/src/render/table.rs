@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::render::foreign::{Style, one_line};
+use crate::render::sanitize::{Style, one_line};
 
 /// A text and its style.
 #[derive(Debug, Clone)]
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_in_both_languages() {
+    fn aligns_columns_in_both_languages() {
         let rows = [vec!["名称".into(), "x".into()], vec!["abc".into(), "说明文字".into()]];
         assert_eq!(lines(&rows, " ", None), [" 名称  x", " abc   说明文字"]);
         assert_eq!(fit("说明文字", 5), "说明…");

@@ -47,7 +47,7 @@ impl TerminalHandler {
             self.screen.warn(&visible(&why));
             return Err((METHOD_NOT_FOUND, why));
         }
-        self.live.speaking();
+        self.live.suspend();
         self.screen.to_stderr(&format!("{ODD}?{ODD:#} {BOLD}{server}{BOLD:#}: {}", visible(message)));
         let answer = match params["mode"].as_str() {
             Some("url") => self.visit(params["url"].as_str().unwrap_or_default()).await,

@@ -14,7 +14,7 @@ use crate::exit::Interrupted;
 /// The maximum number of history entries.
 const MAX_HISTORY: usize = 1_000;
 
-type Edited = (Editor<(), MemHistory>, Result<String, ReadlineError>);
+type EditResult = (Editor<(), MemHistory>, Result<String, ReadlineError>);
 
 /// A line editor with the history of earlier conversations.
 pub(crate) struct LineEditor {
@@ -46,7 +46,7 @@ impl LineEditor {
         let Some(mut editor) = self.editor.take() else { return Ok(None) };
         let terminal = TerminalMode::save();
         register_interrupt();
-        let (sender, edited) = oneshot::channel::<Edited>();
+        let (sender, edited) = oneshot::channel::<EditResult>();
         // A detached thread: the process can exit while it blocks.
         std::thread::spawn(move || {
             let line = editor.readline("> ");

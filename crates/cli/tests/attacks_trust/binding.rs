@@ -31,7 +31,7 @@ fn asks_again(victim: &Victim) {
     assert!(!works(victim));
 }
 
-fn good() -> Victim {
+fn with_good_server() -> Victim {
     let victim = Victim::new().with_good_server();
     assert!(!works(&victim), "not used before it is trusted");
     trust(&victim);
@@ -44,8 +44,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_changed_script_asks_again_and_trusting_it_again_works() {
-    let victim = good();
+fn changed_script_requires_new_trust() {
+    let victim = with_good_server();
     let file = victim.project().join("run.sh");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}# changed\n")).unwrap();
@@ -62,8 +62,8 @@ fn a_changed_script_asks_again_and_trusting_it_again_works() {
 }
 
 #[test]
-fn shifted_argument_boundaries_ask_again() {
-    let victim = good();
+fn shifted_argument_boundaries_require_new_trust() {
+    let victim = with_good_server();
     for args in [json!(["a", "b"]), json!(["a b", ""])] {
         victim.write(
             ".mcp.json",
@@ -74,8 +74,8 @@ fn shifted_argument_boundaries_ask_again() {
 }
 
 #[test]
-fn a_change_behind_a_link_in_the_project_asks_again() {
-    let victim = good();
+fn change_behind_symlink_requires_new_trust() {
+    let victim = with_good_server();
     let project = victim.project();
     fs::create_dir(project.join("real")).unwrap();
     fs::rename(project.join("run.sh"), project.join("real/one.sh")).unwrap();
@@ -96,8 +96,8 @@ fn a_change_behind_a_link_in_the_project_asks_again() {
 }
 
 #[test]
-fn a_config_file_behind_a_link_is_bound_to_what_it_leads_to() {
-    let victim = good();
+fn binds_config_symlink_to_its_target() {
+    let victim = with_good_server();
     let outside = victim.beside("outside.json");
     fs::rename(victim.project().join(".mcp.json"), &outside).unwrap();
     symlink(&outside, victim.project().join(".mcp.json")).unwrap();
@@ -112,8 +112,8 @@ fn a_config_file_behind_a_link_is_bound_to_what_it_leads_to() {
 }
 
 #[test]
-fn trust_does_not_carry_over_to_a_copy_or_to_another_folder_of_the_same_name() {
-    let victim = good();
+fn trust_does_not_extend_to_copies_or_replaced_folders() {
+    let victim = with_good_server();
     let (project, other) = (victim.project(), victim.beside("copy"));
     copy(&project, &other);
     assert!(!works_in(&victim, &other), "a copy elsewhere");
@@ -129,8 +129,8 @@ fn trust_does_not_carry_over_to_a_copy_or_to_another_folder_of_the_same_name() {
 }
 
 #[test]
-fn a_link_to_the_folder_is_the_folder() {
-    let victim = good();
+fn symlink_to_trusted_folder_is_trusted() {
+    let victim = with_good_server();
     let link = victim.beside("link");
     symlink(victim.project(), &link).unwrap();
     assert!(works_in(&victim, &link));
@@ -142,8 +142,8 @@ fn a_link_to_the_folder_is_the_folder() {
 }
 
 #[test]
-fn trust_does_not_reach_nested_folders() {
-    let victim = good();
+fn trust_does_not_extend_to_nested_folders() {
+    let victim = with_good_server();
     let nested = Victim::new().with_shared_servers();
     let inside = victim.project().join("vendor/evil");
     fs::create_dir_all(inside.parent().unwrap()).unwrap();
@@ -154,7 +154,7 @@ fn trust_does_not_reach_nested_folders() {
 }
 
 #[test]
-fn the_variable_trusts_the_folders_it_names_and_no_other() {
+fn trust_variable_covers_only_named_folders() {
     let victim = Victim::new().with_good_server();
     let project = victim.project();
     fs::create_dir(victim.beside("other")).unwrap();
@@ -179,7 +179,7 @@ fn the_variable_trusts_the_folders_it_names_and_no_other() {
 }
 
 #[test]
-fn an_explicit_config_is_used_and_the_rest_of_the_folder_is_not() {
+fn explicit_config_does_not_trust_rest_of_folder() {
     let victim = Victim::new().with_good_server().with_shared_servers();
     let entry = json!({"mcpServers": {"good": {"command": "./run.sh"}}});
     victim.write("mcp.json", &entry.to_string());
@@ -192,8 +192,8 @@ fn an_explicit_config_is_used_and_the_rest_of_the_folder_is_not() {
 }
 
 #[test]
-fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
-    let victim = good();
+fn running_gateway_does_not_start_changed_script() {
+    let victim = with_good_server();
     let call = request(2, "tools/call", &json!({"name": "greet", "arguments": {}}));
     let evil = Victim::new().with_shared_servers();
     // The tool list is cached, so that no server is started before the call.
@@ -207,8 +207,8 @@ fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
 
 /// A folder that is trusted again is used without a restart of the gateway.
 #[test]
-fn a_running_gateway_uses_what_was_trusted_again() {
-    let victim = good();
+fn running_gateway_uses_newly_trusted_change() {
+    let victim = with_good_server();
     let call = request(2, "tools/call", &json!({"name": "greet", "arguments": {}}));
     let command = victim.command_in(&victim.project(), &["serve", "--stdio"]);
     let file = victim.project().join("run.sh");
@@ -247,7 +247,7 @@ fn talk_while(mut command: Command, call: &serde_json::Value, change: impl FnOnc
 }
 
 #[test]
-fn skills_above_the_folder_and_behind_links_are_not_used_until_trusted() {
+fn skills_in_parent_folders_and_behind_symlinks_need_trust() {
     let victim = Victim::new();
     let outside = victim.beside("outside");
     fs::create_dir_all(outside.join("bad")).unwrap();
@@ -274,8 +274,8 @@ fn skills_above_the_folder_and_behind_links_are_not_used_until_trusted() {
 }
 
 #[test]
-fn a_list_of_trusted_folders_that_the_project_brings_counts_for_nothing() {
-    let victim = good();
+fn ignores_trust_list_of_the_project() {
+    let victim = with_good_server();
     let list = victim.home.path().join(".local/share/toolhub/trust.json");
     assert_eq!(fs::metadata(&list).unwrap().permissions().mode() & 0o777, 0o600);
     fs::create_dir(victim.project().join("data")).unwrap();
@@ -288,8 +288,8 @@ fn a_list_of_trusted_folders_that_the_project_brings_counts_for_nothing() {
 }
 
 #[test]
-fn files_of_another_user_are_not_trusted() {
-    let victim = good();
+fn does_not_trust_files_of_another_user() {
+    let victim = with_good_server();
     // `chown` requires root.
     if std::os::unix::fs::chown(victim.project().join("run.sh"), Some(12345), None).is_err() {
         return;
@@ -304,7 +304,7 @@ fn files_of_another_user_are_not_trusted() {
 
 /// In `/tmp` every user can create files beside and above the folder that `--trust` is meant for.
 #[test]
-fn trust_for_one_run_takes_nothing_of_other_users_from_a_folder_open_to_all() {
+fn run_trust_ignores_files_of_other_users_in_shared_folder() {
     let victim = Victim::new().with_shared_servers();
     let shared = victim.beside("");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -352,7 +352,7 @@ fn trust_for_one_run_takes_nothing_of_other_users_from_a_folder_open_to_all() {
 
 /// Even with umask 0, the folder that decides which programs run is writable by its owner only.
 #[test]
-fn the_owners_config_folder_is_private_whatever_the_umask() {
+fn config_directory_is_private_under_any_umask() {
     let victim = Victim::new();
     let command =
         format!("umask 000; exec '{}' servers add own --no-test -- true", env!("CARGO_BIN_EXE_toolhub"));
@@ -368,8 +368,8 @@ fn the_owners_config_folder_is_private_whatever_the_umask() {
 }
 
 #[test]
-fn revoked_trust_is_gone() {
-    let victim = good();
+fn revoked_trust_takes_effect() {
+    let victim = with_good_server();
     let listed = victim.run(&["trust", "--list"]).stdout;
     assert_eq!(listed.trim(), victim.project().display().to_string());
     assert_eq!(victim.run(&["trust", "--revoke"]).code, Some(0));
@@ -381,8 +381,8 @@ fn revoked_trust_is_gone() {
 }
 
 #[test]
-fn the_owners_own_edit_keeps_trust_and_absorbs_nothing_else() {
-    let victim = good();
+fn own_edit_keeps_trust_without_covering_other_changes() {
+    let victim = with_good_server();
     victim.write("toolhub.toml", "");
     trust(&victim);
     let added = victim.run(&["servers", "add", "own", "--no-test", "--", "true"]);
@@ -397,7 +397,7 @@ fn the_owners_own_edit_keeps_trust_and_absorbs_nothing_else() {
 
 /// Opening a FIFO in place of a file would block.
 #[test]
-fn a_pipe_in_place_of_a_config_file_does_not_hang() {
+fn does_not_hang_on_fifo_as_config() {
     let victim = Victim::new();
     for name in ["toolhub.toml", ".mcp.json"] {
         assert!(Command::new("mkfifo").arg(victim.project().join(name)).status().unwrap().success());
@@ -411,7 +411,7 @@ fn a_pipe_in_place_of_a_config_file_does_not_hang() {
 }
 
 #[test]
-fn an_import_of_the_projects_servers_needs_their_file_to_be_named() {
+fn importing_project_servers_requires_explicit_file() {
     let victim = Victim::new().with_everything();
     for what in ["--all", "cursor", "vscode"] {
         let ran = victim.run(&["servers", "import", what]);

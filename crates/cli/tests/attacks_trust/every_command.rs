@@ -134,7 +134,7 @@ fn run_every_command(victim: &Victim) {
 }
 
 #[test]
-fn no_command_uses_what_an_untrusted_folder_brings() {
+fn no_command_uses_content_of_untrusted_folder() {
     run_every_command(&Victim::new().with_everything());
 }
 
@@ -164,7 +164,7 @@ fn requests() -> Vec<Value> {
 }
 
 #[test]
-fn serve_over_stdio_uses_nothing_of_an_untrusted_folder() {
+fn stdio_gateway_uses_nothing_of_untrusted_folder() {
     for victim in [
         Victim::new().with_everything(),
         Victim::new().with_empty_config(),
@@ -182,7 +182,7 @@ fn serve_over_stdio_uses_nothing_of_an_untrusted_folder() {
 }
 
 #[test]
-fn serve_over_http_uses_nothing_of_an_untrusted_folder() {
+fn http_gateway_uses_nothing_of_untrusted_folder() {
     let victim = Victim::new().with_everything();
     let mut command = victim.command_in(&victim.project(), &["--json", "serve", "--bind", "127.0.0.1:0"]);
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
@@ -214,7 +214,7 @@ fn serve_over_http_uses_nothing_of_an_untrusted_folder() {
 
 /// Control: in the same folder, once trusted, everything that was refused happens.
 #[test]
-fn a_trusted_folder_starts_its_programs_and_contacts_its_addresses() {
+fn trusted_folder_starts_programs_and_contacts_addresses() {
     let victim = Victim::new().with_empty_config();
     let trusted = victim.run(&["trust", "--yes"]);
     assert_eq!(trusted.code, Some(0), "{trusted:?}");

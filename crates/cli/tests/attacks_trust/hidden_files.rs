@@ -24,7 +24,7 @@ fn trust(victim: &Victim) {
 }
 
 #[test]
-fn a_program_that_a_launch_hides_does_not_run_after_a_change() {
+fn indirectly_launched_program_does_not_run_after_change() {
     let shell = |code: &str| json!({"command": "sh", "args": ["-c", code]});
     let folders: Vec<String> = (0..70).map(|number| format!("many/{number}")).collect();
     let python = "import subprocess; subprocess.run(['./' + 'run.sh'])";
@@ -69,7 +69,7 @@ fn a_program_that_a_launch_hides_does_not_run_after_a_change() {
 
 /// Bytecode that Python does not compare with the source, and native modules, which take precedence over it.
 #[test]
-fn bytecode_added_beside_a_trusted_module_is_not_run() {
+fn does_not_run_bytecode_added_beside_trusted_module() {
     let entry =
         json!({"command": "python3", "args": ["-m", "server"], "env": {"PYTHONDONTWRITEBYTECODE": "1"}});
     let victim = project(&entry, "server.py");
@@ -92,7 +92,7 @@ fn bytecode_added_beside_a_trusted_module_is_not_run() {
 
 /// Entries that name the file they run stay trusted when other files change.
 #[test]
-fn ordinary_launches_are_not_bound_to_other_files() {
+fn plain_launches_bind_only_their_files() {
     for entry in [
         json!({"command": "python3", "args": ["run.sh"]}),
         json!({"command": "npx", "args": ["-y", "some-server", "https://example.org/?a=1&b=2"]}),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolhub_testkit::Ran;
+use toolhub_testkit::CommandOutput;
 use toolhub_testkit::scripted::{self, Script};
 
 /// A secret in the environment of the user.
@@ -168,11 +168,11 @@ impl Victim {
         command
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> CommandOutput {
         self.run_in(&self.project(), args)
     }
 
-    pub(crate) fn run_in(&self, folder: &Path, args: &[&str]) -> Ran {
+    pub(crate) fn run_in(&self, folder: &Path, args: &[&str]) -> CommandOutput {
         ended(self.command_in(folder, args).spawn().unwrap(), args)
     }
 
@@ -210,7 +210,7 @@ impl Victim {
 }
 
 /// Waits for a command; kills it after a timeout.
-pub(crate) fn ended(mut child: Child, args: &[&str]) -> Ran {
+pub(crate) fn ended(mut child: Child, args: &[&str]) -> CommandOutput {
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let stdout = std::thread::spawn(move || {
         let mut text = Vec::new();
@@ -235,11 +235,11 @@ pub(crate) fn ended(mut child: Child, args: &[&str]) -> Ran {
         std::thread::sleep(Duration::from_millis(5));
     };
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ran { code, stdout: text(stdout.join().unwrap()), stderr: text(stderr.join().unwrap()) }
+    CommandOutput { code, stdout: text(stdout.join().unwrap()), stderr: text(stderr.join().unwrap()) }
 }
 
 /// Sends the requests over stdin, each after the response to the previous one was read from stdout.
-pub(crate) fn talk_stdio(mut command: Command, requests: &[Value]) -> (Vec<Value>, Ran) {
+pub(crate) fn talk_stdio(mut command: Command, requests: &[Value]) -> (Vec<Value>, CommandOutput) {
     use std::io::{BufRead as _, BufReader};
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -262,7 +262,7 @@ pub(crate) fn talk_stdio(mut command: Command, requests: &[Value]) -> (Vec<Value
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     let code = child.wait().unwrap().code();
-    (answers, Ran { code, stdout: String::new(), stderr: err })
+    (answers, CommandOutput { code, stdout: String::new(), stderr: err })
 }
 
 pub(crate) fn initialize() -> Value {

@@ -8,5 +8,5 @@ mod binding;
 mod every_command;
 mod hidden_files;
 mod hostile;
+mod messages;
 mod own_servers;
-mod what_is_said;

@@ -55,7 +55,7 @@ fn shadowed() -> Victim {
 }
 
 #[test]
-fn a_clone_does_not_replace_what_the_owners_servers_run() {
+fn clone_cannot_replace_programs_of_user_servers() {
     let victim = shadowed();
     for command in [&["call", "greet"][..], &["tools"], &["doctor"], &["servers", "test", "own"]] {
         let ran = victim.run(command);
@@ -92,7 +92,7 @@ fn a_clone_does_not_replace_what_the_owners_servers_run() {
 /// Ways in which code in subfolders could reach the servers of the user: as a plugin, as a package without `__init__.py`, by a
 /// relative path, by `PATH`, and by the configuration of a repository, also from a subfolder.
 #[test]
-fn code_in_subfolders_of_a_clone_is_not_run_by_the_owners_servers() {
+fn user_servers_do_not_run_code_in_subfolders_of_clone() {
     let path = std::env::var("PATH").unwrap();
     let load_plugins = "import sys; sys.path.insert(0, '')\nfrom importlib.metadata import entry_points\nfor found in entry_points(group='acme.plugins'): found.load()";
     let shell = "#!/bin/sh\nMARK\n";
@@ -158,7 +158,7 @@ fn code_in_subfolders_of_a_clone_is_not_run_by_the_owners_servers() {
 }
 
 #[test]
-fn own_servers_start_in_a_trusted_folder_and_in_one_that_steers_nothing() {
+fn user_servers_start_in_trusted_or_harmless_folder() {
     let victim = shadowed();
     let plain = victim.beside("plain");
     fs::create_dir(&plain).unwrap();
@@ -177,7 +177,7 @@ const SKILL: &str = "---\nname: hello\ndescription: Says hello.\nmetadata:\n  to
 
 /// A skill of a project needs approval, independent of how its settings came into use.
 #[test]
-fn a_projects_skills_wait_for_approval_whatever_trusts_the_folder() {
+fn project_skills_need_approval_even_in_trusted_folder() {
     let victim = Victim::new();
     victim.write("toolhub.toml", "");
     victim.write("skills/hello/SKILL.md", SKILL);
@@ -199,7 +199,7 @@ fn a_projects_skills_wait_for_approval_whatever_trusts_the_folder() {
 
 /// A gateway whose settings contain access rules does not start without them.
 #[test]
-fn a_gateway_does_not_start_without_the_access_rules_of_its_folder() {
+fn gateway_does_not_start_without_access_rules_of_untrusted_folder() {
     let victim = Victim::new();
     let token = |rate: usize| {
         let hash = "0".repeat(64);

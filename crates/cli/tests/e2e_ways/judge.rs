@@ -27,7 +27,7 @@ const DECLINES: [&str; 16] = [
 
 /// The verdict on one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Judged {
+pub(crate) struct Verdict {
     /// The model answered, not the rules.
     pub(crate) by_model: bool,
     /// The expected tools were called successfully; none if none is expected.
@@ -38,11 +38,11 @@ pub(crate) struct Judged {
     pub(crate) answer: bool,
 }
 
-pub(crate) fn judge(request: &Request, told: &Value) -> Judged {
-    if told["model"].is_null() {
-        return Judged::default();
+pub(crate) fn judge(request: &Request, answer_json: &Value) -> Verdict {
+    if answer_json["model"].is_null() {
+        return Verdict::default();
     }
-    let steps: Vec<&Value> = told["steps"].as_array().into_iter().flatten().collect();
+    let steps: Vec<&Value> = answer_json["steps"].as_array().into_iter().flatten().collect();
     let called = |tool: &str| {
         steps.iter().copied().filter(move |step| step["tool"] == tool && step["success"] == true).collect()
     };
@@ -52,18 +52,18 @@ pub(crate) fn judge(request: &Request, told: &Value) -> Judged {
     };
     let arguments =
         request.calls.iter().all(|call| called(call.tool).iter().any(|step| fits(&call.shown_by, step)));
-    let own_words = told["notes"].as_array().is_none_or(Vec::is_empty);
-    let text = told["answer"].as_str().unwrap_or_default().replace(',', "").to_lowercase();
+    let own_words = answer_json["notes"].as_array().is_none_or(Vec::is_empty);
+    let text = answer_json["answer"].as_str().unwrap_or_default().replace(',', "").to_lowercase();
     let answer = own_words
         && match request.answer {
             Right::Holds(parts) => parts.iter().all(|part| text.contains(part)),
             Right::Time(parts) => {
                 let times: Vec<&Value> = called("get_time");
-                parts.iter().all(|part| text.contains(part)) && times.iter().any(|step| tells(&text, step))
+                parts.iter().all(|part| text.contains(part)) && times.iter().any(|step| mentions(&text, step))
             }
             Right::Declines => DECLINES.iter().any(|words| text.contains(words)),
         };
-    Judged { by_model: true, tools, arguments: tools && arguments, answer }
+    Verdict { by_model: true, tools, arguments: tools && arguments, answer }
 }
 
 fn fits(shown: &Shown, step: &Value) -> bool {
@@ -76,7 +76,7 @@ fn fits(shown: &Shown, step: &Value) -> bool {
 }
 
 /// Whether a text contains the hour and minute of a result like `2026-11-15 14:22:37 +01:00 …`, in 24-hour or 12-hour form.
-fn tells(text: &str, step: &Value) -> bool {
+fn mentions(text: &str, step: &Value) -> bool {
     let time =
         step["result"].as_str().and_then(|result| result.split_whitespace().nth(1)).unwrap_or_default();
     let mut parts = time.split(':').map(|part| part.parse::<u32>().ok());
@@ -96,26 +96,26 @@ mod tests {
     use crate::requests::REQUESTS;
 
     #[test]
-    fn only_what_the_model_did_counts() {
+    fn judges_only_calls_of_the_model() {
         let step = json!({"tool": "calculate", "arguments": {"expression": "23 * 47"}, "success": true, "result": "1081"});
-        let told = json!({"model": "m", "answer": "It is 1,081.", "steps": [step], "notes": []});
-        let all = Judged { by_model: true, tools: true, arguments: true, answer: true };
-        assert_eq!(judge(&REQUESTS[0], &told), all);
+        let answer_json = json!({"model": "m", "answer": "It is 1,081.", "steps": [step], "notes": []});
+        let all = Verdict { by_model: true, tools: true, arguments: true, answer: true };
+        assert_eq!(judge(&REQUESTS[0], &answer_json), all);
         let changed = |name: &str, value: Value| {
-            let mut told = told.clone();
-            told[name] = value;
-            judge(&REQUESTS[0], &told)
+            let mut answer_json = answer_json.clone();
+            answer_json[name] = value;
+            judge(&REQUESTS[0], &answer_json)
         };
-        assert_eq!(changed("model", Value::Null), Judged::default());
-        assert_eq!(changed("notes", json!(["the model said nothing"])), Judged { answer: false, ..all });
-        assert_eq!(changed("answer", json!("It is 851.")), Judged { answer: false, ..all });
-        assert_eq!(changed("steps", json!([])), Judged { tools: false, arguments: false, ..all });
+        assert_eq!(changed("model", Value::Null), Verdict::default());
+        assert_eq!(changed("notes", json!(["the model said nothing"])), Verdict { answer: false, ..all });
+        assert_eq!(changed("answer", json!("It is 851.")), Verdict { answer: false, ..all });
+        assert_eq!(changed("steps", json!([])), Verdict { tools: false, arguments: false, ..all });
         let wrong = json!([{"tool": "calculate", "success": true, "result": "851"}]);
-        assert_eq!(changed("steps", wrong), Judged { arguments: false, ..all });
+        assert_eq!(changed("steps", wrong), Verdict { arguments: false, ..all });
     }
 
     #[test]
-    fn times_and_refusals_are_read() {
+    fn judges_times_and_refusals() {
         let step = json!({"tool": "get_time", "success": true, "result": "2026-11-15 14:05:37 +01:00 (Europe/Berlin, Sunday)"});
         let berlin = REQUESTS.iter().find(|request| request.words.contains("柏林")).unwrap();
         for (answer, right) in [
@@ -124,13 +124,13 @@ mod tests {
             ("It is 14:06.", false),
             ("2026-11-15", false),
         ] {
-            let told = json!({"model": "m", "answer": answer, "steps": [step], "notes": []});
-            assert_eq!(judge(berlin, &told).answer, right, "{answer}");
+            let answer_json = json!({"model": "m", "answer": answer, "steps": [step], "notes": []});
+            assert_eq!(judge(berlin, &answer_json).answer, right, "{answer}");
         }
         let mail = REQUESTS.iter().find(|request| request.words.contains("e-mail")).unwrap();
         for (answer, right) in [("I'm sorry, I cannot send mail.", true), ("The e-mail was sent.", false)] {
-            let told = json!({"model": "m", "answer": answer, "steps": [], "notes": []});
-            assert_eq!(judge(mail, &told).answer, right, "{answer}");
+            let answer_json = json!({"model": "m", "answer": answer, "steps": [], "notes": []});
+            assert_eq!(judge(mail, &answer_json).answer, right, "{answer}");
         }
     }
 }

@@ -18,34 +18,34 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
 
-use self::judge::{Judged, judge};
-use self::requests::{FILES, HELD, REQUESTS, ROWS, Request, TOOLS};
+use self::judge::{Verdict, judge};
+use self::requests::{FILES, HELD_OUT, REQUESTS, ROWS, Request, TOOLS};
 
 const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
 /// The time limit of a request within the program.
 const REQUEST: &str = "3m";
 /// The time after which the process is killed.
-const STALLED: Duration = Duration::from_secs(240);
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(240);
 /// The time limit of a mode; remaining requests are skipped.
-const WAY: Duration = Duration::from_secs(12 * 60);
+const MODE_TIMEOUT: Duration = Duration::from_secs(12 * 60);
 
 /// A mode of the agent.
-struct Way {
+struct Mode {
     name: &'static str,
     /// The value of `tool_calls` in the config.
     tool_calls: &'static str,
     /// The value of `--mode`.
-    way: &'static str,
+    mode: &'static str,
 }
 
-const NATIVE: Way = Way { name: "native calls", tool_calls: "native", way: "talk" };
-const TEXT: Way = Way { name: "calls as text", tool_calls: "text", way: "talk" };
-const PLANNED: Way = Way { name: "planned", tool_calls: "native", way: "plan" };
+const NATIVE: Mode = Mode { name: "native calls", tool_calls: "native", mode: "talk" };
+const TEXT: Mode = Mode { name: "calls as text", tool_calls: "text", mode: "talk" };
+const PLANNED: Mode = Mode { name: "planned", tool_calls: "native", mode: "plan" };
 
 /// The results of one mode.
 #[derive(Debug, Default)]
-struct Came {
-    judged: Vec<Judged>,
+struct ModeResults {
+    judged: Vec<Verdict>,
     stalled: usize,
     not_asked: usize,
     /// Input tokens, cached input tokens, and output tokens.
@@ -57,56 +57,56 @@ struct Came {
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn requests_are_answered_with_calls_of_its_own() {
+async fn requests_with_native_calls() {
     measure(&NATIVE, &REQUESTS).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn requests_are_answered_with_calls_as_text() {
+async fn requests_with_text_calls() {
     measure(&TEXT, &REQUESTS).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn requests_are_answered_with_a_plan() {
+async fn requests_with_plan() {
     measure(&PLANNED, &REQUESTS).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn held_requests_are_answered_with_calls_of_its_own() {
-    measure(&NATIVE, &HELD).await;
+async fn held_out_requests_with_native_calls() {
+    measure(&NATIVE, &HELD_OUT).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn held_requests_are_answered_with_calls_as_text() {
-    measure(&TEXT, &HELD).await;
+async fn held_out_requests_with_text_calls() {
+    measure(&TEXT, &HELD_OUT).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
-async fn held_requests_are_answered_with_a_plan() {
-    measure(&PLANNED, &HELD).await;
+async fn held_out_requests_with_plan() {
+    measure(&PLANNED, &HELD_OUT).await;
 }
 
-async fn measure(way: &Way, requests: &[Request]) {
+async fn measure(mode: &Mode, requests: &[Request]) {
     let url = std::env::var(VARIABLE)
         .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));
-    let cli = set_up(&url, way.tool_calls);
-    let came = ask_all(&cli, way, requests).await;
-    came.print(way.name, requests);
+    let cli = set_up(&url, mode.tool_calls);
+    let came = ask_all(&cli, mode, requests).await;
+    came.print(mode.name, requests);
     // The quality of a small model is printed but not asserted. The assertions check that the mode works: the model itself
     // answers, in time, and for at least one request both the call and the answer are right.
     let (all, own) = (requests.len(), came.count(requests, |one, _| one.by_model));
-    assert!(own * 4 >= all * 3, "{}: the model answered {own} of {all} itself", way.name);
-    let served = |one: &Judged, request: &Request| !request.calls.is_empty() && one.arguments && one.answer;
-    assert!(came.count(requests, served) > 0, "{}: no request was served", way.name);
+    assert!(own * 4 >= all * 3, "{}: the model answered {own} of {all} itself", mode.name);
+    let served = |one: &Verdict, request: &Request| !request.calls.is_empty() && one.arguments && one.answer;
+    assert!(came.count(requests, served) > 0, "{}: no request was served", mode.name);
 }
 
-impl Came {
-    fn count(&self, requests: &[Request], wanted: fn(&Judged, &Request) -> bool) -> usize {
+impl ModeResults {
+    fn count(&self, requests: &[Request], wanted: fn(&Verdict, &Request) -> bool) -> usize {
         self.judged.iter().zip(requests).filter(|(one, request)| wanted(one, request)).count()
     }
 
@@ -163,20 +163,20 @@ fn peers() -> PathBuf {
     named.unwrap_or_else(|| std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers"))
 }
 
-async fn ask_all(cli: &CommandLine, way: &Way, requests: &[Request]) -> Came {
-    let (name, begun, mut came) = (way.name, Instant::now(), Came::default());
+async fn ask_all(cli: &CommandLine, mode: &Mode, requests: &[Request]) -> ModeResults {
+    let (name, begun, mut came) = (mode.name, Instant::now(), ModeResults::default());
     for request in requests {
-        if begun.elapsed() > WAY {
+        if begun.elapsed() > MODE_TIMEOUT {
             came.not_asked += 1;
             continue;
         }
         let asked = Instant::now();
-        let told = ask(cli, request, way.way).await;
+        let told = ask(cli, request, mode.mode).await;
         let took = asked.elapsed().as_secs_f32();
         let Some(told) = told else {
             println!("{name} | {} | {} | stalled after {took:.0} s", request.kind, request.words);
             came.stalled += 1;
-            came.judged.push(Judged::default());
+            came.judged.push(Verdict::default());
             continue;
         };
         let judged = judge(request, &told);
@@ -200,10 +200,10 @@ async fn ask_all(cli: &CommandLine, way: &Way, requests: &[Request]) -> Came {
 }
 
 /// The JSON output of the program for a request; `None` on timeout.
-async fn ask(cli: &CommandLine, request: &Request, way: &str) -> Option<Value> {
+async fn ask(cli: &CommandLine, request: &Request, mode: &str) -> Option<Value> {
     let mut program =
-        tokio::process::Command::from(cli.command(&["ask", request.words, "--mode", way, "--json"]));
-    let ran = tokio::time::timeout(STALLED, program.kill_on_drop(true).output()).await.ok()?.unwrap();
+        tokio::process::Command::from(cli.command(&["ask", request.words, "--mode", mode, "--json"]));
+    let ran = tokio::time::timeout(PROCESS_TIMEOUT, program.kill_on_drop(true).output()).await.ok()?.unwrap();
     let read = serde_json::from_slice(&ran.stdout);
     Some(read.unwrap_or_else(|error| panic!("{error} in {ran:?}")))
 }

@@ -58,7 +58,7 @@ pub(crate) const FILES: [(&str, &str); 2] =
 pub(crate) const ROWS: &str = r#"[["item","count"],["violin",17],["cello",8]]"#;
 
 /// Held-out requests: not used for tuning the prompts, only for measuring.
-pub(crate) const HELD: [Request; 6] = [
+pub(crate) const HELD_OUT: [Request; 6] = [
     Request {
         kind: "calculate",
         words: "1024 除以 16 等于多少？",

@@ -9,9 +9,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::Script;
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{Era, RawClient, Stream, http};
-use crate::serving::{PATIENCE, Serving, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 /// The lines of the log, once there are `count` of them.
 async fn lines(path: &Path, count: usize) -> Vec<Value> {
@@ -23,7 +23,7 @@ async fn lines(path: &Path, count: usize) -> Vec<Value> {
         if found.len() >= count {
             return found;
         }
-        assert!(since.elapsed() < PATIENCE, "only {found:?}");
+        assert!(since.elapsed() < TEST_TIMEOUT, "only {found:?}");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
@@ -39,9 +39,9 @@ fn steady(line: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_request_is_one_line_of_the_log() {
+async fn logs_one_line_per_request() {
     let script = Script::both().plain_tool("echo");
-    let (serving, [ann, bob]) = for_two_with(&script, "[serve]\naccess_log = \"access.log\"\n");
+    let (serving, [ann, bob]) = two_principals_with(&script, "[serve]\naccess_log = \"access.log\"\n");
     let path = serving.folder().join("access.log");
     let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
     assert_eq!(client.call("echo", "{}").await.text(), "{}");
@@ -81,7 +81,7 @@ async fn each_request_is_one_line_of_the_log() {
     fs::rename(&path, &old).unwrap();
     let since = Instant::now();
     while !path.exists() {
-        assert!(since.elapsed() < PATIENCE, "the log is not begun anew");
+        assert!(since.elapsed() < TEST_TIMEOUT, "the log is not begun anew");
         client.call("echo", "{}").await;
     }
     assert_eq!(steady(&lines(&path, 1).await[0]), expected);
@@ -93,7 +93,7 @@ async fn each_request_is_one_line_of_the_log() {
 
 /// A client that disconnects before the response is logged as such.
 #[tokio::test]
-async fn a_client_that_did_not_wait_is_told_of() {
+async fn logs_client_disconnects() {
     let script = Script::both().plain_tool("silent").on("tools/call:silent", json!([{"ignore": true}]));
     let serving = Serving::before(&script, "[serve]\naccess_log = \"access.log\"\n");
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
@@ -104,7 +104,7 @@ async fn a_client_that_did_not_wait_is_told_of() {
 }
 
 #[test]
-fn requests_over_stdio_are_written_down_too() {
+fn logs_stdio_requests() {
     let mut cli = hub("[serve]\naccess_log = \"stderr\"\n");
     cli.server("s", &Script::both().plain_tool("echo"));
     let mut command = cli.command(&["serve", "--stdio"]);
@@ -131,7 +131,7 @@ fn requests_over_stdio_are_written_down_too() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_told_at_once() {
+fn reports_unwritable_access_log_at_startup() {
     let cli = hub("[serve]\naccess_log = \"no/such/folder/access.log\"\n");
     let ran = cli.run(&["serve", "--bind", "127.0.0.1:0"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");

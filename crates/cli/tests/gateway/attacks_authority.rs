@@ -4,7 +4,7 @@
 use toolhub_testkit::scripted::Script;
 
 use crate::serving::Serving;
-use crate::wire::{Wire, call, chunked, said};
+use crate::wire::{Wire, call, chunked, echoed};
 
 const SETTINGS: &str = "[serve]\nhosts = [\"hub.example\", \"fd00::1\"]\n";
 
@@ -24,19 +24,19 @@ fn status(serving: &Serving, lines: &str) -> u16 {
     for message in both_ways(lines) {
         let mut wire = Wire::to(serving);
         wire.send(&message);
-        found.push(wire.hear().status);
+        found.push(wire.receive().status);
         let mut wire = Wire::to(serving);
         wire.send(&call("before", ""));
-        assert_eq!(wire.hear().text(), said("before"));
+        assert_eq!(wire.receive().text(), echoed("before"));
         wire.send(&message);
-        found.push(wire.hear().status);
+        found.push(wire.receive().status);
     }
     assert!(found.iter().all(|status| *status == found[0]), "{lines:?}: {found:?}");
     found[0]
 }
 
 #[test]
-fn refuses_broken_and_foreign_hosts_both_ways() {
+fn rejects_malformed_and_foreign_hosts_on_both_paths() {
     let serving = serving();
     for broken in [
         "[::1]evil.example",
@@ -86,7 +86,7 @@ fn refuses_broken_and_foreign_hosts_both_ways() {
 }
 
 #[test]
-fn serves_every_legitimate_form_of_a_host() {
+fn accepts_every_valid_form_of_host() {
     let serving = serving();
     for host in [
         "localhost",
@@ -109,14 +109,14 @@ fn serves_every_legitimate_form_of_a_host() {
 }
 
 #[test]
-fn a_full_url_as_target_must_name_this_host() {
+fn absolute_form_target_must_name_allowed_host() {
     let serving = serving();
     let check = |target: &str, host: &str, expect: u16| {
         let message = call("x", "").replace("POST /mcp ", &format!("POST {target} "));
         let message = message.replace("Host: localhost\r\n", &format!("Host: {host}\r\n"));
         let mut wire = Wire::to(&serving);
         wire.send(&message);
-        assert_eq!(wire.hear().status, expect, "{target} {host}");
+        assert_eq!(wire.receive().status, expect, "{target} {host}");
     };
     check("http://localhost/mcp", "localhost", 200);
     check("http://LOCALHOST:7460/mcp", "localhost:7460", 200);
@@ -129,26 +129,26 @@ fn a_full_url_as_target_must_name_this_host() {
     let mut wire = Wire::to(&serving);
     let old = call("x", "").replace("HTTP/1.1", "HTTP/1.0").replace("Host: localhost\r\n", "");
     wire.send(&old);
-    assert_eq!(wire.hear().status, 400, "HTTP/1.0 without a host");
+    assert_eq!(wire.receive().status, 400, "HTTP/1.0 without a host");
     let mut wire = Wire::to(&serving);
     wire.send(&call("x", "").replace("HTTP/1.1", "HTTP/1.0"));
-    assert_eq!(wire.hear().text(), said("x"));
+    assert_eq!(wire.receive().text(), echoed("x"));
     // Probes are answered for any host, since they reveal only that the gateway runs.
     let mut wire = Wire::to(&serving);
     wire.send("GET /healthz HTTP/1.0\r\n\r\n");
-    let heard = wire.hear();
-    assert!(heard.status == 200 && !heard.body.contains("degraded"), "{heard:?}");
+    let response = wire.receive();
+    assert!(response.status == 200 && !response.body.contains("degraded"), "{response:?}");
 }
 
 #[test]
-fn origins_are_read_as_strictly() {
+fn rejects_malformed_and_foreign_origins() {
     let serving = serving();
     let check = |origin: &str, expect: u16| {
         let mut wire = Wire::to(&serving);
         wire.send(&call("x", &format!("Origin: {origin}\r\n")));
-        let heard = wire.hear();
-        assert_eq!(heard.status, expect, "{origin}");
-        assert_eq!(heard.header("access-control-allow-origin").is_some(), expect == 200, "{origin}");
+        let response = wire.receive();
+        assert_eq!(response.status, expect, "{origin}");
+        assert_eq!(response.header("access-control-allow-origin").is_some(), expect == 200, "{origin}");
     };
     for allowed in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:5173"] {
         check(allowed, 200);

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{HttpServer, Script};
 
-use crate::door::{for_two_before, for_two_with};
+use crate::access::{two_principals_before, two_principals_with};
 use crate::raw_client::{Era, RawClient};
-use crate::serving::{PATIENCE, Serving, holding, hub};
-use crate::wire::{Wire, bearer, call, chunked, message, meta, request, said};
+use crate::serving::{Serving, TEST_TIMEOUT, holding, hub};
+use crate::wire::{Wire, bearer, call, chunked, echoed, message, meta, request};
 
 fn echo() -> Script {
     Script::both().plain_tool("echo")
@@ -18,11 +18,11 @@ fn echo() -> Script {
 fn serves(serving: &Serving, token: &str, text: &str) {
     let mut wire = Wire::to(serving);
     wire.send(&call(text, &bearer(token)));
-    assert!(wire.hear().text() == said(text), "a call of {} bytes is not served", text.len());
+    assert!(wire.receive().text() == echoed(text), "a call of {} bytes is not served", text.len());
 }
 
 #[tokio::test]
-async fn unknown_arguments_are_refused_in_a_short_text() {
+async fn unknown_argument_error_has_bounded_length() {
     let schema = json!({"type": "object", "additionalProperties": false, "properties": {
         "filepath": {"type": "string"}, "sheet_name": {"type": "string"}}});
     let script = Script::both().tool(json!({"name": "closed", "inputSchema": schema}));
@@ -42,7 +42,7 @@ async fn unknown_arguments_are_refused_in_a_short_text() {
 
 /// An unknown tool name that fills the longest allowed message.
 #[tokio::test]
-async fn a_name_of_megabytes_is_no_near_name_of_any() {
+async fn suggests_nothing_for_name_of_megabytes() {
     let serving = Serving::before(&echo(), "");
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     let name = "echo_".repeat(200_000);
@@ -52,8 +52,8 @@ async fn a_name_of_megabytes_is_no_near_name_of_any() {
 }
 
 #[test]
-fn idle_uploads_take_no_room_of_others() {
-    let (serving, [ann, bob]) = for_two_with(&echo(), "");
+fn idle_uploads_do_not_use_body_budget_of_others() {
+    let (serving, [ann, bob]) = two_principals_with(&echo(), "");
     let long = "x".repeat(3 << 20);
     let announced = call(&long, &bearer(&ann));
     let head = announced.find("\r\n\r\n").unwrap() + 4;
@@ -69,8 +69,8 @@ fn idle_uploads_take_no_room_of_others() {
 }
 
 #[test]
-fn uploads_take_of_the_budget_of_the_one_who_sends() {
-    let (serving, [ann, bob]) = for_two_with(&echo(), "[serve.limits]\nupload_bytes = 5000000\n");
+fn uploads_count_against_sender_budget() {
+    let (serving, [ann, bob]) = two_principals_with(&echo(), "[serve.limits]\nupload_bytes = 5000000\n");
     let long = "x".repeat(3 << 20);
     let announced = call(&long, &bearer(&ann));
     let mut held: Vec<Wire> = (0..3).map(|_| Wire::to(&serving)).collect();
@@ -81,17 +81,17 @@ fn uploads_take_of_the_budget_of_the_one_who_sends() {
     let since = Instant::now();
     let refused = loop {
         let refused = held.iter().position(|wire| wire.stream.peek(&mut [0]).is_ok());
-        assert!(since.elapsed() < PATIENCE, "more is taken than may be");
+        assert!(since.elapsed() < TEST_TIMEOUT, "more is taken than may be");
         if let Some(place) = refused {
             break place;
         }
     };
     // The caller is refused immediately, and the rest of its body is discarded.
     let mut refused = held.swap_remove(refused);
-    refused.stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let heard = refused.hear();
-    assert_eq!((heard.status, heard.header("retry-after")), (503, Some("1")), "{heard:?}");
-    assert!(heard.body.contains("upload_bytes"), "{heard:?}");
+    refused.stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let response = refused.receive();
+    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{response:?}");
+    assert!(response.body.contains("upload_bytes"), "{response:?}");
     serves(&serving, &bob, &long);
     serves(&serving, &ann, "short");
     drop(held);
@@ -99,21 +99,23 @@ fn uploads_take_of_the_budget_of_the_one_who_sends() {
     loop {
         let mut wire = Wire::to(&serving);
         wire.send(&announced);
-        if wire.hear().status == 200 {
+        if wire.receive().status == 200 {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "the room is not given back");
+        assert!(since.elapsed() < TEST_TIMEOUT, "the room is not given back");
     }
 }
 
 #[tokio::test]
-async fn describes_each_tool_once_however_often_it_is_named() {
+async fn describes_repeatedly_named_tool_once() {
     let long = "d".repeat(60_000);
     let script = Script::both()
         .tool(json!({"name": "big", "description": long, "inputSchema": {"type": "object"}}))
         .plain_tool("echo");
-    let (serving, [ann, bob]) =
-        for_two_with(&script, "[profiles.default]\nlossless = true\n[serve.limits]\nunread_bytes = 50000\n");
+    let (serving, [ann, bob]) = two_principals_with(
+        &script,
+        "[profiles.default]\nlossless = true\n[serve.limits]\nunread_bytes = 50000\n",
+    );
     let big = r#""big""#;
     for era in [Era::Modern, Era::Legacy] {
         let client = RawClient::with_token(&serving.url(), era, Some(&ann)).await;
@@ -138,7 +140,7 @@ async fn describes_each_tool_once_however_often_it_is_named() {
 
 /// Lists are built for each request, too.
 #[tokio::test]
-async fn long_lists_count_as_unread_before_they_are_put_together() {
+async fn counts_long_lists_as_unread_before_assembly() {
     let resources: Vec<_> =
         (0..500).map(|n| json!({"uri": format!("r://{n}"), "name": "n".repeat(200)})).collect();
     let script = Script::legacy()
@@ -148,7 +150,7 @@ async fn long_lists_count_as_unread_before_they_are_put_together() {
         .on("resources/templates/list", json!([{"reply": {"resourceTemplates": []}}]));
     for (limit, fits) in [(50_000, false), (500_000, true)] {
         let settings = format!("[serve.limits]\nunread_bytes = {limit}\n");
-        let (serving, [ann, _]) = for_two_with(&script, &settings);
+        let (serving, [ann, _]) = two_principals_with(&script, &settings);
         let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
         let answer = client.ask("1", "resources/list", "").await;
         assert_eq!(answer.last().result.is_some(), fits, "{limit}");
@@ -161,8 +163,8 @@ async fn long_lists_count_as_unread_before_they_are_put_together() {
 
 /// Request ids are stored with streams and repeated in all messages on them.
 #[tokio::test]
-async fn ids_and_progress_tokens_of_megabytes_are_refused() {
-    let (serving, [ann, _]) = for_two_with(&echo(), "");
+async fn rejects_ids_and_progress_tokens_of_megabytes() {
+    let (serving, [ann, _]) = two_principals_with(&echo(), "");
     let long = "i".repeat(3 << 20);
     for era in [Era::Modern, Era::Legacy] {
         let client = RawClient::with_token(&serving.url(), era, Some(&ann)).await;
@@ -220,25 +222,25 @@ fn large(token: &str) -> String {
 }
 
 #[test]
-fn unread_answers_are_bounded_for_each_caller() {
+fn bounds_unread_responses_per_caller() {
     let limit = 30 << 20;
     let (_server, serving, [ann, bob]) =
         with_large_answers(&format!("unread_bytes = {limit}\nwrite_timeout = \"10m\""));
     let mut wire = Wire::to(&serving);
     wire.send(&large(&bob));
-    assert_eq!(wire.hear().text().len(), LARGE);
+    assert_eq!(wire.receive().text().len(), LARGE);
     let before = resident(&serving);
     let (mut unread, mut dropped) = (Vec::new(), 0);
     for number in 0..16 {
         let mut wire = Wire::to(&serving);
         wire.send(&if number % 2 == 0 { large(&ann) } else { chunked(&large(&ann)) });
         // The head has arrived; the body of a long response is not read.
-        let mut heard = wire.head();
-        assert_eq!(heard.status, 200, "{heard:?}");
-        if heard.header("content-length").unwrap().parse::<usize>().unwrap() < LARGE {
+        let mut response = wire.head();
+        assert_eq!(response.status, 200, "{response:?}");
+        if response.header("content-length").unwrap().parse::<usize>().unwrap() < LARGE {
             dropped += 1;
-            wire.body_of(&mut heard);
-            let refusal = &heard.body;
+            wire.body_of(&mut response);
+            let refusal = &response.body;
             assert!(refusal.contains("unread_bytes") && refusal.contains("was executed"), "{refusal}");
             assert!(refusal.contains(r#""id":1,"error":"#), "{refusal}");
         }
@@ -250,7 +252,7 @@ fn unread_answers_are_bounded_for_each_caller() {
     assert!(grown < limit + (90 << 20), "{} MiB more", grown >> 20);
     // The other caller gets the same long result, and the first one still gets short results.
     wire.send(&large(&bob));
-    assert_eq!(wire.hear().text().len(), LARGE);
+    assert_eq!(wire.receive().text().len(), LARGE);
     serves(&serving, &ann, "short");
     // A closed connection releases its share.
     drop(unread);
@@ -258,30 +260,30 @@ fn unread_answers_are_bounded_for_each_caller() {
     loop {
         let mut wire = Wire::to(&serving);
         wire.send(&large(&ann));
-        if wire.hear().body.len() > LARGE {
+        if wire.receive().body.len() > LARGE {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "what was given up still counts");
+        assert!(since.elapsed() < TEST_TIMEOUT, "what was given up still counts");
     }
 }
 
 #[test]
-fn an_answer_that_nobody_reads_is_given_up() {
+fn aborts_response_that_is_not_read() {
     let (_server, serving, [ann, _]) =
         with_large_answers("unread_bytes = 15000000\nwrite_timeout = \"500ms\"");
     for way in [large(&ann), chunked(&large(&ann))] {
         let mut unread = Wire::to(&serving);
         unread.send(&way);
-        assert!(unread.begins().starts_with("HTTP/1.1 200"));
+        assert!(unread.status_line().starts_with("HTTP/1.1 200"));
         // The gateway closes the connection and releases its budget, although the client keeps it open.
         let since = Instant::now();
         loop {
             let mut wire = Wire::to(&serving);
             wire.send(&large(&ann));
-            if wire.hear().body.len() > LARGE {
+            if wire.receive().body.len() > LARGE {
                 break;
             }
-            assert!(since.elapsed() < PATIENCE, "it is still held");
+            assert!(since.elapsed() < TEST_TIMEOUT, "it is still held");
             std::thread::sleep(Duration::from_millis(50));
         }
         drop(unread);
@@ -290,7 +292,7 @@ fn an_answer_that_nobody_reads_is_given_up() {
 
 #[tokio::test]
 async fn sessions_of_one_caller_do_not_end_those_of_another() {
-    let (serving, [ann, bob]) = for_two_with(&echo(), "[serve.limits]\nsessions = 20\n");
+    let (serving, [ann, bob]) = two_principals_with(&echo(), "[serve.limits]\nsessions = 20\n");
     let url = serving.url();
     let others = RawClient::with_token(&url, Era::Legacy, Some(&bob)).await;
     let mut own = Vec::new();
@@ -304,8 +306,8 @@ async fn sessions_of_one_caller_do_not_end_those_of_another() {
 }
 
 #[test]
-fn streams_of_one_caller_are_bounded() {
-    let (serving, [ann, bob]) = for_two_with(&echo(), "[serve.limits]\nstreams = 2\n");
+fn bounds_streams_per_caller() {
+    let (serving, [ann, bob]) = two_principals_with(&echo(), "[serve.limits]\nstreams = 2\n");
     let listen = |token: &str| {
         let params = json!({"notifications": {"toolsListChanged": true}, "_meta": meta()});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
@@ -315,7 +317,7 @@ fn streams_of_one_caller_are_bounded() {
     let open = |message: &str| {
         let mut wire = Wire::to(&serving);
         wire.send(message);
-        let first = wire.begins();
+        let first = wire.status_line();
         (first.contains(" 200 "), wire)
     };
     let old = |token: &str| request("GET", "/sse", &bearer(token), "");
@@ -325,9 +327,9 @@ fn streams_of_one_caller_are_bounded() {
     for message in [listen(&ann), old(&ann)] {
         let mut wire = Wire::to(&serving);
         wire.send(&message);
-        let heard = wire.hear();
-        assert!(heard.status == 429 && heard.body.contains("streams"), "{heard:?}");
-        assert_eq!(heard.header("retry-after"), Some("1"), "{heard:?}");
+        let response = wire.receive();
+        assert!(response.status == 429 && response.body.contains("streams"), "{response:?}");
+        assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
     }
     let others = [open(&listen(&bob)), open(&old(&bob))];
     assert!(others.iter().all(|(open, _)| *open));
@@ -335,16 +337,16 @@ fn streams_of_one_caller_are_bounded() {
     drop(held);
     let since = Instant::now();
     while !open(&listen(&ann)).0 {
-        assert!(since.elapsed() < PATIENCE, "a stream that was closed still counts");
+        assert!(since.elapsed() < TEST_TIMEOUT, "a stream that was closed still counts");
     }
 }
 
 /// A call with a streamed response counts until it ends.
 #[test]
-fn calls_that_stream_count_until_they_are_over() {
+fn streaming_calls_count_until_they_end() {
     let folder = tempfile::tempdir().unwrap();
     let script = holding(&folder.path().join("journal")).plain_tool("echo");
-    let (serving, [ann, bob]) = for_two_with(&script, "[serve]\nmax_concurrent = 2\n");
+    let (serving, [ann, bob]) = two_principals_with(&script, "[serve]\nmax_concurrent = 2\n");
     let mut told = meta();
     told["progressToken"] = json!("p");
     let hold = message("hold", &json!({"name": "hold", "arguments": {}, "_meta": told}), &bearer(&ann));
@@ -352,28 +354,28 @@ fn calls_that_stream_count_until_they_are_over() {
     for _ in 0..2 {
         let mut wire = Wire::to(&serving);
         wire.send(&hold);
-        assert!(wire.begins().contains(" 200 "));
+        assert!(wire.status_line().contains(" 200 "));
         wire.event_line("event: message");
         held.push(wire);
     }
     let mut wire = Wire::to(&serving);
     wire.send(&hold);
-    let heard = wire.hear();
-    assert!(heard.body.contains("-32000") && heard.body.contains("max_concurrent"), "{heard:?}");
+    let response = wire.receive();
+    assert!(response.body.contains("-32000") && response.body.contains("max_concurrent"), "{response:?}");
     serves(&serving, &bob, "meanwhile");
     drop(held);
     let since = Instant::now();
     loop {
         wire.send(&call("again", &bearer(&ann)));
-        if wire.hear().body.contains("again") {
+        if wire.receive().body.contains("again") {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "what was given up still counts");
+        assert!(since.elapsed() < TEST_TIMEOUT, "what was given up still counts");
     }
 }
 
 #[tokio::test]
-async fn questions_of_one_caller_do_not_cancel_those_of_another() {
+async fn pending_requests_of_one_caller_do_not_cancel_those_of_another() {
     let question = json!({"method": "elicitation/create", "params": {
         "message": "who?", "requestedSchema": {"type": "object", "properties": {}}}});
     let script = Script::legacy()
@@ -382,7 +384,7 @@ async fn questions_of_one_caller_do_not_cancel_those_of_another() {
     // Over HTTP a server request arrives on the stream of its call, so that its origin is unambiguous.
     let server = HttpServer::start(&script.set("sse", true));
     let (serving, [ann, bob]) =
-        for_two_before(json!({"url": server.url}), "[serve.limits]\npending_input = 3\n");
+        two_principals_before(json!({"url": server.url}), "[serve.limits]\npending_input = 3\n");
     let url = serving.url();
     let others = RawClient::with_token(&url, Era::Modern, Some(&bob)).await;
     let own = RawClient::with_token(&url, Era::Modern, Some(&ann)).await;
@@ -411,11 +413,11 @@ fn without_tokens_each_address_has_a_budget() {
     let old = request("GET", "/sse", "", "");
     let mut first = Wire::to(&serving);
     first.send(&old);
-    assert!(first.begins().contains(" 200 "));
+    assert!(first.status_line().contains(" 200 "));
     let mut second = Wire::to(&serving);
     second.send(&old);
-    assert_eq!(second.hear().status, 429);
+    assert_eq!(second.receive().status, 429);
     let mut other = Wire::from_address(&serving, [127, 0, 0, 2]);
     other.send(&old);
-    assert!(other.begins().contains(" 200 "));
+    assert!(other.status_line().contains(" 200 "));
 }

@@ -7,7 +7,7 @@ use crate::serving::Serving;
 use crate::wire::{Wire, call, chunked, request};
 
 #[test]
-fn encoded_messages_are_refused_on_every_way() {
+fn rejects_content_encoding_on_every_path() {
     let serving = Serving::before(&Script::both().plain_tool("echo"), "");
     for (encoding, expected) in
         [("gzip", 415), ("br", 415), ("identity, gzip", 415), ("", 415), ("Identity", 200)]
@@ -17,12 +17,12 @@ fn encoded_messages_are_refused_on_every_way() {
         for message in [usual.clone(), chunked(&usual)] {
             let mut wire = Wire::to(&serving);
             wire.send(&message);
-            let heard = wire.hear();
-            assert_eq!(heard.status, expected, "{encoding} {heard:?}");
-            assert!(expected == 200 || heard.body.contains("Content-Encoding"), "{heard:?}");
+            let response = wire.receive();
+            assert_eq!(response.status, expected, "{encoding} {response:?}");
+            assert!(expected == 200 || response.body.contains("Content-Encoding"), "{response:?}");
         }
         let mut wire = Wire::to(&serving);
         wire.send(&request("POST", "/messages?sessionId=none", &header, "{}"));
-        assert_eq!(wire.hear().status, if expected == 415 { 415 } else { 404 }, "{encoding}");
+        assert_eq!(wire.receive().status, if expected == 415 { 415 } else { 404 }, "{encoding}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{HttpServer, Script};
 
-use crate::door::for_two_before;
+use crate::access::two_principals_before;
 use crate::raw_client::{Answer, Era, RawClient};
 use crate::serving::{Serving, hub};
 
@@ -78,7 +78,7 @@ fn without_sessions() -> Script {
         .on("GET", speaks)
 }
 
-fn hears_of_ann(answer: &Answer) -> bool {
+fn mentions_ann(answer: &Answer) -> bool {
     let methods = answer.messages.iter().filter_map(|message| message.method.as_deref());
     methods.filter(|method| ["notifications/message", "elicitation/create"].contains(method)).count() > 0
 }
@@ -90,23 +90,23 @@ async fn legacy(serving: &Serving, token: &str) -> RawClient {
 const SLOW: &str = r#""name":"slow","arguments":{}"#;
 
 #[tokio::test]
-async fn server_without_sessions_is_shared_also_with_instances_of_callers() {
+async fn sessionless_server_is_shared_despite_caller_instances() {
     let server = HttpServer::start(&without_sessions());
     let settings = "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
-    let (serving, [ann, bob]) = for_two_before(json!({"url": server.url}), settings);
+    let (serving, [ann, bob]) = two_principals_before(json!({"url": server.url}), settings);
     let (ann, bob) = (legacy(&serving, &ann).await, legacy(&serving, &bob).await);
     let (of_ann, of_bob) = tokio::join!(ann.ask("1", "tools/call", SLOW), bob.ask("1", "tools/call", SLOW));
     for answer in [of_ann, of_bob] {
-        assert!(!hears_of_ann(&answer) && answer.text() == "done", "{answer:?}");
+        assert!(!mentions_ann(&answer) && answer.text() == "done", "{answer:?}");
     }
 }
 
 #[tokio::test]
-async fn memory_of_callers_outlives_connections_to_a_server_without_sessions() {
+async fn caller_state_outlives_connections_to_sessionless_server() {
     let settings = "[[servers]]\nid = \"s\"\nidle_timeout = \"500ms\"\n";
     for same in [false, true] {
         let server = HttpServer::start(&without_sessions());
-        let (serving, [ann, bob]) = for_two_before(json!({"url": server.url}), settings);
+        let (serving, [ann, bob]) = two_principals_before(json!({"url": server.url}), settings);
         let first = legacy(&serving, &ann).await;
         first.call("quick", "{}").await.text();
         // The connection is closed when idle, and the next call opens another.
@@ -114,7 +114,7 @@ async fn memory_of_callers_outlives_connections_to_a_server_without_sessions() {
         let next = if same { first } else { legacy(&serving, &bob).await };
         let answer = next.ask("1", "tools/call", SLOW).await;
         // Control: a single principal gets the messages, also over another connection.
-        assert_eq!(hears_of_ann(&answer), same, "{answer:?}");
+        assert_eq!(mentions_ann(&answer), same, "{answer:?}");
     }
 }
 
@@ -125,7 +125,7 @@ async fn lost_calls_of_one_caller_do_not_open_the_circuit_for_others() {
         let script =
             script.plain_tool("bad").on("tools/call:bad", json!([{"close": true}])).plain_tool("echo");
         let server = HttpServer::start(&script);
-        let (serving, [ann, bob]) = for_two_before(json!({"url": server.url}), "");
+        let (serving, [ann, bob]) = two_principals_before(json!({"url": server.url}), "");
         let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
         let bob = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
         for _ in 0..12 {

@@ -105,7 +105,7 @@ async fn fixed_arguments_win_for_servers_that_ignore_case() {
 
 /// Arguments sent as text are parsed as JSON only if they are unambiguous.
 #[tokio::test]
-async fn coerced_text_brings_no_duplicate_keys() {
+async fn rejects_duplicate_keys_in_coerced_text() {
     let serving = serving();
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     let called = calls(&serving);
@@ -117,7 +117,7 @@ async fn coerced_text_brings_no_duplicate_keys() {
 }
 
 #[tokio::test]
-async fn rejects_duplicate_keys_in_batches_and_over_the_old_transport() {
+async fn rejects_duplicate_keys_in_batches_and_over_sse() {
     let serving = serving();
     let called = calls(&serving);
     let twice = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read","arguments":{"path":"a","path":"b"}}}"#;
@@ -164,7 +164,7 @@ async fn rejects_duplicate_keys_in_batches_and_over_the_old_transport() {
 
 /// A client must read a definition in the same way as the hub.
 #[tokio::test]
-async fn ambiguous_definitions_are_left_out() {
+async fn omits_definitions_with_duplicate_keys() {
     let script = Script::both()
         .plain_tool("fine")
         .tool_text(r#"{"name":"safe","name":"rm","inputSchema":{"type":"object"}}"#)

@@ -87,7 +87,7 @@ async fn coerced_names_do_not_reach_denied_tools() {
 
 /// `deny` matches the own name of a tool, the name with the server prefix, and the exposed name.
 #[tokio::test]
-async fn deny_holds_for_every_name_of_a_tool() {
+async fn deny_covers_every_name_of_a_tool() {
     for deny in [r#""delete_all""#, r#""s__delete_all""#, r#""wipe""#, r#""s__*""#] {
         let settings = format!(
             "[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\ndeny = [{deny}]\n\
@@ -109,7 +109,7 @@ async fn deny_holds_for_every_name_of_a_tool() {
 
 /// `evil` offers the names of others, before and after `good` in the config.
 #[tokio::test]
-async fn reserved_and_prefixed_names_are_not_taken() {
+async fn servers_cannot_take_reserved_or_prefixed_names() {
     let stolen =
         ["call_tool", "search_tools", "describe_tool", "read_result", "good__write", "native__calculate"];
     let write = |schema: Value| json!({"name": "write", "description": "Writes", "inputSchema": schema});
@@ -156,7 +156,7 @@ async fn reserved_and_prefixed_names_are_not_taken() {
 
 /// Names that a client may rewrite into the name of another tool, or that differ only in case, are prefixed, too.
 #[tokio::test]
-async fn names_that_only_look_like_anothers_are_prefixed() {
+async fn prefixes_confusable_names() {
     let mut cli = hub("[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\n");
     cli.server("good", &Script::both().tool(tool("other", "Does something else")));
     let names = ["GOOD__other", "good..other", "Call_Tool", "call.tool", "goodness"];

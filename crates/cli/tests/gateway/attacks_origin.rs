@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::processes;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
-use crate::door::{for_two_before, for_two_telling, for_two_with};
+use crate::access::{two_principals_before, two_principals_with, two_principals_with_stderr};
 use crate::raw_client::{ERAS, Era, RawClient, Stream};
 use crate::serving::{Serving, await_cancelled};
 
@@ -50,7 +50,7 @@ fn called(tool: &str) -> String {
 }
 
 /// Bob's call makes the server send messages. He receives only his own result, which contains the rejection of the request.
-async fn hears_nothing_of_ann(bob: &RawClient) {
+async fn assert_receives_nothing_of_ann(bob: &RawClient) {
     let answer = bob.ask("7", "tools/call", &called("leak")).await;
     let heard: Vec<_> = answer.messages.iter().filter_map(|message| message.method.as_deref()).collect();
     assert!(heard.is_empty(), "{heard:?}");
@@ -60,43 +60,43 @@ async fn hears_nothing_of_ann(bob: &RawClient) {
 }
 
 #[tokio::test]
-async fn late_messages_of_an_answered_call_go_to_no_other_caller() {
+async fn late_messages_of_answered_call_reach_no_other_caller() {
     for era in ERAS {
         let folder = tempfile::tempdir().unwrap();
-        let (serving, [ann, bob]) = for_two_with(&script(&folder.path().join("journal")), "");
+        let (serving, [ann, bob]) = two_principals_with(&script(&folder.path().join("journal")), "");
         let (ann, bob) = (client(&serving, era, &ann).await, client(&serving, era, &bob).await);
         ann.call("work", "{}").await.text();
-        hears_nothing_of_ann(&bob).await;
+        assert_receives_nothing_of_ann(&bob).await;
     }
 }
 
 #[tokio::test]
-async fn late_messages_of_a_cancelled_call_go_to_no_other_caller() {
+async fn late_messages_of_cancelled_call_reach_no_other_caller() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
-    let (serving, [ann, bob]) = for_two_with(&script(&journal), "");
+    let (serving, [ann, bob]) = two_principals_with(&script(&journal), "");
     let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
     let mut held = Stream::open(ann.request("1", "tools/call", &called("hold"))).await;
     held.until("notifications/progress").await;
     drop(held);
     await_cancelled(&journal, 1).await;
-    hears_nothing_of_ann(&bob).await;
+    assert_receives_nothing_of_ann(&bob).await;
 }
 
 #[tokio::test]
-async fn caller_with_an_open_question_does_not_make_the_next_one_anothers() {
+async fn pending_request_of_one_caller_does_not_misroute_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let (serving, [ann, bob]) = for_two_with(&script(&folder.path().join("journal")), "");
+    let (serving, [ann, bob]) = two_principals_with(&script(&folder.path().join("journal")), "");
     let (ann, bob) = (client(&serving, Era::Legacy, &ann).await, client(&serving, Era::Legacy, &bob).await);
     let mut open = Stream::open(ann.request("1", "tools/call", &called("open"))).await;
     open.until("elicitation/create").await;
-    hears_nothing_of_ann(&bob).await;
+    assert_receives_nothing_of_ann(&bob).await;
 }
 
 #[tokio::test]
-async fn log_messages_that_may_be_anyones_go_to_the_owners_log_alone() {
+async fn ambiguous_log_messages_go_only_to_owner_log() {
     let folder = tempfile::tempdir().unwrap();
-    let (serving, [ann, bob]) = for_two_telling(&script(&folder.path().join("journal")), "");
+    let (serving, [ann, bob]) = two_principals_with_stderr(&script(&folder.path().join("journal")), "");
     let (ann, bob) = (client(&serving, Era::Legacy, &ann).await, client(&serving, Era::Legacy, &bob).await);
     let streams = [ann.listen().await, bob.listen().await];
     bob.call("work", "{}").await.text();
@@ -113,9 +113,9 @@ async fn log_messages_that_may_be_anyones_go_to_the_owners_log_alone() {
 }
 
 #[tokio::test]
-async fn one_principal_alone_is_asked_and_told() {
+async fn single_principal_receives_requests_and_notifications() {
     let folder = tempfile::tempdir().unwrap();
-    let (serving, [ann, _]) = for_two_with(&script(&folder.path().join("journal")), "");
+    let (serving, [ann, _]) = two_principals_with(&script(&folder.path().join("journal")), "");
     let ann = client(&serving, Era::Legacy, &ann).await;
     ann.call("work", "{}").await.text();
     let mut stream = Stream::open(ann.request("1", "tools/call", &called("leak"))).await;
@@ -131,10 +131,10 @@ async fn one_principal_alone_is_asked_and_told() {
 
 /// Over HTTP a server sends messages on the stream of the request that they belong to.
 #[tokio::test]
-async fn messages_on_the_stream_of_a_request_go_to_its_caller() {
+async fn messages_on_request_stream_reach_its_caller() {
     let folder = tempfile::tempdir().unwrap();
     let server = HttpServer::start(&script(&folder.path().join("journal")).set("sse", true));
-    let (serving, [ann, bob]) = for_two_before(json!({"url": server.url}), "");
+    let (serving, [ann, bob]) = two_principals_before(json!({"url": server.url}), "");
     let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
     ann.call("work", "{}").await.text();
     bob.call("work", "{}").await.text();
@@ -145,11 +145,11 @@ async fn messages_on_the_stream_of_a_request_go_to_its_caller() {
 const OF_CALLERS: &str = "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
 
 #[tokio::test]
-async fn instances_of_callers_keep_them_apart() {
+async fn caller_instances_are_isolated() {
     for era in ERAS {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
-        let (serving, [ann, bob]) = for_two_with(&script(&journal), OF_CALLERS);
+        let (serving, [ann, bob]) = two_principals_with(&script(&journal), OF_CALLERS);
         let clients = [client(&serving, era, &ann).await, client(&serving, era, &bob).await];
         for client in &clients {
             client.call("work", "{}").await.text();
@@ -181,10 +181,10 @@ fn callers(journal: &Journal) -> HashSet<u32> {
 }
 
 #[tokio::test]
-async fn instance_beyond_the_limit_is_refused_with_the_name_of_the_setting() {
+async fn rejects_instance_beyond_limit_and_names_setting() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("{OF_CALLERS}max_instances = 1\n");
-    let (serving, [ann, bob]) = for_two_with(&script(&folder.path().join("journal")), &settings);
+    let (serving, [ann, bob]) = two_principals_with(&script(&folder.path().join("journal")), &settings);
     let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
     ann.call("work", "{}").await.text();
     let refused = bob.call("work", "{}").await;
@@ -195,11 +195,11 @@ async fn instance_beyond_the_limit_is_refused_with_the_name_of_the_setting() {
 
 /// A caller that repeatedly crashes its own instance does not affect other callers.
 #[tokio::test]
-async fn failing_instance_of_one_caller_leaves_the_others_alone() {
+async fn failing_caller_instance_does_not_affect_others() {
     let folder = tempfile::tempdir().unwrap();
     let script =
         script(&folder.path().join("journal")).plain_tool("die").on("tools/call:die", json!([{"exit": 3}]));
-    let (serving, [ann, bob]) = for_two_with(&script, OF_CALLERS);
+    let (serving, [ann, bob]) = two_principals_with(&script, OF_CALLERS);
     let (ann, bob) = (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
     for _ in 0..7 {
         assert!(ann.call("die", "{}").await.result().contains("\"isError\":true"));
@@ -209,7 +209,7 @@ async fn failing_instance_of_one_caller_leaves_the_others_alone() {
 
 /// Without tokens there is one principal; a late message of a cancelled call still does not reach another session.
 #[tokio::test]
-async fn late_messages_of_a_cancelled_call_go_to_no_other_session() {
+async fn late_messages_of_cancelled_call_reach_no_other_session() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let serving = Serving::before(&script(&journal), "");
@@ -219,13 +219,13 @@ async fn late_messages_of_a_cancelled_call_go_to_no_other_session() {
     held.until("notifications/progress").await;
     ann.end().await;
     await_cancelled(&journal, 1).await;
-    hears_nothing_of_ann(&bob).await;
+    assert_receives_nothing_of_ann(&bob).await;
 }
 
 /// Late responses to a cancelled call of ann, from servers that lose the id: they do not fail a call of bob, and their contents
 /// do not reach him.
 #[tokio::test]
-async fn answers_without_a_usable_id_go_to_no_call() {
+async fn drops_responses_without_usable_id() {
     let late = [
         r#"{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"key-of-ann"}]}}"#,
         r#"{"jsonrpc":"2.0","id":"3","result":{"content":[{"type":"text","text":"key-of-ann"}]}}"#,
@@ -239,7 +239,7 @@ async fn answers_without_a_usable_id_go_to_no_call() {
         let script = script(&journal)
             .plain_tool("own")
             .on("tools/call:own", json!([{"raw": line}, {"delay_ms": 50}, {"text": "bob's own"}]));
-        let (serving, [ann, bob]) = for_two_with(&script, "");
+        let (serving, [ann, bob]) = two_principals_with(&script, "");
         let (ann, bob) =
             (client(&serving, Era::Modern, &ann).await, client(&serving, Era::Modern, &bob).await);
         let mut held = Stream::open(ann.request("1", "tools/call", &called("hold"))).await;
@@ -253,7 +253,7 @@ async fn answers_without_a_usable_id_go_to_no_call() {
 
 /// A server may keep the roots of one client for later calls, so a shared server receives only the configured roots.
 #[tokio::test]
-async fn roots_of_one_client_decide_nothing_for_another() {
+async fn roots_of_one_client_do_not_affect_another() {
     let look = json!([{"request": {"method": "roots/list"}}, {"answer": true}]);
     let script = Script::legacy().plain_tool("look").on("tools/call:look", look);
     for (settings, told) in [
@@ -262,7 +262,7 @@ async fn roots_of_one_client_decide_nothing_for_another() {
         // Control: with its own instance, a caller receives `roots/list`, which this client does not support.
         (OF_CALLERS, "error"),
     ] {
-        let (serving, [ann, bob]) = for_two_with(&script, settings);
+        let (serving, [ann, bob]) = two_principals_with(&script, settings);
         for token in [&ann, &bob] {
             let client = client(&serving, Era::Legacy, token).await;
             let answer = client.call("look", "{}").await;

@@ -5,9 +5,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::door::for_two_with;
-use crate::serving::{PATIENCE, Serving, holding};
-use crate::wire::{Heard, Wire, bearer, call, chunked, request};
+use crate::access::two_principals_with;
+use crate::serving::{Serving, TEST_TIMEOUT, holding};
+use crate::wire::{HttpResponse, Wire, bearer, call, chunked, request};
 
 const RATE: usize = 10;
 
@@ -16,7 +16,7 @@ fn echo() -> Script {
 }
 
 fn limited(settings: &str) -> (Serving, [String; 2]) {
-    for_two_with(&echo(), settings)
+    two_principals_with(&echo(), settings)
 }
 
 fn ping(id: usize) -> Value {
@@ -31,19 +31,19 @@ fn batch(count: usize) -> String {
 fn session(wire: &mut Wire, token: &str) -> String {
     let params = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string();
-    let heard = until_let_in(wire, &request("POST", "/mcp", &bearer(token), &hello));
-    format!("{}Mcp-Session-Id: {}\r\n", bearer(token), heard.header("mcp-session-id").unwrap())
+    let response = retry_until_admitted(wire, &request("POST", "/mcp", &bearer(token), &hello));
+    format!("{}Mcp-Session-Id: {}\r\n", bearer(token), response.header("mcp-session-id").unwrap())
 }
 
-fn until_let_in(wire: &mut Wire, message: &str) -> Heard {
+fn retry_until_admitted(wire: &mut Wire, message: &str) -> HttpResponse {
     let since = Instant::now();
     loop {
         wire.send(message);
-        let heard = wire.hear();
-        if heard.status != 429 {
-            return heard;
+        let response = wire.receive();
+        if response.status != 429 {
+            return response;
         }
-        assert!(since.elapsed() < PATIENCE, "never let in");
+        assert!(since.elapsed() < TEST_TIMEOUT, "never let in");
     }
 }
 
@@ -60,13 +60,13 @@ fn each_message_of_a_batch_counts() {
     let mut with_read_buffer = 1;
     for _ in 0..40 {
         wire.send(&request("POST", "/mcp", &headers, &batch(5)));
-        let heard = wire.hear();
-        match heard.status {
-            200 => with_read_buffer += serde_json::from_str::<Vec<Value>>(&heard.body).unwrap().len(),
+        let response = wire.receive();
+        match response.status {
+            200 => with_read_buffer += serde_json::from_str::<Vec<Value>>(&response.body).unwrap().len(),
             _ => {
-                assert_eq!(heard.status, 429, "{heard:?}");
-                let wait: u64 = heard.header("retry-after").unwrap().parse().unwrap();
-                assert!((1..=2).contains(&wait) && heard.body.contains("per_second"), "{heard:?}");
+                assert_eq!(response.status, 429, "{response:?}");
+                let wait: u64 = response.header("retry-after").unwrap().parse().unwrap();
+                assert!((1..=2).contains(&wait) && response.body.contains("per_second"), "{response:?}");
             }
         }
     }
@@ -75,23 +75,23 @@ fn each_message_of_a_batch_counts() {
     let since = Instant::now();
     loop {
         wire.send(&request("POST", "/mcp", &headers, &batch(RATE + 1)));
-        let heard = wire.hear();
-        assert_eq!(heard.status, 429, "{heard:?}");
-        if heard.body.contains("smaller ones") {
+        let response = wire.receive();
+        assert_eq!(response.status, 429, "{response:?}");
+        if response.body.contains("smaller ones") {
             break;
         }
-        assert!(since.elapsed() < PATIENCE, "{heard:?}");
+        assert!(since.elapsed() < TEST_TIMEOUT, "{response:?}");
     }
     // Another principal has its own quota.
     let mut other = Wire::to(&serving);
     let headers = session(&mut other, &bob);
     other.send(&request("POST", "/mcp", &headers, &batch(5)));
-    assert_eq!(other.hear().status, 200);
+    assert_eq!(other.receive().status, 200);
 }
 
 /// The fast path and the general path, several connections, requests refused for another reason, and HTTP+SSE share one quota.
 #[test]
-fn all_ways_draw_on_one_quota() {
+fn all_transports_share_one_quota() {
     let (serving, [ann, bob]) = limited(&format!("[serve]\nper_second = {RATE}\n"));
     let shown = bearer(&ann);
     let usual = call("x", &shown);
@@ -109,13 +109,13 @@ fn all_ways_draw_on_one_quota() {
     for _ in 0..20 {
         for (wire, way) in wires.iter_mut().zip(&ways) {
             wire.send(way);
-            with_read_buffer += usize::from(wire.hear().status != 429);
+            with_read_buffer += usize::from(wire.receive().status != 429);
         }
     }
     assert!(with_read_buffer <= most(since), "{with_read_buffer} in {:?}", since.elapsed());
     let mut other = Wire::to(&serving);
     other.send(&call("x", &bearer(&bob)));
-    assert_eq!(other.hear().status, 200);
+    assert_eq!(other.receive().status, 200);
 }
 
 /// The start of a response event; notifications may come before it.
@@ -123,11 +123,11 @@ const ANSWER: &str = r#"data: {"jsonrpc":"2.0","id":"#;
 
 /// A POST over HTTP+SSE is acknowledged immediately while its request runs on: it counts until the request ends.
 #[test]
-fn requests_over_the_old_transport_count_until_they_are_over() {
+fn sse_requests_count_until_they_end() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let (serving, [ann, bob]) =
-        for_two_with(&holding(&journal).plain_tool("echo"), "[serve]\nmax_concurrent = 3\n");
+        two_principals_with(&holding(&journal).plain_tool("echo"), "[serve]\nmax_concurrent = 3\n");
     let open = |token: &str| {
         let mut stream = Wire::to(&serving);
         stream.send(&request("GET", "/sse", &bearer(token), ""));
@@ -137,7 +137,7 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
     let send = |token: &str, place: &str, message: &Value| {
         let mut wire = Wire::to(&serving);
         wire.send(&request("POST", place, &bearer(token), &message.to_string()));
-        assert_eq!(wire.hear().status, 202);
+        assert_eq!(wire.receive().status, 202);
     };
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
@@ -153,7 +153,7 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
         assert!(refused.contains("-32000") && refused.contains("max_concurrent"), "{refused}");
     }
     let held = |journal: &Journal| journal.count_method("tools/call") == 3;
-    Journal::read(&journal).wait_for(held, PATIENCE);
+    Journal::read(&journal).wait_for(held, TEST_TIMEOUT);
     // Another principal is served meanwhile, and cancelled requests release their share.
     let (mut others, elsewhere) = open(&bob);
     send(&bob, &elsewhere, &hello);
@@ -171,14 +171,14 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
         if stream.event_line(ANSWER).contains("result") {
             return;
         }
-        assert!(since.elapsed() < PATIENCE, "what was given up still counts");
+        assert!(since.elapsed() < TEST_TIMEOUT, "what was given up still counts");
     }
 }
 
 /// A stdio server has a bounded number of requests in flight. One caller that never releases its requests does not occupy them
 /// all.
 #[test]
-fn one_caller_does_not_hold_all_turns_of_a_server() {
+fn one_caller_cannot_occupy_all_slots_of_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let script = Script::legacy()
@@ -186,28 +186,28 @@ fn one_caller_does_not_hold_all_turns_of_a_server() {
         .on("tools/call:hold", json!([{"ignore": true}]))
         .plain_tool("echo")
         .journal(&journal);
-    let (serving, [ann, bob]) = for_two_with(&script, "");
+    let (serving, [ann, bob]) = two_principals_with(&script, "");
     let mut stream = Wire::to(&serving);
     stream.send(&request("GET", "/sse", &bearer(&ann), ""));
     let place = stream.event_line("data: ");
     let mut wire = Wire::to(&serving);
     let mut send = |message: &Value| {
         wire.send(&request("POST", &place, &bearer(&ann), &message.to_string()));
-        assert_eq!(wire.hear().status, 202);
+        assert_eq!(wire.receive().status, 202);
     };
     send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}));
     stream.event_line(r#"data: {"jsonrpc":"2.0","id":0"#);
     let hold = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "hold", "arguments": {}}});
     (1..=1024).for_each(|id| send(&hold(id)));
-    Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") >= 768, PATIENCE);
+    Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") >= 768, TEST_TIMEOUT);
     // By now all requests are in flight that can be.
     std::thread::sleep(std::time::Duration::from_secs(1));
     let mut other = Wire::to(&serving);
     let since = Instant::now();
     for _ in 0..3 {
         other.send(&call("meanwhile", &bearer(&bob)));
-        assert_eq!(other.hear().text(), crate::wire::said("meanwhile"));
+        assert_eq!(other.receive().text(), crate::wire::echoed("meanwhile"));
     }
-    assert!(since.elapsed() < PATIENCE / 3, "it waited for a call of the other: {:?}", since.elapsed());
+    assert!(since.elapsed() < TEST_TIMEOUT / 3, "it waited for a call of the other: {:?}", since.elapsed());
 }

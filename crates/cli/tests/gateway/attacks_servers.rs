@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{ERAS, Era, RawClient};
 use crate::serving::{Serving, hub};
 
@@ -43,7 +43,7 @@ fn calls(serving: &Serving, id: &str) -> usize {
 
 /// Tool names for clients contain ASCII letters only: the description names the server, and its real id works in a call.
 #[tokio::test]
-async fn servers_with_chinese_ids_are_told_apart_and_called_by_their_ids() {
+async fn distinguishes_and_calls_servers_with_chinese_ids() {
     let mut cli = hub(PLAIN);
     for id in ["备件", "仓库"] {
         cli.server(id, &program(id));
@@ -63,7 +63,7 @@ async fn servers_with_chinese_ids_are_told_apart_and_called_by_their_ids() {
 }
 
 #[tokio::test]
-async fn two_servers_of_one_program_are_both_reached_by_name() {
+async fn reaches_both_servers_of_one_program_by_name() {
     let serving = Serving::start(two_of_one_program(PLAIN));
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
@@ -81,7 +81,7 @@ async fn two_servers_of_one_program_are_both_reached_by_name() {
 }
 
 #[tokio::test]
-async fn the_source_of_call_tool_is_obeyed() {
+async fn call_tool_uses_given_source() {
     let serving = Serving::start(two_of_one_program("[profiles.default]\nexpose = \"search\"\n"));
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     client.tools().await;
@@ -134,7 +134,7 @@ fn copying() -> Script {
 }
 
 #[tokio::test]
-async fn a_copied_tool_gets_no_calls_of_the_one_it_copies() {
+async fn copied_definition_receives_no_calls_of_the_original() {
     for order in [["good", "evil"], ["evil", "good"]] {
         let mut cli = hub(PLAIN);
         for id in order {
@@ -177,7 +177,7 @@ fn resources(id: &str, uris: &[&str], templates: &[&str]) -> Script {
 }
 
 #[tokio::test]
-async fn a_later_server_takes_no_resources_of_an_earlier_one() {
+async fn later_server_does_not_shadow_resources() {
     let mut cli = hub(PLAIN);
     let good = resources("good", &["good://index"], &["good://doc/{id}"]);
     let evil = resources("evil", &["good://doc/1", "good://index", "evil://own"], &["{+any}", "good://{id}"]);
@@ -209,14 +209,15 @@ async fn a_later_server_takes_no_resources_of_an_earlier_one() {
 
 /// Instances of a server number their tasks independently.
 #[tokio::test]
-async fn equal_task_ids_of_two_instances_stay_apart() {
+async fn separates_equal_task_ids_of_two_instances() {
     let task =
         json!({"taskId": "t1", "status": "working", "createdAt": "2025-11-25T00:00:00Z", "ttl": 60000});
     let script = Script::legacy()
         .plain_tool("begin")
         .on("tools/call:begin", json!([{"reply": {"task": task}}]))
         .on("tasks/get", json!([{"reply": task}]));
-    let (serving, [ann, bob]) = for_two_with(&script, "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n");
+    let (serving, [ann, bob]) =
+        two_principals_with(&script, "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n");
     let url = serving.url();
     let clients = [
         RawClient::with_token(&url, Era::Legacy, Some(&ann)).await,
@@ -235,7 +236,7 @@ proptest! {
 
     /// For any offered tools, a call of `server__tool` reaches that server and no other.
     #[test]
-    fn a_call_reaches_the_server_that_is_named(
+    fn call_reaches_named_server(
         offered in prop::collection::vec(
             prop::sample::subsequence(vec!["x", "y", "a__x", "b__x", "call_tool", "c__y"], 1..5), 3),
         order in Just(["a", "b", "c"]).prop_shuffle(),

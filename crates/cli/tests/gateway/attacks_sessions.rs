@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::Script;
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{Era, RawClient, http};
 use crate::serving::{Serving, hub};
 
@@ -28,7 +28,7 @@ async fn statuses(client: &RawClient) -> [u16; 3] {
 #[tokio::test]
 async fn rejects_session_of_another_principal_or_profile_after_a_restart() {
     let settings = "[profiles.work]\n[profiles.home]\n";
-    let (serving, [ann, bob]) = for_two_with(&echo(), settings);
+    let (serving, [ann, bob]) = two_principals_with(&echo(), settings);
     let at = |serving: &Serving, profile: &str| format!("{}/mcp/{profile}", serving.root);
     let own = RawClient::with_token(&at(&serving, "work"), Era::Legacy, Some(&ann)).await;
     let mut serving = Some(serving);
@@ -55,10 +55,10 @@ async fn rejects_session_of_another_principal_or_profile_after_a_restart() {
 /// A session that was ended with DELETE stays ended: in the same process, in another one with the same data folder, after a
 /// restart, and also if it was ended before it was resumed.
 #[tokio::test]
-async fn ended_session_never_comes_back() {
+async fn deleted_session_stays_deleted_after_restart() {
     let serving = Serving::before(&echo(), "");
     let other = serving.cli().command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
-    let other = Second::start(other);
+    let other = SecondHub::start(other);
     let ended = RawClient::connect(&serving.url(), Era::Legacy).await;
     let kept = RawClient::connect(&serving.url(), Era::Legacy).await;
     let later = RawClient::connect(&serving.url(), Era::Legacy).await;
@@ -86,12 +86,12 @@ async fn ended_session_never_comes_back() {
 }
 
 /// A second gateway with the same files.
-struct Second {
+struct SecondHub {
     child: std::process::Child,
     url: String,
 }
 
-impl Second {
+impl SecondHub {
     fn start(mut command: std::process::Command) -> Self {
         use std::io::BufRead as _;
         let mut child = command.spawn().unwrap();
@@ -102,7 +102,7 @@ impl Second {
     }
 }
 
-impl Drop for Second {
+impl Drop for SecondHub {
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
@@ -164,7 +164,7 @@ async fn resumed_sessions_count_against_the_limit() {
 
 /// The key and the record are accessible to the owner only. Removing the key ends all sessions that were not resumed yet.
 #[tokio::test]
-async fn files_of_sessions_are_private() {
+async fn session_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let serving = Serving::before(&echo(), "");
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
@@ -185,7 +185,7 @@ async fn files_of_sessions_are_private() {
 
 /// Without a data folder, and with capabilities too long for an id, a session ends with the process.
 #[tokio::test]
-async fn sessions_that_cannot_be_rebuilt_are_answered_404() {
+async fn returns_404_for_sessions_that_cannot_be_restored() {
     let mut cli = hub("");
     cli.server("s", &echo());
     let serving = Serving::start(cli);

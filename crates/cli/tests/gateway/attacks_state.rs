@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{Answer, Era, RawClient};
 use crate::serving::{Serving, hub};
 
@@ -51,7 +51,7 @@ fn seen(journal: &Path) -> (Vec<Value>, usize) {
 async fn rejects_request_state_of_another_principal() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
-    let (serving, [ann, bob]) = for_two_with(&bank(&journal), "");
+    let (serving, [ann, bob]) = two_principals_with(&bank(&journal), "");
     let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
     let bobs = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
     let token = state_of(&ann.call("pay", "{}").await);
@@ -105,7 +105,7 @@ async fn rejects_request_state_of_another_request_or_server() {
 
 /// Go's `encoding/json` ignores the case of keys, and could read a state that was not checked.
 #[tokio::test]
-async fn passes_no_request_state_under_another_spelling() {
+async fn rejects_request_state_under_another_spelling() {
     let mut cli = hub("");
     let journal = cli.folder().join("journal");
     let resources = json!({"resultType": "complete", "resources": [{"uri": "r://one", "name": "one"}],

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{Era, RawClient};
-use crate::serving::PATIENCE;
+use crate::serving::TEST_TIMEOUT;
 
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
@@ -41,11 +41,11 @@ fn held(journal: &Journal) -> (i64, i64) {
 const ONE: &str = r#""uri":"r://one""#;
 
 #[tokio::test]
-async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
+async fn cancelled_subscribe_keeps_subscriptions_of_others() {
     for pause in [100, 600, 1_000] {
         let folder = tempfile::tempdir().unwrap();
         let journal = folder.path().join("journal");
-        let (serving, [ann, bob]) = for_two_with(&script(&journal, 500, 200), "");
+        let (serving, [ann, bob]) = two_principals_with(&script(&journal, 500, 200), "");
         let ann = RawClient::with_token(&serving.url(), Era::Legacy, Some(&ann)).await;
         let bob = RawClient::with_token(&serving.url(), Era::Legacy, Some(&bob)).await;
         bob.call("touch", "{}").await.text();
@@ -66,7 +66,7 @@ async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
         }
         ann.end().await;
         // The cancelled subscription is removed by now, and bob still gets notifications.
-        Journal::read(&journal).wait_for(|journal| held(journal).0 == 1, PATIENCE);
+        Journal::read(&journal).wait_for(|journal| held(journal).0 == 1, TEST_TIMEOUT);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(held(&Journal::read(&journal)), (1, 1), "{pause}");
         bob.call("touch", "{}").await.text();
@@ -78,11 +78,11 @@ async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
 }
 
 #[tokio::test]
-async fn dropped_listen_leaves_no_subscriptions_behind() {
+async fn dropped_listen_releases_subscriptions() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let limits = "[serve.limits]\nsubscriptions = 50\n";
-    let (serving, [ann, bob]) = for_two_with(&script(&journal, 0, 5), limits);
+    let (serving, [ann, bob]) = two_principals_with(&script(&journal, 0, 5), limits);
     let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
     ann.ask("1", "resources/list", "").await.result();
     let wanted = |round: usize| {
@@ -98,7 +98,7 @@ async fn dropped_listen_leaves_no_subscriptions_behind() {
     let seen = Journal::read(&journal);
     assert!(seen.count_method(SUBSCRIBE) > 20, "{}", seen.count_method(SUBSCRIBE));
     let mut seen = seen;
-    seen.wait_for(|journal| held(journal).0 == 0, PATIENCE);
+    seen.wait_for(|journal| held(journal).0 == 0, TEST_TIMEOUT);
     assert!(held(&seen).1 <= 50, "{:?}", held(&seen));
     // Control: the budget is free again, and that of another principal was never used.
     for token in [bob] {

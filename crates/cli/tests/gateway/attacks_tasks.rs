@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
 use crate::serving::{Serving, hub};
 
@@ -42,10 +42,10 @@ fn journal_of(folder: &std::path::Path, name: &str) -> Journal {
 }
 
 #[tokio::test]
-async fn tasks_are_shown_to_the_principal_that_made_them_alone() {
+async fn tasks_are_visible_only_to_their_principal() {
     let folder = tempfile::tempdir().unwrap();
     let script = tasks("t-1").journal(folder.path().join("journal"));
-    let (serving, tokens) = for_two_with(&script, "");
+    let (serving, tokens) = two_principals_with(&script, "");
     let [ann, bob] = clients(&serving, &tokens, Era::Legacy).await;
     assert!(ann.call("begin", "{}").await.result().contains("t-1"));
     let reached = |method: &str| journal_of(folder.path(), "journal").count_method(method);
@@ -73,10 +73,10 @@ async fn tasks_are_shown_to_the_principal_that_made_them_alone() {
 }
 
 #[tokio::test]
-async fn task_names_cannot_be_smuggled_beside_the_checked_one() {
+async fn rejects_second_task_id_beside_checked_one() {
     let folder = tempfile::tempdir().unwrap();
     let script = tasks("t-1").journal(folder.path().join("journal"));
-    let (serving, tokens) = for_two_with(&script, "");
+    let (serving, tokens) = two_principals_with(&script, "");
     let [ann, bob] = clients(&serving, &tokens, Era::Legacy).await;
     ann.call("begin", "{}").await;
     let params = r#""taskId":"t-1","TaskId":"victim","TASKID":"victim","more":1"#;
@@ -178,7 +178,7 @@ async fn sessions_and_streams_belong_to_their_principal() {
     let script = Script::legacy()
         .plain_tool("slow")
         .on("tools/call:slow", json!([{"progress": {"message": "private"}}, {"text": "done"}]));
-    let (serving, tokens) = for_two_with(&script, "");
+    let (serving, tokens) = two_principals_with(&script, "");
     let [ann, bob] = clients(&serving, &tokens, Era::Legacy).await;
     let mut stream = Stream::open(ann.request("5", "tools/call", r#""name":"slow","arguments":{}"#)).await;
     assert_eq!(stream.message().await.unwrap().method.as_deref(), Some("notifications/progress"));
@@ -216,7 +216,7 @@ async fn one_principal_does_not_end_the_subscription_of_another() {
         .on("resources/subscribe", json!([{"reply": {}}]))
         .on("resources/unsubscribe", json!([{"reply": {}}]))
         .journal(folder.path().join("journal"));
-    let (serving, tokens) = for_two_with(&script, "");
+    let (serving, tokens) = two_principals_with(&script, "");
     let [ann, bob] = clients(&serving, &tokens, Era::Legacy).await;
     let uri = r#""uri":"file:///a""#;
     let counted = || {
@@ -237,10 +237,10 @@ async fn one_principal_does_not_end_the_subscription_of_another() {
 
 /// Stored results are not marked with a principal.
 #[tokio::test]
-async fn kept_results_are_not_shown_where_there_are_several_principals() {
+async fn hides_stored_results_with_several_principals() {
     let settings =
         "[profiles.default]\nexpose = \"all\"\npinned = [\"read_result\", \"get_conversation_history\"]\n";
-    let (serving, tokens) = for_two_with(&Script::both().plain_tool("echo"), settings);
+    let (serving, tokens) = two_principals_with(&Script::both().plain_tool("echo"), settings);
     let [ann, _] = clients(&serving, &tokens, Era::Modern).await;
     for tool in ["read_result", "get_conversation_history"] {
         assert!(!ann.tools().await.contains(&tool.to_owned()), "{tool}");

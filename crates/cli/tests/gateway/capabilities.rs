@@ -80,7 +80,7 @@ async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability
 /// Commands that only list declare the same capabilities as `serve`. Calls from the command line declare none, and a list made
 /// that way is renewed when `serve` connects to the server.
 #[tokio::test]
-async fn list_made_without_capabilities_is_renewed_when_serve_connects() {
+async fn serve_refreshes_list_cached_without_capabilities() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let plain = json!({"name": "plain", "inputSchema": {"type": "object"}});

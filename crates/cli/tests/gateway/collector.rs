@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::serving::PATIENCE;
+use crate::serving::TEST_TIMEOUT;
 
 /// A received span.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Span {
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Received {
     spans: Vec<Span>,
     services: Vec<String>,
     /// Everything received, as text.
@@ -71,7 +71,7 @@ struct Taken {
 /// A collector that runs until this is dropped.
 pub(crate) struct Collector {
     pub(crate) url: String,
-    taken: Arc<Mutex<Taken>>,
+    received: Arc<Mutex<Received>>,
     _serving: JoinSet<()>,
 }
 
@@ -79,51 +79,51 @@ impl Collector {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let taken = Arc::<Mutex<Taken>>::default();
-        let taking = Arc::clone(&taken);
+        let received = Arc::<Mutex<Received>>::default();
+        let taking = Arc::clone(&received);
         let mut serving = JoinSet::new();
-        serving.spawn(take_all(listener, taking));
-        Self { url, taken, _serving: serving }
+        serving.spawn(accept_all(listener, taking));
+        Self { url, received, _serving: serving }
     }
 
     /// Waits until the spans satisfy `enough`, and returns them.
     pub(crate) async fn spans_once(&self, enough: impl Fn(&[Span]) -> bool) -> Vec<Span> {
         let since = Instant::now();
         loop {
-            let spans = self.taken.lock().unwrap().spans.clone();
+            let spans = self.received.lock().unwrap().spans.clone();
             if enough(&spans) {
                 return spans;
             }
-            assert!(since.elapsed() < PATIENCE, "only {spans:#?}");
+            assert!(since.elapsed() < TEST_TIMEOUT, "only {spans:#?}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// The spans received so far.
     pub(crate) fn so_far(&self) -> Vec<Span> {
-        self.taken.lock().unwrap().spans.clone()
+        self.received.lock().unwrap().spans.clone()
     }
 
     /// The service names of the senders.
     pub(crate) fn services(&self) -> Vec<String> {
-        self.taken.lock().unwrap().services.clone()
+        self.received.lock().unwrap().services.clone()
     }
 
     /// Everything received, as text.
     pub(crate) fn text(&self) -> String {
-        self.taken.lock().unwrap().text.clone()
+        self.received.lock().unwrap().text.clone()
     }
 }
 
-async fn take_all(listener: TcpListener, taken: Arc<Mutex<Taken>>) {
+async fn accept_all(listener: TcpListener, received: Arc<Mutex<Received>>) {
     let mut serving = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        serving.spawn(take(stream, Arc::clone(&taken)));
+        serving.spawn(accept_request(stream, Arc::clone(&received)));
     }
 }
 
 /// Serves one connection.
-async fn take(mut stream: TcpStream, taken: Arc<Mutex<Taken>>) {
+async fn accept_request(mut stream: TcpStream, received: Arc<Mutex<Received>>) {
     let mut read = Vec::new();
     loop {
         let head_end = loop {
@@ -146,7 +146,7 @@ async fn take(mut stream: TcpStream, taken: Arc<Mutex<Taken>>) {
         }
         let body = String::from_utf8(read[head_end..head_end + length].to_vec()).unwrap();
         read.drain(..head_end + length);
-        hear(&mut taken.lock().unwrap(), &head, &body);
+        record(&mut received.lock().unwrap(), &head, &body);
         let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
         if stream.write_all(answer).await.is_err() {
             return;
@@ -154,18 +154,18 @@ async fn take(mut stream: TcpStream, taken: Arc<Mutex<Taken>>) {
     }
 }
 
-fn hear(taken: &mut Taken, head: &str, body: &str) {
-    taken.text += head;
-    taken.text += body;
+fn record(received: &mut Received, head: &str, body: &str) {
+    received.text += head;
+    received.text += body;
     let message: Value = serde_json::from_str(body).unwrap();
     for resource in message["resourceSpans"].as_array().unwrap() {
         for fact in resource["resource"]["attributes"].as_array().unwrap() {
             if fact["key"] == "service.name" {
-                taken.services.push(fact["value"]["stringValue"].as_str().unwrap().to_owned());
+                received.services.push(fact["value"]["stringValue"].as_str().unwrap().to_owned());
             }
         }
         for scope in resource["scopeSpans"].as_array().unwrap() {
-            taken.spans.extend(scope["spans"].as_array().unwrap().iter().map(Span::read));
+            received.spans.extend(scope["spans"].as_array().unwrap().iter().map(Span::read));
         }
     }
 }

@@ -60,17 +60,17 @@ fn check_run(serving: &Serving, run: &Run) {
 }
 
 #[test]
-fn the_gateway_conforms_before_a_server_over_stdio() {
+fn gateway_passes_conformance_with_stdio_server() {
     check(PLAIN, &fixture());
 }
 
 #[test]
-fn the_gateway_conforms_without_its_fast_path() {
+fn gateway_passes_conformance_without_fast_path() {
     check(WITHOUT_FAST_PATH, &fixture());
 }
 
 #[test]
-fn the_gateway_conforms_before_a_server_over_http() {
+fn gateway_passes_conformance_with_http_server() {
     // One server for all: its changes are sent to all listeners, and have no other effect.
     let server = HttpFixture::start();
     check(PLAIN, &json!({"url": server.url}));
@@ -78,7 +78,7 @@ fn the_gateway_conforms_before_a_server_over_http() {
 
 /// Some scenarios pass with a missing tool.
 #[tokio::test]
-async fn the_tools_that_the_suites_want_are_there() {
+async fn offers_tools_required_by_conformance_suites() {
     let serving = gateway(PLAIN, fixture());
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;

@@ -14,7 +14,7 @@ fn blocks<'t>(text: &'t str, kind: &str) -> Vec<(usize, &'t str)> {
 }
 
 #[test]
-fn the_examples_of_the_documents_answer_what_is_written_there() {
+fn documented_curl_examples_return_documented_responses() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/http.md");
     let text = fs::read_to_string(file).unwrap();
     let text = text.split("## Requests by hand").nth(1).unwrap();

@@ -15,15 +15,15 @@ use toolhub_testkit::processes;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::raw_client::{Era, RawClient, Stream};
-use crate::serving::{PATIENCE, Serving, await_cancelled, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, await_cancelled, hub};
 
 /// A read-only tool.
-fn looking(name: &str) -> Value {
+fn read_only_tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}})
 }
 
 /// The text of a tool result, and its `isError`.
-async fn told(client: &RawClient, tool: &str) -> (String, bool) {
+async fn call_text(client: &RawClient, tool: &str) -> (String, bool) {
     let answer = client.call(tool, "{}").await;
     let result: Value = serde_json::from_str(answer.result()).unwrap();
     (result["content"][0]["text"].as_str().unwrap().to_owned(), result["isError"] == true)
@@ -43,10 +43,10 @@ fn hard_limit(what: Resource) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
+async fn reports_one_dead_server_of_ten_and_serves_others() {
     let script = |number: usize| {
         let tool = format!("tool_{number}");
-        Script::both().tool(looking(&tool)).on(&format!("tools/call:{tool}"), json!([{"text": tool}]))
+        Script::both().tool(read_only_tool(&tool)).on(&format!("tools/call:{tool}"), json!([{"text": tool}]))
     };
     let mut cli = hub("[profiles.default]\nexpose = \"all\"\n");
     let mut servers: Vec<HttpServer> = (0..10).map(|number| HttpServer::start(&script(number))).collect();
@@ -62,8 +62,8 @@ async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
     servers[6].kill();
     let since = Instant::now();
     let names: Vec<String> = (0..10).map(|number| format!("tool_{number}")).collect();
-    let answers = join_all(names.iter().map(|tool| told(&client, tool))).await;
-    assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
+    let answers = join_all(names.iter().map(|tool| call_text(&client, tool))).await;
+    assert!(since.elapsed() < TEST_TIMEOUT, "{:?}", since.elapsed());
     for (number, (text, failed)) in answers.iter().enumerate() {
         match number {
             6 => assert!(*failed && text.contains("server-6"), "{text}"),
@@ -78,8 +78,8 @@ async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
     let port = servers[6].port();
     servers[6] = HttpServer::start_on(&script(6), port);
     let since = Instant::now();
-    while told(&client, "tool_6").await != ("tool_6".to_owned(), false) {
-        assert!(since.elapsed() < PATIENCE, "it is not asked again");
+    while call_text(&client, "tool_6").await != ("tool_6".to_owned(), false) {
+        assert!(since.elapsed() < TEST_TIMEOUT, "it is not asked again");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert!(serving.get("/healthz").await.contains(r#""status":"ok""#));
@@ -87,7 +87,7 @@ async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
 
 /// A response that arrives after its request was cancelled is dropped.
 #[tokio::test]
-async fn a_late_answer_is_dropped() {
+async fn drops_late_response() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let late = json!([{"progress": {"progress": 1}}, {"delay_ms": 300}, {"text": "too late"}]);
@@ -114,7 +114,7 @@ async fn a_late_answer_is_dropped() {
 /// After SIGKILL and a restart, calls in flight are recorded as `unknown`, completed calls are recorded, and no child process
 /// is left.
 #[tokio::test]
-async fn killed_while_serving_it_leaves_nothing_undone() {
+async fn kill_leaves_consistent_records_and_no_children() {
     let mut cli = hub("");
     let journal = cli.folder().join("journal");
     let held = json!([{"spawn_child": true}, {"progress": {"progress": 1}}, {"delay_ms": 60000}]);
@@ -150,21 +150,21 @@ fn number_of(number: usize) -> String {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
+async fn full_disk_blocks_calls_that_must_be_recorded() {
     let mut cli = hub("[serve]\naccess_log = \"access.log\"\n");
     let journal = cli.folder().join("journal");
-    let script = Script::both().tool(looking("look")).plain_tool("send_mail").journal(&journal);
+    let script = Script::both().tool(read_only_tool("look")).plain_tool("send_mail").journal(&journal);
     let server = HttpServer::start(&script.on("tools/call:look", json!([{"text": "seen"}])));
     cli.entry("mail", json!({"url": server.url}));
     // With SIGXFSZ ignored, a write beyond the limit fails with EFBIG.
-    let serving = Serving::start_after(cli, "trap '' XFSZ");
+    let serving = Serving::start_after_shell(cli, "trap '' XFSZ");
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("send_mail", "{}").await.text(), "{}");
     let before = limit(&serving, Resource::Fsize, Some(0));
     for _ in 0..20 {
-        assert_eq!(told(&client, "look").await, ("seen".to_owned(), false));
+        assert_eq!(call_text(&client, "look").await, ("seen".to_owned(), false));
         assert_eq!(client.tools().await.iter().filter(|tool| *tool == "look").count(), 1);
-        let (text, failed) = told(&client, "send_mail").await;
+        let (text, failed) = call_text(&client, "send_mail").await;
         assert!(failed && text.contains("not executed: the call log is unavailable"), "{text}");
     }
     let sent = |journal: &Path| {
@@ -175,8 +175,8 @@ async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
     // With disk space available again, the hub recovers.
     limit(&serving, Resource::Fsize, before);
     let since = Instant::now();
-    while told(&client, "send_mail").await.1 {
-        assert!(since.elapsed() < PATIENCE, "it does not recover");
+    while call_text(&client, "send_mail").await.1 {
+        assert!(since.elapsed() < TEST_TIMEOUT, "it does not recover");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(sent(&journal), 2);
@@ -184,7 +184,7 @@ async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
 
 /// While the database restarts, calls are delayed but do not fail. A long-running tool call does not delay the restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_restarts_is_a_pause() {
+async fn resumes_after_database_restart() {
     let database = PostgresServer::start();
     let mut cli = hub(&format!("[store]\nurl = \"{}\"\n", database.new_database()));
     let journal = cli.folder().join("journal");
@@ -199,9 +199,9 @@ async fn a_database_that_restarts_is_a_pause() {
         let slow = client.call("slow", "{}");
         let restart = async {
             let begun = |journal: &Journal| journal.count_method("tools/call") > before;
-            Journal::read(&journal).wait_for_async(begun, PATIENCE).await;
+            Journal::read(&journal).wait_for_async(begun, TEST_TIMEOUT).await;
             database.stop(how);
-            database.start_again();
+            database.restart();
             client.call("send_mail", "{}").await.text()
         };
         let (slow, sent) = tokio::join!(slow, restart);
@@ -215,7 +215,7 @@ async fn a_database_that_restarts_is_a_pause() {
 
 /// SIGTERM while 32 clients send requests continuously: each request that reached the server is answered to its client.
 #[tokio::test(flavor = "multi_thread")]
-async fn told_to_end_under_load_it_loses_no_answer() {
+async fn sigterm_under_load_loses_no_response() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let script = Script::both()
@@ -234,7 +234,7 @@ async fn told_to_end_under_load_it_loses_no_answer() {
             // A request whose connection is closed before the hub reads it does not count as lost. The timeout guards against a
             // hang seen once after the hub had exited with no connection open (similar to hyper#2312); answered requests are
             // still counted below.
-            let request = raw.request("1", "tools/call", &params).timeout(PATIENCE);
+            let request = raw.request("1", "tools/call", &params).timeout(TEST_TIMEOUT);
             let Ok(answer) = request.send().await else { return turn };
             // A request refused with 503 does not count as lost either.
             if answer.status() == 503 {
@@ -249,7 +249,7 @@ async fn told_to_end_under_load_it_loses_no_answer() {
     let ending = async {
         let since = Instant::now();
         while lines(&count) < 200 {
-            assert!(since.elapsed() < PATIENCE, "there is no load");
+            assert!(since.elapsed() < TEST_TIMEOUT, "there is no load");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         serving.terminate();
@@ -269,7 +269,7 @@ fn lines(path: &PathBuf) -> usize {
 
 /// Two servers offer the tool and the first times out: the call is not sent again, to either server.
 #[tokio::test]
-async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
+async fn timed_out_changing_call_runs_at_most_once() {
     for era in [Era::Legacy, Era::Modern] {
         let mut cli = hub("[limits]\ncall = \"500ms\"\n");
         let count = cli.folder().join("count");
@@ -282,7 +282,7 @@ async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
         let client = RawClient::connect(&serving.url(), era).await;
         let tools = client.tools().await;
         let send = tools.iter().find(|tool| tool.contains("send_mail")).unwrap();
-        let (text, failed) = told(&client, send).await;
+        let (text, failed) = call_text(&client, send).await;
         assert!(failed && text.contains("whether it took effect is unknown"), "{text}");
         assert_eq!(lines(&count), 1);
     }
@@ -290,7 +290,7 @@ async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
 
 /// Silent connections use up all file descriptors: the hub closes some of them to serve new requests.
 #[tokio::test]
-async fn without_descriptors_it_sheds_load_and_recovers() {
+async fn sheds_load_without_descriptors_and_recovers() {
     let mut serving =
         Serving::before(&Script::both().plain_tool("echo"), "[serve]\nheader_timeout = \"1s\"\n");
     let connected = RawClient::connect(&serving.url(), Era::Legacy).await;
@@ -303,7 +303,7 @@ async fn without_descriptors_it_sheds_load_and_recovers() {
     let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(&address).unwrap()).collect();
     let since = Instant::now();
     while open(&serving) < most {
-        assert!(since.elapsed() < PATIENCE, "there are descriptors left");
+        assert!(since.elapsed() < TEST_TIMEOUT, "there are descriptors left");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     // New requests are served while the silent connections are open, since each of those had a second to send a request. An
@@ -312,14 +312,14 @@ async fn without_descriptors_it_sheds_load_and_recovers() {
     for client in [&late, &connected] {
         let since = Instant::now();
         while client.request("1", "tools/call", r#""name":"echo","arguments":{}"#).send().await.is_err() {
-            assert!(since.elapsed() < PATIENCE, "nobody is answered");
+            assert!(since.elapsed() < TEST_TIMEOUT, "nobody is answered");
         }
     }
     drop(silent);
     limit(&serving, Resource::Nofile, before);
     let since = Instant::now();
     while open(&serving) > most {
-        assert!(since.elapsed() < PATIENCE, "descriptors are not given back");
+        assert!(since.elapsed() < TEST_TIMEOUT, "descriptors are not given back");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(late.call("echo", "{}").await.text(), "{}");
@@ -329,11 +329,11 @@ async fn without_descriptors_it_sheds_load_and_recovers() {
 
 /// Requests that together need far more memory than the limit are partly refused with 503; afterwards the hub serves as before.
 #[tokio::test]
-async fn more_than_memory_can_hold_is_refused() {
+async fn rejects_requests_beyond_memory_budget() {
     let slow = json!([{"delay_ms": 300}, {"text": "done"}]);
     let mut cli = hub("");
     cli.server("s", &Script::both().plain_tool("slow").on("tools/call:slow", slow));
-    let serving = Serving::start_after(cli, &format!("ulimit -d {}", MEMORY >> 10));
+    let serving = Serving::start_after_shell(cli, &format!("ulimit -d {}", MEMORY >> 10));
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("slow", "{}").await.text(), "done");
     let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20));
@@ -362,7 +362,7 @@ fn of(history: &Value, tool: &str, status: &str) -> usize {
 /// Results that are within the limit individually but exceed the memory together abort the program. After the restart,
 /// completed calls are recorded, calls in flight read `unknown`, and no child process is left.
 #[tokio::test]
-async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
+async fn restarts_with_consistent_state_after_out_of_memory() {
     // The call limit is long enough for all calls to be in flight at once.
     let mut cli = hub("[limits]\ncall = \"5m\"\n");
     let journal = cli.folder().join("journal");
@@ -371,7 +371,7 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
     let script = Script::both().plain_tool("large").on("tools/call:large", json!([{"text": text}]));
     let server = HttpServer::start(&script);
     cli.entry("large", json!({"url": server.url}));
-    let serving = Serving::start_after(cli, "ulimit -d 131072");
+    let serving = Serving::start_after_shell(cli, "ulimit -d 131072");
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     for number in 0..5 {
         assert_eq!(client.call("send_mail", &number_of(number)).await.text(), number_of(number));
@@ -382,7 +382,7 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
         async move { request.send().await.ok() }
     });
     let answers = join_all(asked).await;
-    let (words, cli) = serving.died();
+    let (words, cli) = serving.wait_for_death();
     drop(answers);
     assert!(words.contains("memory allocation of"), "{words}");
 
@@ -397,7 +397,7 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
     let (history, sent) = loop {
         let history = serving.cli().run(&["history", "--limit", "100", "--json"]).json();
         let sent = of(&history, "send_mail", "succeeded");
-        if sent == 6 || since.elapsed() > PATIENCE {
+        if sent == 6 || since.elapsed() > TEST_TIMEOUT {
             break (history, sent);
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -409,7 +409,7 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
 /// The clock jumps forward by a day and back by two while calls run: no call times out early, and a call that never ends times
 /// out on time.
 #[tokio::test]
-async fn a_clock_that_jumps_moves_no_deadline() {
+async fn deadlines_ignore_clock_jumps() {
     let mut cli = hub("[limits]\ncall = \"3s\"\n");
     let journal = cli.folder().join("journal");
     let script = Script::both()
@@ -428,21 +428,21 @@ async fn a_clock_that_jumps_moves_no_deadline() {
         toolhub_testkit::faketime().display(),
         clock.display()
     );
-    let serving = Serving::start_after(cli, &faked);
+    let serving = Serving::start_after_shell(cli, &faked);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     for days in [1, -1, 400, 0] {
         let before = Journal::read(&journal).count_method("tools/call");
         let jump = async {
             let begun = |journal: &Journal| journal.count_method("tools/call") >= before + 2;
-            Journal::read(&journal).wait_for_async(begun, PATIENCE).await;
+            Journal::read(&journal).wait_for_async(begun, TEST_TIMEOUT).await;
             set(days);
         };
         let since = Instant::now();
-        let (slow, held, ()) = tokio::join!(told(&client, "slow"), told(&client, "hold"), jump);
+        let (slow, held, ()) = tokio::join!(call_text(&client, "slow"), call_text(&client, "hold"), jump);
         assert_eq!(slow, ("done".to_owned(), false), "{days}");
         let took = since.elapsed();
         assert!(
-            held.1 && took >= Duration::from_secs(3) && took < PATIENCE,
+            held.1 && took >= Duration::from_secs(3) && took < TEST_TIMEOUT,
             "{days}: {held:?} after {took:?}"
         );
     }

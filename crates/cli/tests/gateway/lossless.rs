@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::raw_client::{ERAS, RawClient};
-use crate::serving::{PATIENCE, Serving, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 /// The number of generated tools, each with its own arguments and result.
 const TOOLS: usize = 64;
@@ -150,13 +150,13 @@ fn object(inner: impl Strategy<Value = String>) -> impl Strategy<Value = String>
 
 /// A generated tool, the arguments of its call, and its result.
 #[derive(Debug)]
-struct Odd {
+struct GeneratedTool {
     definition: String,
     arguments: String,
     result: String,
 }
 
-fn odd(number: usize) -> impl Strategy<Value = Odd> {
+fn generated_tool(number: usize) -> impl Strategy<Value = GeneratedTool> {
     let definition = (any_json(), checked_json(), string(), any_json(), any::<bool>()).prop_map(
         move |(vendor, keyword, description, meta, first)| {
             let name = format!(r#""name":"odd_{number}""#);
@@ -185,7 +185,7 @@ fn odd(number: usize) -> impl Strategy<Value = Odd> {
     let once = |text: &String| toolhub_core::json::key_problem(text).is_none();
     let definition = definition.prop_filter("a key is there once", once);
     let arguments = object(checked_json()).prop_filter("a key is there once", once);
-    (definition, arguments, result).prop_map(|(definition, arguments, result)| Odd {
+    (definition, arguments, result).prop_map(|(definition, arguments, result)| GeneratedTool {
         definition,
         arguments,
         result,
@@ -193,14 +193,14 @@ fn odd(number: usize) -> impl Strategy<Value = Odd> {
 }
 
 /// Deterministic, so that a failure is reproducible.
-fn made_up() -> Vec<Odd> {
+fn generated_tools() -> Vec<GeneratedTool> {
     let mut runner = TestRunner::deterministic();
-    (0..TOOLS).map(|number| odd(number).new_tree(&mut runner).unwrap().current()).collect()
+    (0..TOOLS).map(|number| generated_tool(number).new_tree(&mut runner).unwrap().current()).collect()
 }
 
 /// The arguments of the last call that reached the server, as received.
 fn arguments_in(journal: &Path, calls: usize) -> String {
-    Journal::read(journal).wait_for(|journal| journal.count_method("tools/call") >= calls, PATIENCE);
+    Journal::read(journal).wait_for(|journal| journal.count_method("tools/call") >= calls, TEST_TIMEOUT);
     let text = std::fs::read_to_string(journal).unwrap();
     let line = text.lines().rfind(|line| line.contains("\"tools/call\"")).unwrap();
     let message = Members::of(Members::of(line).get("message"));
@@ -208,22 +208,23 @@ fn arguments_in(journal: &Path, calls: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_is_made_up_comes_through_as_it_was_written() {
-    let tools = made_up();
+async fn forwards_generated_json_unchanged() {
+    let tools = generated_tools();
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
     for modern_server in [false, true] {
         let mut cli =
             hub("[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\nlossless = true\n");
         let journal = cli.folder().join("journal");
         let mut script = if modern_server { Script::modern() } else { Script::legacy() }.journal(&journal);
-        for (number, odd) in tools.iter().enumerate() {
+        for (number, generated_tool) in tools.iter().enumerate() {
             let reply = if modern_server {
-                odd.result.replacen('{', r#"{"resultType":"complete","#, 1)
+                generated_tool.result.replacen('{', r#"{"resultType":"complete","#, 1)
             } else {
-                odd.result.clone()
+                generated_tool.result.clone()
             };
             let reply = std::collections::BTreeMap::from([("reply", raw(&reply))]);
-            script = script.tool_text(&odd.definition).on(&format!("tools/call:odd_{number}"), [reply]);
+            script =
+                script.tool_text(&generated_tool.definition).on(&format!("tools/call:odd_{number}"), [reply]);
         }
         cli.server("s", &script);
         let serving = Serving::start(cli);
@@ -234,13 +235,13 @@ async fn what_is_made_up_comes_through_as_it_was_written() {
             let listed: Vec<Box<RawValue>> =
                 serde_json::from_str(Members::of(answer.result()).get("tools")).unwrap();
             assert_eq!(listed.len(), tools.len(), "{era:?}");
-            for (number, (odd, listed)) in tools.iter().zip(&listed).enumerate() {
-                assert_eq!(Members::of(listed.get()), Members::of(&odd.definition), "{era:?}");
-                let answer = client.call(&format!("odd_{number}"), &odd.arguments).await;
+            for (number, (generated_tool, listed)) in tools.iter().zip(&listed).enumerate() {
+                assert_eq!(Members::of(listed.get()), Members::of(&generated_tool.definition), "{era:?}");
+                let answer = client.call(&format!("odd_{number}"), &generated_tool.arguments).await;
                 calls += 1;
-                let (told, expected) = (Members::of(answer.result()), Members::of(&odd.result));
+                let (told, expected) = (Members::of(answer.result()), Members::of(&generated_tool.result));
                 assert_eq!(told.without_type(), expected, "{era:?}");
-                assert_eq!(arguments_in(&journal, calls), odd.arguments, "{era:?}");
+                assert_eq!(arguments_in(&journal, calls), generated_tool.arguments, "{era:?}");
             }
         }
     }
@@ -263,7 +264,7 @@ fn catalogue(data: &Path) -> Vec<String> {
 
 #[tokio::test]
 #[ignore = "needs data: set `TOOLHUB_DATA` and run `cargo xtask test`"]
-async fn the_definitions_of_real_servers_come_through_as_they_were_written() {
+async fn forwards_definitions_of_real_servers_unchanged() {
     let data = std::env::var_os("TOOLHUB_DATA").map(PathBuf::from).expect("`TOOLHUB_DATA` is set");
     let definitions = catalogue(&data);
     let mut cli = hub("[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\n");
@@ -288,7 +289,7 @@ async fn the_definitions_of_real_servers_come_through_as_they_were_written() {
 
 /// Over stdio a message is one line, with any line breaks of the client removed.
 #[tokio::test]
-async fn line_breaks_between_values_end_no_message() {
+async fn line_breaks_in_json_do_not_split_messages() {
     let serving = Serving::before(&Script::both().plain_tool("echo"), "");
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;

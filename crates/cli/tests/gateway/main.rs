@@ -9,6 +9,7 @@
     reason = "a failed expectation fails the test, and says with what"
 )]
 
+mod access;
 mod access_log;
 mod attacks_authority;
 mod attacks_budgets;
@@ -25,14 +26,15 @@ mod attacks_state;
 mod attacks_subscriptions;
 mod attacks_tasks;
 mod capabilities;
+mod client_behavior;
 mod collector;
+mod concurrent_callers;
 mod conformance;
-mod crowd;
-mod door;
+mod error_responses;
 mod examples;
+mod fast_path;
 mod hub_faults;
 mod lossless;
-mod manners;
 mod many_clients;
 mod memory_bounds;
 mod metrics;
@@ -41,7 +43,6 @@ mod portable_types;
 mod profiles;
 mod raw_client;
 mod real_clients;
-mod refusals;
 mod reload;
 mod restarts;
 mod running_hub;
@@ -50,9 +51,8 @@ mod secrets;
 mod serve_check;
 mod serving;
 mod settings;
-mod short_way;
+mod shutdown;
 mod skills;
-mod stopping;
 mod streams;
 mod traces;
 mod wire;

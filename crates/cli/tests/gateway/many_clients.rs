@@ -13,7 +13,7 @@ const AT_ONCE: usize = 8;
 const WAVES: usize = 40;
 
 #[tokio::test]
-async fn nobody_gets_the_answer_of_another() {
+async fn responses_reach_only_their_clients() {
     // The server waits for all calls of a wave and answers them in a different order.
     let mixed = json!([{"shuffle": {"of": CLIENTS * AT_ONCE, "seed": 20_260_728}}]);
     let script = Script::both().plain_tool("echo").on("tools/call:echo", mixed);

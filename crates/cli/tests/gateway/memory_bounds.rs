@@ -9,7 +9,7 @@ use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{HttpServer, Script};
 
 use crate::raw_client::{Era, RawClient};
-use crate::serving::{PATIENCE, Serving, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 const MIB: u64 = 1 << 20;
 /// The number of bytes that a server sends in each case. The asserted bounds are lower: a few buffers of the longest accepted
@@ -54,7 +54,7 @@ async fn growth(add: impl FnOnce(&mut CommandLine), expected: &str, least: u64) 
     // The rest of the output is still being read.
     let since = Instant::now();
     while read(&serving) - read_before < least {
-        assert!(since.elapsed() < PATIENCE, "{} bytes were read", read(&serving) - read_before);
+        assert!(since.elapsed() < TEST_TIMEOUT, "{} bytes were read", read(&serving) - read_before);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(client.call("echo", "{}").await.text(), "{}");
@@ -62,14 +62,14 @@ async fn growth(add: impl FnOnce(&mut CommandLine), expected: &str, least: u64) 
 }
 
 #[tokio::test]
-async fn an_endless_line_leaves_memory_bounded() {
+async fn endless_line_keeps_memory_bounded() {
     let script = flooding(&json!([{"endless": SENT}]));
     let grown = growth(|cli| cli.server("s", &script), "more than 16 MiB", SENT).await;
     assert!(grown < 96 * MIB, "{} MiB more", grown / MIB);
 }
 
 #[tokio::test]
-async fn a_flood_on_stderr_leaves_memory_bounded() {
+async fn stderr_flood_keeps_memory_bounded() {
     // Lines take longer to read than bytes.
     let sent = SENT / 4;
     let script = flooding(&json!([{"flood_stderr": sent}, {"exit": 1}]));
@@ -78,14 +78,14 @@ async fn a_flood_on_stderr_leaves_memory_bounded() {
 }
 
 #[tokio::test]
-async fn an_endless_body_leaves_memory_bounded() {
+async fn endless_body_keeps_memory_bounded() {
     let server = HttpServer::start(&flooding(&json!([{"endless": SENT}])));
     let grown = growth(|cli| cli.entry("s", json!({"url": server.url})), "more than 64 MiB", 0).await;
     assert!(grown < 192 * MIB, "{} MiB more", grown / MIB);
 }
 
 #[tokio::test]
-async fn a_compressed_bomb_leaves_memory_bounded() {
+async fn decompression_bomb_keeps_memory_bounded() {
     let packed =
         Command::new("sh").args(["-c", &format!("head -c {SENT} /dev/zero | gzip")]).output().unwrap();
     let hex: String = packed.stdout.iter().map(|byte| format!("{byte:02x}")).collect();

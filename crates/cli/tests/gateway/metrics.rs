@@ -16,7 +16,7 @@ fn family<'a>(sample: &'a str, histograms: &HashSet<&str>) -> &'a str {
 }
 
 #[tokio::test]
-async fn each_name_says_what_it_means_and_what_happened_is_counted() {
+async fn metrics_have_help_and_count_events() {
     let fails = json!([{"tool_error": "no"}]);
     let script = Script::both().plain_tool("echo").plain_tool("broken").on("tools/call:broken", fails);
     let serving = Serving::before(&script, "");

@@ -34,7 +34,7 @@ async fn prompts(client: &RawClient) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_slow_list_is_named_and_announced_once_it_is_known() {
+async fn names_pending_list_and_notifies_when_it_arrives() {
     let mut cli = hub("");
     cli.server("quick", &with_prompt("quick", 0));
     cli.server("slow", &with_prompt("slow", 9_000));
@@ -70,7 +70,7 @@ async fn a_server_that_never_answers_delays_one_request() {
 }
 
 #[tokio::test]
-async fn after_a_restart_the_list_is_known_and_no_server_is_started() {
+async fn restart_uses_cached_lists_without_starting_servers() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let mut cli = hub("");

@@ -53,7 +53,7 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn another_form_of_a_definition_accepts_the_same_arguments(part in schema(), values in prop::collection::vec(value(), 8)) {
+    fn portable_definition_accepts_same_arguments(part in schema(), values in prop::collection::vec(value(), 8)) {
         let input = json!({"type": "object", "properties": {"a": part}});
         let definition = RawJson::from(json!({"name": "x", "inputSchema": input}));
         let offered = portable(&definition).map_err(|why| TestCaseError::fail(format!("{why:?}")))?.value();

@@ -77,7 +77,7 @@ async fn shown(client: &RawClient) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_profile_shows_its_own_tools_and_serves_no_other() {
+async fn profile_lists_and_serves_only_its_tools() {
     let serving = Serving::start(two_servers());
     for era in ERAS {
         let everything = [
@@ -107,7 +107,7 @@ async fn a_profile_shows_its_own_tools_and_serves_no_other() {
 }
 
 #[tokio::test]
-async fn tools_of_one_name_that_differ_are_told_apart() {
+async fn distinguishes_different_tools_of_one_name() {
     let serving = Serving::start(two_servers());
     for era in ERAS {
         let client = at(&serving, "default", era).await;
@@ -121,7 +121,7 @@ async fn tools_of_one_name_that_differ_are_told_apart() {
 }
 
 #[tokio::test]
-async fn names_texts_and_arguments_can_be_others() {
+async fn profile_overrides_names_texts_and_arguments() {
     let serving = Serving::start(two_servers());
     for era in ERAS {
         let client = at(&serving, "other", era).await;
@@ -147,7 +147,7 @@ async fn names_texts_and_arguments_can_be_others() {
 
 /// With `expose = "search"` three tools give access to all others; denied tools stay hidden.
 #[tokio::test]
-async fn many_tools_are_found_by_searching() {
+async fn exposes_search_tools_for_large_catalogs() {
     let settings = "[profiles.default]\nexpose = \"search\"\npinned = [\"tool_7\"]\ndeny = [\"tool_13\"]\n";
     let script = (0..120).fold(Script::both(), |script, number| {
         let what =
@@ -180,7 +180,7 @@ async fn many_tools_are_found_by_searching() {
 
 /// The search tools are available even if a profile lists its servers or tools.
 #[tokio::test]
-async fn who_must_search_can() {
+async fn search_only_client_can_find_and_call_tools() {
     let script = (0..120).fold(Script::both(), |script, number| script.plain_tool(&format!("tool_{number}")));
     let settings = "[profiles.default]\nservers = [\"s\"]\n[profiles.some]\ntools = [\"tool_*\"]\n\
                     [profiles.denied]\ndeny = [\"search_*\", \"calculate\"]\n";
@@ -202,7 +202,7 @@ async fn who_must_search_can() {
 
 /// Stored results and conversations of the owner are hidden unless a profile lists the tools that read them.
 #[tokio::test]
-async fn what_is_the_owners_is_shown_only_where_the_owner_says_so() {
+async fn owner_tools_need_explicit_exposure() {
     let settings = "[profiles.default]\nexpose = \"all\"\n[profiles.own]\ntools = [\"read_result\", \"calculate\"]\nexpose = \"all\"\n";
     let serving = Serving::start(hub(settings));
     for era in ERAS {
@@ -223,7 +223,7 @@ async fn what_is_the_owners_is_shown_only_where_the_owner_says_so() {
 
 /// A search covers only the tools of the profile, even if others match better.
 #[tokio::test]
-async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {
+async fn hidden_tools_do_not_shadow_exposed_ones() {
     let tool = |name: &str, what: &str| json!({"name": name, "description": what, "inputSchema": {"type": "object"}});
     let things = ["weather", "stocks", "trains", "music", "recipes", "maps", "taxes", "plants"];
     let others = (0..240).fold(Script::both(), |script, number| {
@@ -248,7 +248,7 @@ async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {
 
 /// Two tools that would get the same name stay separate.
 #[tokio::test]
-async fn a_name_is_given_once() {
+async fn each_exposed_name_is_unique() {
     let settings = "[native]\nenabled = false\n[profiles.default.overrides.one]\nname = \"two\"\n";
     let says = |script: Script, tool: &str| {
         script.plain_tool(tool).on(&format!("tools/call:{tool}"), json!([{"text": tool}]))
@@ -261,7 +261,7 @@ async fn a_name_is_given_once() {
 }
 
 #[tokio::test]
-async fn clients_hear_when_the_tools_of_a_server_change() {
+async fn notifies_clients_of_changed_tools() {
     for era in ERAS {
         let one = json!({"name": "grow", "inputSchema": {"type": "object"}});
         let two = json!({"name": "grown", "inputSchema": {"type": "object"}});

@@ -99,22 +99,22 @@ impl RawClient {
 
     /// Connects a legacy client with this protocol revision and these capabilities.
     pub(crate) async fn legacy_with(url: &str, revision: &'static str, capabilities: Value) -> Self {
-        let mut client = Self::before_greeting(url, Era::Legacy, None);
+        let mut client = Self::uninitialized(url, Era::Legacy, None);
         client.capabilities = capabilities;
-        client.greet(revision).await;
+        client.initialize(revision).await;
         client
     }
 
     /// Like `connect`, with a bearer token.
     pub(crate) async fn with_token(url: &str, era: Era, token: Option<&str>) -> Self {
-        let mut client = Self::before_greeting(url, era, token);
+        let mut client = Self::uninitialized(url, era, token);
         if era == Era::Legacy {
-            client.greet(LEGACY).await;
+            client.initialize(LEGACY).await;
         }
         client
     }
 
-    fn before_greeting(url: &str, era: Era, token: Option<&str>) -> Self {
+    fn uninitialized(url: &str, era: Era, token: Option<&str>) -> Self {
         let mut headers = HeaderMap::new();
         let mut put = |name: &'static str, value: &str| {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
@@ -128,7 +128,7 @@ impl RawClient {
         Self { url: url.to_owned(), era, http: http().clone(), headers, capabilities, meta: String::new() }
     }
 
-    async fn greet(&mut self, revision: &'static str) {
+    async fn initialize(&mut self, revision: &'static str) {
         let info = json!({"name": "raw", "version": "1"});
         let params =
             json!({"protocolVersion": revision, "capabilities": self.capabilities, "clientInfo": info});

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::serving::{PATIENCE, Serving, cancelled_calls, fixture, holding, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, cancelled_calls, fixture, holding, hub};
 
 /// The folder of the installed peers.
 pub(crate) fn peers() -> PathBuf {
@@ -114,7 +114,7 @@ pub(crate) fn odd_definitions() -> Script {
 }
 
 /// One combination of mode and transport.
-struct Way {
+struct Connection {
     mode: &'static str,
     transport: &'static str,
     /// The negotiated revision, if the client reports it.
@@ -122,40 +122,45 @@ struct Way {
 }
 
 /// Runs a client in all these combinations, one after another, and checks its reports.
-fn check(who: &str, client: &mut Command, ways: &[Way]) {
-    check_before(hub_with_both(), who, client, ways);
+fn check(who: &str, client: &mut Command, connections: &[Connection]) {
+    check_before(hub_with_both(), who, client, connections);
 }
 
-fn check_before((cli, journal): (CommandLine, PathBuf), who: &str, client: &mut Command, ways: &[Way]) {
+fn check_before(
+    (cli, journal): (CommandLine, PathBuf),
+    who: &str,
+    client: &mut Command,
+    connections: &[Connection],
+) {
     let serving = Serving::start(cli);
     let serve = serving.cli().command(&["--trust", "serve", "--stdio"]);
     let stdio: Vec<_> = std::iter::once(serve.get_program()).chain(serve.get_args()).collect();
     let stdio: Vec<_> = stdio.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-    let told: Vec<Vec<String>> = ways
+    let told: Vec<Vec<String>> = connections
         .iter()
-        .map(|way| {
-            let target = match way.transport {
+        .map(|connection| {
+            let target = match connection.transport {
                 "http" => vec![serving.url()],
                 "sse" => vec![format!("{}/sse", serving.root)],
                 _ => stdio.clone(),
             };
-            [vec![way.mode.to_owned(), way.transport.to_owned()], target].concat()
+            [vec![connection.mode.to_owned(), connection.transport.to_owned()], target].concat()
         })
         .collect();
     let ran = with_place(client.arg(json!(told).to_string()), serving.cli()).output().unwrap();
     let (said, words) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{who}: {said}\n{words}");
     let reports: Vec<Value> = serde_json::from_str(&said).unwrap();
-    assert_eq!(reports.len(), ways.len(), "{who}: {said}");
-    for (way, report) in ways.iter().zip(&reports) {
-        let who = format!("{who}, {}, {}", way.mode, way.transport);
+    assert_eq!(reports.len(), connections.len(), "{who}: {said}");
+    for (connection, report) in connections.iter().zip(&reports) {
+        let who = format!("{who}, {}, {}", connection.mode, connection.transport);
         check_report(&who, report);
         if let Some(version) = report.get("version") {
-            assert_eq!(version, way.version, "{who}");
+            assert_eq!(version, connection.version, "{who}");
         }
     }
     // Each run started one call of `hold` and cancelled it.
-    Journal::read(&journal).wait_for(|journal| cancelled_calls(journal) >= ways.len(), PATIENCE);
+    Journal::read(&journal).wait_for(|journal| cancelled_calls(journal) >= connections.len(), TEST_TIMEOUT);
 }
 
 /// Sets the folder and the environment of the hub, which a client passes on when it starts the hub. Proxy variables are
@@ -209,34 +214,34 @@ fn python(peer: &str, file: &str) -> Command {
 }
 
 /// The modern revision also works over HTTP+SSE, which is a stream of messages in each direction, like stdio.
-const BOTH_OVER_ALL: [Way; 6] = [
-    Way { mode: "auto", transport: "http", version: "2026-07-28" },
-    Way { mode: "legacy", transport: "http", version: "2025-11-25" },
-    Way { mode: "auto", transport: "sse", version: "2026-07-28" },
-    Way { mode: "legacy", transport: "sse", version: "2025-11-25" },
-    Way { mode: "auto", transport: "stdio", version: "2026-07-28" },
-    Way { mode: "legacy", transport: "stdio", version: "2025-11-25" },
+const BOTH_OVER_ALL: [Connection; 6] = [
+    Connection { mode: "auto", transport: "http", version: "2026-07-28" },
+    Connection { mode: "legacy", transport: "http", version: "2025-11-25" },
+    Connection { mode: "auto", transport: "sse", version: "2026-07-28" },
+    Connection { mode: "legacy", transport: "sse", version: "2025-11-25" },
+    Connection { mode: "auto", transport: "stdio", version: "2026-07-28" },
+    Connection { mode: "legacy", transport: "stdio", version: "2025-11-25" },
 ];
 
 #[test]
-fn the_python_sdk_in_both_eras_over_all_three() {
+fn python_sdk_in_both_eras_over_all_transports() {
     check("Python SDK", &mut python("python-sdk", "python_sdk.py"), &BOTH_OVER_ALL);
 }
 
 /// Requests of a legacy server during a call reach clients of both eras.
 #[test]
-fn the_python_sdk_before_legacy_servers() {
+fn python_sdk_with_legacy_servers() {
     let client = &mut python("python-sdk", "python_sdk.py");
     check_before(hub_with_both_in("legacy"), "Python SDK, legacy servers", client, &BOTH_OVER_ALL);
 }
 
 #[test]
-fn fastmcp_in_both_eras_over_all_three() {
+fn fastmcp_in_both_eras_over_all_transports() {
     check("FastMCP", &mut python("fastmcp", "fastmcp_client.py"), &BOTH_OVER_ALL);
 }
 
 #[test]
-fn the_typescript_sdks_in_both_eras_over_all_three() {
+fn typescript_sdks_in_both_eras_over_all_transports() {
     let mut node = Command::new("node");
     node.arg(script("typescript_sdk.mjs")).arg(peers().join("typescript-sdk/node_modules"));
     check("TypeScript SDK", &mut node, &BOTH_OVER_ALL);
@@ -261,12 +266,12 @@ fn check_restart(who: &str, client: &mut Command) {
 }
 
 #[test]
-fn the_python_sdk_goes_on_after_a_restart() {
+fn python_sdk_session_survives_restart() {
     check_restart("Python SDK", &mut python("python-sdk", "python_sdk_restart.py"));
 }
 
 #[test]
-fn the_typescript_sdk_goes_on_after_a_restart() {
+fn typescript_sdk_session_survives_restart() {
     let mut node = Command::new("node");
     node.arg(script("typescript_sdk_restart.mjs")).arg(peers().join("typescript-sdk/node_modules"));
     check_restart("TypeScript SDK", &mut node);
@@ -275,7 +280,7 @@ fn the_typescript_sdk_goes_on_after_a_restart() {
 /// The command line of the inspector supports only list and call; it does not answer requests of the server.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_inspector_in_both_eras_over_http() {
+fn inspector_in_both_eras_over_http() {
     let (cli, _journal) = hub_with_both();
     let serving = Serving::start(cli);
     let inspect =

@@ -10,7 +10,7 @@ use toolhub_testkit::processes;
 use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::raw_client::{Era, RawClient, Stream};
-use crate::serving::{PATIENCE, Serving, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
@@ -27,7 +27,7 @@ fn edit(folder: &Path, change: impl FnOnce(&mut Value)) {
 async fn until(serving: &Serving, words: &str) {
     let since = Instant::now();
     while !serving.words().contains(words) {
-        assert!(since.elapsed() < PATIENCE, "no `{words}` in: {}", serving.words());
+        assert!(since.elapsed() < TEST_TIMEOUT, "no `{words}` in: {}", serving.words());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -93,7 +93,7 @@ async fn edited_servers_are_added_changed_and_removed_while_serving() {
 
 /// A tool of another server named like `server__tool` of a removed server does not get its calls.
 #[tokio::test]
-async fn prefixed_name_of_a_removed_server_goes_to_no_other() {
+async fn prefixed_name_of_removed_server_is_not_reused() {
     let mut cli = hub("[native]\nenabled = false\n");
     let evil = cli.folder().join("evil.journal");
     cli.server("good", &Script::legacy().plain_tool("write"));
@@ -113,7 +113,7 @@ async fn prefixed_name_of_a_removed_server_goes_to_no_other() {
 }
 
 #[tokio::test]
-async fn broken_edit_keeps_the_last_good_configuration() {
+async fn invalid_edit_keeps_last_valid_configuration() {
     let serving = Serving::before(&Script::legacy().plain_tool("good"), "[native]\nenabled = false\n");
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     assert_eq!(client.tools().await, ["good"]);
@@ -137,7 +137,7 @@ async fn looked(client: &RawClient, tool: &str) -> String {
 }
 
 #[tokio::test]
-async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_named() {
+async fn reload_applies_routing_and_limits_and_names_settings_that_need_restart() {
     const NATIVE: &str = "[native]\nenabled = false\n";
     let mut cli = hub(NATIVE);
     let look =
@@ -159,7 +159,7 @@ async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_name
     until(&serving, "routing reloaded").await;
     let since = Instant::now();
     while client.tools().await.len() != 3 {
-        assert!(since.elapsed() < PATIENCE, "{:?}", client.tools().await);
+        assert!(since.elapsed() < TEST_TIMEOUT, "{:?}", client.tools().await);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // Both servers execute the call, and their results are merged.
@@ -170,7 +170,7 @@ async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_name
     fs::write(&file, format!("{NATIVE}[limits]\ncall = \"300ms\"\ncall_cap = \"400ms\"\n")).unwrap();
     let since = Instant::now();
     while client.tools().await.len() != 4 {
-        assert!(since.elapsed() < PATIENCE, "{:?}", client.tools().await);
+        assert!(since.elapsed() < TEST_TIMEOUT, "{:?}", client.tools().await);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let since = Instant::now();
@@ -190,7 +190,7 @@ async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_name
 
 /// A trusted folder that changed is not used until it is trusted again.
 #[tokio::test]
-async fn changed_folder_is_used_once_it_is_trusted_again() {
+async fn reload_uses_changed_folder_after_new_trust() {
     let mut cli = hub("[native]\nenabled = false\n");
     cli.server("s", &Script::legacy().plain_tool("trusted"));
     let folder = cli.folder().to_owned();

@@ -17,7 +17,7 @@ fn asking() -> Script {
 
 /// The capabilities of the client are kept, its requests are answered, and its streams start anew.
 #[tokio::test]
-async fn session_goes_on_after_a_restart() {
+async fn session_survives_restart() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let serving = Serving::before(&asking(), "");
         let client = RawClient::legacy_with(&serving.url(), revision, json!({"sampling": {}})).await;
@@ -65,7 +65,7 @@ async fn session_goes_on_after_a_restart() {
 
 /// Concurrent requests after a restart resume a single session.
 #[tokio::test]
-async fn requests_at_once_resume_one_session() {
+async fn concurrent_requests_resume_one_session() {
     let serving = Serving::before(&asking(), "");
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     let serving = serving.restarted().await;

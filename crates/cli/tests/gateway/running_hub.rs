@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
-use toolhub_testkit::{CommandLine, Ran, processes};
+use toolhub_testkit::{CommandLine, CommandOutput, processes};
 
-use crate::door::for_two_with;
+use crate::access::two_principals_with;
 use crate::raw_client::{Era, RawClient, Stream};
-use crate::serving::{PATIENCE, Serving, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 const PLAIN: &str = "[native]\nenabled = false\n";
 
@@ -37,15 +37,15 @@ fn calls(journal: &Path) -> usize {
     Journal::read(journal).count_method("tools/call")
 }
 
-fn answer(ran: &Ran) -> String {
+fn answer(ran: &CommandOutput) -> String {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran.stdout.trim().to_owned()
 }
 
-fn run(mut command: Command) -> Ran {
+fn run(mut command: Command) -> CommandOutput {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn signal(pid: u32, name: &str) {
@@ -56,18 +56,18 @@ fn started(cli: &CommandLine, args: &[&str]) -> Child {
     cli.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn ended(child: Child) -> Ran {
+fn ended(child: Child) -> CommandOutput {
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn await_calls(journal: &Path, count: usize) {
-    Journal::read(journal).wait_for(|journal| journal.count_method("tools/call") >= count, PATIENCE);
+    Journal::read(journal).wait_for(|journal| journal.count_method("tools/call") >= count, TEST_TIMEOUT);
 }
 
 #[test]
-fn calls_keep_the_state_of_the_running_hubs_server_and_start_none() {
+fn commands_use_servers_of_running_hub() {
     for script in [Script::legacy(), Script::modern()] {
         let (serving, journal) = serving(|_| counting(script));
         let cli = serving.cli();
@@ -87,7 +87,7 @@ fn calls_keep_the_state_of_the_running_hubs_server_and_start_none() {
 }
 
 #[test]
-fn calls_start_their_own_servers_without_a_hub_and_where_told_to() {
+fn commands_start_own_servers_without_running_hub_or_on_request() {
     let (serving, journal) = serving(|_| counting(Script::legacy()));
     let cli = serving.cli();
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 1");
@@ -116,7 +116,7 @@ fn calls_start_their_own_servers_without_a_hub_and_where_told_to() {
 }
 
 #[test]
-fn socket_is_removed_at_the_end_and_private_meanwhile() {
+fn socket_is_private_and_removed_on_exit() {
     use std::os::unix::fs::MetadataExt as _;
 
     let (serving, _) = serving(|_| counting(Script::legacy()));
@@ -143,7 +143,7 @@ fn socket_is_removed_at_the_end_and_private_meanwhile() {
 }
 
 #[test]
-fn hub_of_another_configuration_folder_or_environment_is_not_used() {
+fn ignores_hub_of_another_config_directory_or_environment() {
     let mut cli = hub(PLAIN);
     let journal = cli.folder().join("journal");
     cli.server("s", &counting(Script::legacy()).journal(&journal));
@@ -179,7 +179,7 @@ fn hub_of_another_configuration_folder_or_environment_is_not_used() {
     assert_eq!(answer(&ran), "call 1");
     let since = Instant::now();
     while !serving.words().contains("servers reloaded: changed `s`") {
-        assert!(since.elapsed() < PATIENCE, "{}", serving.words());
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.words());
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 1", "the hub's new process");
@@ -187,7 +187,7 @@ fn hub_of_another_configuration_folder_or_environment_is_not_used() {
 }
 
 #[test]
-fn untrusted_folder_reaches_no_server_of_a_hub_that_trusts_it() {
+fn untrusted_command_reaches_no_server_of_trusting_hub() {
     let (serving, journal) = serving(|_| counting(Script::legacy()));
     assert_eq!(answer(&serving.cli().run(&["call", "next"])), "call 1");
     for args in [&["call", "next"][..], &["call", "next", "--source", "s"], &["tools", "--refresh"]] {
@@ -200,7 +200,7 @@ fn untrusted_folder_reaches_no_server_of_a_hub_that_trusts_it() {
 }
 
 #[test]
-fn call_whose_hub_dies_has_an_unknown_effect_and_is_not_repeated() {
+fn reports_unknown_effect_without_retry_if_hub_dies() {
     let held = json!([{"ignore": true}]);
     let (serving, journal) = serving(|_| Script::legacy().plain_tool("hold").on("tools/call:hold", &held));
     let child = started(serving.cli(), &["call", "hold"]);
@@ -208,7 +208,7 @@ fn call_whose_hub_dies_has_an_unknown_effect_and_is_not_repeated() {
     let pids = Journal::read(&journal).pids();
     let cli = serving.kill();
     let ran = ended(child);
-    assert!(processes::gone_within(pids[0], PATIENCE), "the server ends with its hub");
+    assert!(processes::gone_within(pids[0], TEST_TIMEOUT), "the server ends with its hub");
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.stderr.contains("broke the connection during the call"), "{ran:?}");
     assert!(ran.stderr.contains("unknown"), "{ran:?}");
@@ -218,7 +218,7 @@ fn call_whose_hub_dies_has_an_unknown_effect_and_is_not_repeated() {
 }
 
 #[test]
-fn call_whose_server_dies_fails_as_it_would_without_a_hub() {
+fn server_death_fails_relayed_call_like_direct_call() {
     let dies = json!([{"exit": 3}]);
     let (serving, journal) =
         serving(|_| counting(Script::legacy()).plain_tool("die").on("tools/call:die", &dies));
@@ -233,7 +233,7 @@ fn call_whose_server_dies_fails_as_it_would_without_a_hub() {
 }
 
 #[test]
-fn stopping_hub_lets_a_call_end() {
+fn stopping_hub_finishes_running_call() {
     let slow = json!([{"delay_ms": 1500}, {"text": "done"}]);
     let (mut serving, journal) =
         serving(|_| Script::legacy().plain_tool("slow").on("tools/call:slow", &slow));
@@ -247,7 +247,7 @@ fn stopping_hub_lets_a_call_end() {
 }
 
 #[test]
-fn hub_that_hangs_is_passed_over_within_a_moment() {
+fn skips_unresponsive_hub_quickly() {
     let (serving, journal) = serving(|_| counting(Script::legacy()));
     let cli = serving.cli();
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 1");
@@ -266,7 +266,7 @@ fn hub_that_hangs_is_passed_over_within_a_moment() {
 }
 
 #[test]
-fn interrupted_call_is_cancelled_and_leaves_the_hubs_server() {
+fn interrupt_cancels_call_and_keeps_server_of_hub() {
     let held = json!([{"ignore": true}]);
     let (serving, journal) =
         serving(|_| counting(Script::legacy()).plain_tool("hold").on("tools/call:hold", &held));
@@ -275,20 +275,20 @@ fn interrupted_call_is_cancelled_and_leaves_the_hubs_server() {
     signal(child.id(), "-INT");
     assert_eq!(ended(child).code, Some(130));
     let cancelled = |journal: &Journal| journal.count_method("notifications/cancelled") == 1;
-    Journal::read(&journal).wait_for(cancelled, PATIENCE);
+    Journal::read(&journal).wait_for(cancelled, TEST_TIMEOUT);
     // A killed command sends no message; the hub detects the closed connection.
     let child = started(serving.cli(), &["call", "hold"]);
     await_calls(&journal, 2);
     signal(child.id(), "-KILL");
     ended(child);
     let cancelled = |journal: &Journal| journal.count_method("notifications/cancelled") == 2;
-    Journal::read(&journal).wait_for(cancelled, PATIENCE);
+    Journal::read(&journal).wait_for(cancelled, TEST_TIMEOUT);
     assert_eq!(answer(&serving.cli().run(&["call", "next"])), "call 1");
     assert_eq!(starts(&journal), 1);
 }
 
 #[test]
-fn sessions_of_servers_over_http_are_kept_too() {
+fn relayed_calls_keep_http_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let server = HttpServer::start(&counting(Script::legacy()).journal(&journal));
@@ -307,7 +307,7 @@ fn question() -> Value {
 }
 
 #[tokio::test]
-async fn question_reaches_the_command_whose_call_it_is_about_and_no_other_caller() {
+async fn elicitation_reaches_only_the_command_that_made_the_call() {
     let asks = json!([{"request": question()}, {"text": "asked"}]);
     let held = json!([{"ignore": true}]);
     let script = |_: &Path| {
@@ -328,7 +328,7 @@ async fn question_reaches_the_command_whose_call_it_is_about_and_no_other_caller
     let child = started(serving.cli(), &["call", "hold"]);
     let since = Instant::now();
     while calls(&journal) < 2 {
-        assert!(since.elapsed() < PATIENCE);
+        assert!(since.elapsed() < TEST_TIMEOUT);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(client.call("ask", "{}").await.text(), "asked");
@@ -338,9 +338,9 @@ async fn question_reaches_the_command_whose_call_it_is_about_and_no_other_caller
 }
 
 #[tokio::test]
-async fn commands_have_an_instance_of_their_own_beside_those_of_callers() {
+async fn commands_use_own_instance_beside_caller_instances() {
     let settings = "[[servers]]\nid = \"s\"\ninstances = \"caller\"\n";
-    let (serving, [ann, _]) = for_two_with(&counting(Script::legacy()), settings);
+    let (serving, [ann, _]) = two_principals_with(&counting(Script::legacy()), settings);
     let client = RawClient::with_token(&serving.url(), Era::Legacy, Some(&ann)).await;
     assert_eq!(client.call("next", "{}").await.text(), "call 1");
     assert_eq!(client.call("next", "{}").await.text(), "call 2");

@@ -24,12 +24,12 @@ use crate::serving::{Serving, await_cancelled};
 
 /// A client that answers requests and records progress.
 #[derive(Clone, Default)]
-struct Ada {
+struct TestClient {
     heard: Arc<Mutex<Vec<f64>>>,
     told: Arc<Notify>,
 }
 
-impl ClientHandler for Ada {
+impl ClientHandler for TestClient {
     fn get_info(&self) -> ClientConfig {
         let can = ClientCapabilities::builder().enable_sampling().enable_elicitation().build();
         ClientConfig::new(can, Implementation::new("ada", "1"))
@@ -74,7 +74,11 @@ fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
     CallToolRequestParams::new(tool).with_arguments(arguments)
 }
 
-async fn text_of(client: &RunningService<RoleClient, Ada>, tool: &'static str, arguments: Value) -> String {
+async fn text_of(
+    client: &RunningService<RoleClient, TestClient>,
+    tool: &'static str,
+    arguments: Value,
+) -> String {
     let result = client.call_tool(call(tool, arguments)).await.unwrap();
     match &result.content[0] {
         ContentBlock::Text(text) => text.text.clone(),
@@ -83,7 +87,7 @@ async fn text_of(client: &RunningService<RoleClient, Ada>, tool: &'static str, a
 }
 
 /// Exercises all features of a client.
-async fn check(client: &RunningService<RoleClient, Ada>, version: &str) {
+async fn check(client: &RunningService<RoleClient, TestClient>, version: &str) {
     let agreed = client.peer_info().unwrap().protocol_version.to_string();
     assert_eq!(agreed, version);
     let tools = client.list_all_tools().await.unwrap();
@@ -121,13 +125,13 @@ async fn check(client: &RunningService<RoleClient, Ada>, version: &str) {
 }
 
 #[tokio::test]
-async fn in_both_eras_over_http() {
+async fn rust_sdk_in_both_eras_over_http() {
     let (cli, journal) = hub_with_both();
     let serving = Serving::start(cli);
     for (count, (mode, version)) in modes().into_iter().enumerate() {
         let config = StreamableHttpClientTransportConfig::with_uri(serving.url());
         let transport = StreamableHttpClientTransport::with_client(http().clone(), config);
-        let client = Ada::default().serve_with_lifecycle(transport, mode).await.unwrap();
+        let client = TestClient::default().serve_with_lifecycle(transport, mode).await.unwrap();
         check(&client, version).await;
         await_cancelled(&journal, count + 1).await;
         client.cancel().await.unwrap();
@@ -135,13 +139,13 @@ async fn in_both_eras_over_http() {
 }
 
 #[tokio::test]
-async fn in_both_eras_over_stdio() {
+async fn rust_sdk_in_both_eras_over_stdio() {
     for (mode, version) in modes() {
         let (cli, journal) = hub_with_both();
         let mut command = tokio::process::Command::from(cli.command(&["serve", "--stdio"]));
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let transport = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-        let client = Ada::default().serve_with_lifecycle(transport, mode).await.unwrap();
+        let client = TestClient::default().serve_with_lifecycle(transport, mode).await.unwrap();
         check(&client, version).await;
         await_cancelled(&journal, 1).await;
         client.cancel().await.unwrap();

@@ -26,7 +26,7 @@ fn everything_below(folder: &Path, but: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_secret_shows_nowhere() {
+async fn secrets_appear_in_no_output() {
     let collector = Collector::start().await;
     let mut cli = hub("");
     let made = cli.run(&["serve", "--new-token", "ann", "--json"]).json();
@@ -61,7 +61,7 @@ async fn a_secret_shows_nowhere() {
         "wrong",
         json!({"command": "no-such-program-at-all", "env": {"API_KEY": "secret-in-an-environment"}}),
     );
-    let serving = Serving::start_telling(cli);
+    let serving = Serving::start_with_stderr(cli);
 
     let mut said = String::new();
     for era in [Era::Legacy, Era::Modern] {

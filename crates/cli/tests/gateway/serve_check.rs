@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use crate::serving::{Serving, hub};
 
 #[test]
-fn a_serving_hub_is_ready() {
+fn reports_serving_hub_as_ready() {
     let serving = Serving::start(hub(""));
     let address = serving.root.strip_prefix("http://").unwrap();
     let ran = serving.cli().run(&["serve", "--check", "--bind", address]);
@@ -29,7 +29,7 @@ fn needs_no_token() {
 }
 
 #[test]
-fn reports_a_hub_that_is_not_reached() {
+fn reports_unreachable_hub() {
     // Bound and closed again: nothing listens there.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let ran = hub("").run(&["serve", "--check", "--bind", &address]);
@@ -42,7 +42,7 @@ fn reports_a_hub_that_is_not_reached() {
 }
 
 #[test]
-fn reports_another_program_and_a_hub_that_drains() {
+fn reports_other_program_and_draining_hub() {
     for (body, code, expect) in [
         ("HTTP/1.1 200 OK\r\n\r\nhello", 3, "the response is not a hub's"),
         ("HTTP/1.1 503 Service Unavailable\r\n\r\n{\"status\":\"draining\"}", 1, "is not ready: draining"),

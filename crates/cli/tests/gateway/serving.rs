@@ -15,7 +15,7 @@ use crate::raw_client::http;
 /// The arguments that start the gateway.
 const SERVE: [&str; 4] = ["serve", "--json", "--bind", "127.0.0.1:0"];
 /// The time after which a wait fails the test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The program with these settings, not yet started.
 pub(crate) fn hub(settings: &str) -> CommandLine {
@@ -69,13 +69,13 @@ impl Serving {
     }
 
     /// Like `start`, with `--trace`.
-    pub(crate) fn start_telling(cli: CommandLine) -> Self {
+    pub(crate) fn start_with_stderr(cli: CommandLine) -> Self {
         let command = cli.command(&[&["--trace"], &SERVE[..]].concat());
         Self::run(cli, command)
     }
 
     /// Like `start`, through a shell that runs `preparation` first.
-    pub(crate) fn start_after(cli: CommandLine, preparation: &str) -> Self {
+    pub(crate) fn start_after_shell(cli: CommandLine, preparation: &str) -> Self {
         let own = cli.command(&SERVE);
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("{preparation}; exec \"$@\""), "bash"]).arg(own.get_program()).args(SERVE);
@@ -122,8 +122,8 @@ impl Serving {
     }
 
     /// Waits until the process has ended by itself. Returns its standard error and its files.
-    pub(crate) fn died(mut self) -> (String, CommandLine) {
-        assert!(!self.outlives(PATIENCE), "it is still there: {}", self.words());
+    pub(crate) fn wait_for_death(mut self) -> (String, CommandLine) {
+        assert!(!self.outlives(TEST_TIMEOUT), "it is still there: {}", self.words());
         let code = self.wait();
         assert_eq!(code, None, "it has ended as if all were well: {}", self.words());
         self.killed = true;
@@ -179,14 +179,14 @@ impl Serving {
     /// driven.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         let since = Instant::now();
-        while processes::alive(self.child.id()) && since.elapsed() < PATIENCE {
+        while processes::alive(self.child.id()) && since.elapsed() < TEST_TIMEOUT {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         self.wait()
     }
 
     fn wait(&mut self) -> Option<i32> {
-        if self.outlives(PATIENCE) {
+        if self.outlives(TEST_TIMEOUT) {
             let _ = self.child.kill();
         }
         self.child.wait().unwrap().code()
@@ -237,5 +237,5 @@ pub(crate) fn cancelled_calls(journal: &Journal) -> usize {
 /// Waits until this many calls to a stdio server have been cancelled.
 pub(crate) async fn await_cancelled(journal: &Path, count: usize) {
     let cancelled = |journal: &Journal| cancelled_calls(journal) >= count;
-    Journal::read(journal).wait_for_async(cancelled, PATIENCE).await;
+    Journal::read(journal).wait_for_async(cancelled, TEST_TIMEOUT).await;
 }

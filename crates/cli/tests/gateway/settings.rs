@@ -12,7 +12,7 @@ fn counting() -> Script {
 }
 
 #[tokio::test]
-async fn message_longer_than_body_bytes_is_refused() {
+async fn rejects_body_longer_than_body_bytes() {
     let serving = Serving::before(&counting(), "[serve]\nbody_bytes = 4096\n");
     for (length, expect) in [(1_000, 200), (4_500, 413), (100_000, 413)] {
         let params = json!({
@@ -33,7 +33,7 @@ async fn message_longer_than_body_bytes_is_refused() {
 
 /// With `coerce_arguments` a numeric string is sent as a number; without it the call is refused.
 #[tokio::test]
-async fn arguments_are_repaired_only_with_coerce_arguments() {
+async fn coerces_arguments_only_if_enabled() {
     for (settings, is_mended) in [("", false), ("[profiles.default]\ncoerce_arguments = true\n", true)] {
         let serving = Serving::before(&counting(), settings);
         for era in ERAS {

@@ -37,7 +37,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn own_skills_are_listed_read_and_kept_in() {
+async fn lists_and_reads_own_skills_within_their_directory() {
     let cli = hub("");
     let text = manifest("weed");
     put(
@@ -137,7 +137,7 @@ fn server(skill: &str, listed: &str, (path, served): (&str, &str)) -> Script {
 }
 
 #[tokio::test]
-async fn skills_of_servers_stand_beside_and_never_in_place_of_others() {
+async fn server_skills_never_replace_other_skills() {
     let mut cli = hub("");
     let text = manifest("weed");
     put(cli.folder(), "weed", &[("SKILL.md", manifest("weed").as_bytes())]);
@@ -168,7 +168,7 @@ async fn skills_of_servers_stand_beside_and_never_in_place_of_others() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_was_listed_is_not_handed_on() {
+async fn rejects_skill_files_that_differ_from_listed_digest() {
     let text = manifest("mow");
     let other = text.replace("Do mow.", "Do ill.");
     let front = text.replace("How to mow", "How to rob");
@@ -190,7 +190,7 @@ async fn what_is_not_what_was_listed_is_not_handed_on() {
 /// The scenarios of the extension, selected by name: no revision requires them.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_skills_scenarios_pass() {
+fn skills_conformance_scenarios_pass() {
     use toolhub_testkit::conformance::suite::ServerReport;
     use toolhub_testkit::conformance::table::{Side, compare};
     let own = || {
@@ -245,7 +245,7 @@ fn inside(params: &Value) -> &'static str {
 
 /// A denied skill is refused by every method that could read it.
 #[tokio::test]
-async fn denied_skills_are_served_in_no_way() {
+async fn denied_skills_are_not_served() {
     let settings = "[profiles.p]\nservers = [\"skill\", \"native\"]\ndeny = [\"secret*\"]\nexpose = \"all\"\n\
                     [profiles.r]\ntools = [\"calculate\"]\ndeny = [\"secret*\"]\nexpose = \"all\"\n";
     let mut cli = hub(settings);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::raw_client::{Era, RawClient, Stream, http};
-use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holding, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, await_cancelled, cancelled_calls, holding, hub};
 
 /// The legacy revisions, and whether clients of each know events with empty data (2025-11-25, transports).
 const REVISIONS: [(&str, bool); 4] =
@@ -21,7 +21,7 @@ fn cancel(id: &Value) -> String {
 
 /// Clients of revisions before 2025-11-25 parse the data of each event as JSON.
 #[tokio::test]
-async fn sends_events_with_empty_data_to_no_client_before_2025_11_25() {
+async fn sends_empty_data_events_only_since_2025_11_25() {
     let told = json!([{"progress": {"progress": 1}}, {"text": "done"}]);
     let mut serving = Serving::before(&Script::both().plain_tool("tell").on("tools/call:tell", told), "");
     let mut listening = Vec::new();
@@ -47,7 +47,7 @@ async fn sends_events_with_empty_data_to_no_client_before_2025_11_25() {
 
 /// An answer that does not fit into what may be kept for a caller is replaced by an error that names the setting.
 #[tokio::test]
-async fn an_answer_larger_than_replay_bytes_becomes_an_error() {
+async fn response_larger_than_replay_bytes_becomes_error() {
     let long = json!([{"progress": {"progress": 1}}, {"text": "x".repeat(4000)}]);
     let script = Script::both().plain_tool("tell").on("tools/call:tell", long);
     for (limit, kept) in [(3000, false), (100_000, true)] {
@@ -82,7 +82,7 @@ async fn cancelled_request_of_a_session_gets_no_response() {
         let place = held.place().to_owned();
         let cancelling = async {
             let all = move |seen: &Journal| sent_calls(seen) >= 2 * number + 2;
-            Journal::read(&journal).wait_for_async(all, PATIENCE).await;
+            Journal::read(&journal).wait_for_async(all, TEST_TIMEOUT).await;
             for id in [json!(1), json!("two")] {
                 assert_eq!(client.post(cancel(&id)).send().await.unwrap().status(), 202);
             }
@@ -126,7 +126,7 @@ async fn cancelled_request_of_a_batch_gets_no_response() {
     {
         let cancelling = async {
             let running = move |seen: &Journal| sent_calls(seen) > count;
-            Journal::read(&journal).wait_for_async(running, PATIENCE).await;
+            Journal::read(&journal).wait_for_async(running, TEST_TIMEOUT).await;
             client.post(cancel(&json!(1))).send().await.unwrap();
         };
         let (answer, ()) = tokio::join!(client.post(batch.to_string()).send(), cancelling);
@@ -151,9 +151,9 @@ fn cancelled_request_over_stdio_gets_no_response() {
             .unwrap();
     }
     let mut seen = Journal::read(&journal);
-    seen.wait_for(|seen| sent_calls(seen) == 1, PATIENCE);
+    seen.wait_for(|seen| sent_calls(seen) == 1, TEST_TIMEOUT);
     writeln!(input, "{}", cancel(&json!(2))).unwrap();
-    seen.wait_for(|seen| cancelled_calls(seen) == 1, PATIENCE);
+    seen.wait_for(|seen| cancelled_calls(seen) == 1, TEST_TIMEOUT);
     writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 3, "method": "ping"})).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     drop(input);
@@ -166,7 +166,7 @@ fn cancelled_request_over_stdio_gets_no_response() {
 
 /// A client loses its stream in the middle of a call, and hears the rest on another.
 #[tokio::test]
-async fn a_stream_that_broke_off_is_taken_up_again() {
+async fn resumes_broken_stream_with_last_event_id() {
     // It goes on when a second one comes.
     let pair = json!([{"progress": {"progress": 1}}, {"shuffle": {"of": 2, "seed": 1}}, {"text": "done"}]);
     let script = Script::both().plain_tool("pair").on("tools/call:pair", pair);
@@ -204,7 +204,7 @@ async fn a_stream_that_broke_off_is_taken_up_again() {
 
 /// A client that opens a second stream hears on that one alone, and not what it has heard.
 #[tokio::test]
-async fn what_is_told_is_told_once() {
+async fn second_stream_receives_only_new_notifications() {
     let tools = |count: usize| {
         let tool = |number| json!({"name": format!("tool_{number}"), "inputSchema": {"type": "object"}});
         let grow = json!({"name": "grow", "inputSchema": {"type": "object"}});

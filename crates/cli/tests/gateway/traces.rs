@@ -5,7 +5,7 @@ use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
 use crate::collector::{Collector, Span};
 use crate::raw_client::{ERAS, Era, RawClient};
-use crate::serving::{PATIENCE, Serving, hub};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SPAN: &str = "00f067aa0ba902b7";
@@ -33,7 +33,7 @@ fn calls(journal: &Journal) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_call_is_one_trace_from_client_to_server() {
+async fn call_is_one_trace_from_client_to_server() {
     for era in ERAS {
         let collector = Collector::start().await;
         let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ async fn a_call_is_one_trace_from_client_to_server() {
 /// A `traceparent` header is used if the message has none; without both, a new trace starts here. Other forwarded requests
 /// belong to the trace, too.
 #[tokio::test]
-async fn a_trace_may_come_in_a_header_or_begin_here() {
+async fn continues_trace_of_header_or_starts_new_one() {
     let collector = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
@@ -112,7 +112,7 @@ async fn a_trace_may_come_in_a_header_or_begin_here() {
 }
 
 #[tokio::test]
-async fn failures_are_seen_in_the_trace() {
+async fn trace_records_failures() {
     let collector = Collector::start().await;
     let script = Script::both()
         .plain_tool("fails")
@@ -147,7 +147,7 @@ async fn failures_are_seen_in_the_trace() {
 /// The sampling flag of the client decides for its own trace; the ratio in the settings applies to traces that start here. The
 /// flag is propagated in both cases, so that servers decide alike.
 #[tokio::test]
-async fn only_what_is_sampled_is_sent() {
+async fn exports_only_sampled_spans() {
     let collector = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
@@ -173,7 +173,7 @@ async fn only_what_is_sampled_is_sent() {
 
 /// Without telemetry nothing is added or changed.
 #[tokio::test]
-async fn without_telemetry_a_clients_trace_goes_on_as_it_came() {
+async fn forwards_trace_context_without_telemetry() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let serving = Serving::before(&Script::both().plain_tool("echo").journal(&journal), "");
@@ -194,7 +194,7 @@ async fn without_telemetry_a_clients_trace_goes_on_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_costs_nothing_and_is_told_once() {
+async fn unreachable_collector_is_reported_once_without_delay() {
     // A port without a listener: it was free just before.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let settings = format!("[telemetry]\notlp = \"http://{free}/secret-path?key=hidden\"\n");
@@ -203,7 +203,7 @@ async fn a_collector_that_is_not_there_costs_nothing_and_is_told_once() {
     let since = std::time::Instant::now();
     while !serving.words().contains("traces cannot be sent") {
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
-        assert!(since.elapsed() < PATIENCE, "{}", serving.words());
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.words());
     }
     for _ in 0..200 {
         assert_eq!(client.call("echo", "{}").await.text(), "{}");

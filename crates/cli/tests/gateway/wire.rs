@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
-use crate::serving::{PATIENCE, Serving};
+use crate::serving::{Serving, TEST_TIMEOUT};
 
 /// A raw TCP connection to the gateway.
 pub(crate) struct Wire {
@@ -15,13 +15,13 @@ pub(crate) struct Wire {
 
 /// A parsed HTTP response.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Heard {
+impl HttpResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
@@ -49,7 +49,7 @@ impl Wire {
     }
 
     /// Reads the head of a response and leaves the body unread.
-    pub(crate) fn head(&mut self) -> Heard {
+    pub(crate) fn head(&mut self) -> HttpResponse {
         let first = self.line();
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no status: {first:?}"));
@@ -59,22 +59,22 @@ impl Wire {
             let Some((name, value)) = line.split_once(':') else { break };
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        Heard { status, headers, body: String::new() }
+        HttpResponse { status, headers, body: String::new() }
     }
 
-    pub(crate) fn hear(&mut self) -> Heard {
-        let mut heard = self.head();
-        self.body_of(&mut heard);
-        heard
+    pub(crate) fn receive(&mut self) -> HttpResponse {
+        let mut response = self.head();
+        self.body_of(&mut response);
+        response
     }
 
     /// Reads the body of a response whose head was read.
-    pub(crate) fn body_of(&mut self, heard: &mut Heard) {
-        if let Some(length) = heard.header("content-length") {
+    pub(crate) fn body_of(&mut self, response: &mut HttpResponse) {
+        if let Some(length) = response.header("content-length") {
             let mut body = vec![0; length.parse().unwrap()];
             self.reader.read_exact(&mut body).unwrap();
-            heard.body = String::from_utf8(body).unwrap();
-        } else if heard.header("transfer-encoding") == Some("chunked") {
+            response.body = String::from_utf8(body).unwrap();
+        } else if response.header("transfer-encoding") == Some("chunked") {
             loop {
                 let length = usize::from_str_radix(&self.line(), 16).unwrap();
                 let mut chunk = vec![0; length + 2];
@@ -83,7 +83,7 @@ impl Wire {
                 if length == 0 {
                     break;
                 }
-                heard.body.push_str(&String::from_utf8(chunk).unwrap());
+                response.body.push_str(&String::from_utf8(chunk).unwrap());
             }
         }
     }
@@ -99,8 +99,8 @@ pub(crate) fn meta() -> Value {
 }
 
 /// A call of `echo` with additional headers.
-pub(crate) fn call(said: &str, more: &str) -> String {
-    message("echo", &json!({"name": "echo", "arguments": {"said": said}, "_meta": meta()}), more)
+pub(crate) fn call(echoed: &str, more: &str) -> String {
+    message("echo", &json!({"name": "echo", "arguments": {"said": echoed}, "_meta": meta()}), more)
 }
 
 pub(crate) fn message(tool: &str, params: &Value, more: &str) -> String {
@@ -122,8 +122,8 @@ pub(crate) fn chunked(message: &str) -> String {
 }
 
 /// The result of `echo` for such a call.
-pub(crate) fn said(said: &str) -> String {
-    json!({"said": said}).to_string()
+pub(crate) fn echoed(echoed: &str) -> String {
+    json!({"said": echoed}).to_string()
 }
 
 impl Wire {
@@ -141,14 +141,14 @@ impl Wire {
 
     fn over(stream: TcpStream) -> Self {
         stream.set_nonblocking(false).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.set_nodelay(true).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
         Self { stream, reader }
     }
 
     /// Waits for the first line of a response, and leaves the rest unread.
-    pub(crate) fn begins(&mut self) -> String {
+    pub(crate) fn status_line(&mut self) -> String {
         self.line()
     }
 

@@ -14,14 +14,14 @@ use service::{Reply, Service};
 use toolhub::{Lang, Localize as _, NativeTool as _, RawJson, ToolError, ToolOutput};
 use toolhub_core::ports::NullSink;
 use toolhub_core::{CallContext, CallId};
-use toolhub_native::{SearchChoice, SearchProvider, WebSearch, search_web};
-use toolhub_testkit::{CommandLine, Ran};
+use toolhub_native::{SearchConfig, SearchProvider, WebSearch, search_web};
+use toolhub_testkit::{CommandLine, CommandOutput};
 
 const KEY: &str = "key-4711-secret";
 
 fn web(provider: SearchProvider, url: &str) -> WebSearch {
-    let choice = SearchChoice { provider, url: Some(url.to_owned()), api_key: Some(KEY.to_owned()) };
-    WebSearch::chosen(choice, &|_| None)
+    let choice = SearchConfig { provider, url: Some(url.to_owned()), api_key: Some(KEY.to_owned()) };
+    WebSearch::from_config(choice, &|_| None)
 }
 
 async fn search(web: WebSearch, arguments: Value) -> Result<ToolOutput, ToolError> {
@@ -70,7 +70,7 @@ fn tavily_answer() -> Value {
 }
 
 #[tokio::test]
-async fn searxng_is_asked_and_understood() {
+async fn searxng_request_and_response() {
     let service = Service::answering(Reply::json(200, &searxng_answer()));
     let asked = json!({"query": " 上海天气 ", "count": 2, "language": "zh-Hans", "freshness": "week"});
     let output =
@@ -103,8 +103,8 @@ async fn searxng_is_asked_and_understood() {
 async fn searxng_needs_neither_key_nor_language() {
     let service = Service::answering(Reply::json(200, &json!({"results": []})));
     let choice =
-        SearchChoice { provider: SearchProvider::Searxng, url: Some(service.url.clone()), api_key: None };
-    let output = search(WebSearch::chosen(choice, &|_| None), json!({"query": "x"})).await.unwrap();
+        SearchConfig { provider: SearchProvider::Searxng, url: Some(service.url.clone()), api_key: None };
+    let output = search(WebSearch::from_config(choice, &|_| None), json!({"query": "x"})).await.unwrap();
     assert_eq!(output.texts().0, ["nothing was found for `x`"]);
     assert_eq!(output.structured().unwrap().value()["results"], json!([]));
     let request = service.only();
@@ -116,16 +116,16 @@ async fn searxng_needs_neither_key_nor_language() {
 }
 
 #[tokio::test]
-async fn a_login_in_the_address_is_used() {
+async fn sends_credentials_of_the_url() {
     let service = Service::answering(Reply::json(200, &searxng_answer()));
     let url = service.url.replace("http://", "http://name:pass@");
-    let choice = SearchChoice { provider: SearchProvider::Searxng, url: Some(url), api_key: None };
-    search(WebSearch::chosen(choice, &|_| None), json!({"query": "x"})).await.unwrap();
+    let choice = SearchConfig { provider: SearchProvider::Searxng, url: Some(url), api_key: None };
+    search(WebSearch::from_config(choice, &|_| None), json!({"query": "x"})).await.unwrap();
     assert_eq!(service.only().headers["authorization"], "Basic bmFtZTpwYXNz");
 }
 
 #[tokio::test]
-async fn brave_is_asked_and_understood() {
+async fn brave_request_and_response() {
     let service = Service::answering(Reply::json(200, &brave_answer()));
     let asked = json!({"query": "rust 1.95", "language": "ja", "freshness": "month"});
     let output = search(web(SearchProvider::Brave, &service.url), asked).await.unwrap();
@@ -152,7 +152,7 @@ async fn brave_is_asked_and_understood() {
 }
 
 #[tokio::test]
-async fn tavily_is_asked_and_understood() {
+async fn tavily_request_and_response() {
     let service = Service::answering(Reply::json(200, &tavily_answer()));
     let asked = json!({"query": "查一下", "count": 20, "language": "zh", "freshness": "year"});
     let output = search(web(SearchProvider::Tavily, &service.url), asked).await.unwrap();
@@ -189,7 +189,7 @@ fn with_headers(status: u16, headers: &[(&'static str, &str)], body: &Value) -> 
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn distinguishes_http_error_statuses() {
     use SearchProvider::{Brave, Searxng, Tavily};
     let wrong_key = json!({"type": "ErrorResponse", "error": {"status": 422, "code": "SUBSCRIPTION_TOKEN_INVALID",
         "detail": "The provided subscription token is invalid."}});
@@ -273,7 +273,7 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_read_are_told_apart() {
+async fn distinguishes_unreadable_responses() {
     let page = vec![("Content-Type", "text/html; charset=utf-8".to_owned())];
     let large = format!("{{\"results\": []{}}}", " ".repeat(3 << 20));
     let silent = json!({"results": [], "unresponsive_engines": [["google", "Suspended: CAPTCHA"], ["bing", "timeout"]]});
@@ -303,7 +303,7 @@ async fn answers_that_cannot_be_read_are_told_apart() {
 
 // The service ends when its client disconnects, which needs a worker thread that the test does not block.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_service_that_is_not_there_or_silent_is_named() {
+async fn names_unreachable_or_silent_service() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://name:{KEY}@{nobody}");
     let (en, zh) = failure(web(SearchProvider::Tavily, &url)).await;
@@ -311,13 +311,14 @@ async fn a_service_that_is_not_there_or_silent_is_named() {
     assert!(zh.starts_with(&format!("无法连接搜索服务 `{nobody}`")), "{zh}");
 
     let service = Service::answering(Reply::Never);
-    let (en, zh) = failure(web(SearchProvider::Brave, &service.url).within(Duration::from_millis(300))).await;
+    let (en, zh) =
+        failure(web(SearchProvider::Brave, &service.url).with_deadline(Duration::from_millis(300))).await;
     assert!(en.ends_with("did not answer within 0.3 s"), "{en}");
     assert!(zh.ends_with("在 0.3 秒内没有回答"), "{zh}");
 }
 
 #[tokio::test]
-async fn redirects_stay_with_the_service() {
+async fn follows_redirects_only_within_the_service() {
     let elsewhere = Service::answering(Reply::json(200, &searxng_answer()));
     let location = format!("{}/search?q=x", elsewhere.url);
     let service = Service::answering(with_headers(302, &[("Location", &location)], &json!({})));
@@ -336,7 +337,7 @@ async fn redirects_stay_with_the_service() {
 }
 
 #[tokio::test]
-async fn questions_without_sense_are_not_asked() {
+async fn rejects_invalid_queries_without_request() {
     let service = Service::answering(Reply::json(200, &searxng_answer()));
     let check = async |arguments: Value, en: &str, zh: &str| {
         let error = search(web(SearchProvider::Searxng, &service.url), arguments).await.unwrap_err();
@@ -359,14 +360,14 @@ fn configured(text: &str) -> CommandLine {
 }
 
 /// Runs the program with additional environment variables.
-fn run_with(cli: &CommandLine, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+fn run_with(cli: &CommandLine, variables: &[(&str, &str)], args: &[&str]) -> CommandOutput {
     let output = cli.command(args).envs(variables.iter().copied()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 #[test]
-fn the_program_searches() {
+fn search_web_command_returns_results() {
     let service = Service::answering(Reply::json(200, &brave_answer()));
     let cli = configured(&format!(
         "[web_search]\nprovider = \"brave\"\nurl = \"{}\"\napi_key = \"${{MY_KEY}}\"\n",
@@ -387,7 +388,7 @@ fn the_program_searches() {
 }
 
 #[test]
-fn the_program_finds_a_service_in_the_environment() {
+fn search_web_command_uses_service_of_the_environment() {
     let service = Service::answering(Reply::json(200, &searxng_answer()));
     let cli = cli();
     let variables = [("SEARXNG_URL", service.url.as_str()), ("TAVILY_API_KEY", KEY)];
@@ -400,7 +401,7 @@ fn the_program_finds_a_service_in_the_environment() {
 }
 
 #[test]
-fn without_a_service_the_program_says_how_to_get_one() {
+fn search_web_command_explains_setup_without_service() {
     let cli = cli();
     let check = |lang: &str, begins: &str| {
         let ran = cli.run(&["call", "search_web", "query=x", "--lang", lang]);
@@ -417,7 +418,7 @@ fn without_a_service_the_program_says_how_to_get_one() {
 }
 
 #[test]
-fn wrong_settings_and_arguments_are_told() {
+fn reports_invalid_settings_and_arguments() {
     let check = |settings: &str, args: &[&str], code: i32, says: &str| {
         let cli = configured(settings);
         let args = [&["call", "search_web"], args].concat();

@@ -103,7 +103,7 @@ fn own_address() -> IpAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an address that is not a loopback one: run `cargo xtask test`"]
-async fn calls_to_another_address_share_a_connection() {
+async fn calls_to_remote_address_share_one_connection() {
     let address = own_address();
     let server = Server::start(&address.to_string(), None);
     let url = format!("http://{address}:{}/mcp", server.port);
@@ -120,7 +120,7 @@ async fn calls_to_another_address_share_a_connection() {
 }
 
 #[test]
-fn a_server_over_tls_is_reached_with_a_trusted_certificate_only() {
+fn connects_over_tls_only_with_trusted_certificate() {
     let certificate = Certificate::create();
     let server = Server::start("127.0.0.1", Some(&certificate));
     let new_home = || {
@@ -149,7 +149,7 @@ fn a_server_over_tls_is_reached_with_a_trusted_certificate_only() {
 
 /// The server acts as the proxy: it receives requests in absolute form.
 #[test]
-fn a_server_behind_a_proxy_is_reached_through_it() {
+fn connects_through_configured_proxy() {
     let proxy = Server::start("127.0.0.1", None);
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     cli.entry("s", json!({"url": "http://tools.example.invalid/mcp"}));

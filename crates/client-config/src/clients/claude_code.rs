@@ -8,23 +8,23 @@ use toolhub_core::lang::LocalizedText;
 
 use super::ClientProgram;
 use crate::detect::{Content, Evidence, Sample};
-use crate::entry::{ClientServer, Found};
+use crate::entry::{ClientServer, ReadResult};
 use crate::format::Format;
-use crate::login::{self, Names, Scopes};
-use crate::members::{self, Rules, Written};
-use crate::places::Surroundings;
-use crate::reading::{Context, Forms, Read};
+use crate::login::{self, OAuthFieldNames, ScopeFormat};
+use crate::members::{self, WriteResult, WriteRules};
+use crate::places::ClientEnvironment;
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 
 /// The minimum timeout that Claude Code accepts in its file.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-const LOGIN: Names = Names {
+const LOGIN: OAuthFieldNames = OAuthFieldNames {
     holder: "oauth",
     client_id: "clientId",
     client_secret: None,
     port: Some("callbackPort"),
-    scopes: Scopes::Joined,
+    scopes: ScopeFormat::Joined,
 };
 
 pub(super) struct ClaudeCode;
@@ -50,8 +50,8 @@ impl ClientProgram for ClaudeCode {
         Some(".mcp.json")
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        let folder = around.named_or("CLAUDE_CONFIG_DIR", "");
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        let folder = environment.env_folder_or("CLAUDE_CONFIG_DIR", "");
         folder.map(|folder| folder.join(".claude.json")).into_iter().collect()
     }
 
@@ -60,8 +60,8 @@ impl ClientProgram for ClaudeCode {
     }
 
     /// The default file is in the home folder itself.
-    fn folder(&self, file: &Path, around: &Surroundings) -> Option<PathBuf> {
-        match &around.home {
+    fn folder(&self, file: &Path, environment: &ClientEnvironment) -> Option<PathBuf> {
+        match &environment.home {
             Some(home) if file.parent() == Some(home) => Some(home.join(".claude")),
             _ => file.parent().map(Path::to_path_buf),
         }
@@ -77,25 +77,24 @@ impl ClientProgram for ClaudeCode {
         }
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         read(document, context)
     }
 }
 
 /// The servers of the project in the current folder come first, since Claude Code prefers them.
-fn read(document: &Value, context: &Context) -> Vec<Found> {
+fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
     let mut found = Vec::new();
     let projects = object_at(document, &["projects"]).into_iter().flatten();
-    let mut switched_off = Vec::new();
+    let mut disabled = Vec::new();
     for (folder, project) in projects.filter(|(folder, _)| is_same(folder, &context.folder)) {
         let here = Context { workspace: Some(folder.into()), ..context.clone() };
-        switched_off
-            .extend(project.get("disabledMcpServers").and_then(Value::as_array).into_iter().flatten());
+        disabled.extend(project.get("disabledMcpServers").and_then(Value::as_array).into_iter().flatten());
         found.extend(code_servers(object_at(project, &["mcpServers"]), &here));
     }
     found.extend(code_servers(object_at(document, &["mcpServers"]), context));
     for server in found.iter_mut().flatten() {
-        server.enabled &= !switched_off.iter().any(|name| name.as_str() == Some(&server.id));
+        server.enabled &= !disabled.iter().any(|name| name.as_str() == Some(&server.id));
     }
     found
 }
@@ -106,12 +105,12 @@ fn is_same(folder: &str, current: &Path) -> bool {
         || matches!((folder.canonicalize(), current.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn code_servers(servers: Option<&Map<String, Value>>, context: &Context) -> Vec<Found> {
+fn code_servers(servers: Option<&Map<String, Value>>, context: &Context) -> Vec<ReadResult> {
     let entry = |(id, value): (&String, &Value)| {
         context.entry(id, value, |fields| {
-            let mut read = Read::common(fields, Forms::Ours)?;
+            let mut read = ParsedEntry::common(fields, VariableSyntax::Ours)?;
             let millisecond = Duration::from_millis(1);
-            let time = fields.time("timeout", millisecond).filter(|time| *time >= SHORTEST);
+            let time = fields.time("timeout", millisecond).filter(|time| *time >= MIN_TIMEOUT);
             read.extras.call_timeout = fields.time("request_timeout_ms", millisecond).or(time);
             read.extras.oauth = login::read(fields, &LOGIN);
             Ok(read)
@@ -120,19 +119,19 @@ fn code_servers(servers: Option<&Map<String, Value>>, context: &Context) -> Vec<
     servers.into_iter().flatten().map(entry).collect()
 }
 
-fn write(server: &ClientServer) -> Written {
+fn write(server: &ClientServer) -> WriteResult {
     if server.id == "workspace" {
         return Err(LocalizedText::new(
             "Claude Code keeps this name for itself",
             "Claude Code 保留了这个名称",
         ));
     }
-    let long_enough = server.extras.call_timeout.is_some_and(|time| time >= SHORTEST);
-    let rules = Rules {
+    let long_enough = server.extras.call_timeout.is_some_and(|time| time >= MIN_TIMEOUT);
+    let rules = WriteRules {
         title: "Claude Code",
-        forms: Forms::Ours,
+        variable_syntax: VariableSyntax::Ours,
         remote: true,
-        typed: true,
+        writes_type: true,
         cwd: false,
         call_timeout: long_enough.then_some("timeout"),
         tools: None,

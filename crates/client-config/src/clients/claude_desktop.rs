@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::ClientProgram;
 use crate::detect::{Evidence, Sample};
-use crate::entry::{ClientServer, Found};
+use crate::entry::{ClientServer, ReadResult};
 use crate::format::Format;
-use crate::members::{self, Rules, Written};
-use crate::places::{Surroundings, System};
-use crate::reading::{Context, Forms, Read};
+use crate::members::{self, WriteResult, WriteRules};
+use crate::places::{ClientEnvironment, System};
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 
 pub(super) struct ClaudeDesktop;
@@ -28,9 +28,9 @@ impl ClientProgram for ClaudeDesktop {
         Format { disables: false, syntax: Syntax::Json, path: &["mcpServers"], write }
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        let usual = around.applications().map(|folder| folder.join("Claude"));
-        let folders = packaged(around).into_iter().chain(usual);
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        let usual = environment.app_config_folder().map(|folder| folder.join("Claude"));
+        let folders = packaged(environment).into_iter().chain(usual);
         folders.map(|folder| folder.join("claude_desktop_config.json")).collect()
     }
 
@@ -43,21 +43,22 @@ impl ClientProgram for ClaudeDesktop {
         None
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         let servers = object_at(document, &["mcpServers"]).into_iter().flatten();
         let entry = |(id, value): (&String, &Value)| {
-            context.entry(id, value, |fields| Read::common(fields, Forms::Nothing))
+            context.entry(id, value, |fields| ParsedEntry::common(fields, VariableSyntax::Unsupported))
         };
         servers.map(entry).collect()
     }
 }
 
 /// An installation from a Windows package has its own copy of the settings folder.
-fn packaged(around: &Surroundings) -> Vec<PathBuf> {
-    if around.system != System::Windows {
+fn packaged(environment: &ClientEnvironment) -> Vec<PathBuf> {
+    if environment.system != System::Windows {
         return Vec::new();
     }
-    let packages = around.named_or("LOCALAPPDATA", "AppData/Local").map(|folder| folder.join("Packages"));
+    let packages =
+        environment.env_folder_or("LOCALAPPDATA", "AppData/Local").map(|folder| folder.join("Packages"));
     let packages = packages.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let claude = packages.filter(|package| package.file_name().to_string_lossy().starts_with("Claude_"));
     let mut folders: Vec<PathBuf> = claude
@@ -68,12 +69,12 @@ fn packaged(around: &Surroundings) -> Vec<PathBuf> {
     folders
 }
 
-fn write(server: &ClientServer) -> Written {
-    let rules = Rules {
+fn write(server: &ClientServer) -> WriteResult {
+    let rules = WriteRules {
         title: "Claude Desktop",
-        forms: Forms::Nothing,
+        variable_syntax: VariableSyntax::Unsupported,
         remote: false,
-        typed: false,
+        writes_type: false,
         cwd: false,
         call_timeout: None,
         tools: None,

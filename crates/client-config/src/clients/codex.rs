@@ -8,25 +8,25 @@ use toolhub_core::lang::LocalizedText;
 
 use super::ClientProgram;
 use crate::detect::{Content, Evidence, Sample};
-use crate::entry::{ClientServer, Found};
-use crate::fields::{Fields, no_way_to_reach};
+use crate::entry::{ClientServer, ReadResult};
+use crate::fields::{Fields, missing_transport};
 use crate::format::Format;
-use crate::login::{self, Names, Scopes};
-use crate::members::{Members, Written, default_of, needs_variables};
-use crate::places::Surroundings;
-use crate::reading::{Context, Forms, Read};
+use crate::login::{self, OAuthFieldNames, ScopeFormat};
+use crate::members::{EntryBuilder, WriteResult, default_of, needs_variables};
+use crate::places::ClientEnvironment;
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
-use crate::variables::{Variable, has_variables, is_name, ours};
+use crate::variables::{Variable, format_variable, has_variables, is_variable_name};
 
 const TITLE: &str = "Codex";
 
-const LOGIN: Names = Names {
+const LOGIN: OAuthFieldNames = OAuthFieldNames {
     holder: "oauth",
     client_id: "client_id",
     client_secret: None,
     port: Some("callback_port"),
-    scopes: Scopes::Beside,
+    scopes: ScopeFormat::Beside,
 };
 
 pub(super) struct Codex;
@@ -52,8 +52,8 @@ impl ClientProgram for Codex {
         Some(".codex/config.toml")
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        let folder = around.named_or("CODEX_HOME", ".codex");
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        let folder = environment.env_folder_or("CODEX_HOME", ".codex");
         folder.map(|folder| folder.join("config.toml")).into_iter().collect()
     }
 
@@ -66,33 +66,35 @@ impl ClientProgram for Codex {
         found.then_some(Evidence::OwnLayout)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         let servers = object_at(document, &["mcp_servers"]).into_iter().flatten();
         servers.map(|(id, value)| context.entry(id, value, |fields| server(fields, value))).collect()
     }
 }
 
-fn server(fields: &mut Fields<'_>, value: &Value) -> Result<Read, LocalizedText> {
+fn server(fields: &mut Fields<'_>, value: &Value) -> Result<ParsedEntry, LocalizedText> {
     let transport = match (fields.text("command")?, fields.text("url")?) {
         (Some(command), _) => TransportSpec::Stdio(StdioSpec {
             command,
-            args: fields.texts("args")?,
+            args: fields.string_list("args")?,
             env: fields.pairs("env")?,
             cwd: fields.text("cwd")?.map(Into::into),
-            env_pass: passed(fields, value),
+            env_pass: inherited_variables(fields, value),
             ..StdioSpec::default()
         }),
         (None, Some(url)) => TransportSpec::Http(HttpSpec { url, headers: headers(fields)? }),
-        (None, None) => return Err(no_way_to_reach()),
+        (None, None) => return Err(missing_transport()),
     };
     let http = matches!(transport, TransportSpec::Http(_));
-    let mut read = Read::new(transport, if http { Forms::Ours } else { Forms::Nothing });
+    let mut read =
+        ParsedEntry::new(transport, if http { VariableSyntax::Ours } else { VariableSyntax::Unsupported });
     let (second, millisecond) = (Duration::from_secs(1), Duration::from_millis(1));
     read.enabled = fields.flag("enabled").unwrap_or(true);
     let older = fields.time("startup_timeout_ms", millisecond);
     read.extras.connect_timeout = fields.time("startup_timeout_sec", second).or(older);
     read.extras.call_timeout = fields.time("tool_timeout_sec", second);
-    let tools = value.get("enabled_tools").is_some().then(|| fields.texts("enabled_tools")).transpose()?;
+    let tools =
+        value.get("enabled_tools").is_some().then(|| fields.string_list("enabled_tools")).transpose()?;
     read.extras.tools = tools;
     if http {
         read.extras.oauth = login::read(fields, &LOGIN);
@@ -102,7 +104,7 @@ fn server(fields: &mut Fields<'_>, value: &Value) -> Result<Read, LocalizedText>
 }
 
 /// Reads `env_vars`: names, or objects with name and source.
-fn passed(fields: &mut Fields<'_>, value: &Value) -> Vec<String> {
+fn inherited_variables(fields: &mut Fields<'_>, value: &Value) -> Vec<String> {
     fields.ignore(&["env_vars"]);
     let mut names = Vec::new();
     for variable in value.get("env_vars").and_then(Value::as_array).into_iter().flatten() {
@@ -119,15 +121,16 @@ fn passed(fields: &mut Fields<'_>, value: &Value) -> Vec<String> {
 fn headers(fields: &mut Fields<'_>) -> Result<Vec<(String, String)>, LocalizedText> {
     let mut headers = fields.pairs("http_headers")?;
     for (header, variable) in fields.pairs("env_http_headers")? {
-        if is_name(&variable) {
-            headers.push((header, ours(&variable, None)));
+        if is_variable_name(&variable) {
+            headers.push((header, format_variable(&variable, None)));
         } else {
             fields.leave_out(format!("env_http_headers.{header}"));
         }
     }
     if let Some(variable) = fields.text("bearer_token_env_var")? {
-        if is_name(&variable) {
-            headers.push(("Authorization".to_owned(), format!("Bearer {}", ours(&variable, None))));
+        if is_variable_name(&variable) {
+            headers
+                .push(("Authorization".to_owned(), format!("Bearer {}", format_variable(&variable, None))));
         } else {
             fields.leave_out("bearer_token_env_var");
         }
@@ -135,7 +138,7 @@ fn headers(fields: &mut Fields<'_>) -> Result<Vec<(String, String)>, LocalizedTe
     Ok(headers)
 }
 
-fn write(server: &ClientServer) -> Written {
+fn write(server: &ClientServer) -> WriteResult {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if server.id.is_empty() || !server.id.chars().all(fits) {
         return Err(LocalizedText::new(
@@ -143,12 +146,12 @@ fn write(server: &ClientServer) -> Written {
             "Codex 只接受由英文字母、数字、`-` 和 `_` 组成的名称",
         ));
     }
-    let mut entry = Members::default();
+    let mut entry = EntryBuilder::default();
     match &server.transport {
         TransportSpec::Stdio(spec) => write_program(&mut entry, spec)?,
         TransportSpec::Http(spec) => {
             write_address(&mut entry, spec)?;
-            login::write(&mut entry, &server.extras.oauth, Some(&LOGIN), Forms::Nothing);
+            login::write(&mut entry, &server.extras.oauth, Some(&LOGIN), VariableSyntax::Unsupported);
         }
         TransportSpec::Sse(_) => {
             return Err(LocalizedText::new("Codex does not speak `sse`", "Codex 不支持 `sse`"));
@@ -173,29 +176,29 @@ fn write(server: &ClientServer) -> Written {
     Ok(entry)
 }
 
-fn write_program(entry: &mut Members, spec: &StdioSpec) -> Result<(), LocalizedText> {
+fn write_program(entry: &mut EntryBuilder, spec: &StdioSpec) -> Result<(), LocalizedText> {
     let folder = spec.cwd.as_ref().map(|folder| folder.to_string_lossy().into_owned());
     let fixed =
         [("command", std::slice::from_ref(&spec.command)), ("args", &spec.args), ("cwd", folder.as_slice())];
-    for (field, texts) in fixed {
-        if texts.iter().any(|text| has_variables(text)) {
+    for (field, string_list) in fixed {
+        if string_list.iter().any(|text| has_variables(text)) {
             return Err(needs_variables(TITLE, field));
         }
     }
     entry.put("command", spec.command.as_str());
     entry.put_list("args", &spec.args);
-    let (mut env, mut passed) = (Vec::new(), spec.env_pass.clone());
+    let (mut env, mut inherited_variables) = (Vec::new(), spec.env_pass.clone());
     for (name, value) in &spec.env {
         match Variable::whole(value) {
             Some(variable) if variable.name == name => {
-                passed.push(name.clone());
+                inherited_variables.push(name.clone());
                 entry.leave_out_if(variable.default.is_some(), &default_of(name));
             }
             _ if has_variables(value) => entry.leave_out(format!("env.{name}")),
             _ => env.push((name.clone(), value.clone())),
         }
     }
-    entry.put_list("env_vars", &passed);
+    entry.put_list("env_vars", &inherited_variables);
     if let Some(folder) = folder {
         entry.put("cwd", folder);
     }
@@ -203,7 +206,7 @@ fn write_program(entry: &mut Members, spec: &StdioSpec) -> Result<(), LocalizedT
     Ok(())
 }
 
-fn write_address(entry: &mut Members, spec: &HttpSpec) -> Result<(), LocalizedText> {
+fn write_address(entry: &mut EntryBuilder, spec: &HttpSpec) -> Result<(), LocalizedText> {
     if has_variables(&spec.url) {
         return Err(needs_variables(TITLE, "url"));
     }

@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::ClientProgram;
 use crate::detect::{Content, Evidence, Sample};
-use crate::entry::{ClientServer, Found};
+use crate::entry::{ClientServer, ReadResult};
 use crate::format::Format;
-use crate::login::{self, Names, Scopes};
-use crate::members::{self, Rules, Written};
-use crate::places::Surroundings;
-use crate::reading::{Context, Forms, Read};
+use crate::login::{self, OAuthFieldNames, ScopeFormat};
+use crate::members::{self, WriteResult, WriteRules};
+use crate::places::ClientEnvironment;
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 
 /// Variables that editors expand, and no other client.
 const EDITOR_VARIABLES: [&str; 3] = ["${env:", "${workspaceFolder", "${userHome}"];
 
-const LOGIN: Names = Names {
+const LOGIN: OAuthFieldNames = OAuthFieldNames {
     holder: "auth",
     client_id: "CLIENT_ID",
     client_secret: Some("CLIENT_SECRET"),
     port: None,
-    scopes: Scopes::Listed,
+    scopes: ScopeFormat::Listed,
 };
 
 pub(super) struct Cursor;
@@ -44,8 +44,8 @@ impl ClientProgram for Cursor {
         Some(".cursor/mcp.json")
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        around.home(".cursor/mcp.json").into_iter().collect()
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        environment.home(".cursor/mcp.json").into_iter().collect()
     }
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
@@ -55,11 +55,11 @@ impl ClientProgram for Cursor {
         found.then_some(Evidence::Variables)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         let servers = object_at(document, &["mcpServers"]).into_iter().flatten();
         let entry = |(id, value): (&String, &Value)| {
             context.entry(id, value, |fields| {
-                let mut read = Read::common(fields, Forms::Editor)?;
+                let mut read = ParsedEntry::common(fields, VariableSyntax::Editor)?;
                 read.extras.oauth = login::read(fields, &LOGIN);
                 Ok(read)
             })
@@ -68,12 +68,12 @@ impl ClientProgram for Cursor {
     }
 }
 
-fn write(server: &ClientServer) -> Written {
-    let rules = Rules {
+fn write(server: &ClientServer) -> WriteResult {
+    let rules = WriteRules {
         title: "Cursor",
-        forms: Forms::Editor,
+        variable_syntax: VariableSyntax::Editor,
         remote: true,
-        typed: true,
+        writes_type: true,
         cwd: false,
         call_timeout: None,
         tools: None,

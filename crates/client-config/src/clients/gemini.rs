@@ -8,22 +8,22 @@ use toolhub_core::lang::LocalizedText;
 
 use super::ClientProgram;
 use crate::detect::{Content, Evidence, Sample};
-use crate::entry::{ClientServer, Found};
-use crate::fields::{Fields, unknown_type};
+use crate::entry::{ClientServer, ReadResult};
+use crate::fields::{Fields, unsupported_type};
 use crate::format::Format;
-use crate::login::{self, Names, Scopes};
-use crate::members::{self, Rules, Written};
-use crate::places::Surroundings;
-use crate::reading::{Context, Forms, Read};
+use crate::login::{self, OAuthFieldNames, ScopeFormat};
+use crate::members::{self, WriteResult, WriteRules};
+use crate::places::ClientEnvironment;
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, TransportSpec};
 
-const LOGIN: Names = Names {
+const LOGIN: OAuthFieldNames = OAuthFieldNames {
     holder: "oauth",
     client_id: "clientId",
     client_secret: Some("clientSecret"),
     port: None,
-    scopes: Scopes::Listed,
+    scopes: ScopeFormat::Listed,
 };
 
 /// Fields of an entry that no other client has.
@@ -52,8 +52,8 @@ impl ClientProgram for Gemini {
         Some(".gemini/settings.json")
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        let folder = around.named_or("GEMINI_CLI_HOME", "");
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        let folder = environment.env_folder_or("GEMINI_CLI_HOME", "");
         folder.map(|folder| folder.join(".gemini/settings.json")).into_iter().collect()
     }
 
@@ -65,12 +65,12 @@ impl ClientProgram for Gemini {
         (own || lists.is_some()).then_some(Evidence::Fields)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         read(document, context)
     }
 }
 
-fn read(document: &Value, context: &Context) -> Vec<Found> {
+fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
     let names = |key: &str| document.get("mcp").and_then(|mcp| mcp.get(key)).and_then(Value::as_array);
     let (allowed, excluded) = (names("allowed"), names("excluded"));
     // Gemini CLI compares these names without regard to case.
@@ -88,34 +88,34 @@ fn read(document: &Value, context: &Context) -> Vec<Found> {
     object_at(document, &["mcpServers"]).into_iter().flatten().map(entry).collect()
 }
 
-fn server(fields: &mut Fields<'_>) -> Result<Read, LocalizedText> {
+fn server(fields: &mut Fields<'_>) -> Result<ParsedEntry, LocalizedText> {
     if fields.text("tcp")?.is_some() {
-        return Err(unknown_type("tcp"));
+        return Err(unsupported_type("tcp"));
     }
     // Takes precedence over `url` and `command` in Gemini CLI too.
     let mut read = match fields.text("httpUrl")? {
         Some(url) => {
             fields.ignore(&["type", "url"]);
             let spec = HttpSpec { url, headers: fields.pairs("headers")? };
-            Read::new(TransportSpec::Http(spec), Forms::Shell)
+            ParsedEntry::new(TransportSpec::Http(spec), VariableSyntax::Shell)
         }
-        None => Read::common(fields, Forms::Shell)?,
+        None => ParsedEntry::common(fields, VariableSyntax::Shell)?,
     };
     read.extras.oauth = login::read(fields, &LOGIN);
     read.extras.call_timeout = fields.time("timeout", Duration::from_millis(1));
     // `tool(argument)` allows the tool as well.
     let name = |tool: String| tool.split('(').next().unwrap_or_default().to_owned();
-    let tools: Vec<String> = fields.texts("includeTools")?.into_iter().map(name).collect();
+    let tools: Vec<String> = fields.string_list("includeTools")?.into_iter().map(name).collect();
     read.extras.tools = (!tools.is_empty()).then_some(tools);
     Ok(read)
 }
 
-fn write(server: &ClientServer) -> Written {
-    let rules = Rules {
+fn write(server: &ClientServer) -> WriteResult {
+    let rules = WriteRules {
         title: "Gemini CLI",
-        forms: Forms::Shell,
+        variable_syntax: VariableSyntax::Shell,
         remote: true,
-        typed: false,
+        writes_type: false,
         cwd: true,
         call_timeout: Some("timeout"),
         tools: Some("includeTools"),

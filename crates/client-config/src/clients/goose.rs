@@ -8,16 +8,16 @@ use toolhub_core::lang::LocalizedText;
 
 use super::ClientProgram;
 use crate::detect::{Content, Evidence, Sample};
-use crate::entry::{ClientServer, Found};
-use crate::fields::{Fields, no_way_to_reach, unknown_type};
+use crate::entry::{ClientServer, ReadResult};
+use crate::fields::{Fields, missing_transport, unsupported_type};
 use crate::format::Format;
 use crate::login;
-use crate::members::{Members, Written, default_of, needs_variables};
-use crate::places::{Surroundings, System};
-use crate::reading::{Context, Forms, Read};
+use crate::members::{EntryBuilder, WriteResult, default_of, needs_variables};
+use crate::places::{ClientEnvironment, System};
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
-use crate::variables::{Variable, has_variables, map_bare, map_braced, ours};
+use crate::variables::{Variable, format_variable, has_variables, map_bare, map_braced};
 
 const TITLE: &str = "goose";
 
@@ -40,16 +40,16 @@ impl ClientProgram for Goose {
         &["GOOSE_PATH_ROOT"]
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        let file = match (around.named.get("GOOSE_PATH_ROOT"), around.system) {
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        let file = match (environment.named.get("GOOSE_PATH_ROOT"), environment.system) {
             (Some(root), _) => Some(root.join("config/config.yaml")),
             (None, System::Windows) => {
-                around.applications().map(|folder| folder.join("Block/goose/config/config.yaml"))
+                environment.app_config_folder().map(|folder| folder.join("Block/goose/config/config.yaml"))
             }
             // goose uses the XDG folders on macOS too.
-            (None, _) => {
-                around.named_or("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("goose/config.yaml"))
-            }
+            (None, _) => environment
+                .env_folder_or("XDG_CONFIG_HOME", ".config")
+                .map(|folder| folder.join("goose/config.yaml")),
         };
         file.into_iter().collect()
     }
@@ -63,39 +63,40 @@ impl ClientProgram for Goose {
         found.then_some(Evidence::Fields)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         let servers = object_at(document, &["extensions"]).into_iter().flatten();
         servers.map(|(id, value)| context.entry(id, value, server)).collect()
     }
 }
 
-fn server(fields: &mut Fields<'_>) -> Result<Read, LocalizedText> {
+fn server(fields: &mut Fields<'_>) -> Result<ParsedEntry, LocalizedText> {
     let kind = fields.text("type")?.unwrap_or_default();
-    let (mut envs, secrets) = (fields.pairs("envs")?, fields.texts("env_keys")?);
+    let (mut envs, secrets) = (fields.pairs("envs")?, fields.string_list("env_keys")?);
     let mut read = match kind.as_str() {
         "stdio" => {
-            let command = fields.text("cmd")?.ok_or_else(no_way_to_reach)?;
+            let command = fields.text("cmd")?.ok_or_else(missing_transport)?;
             let missing = secrets.iter().filter(|name| !envs.iter().any(|(known, _)| known == *name));
-            let missing: Vec<_> = missing.map(|name| (name.clone(), ours(name, None))).collect();
+            let missing: Vec<_> = missing.map(|name| (name.clone(), format_variable(name, None))).collect();
             envs.extend(missing);
-            let args = fields.texts("args")?;
+            let args = fields.string_list("args")?;
             let spec = StdioSpec { command, args, env: envs, ..StdioSpec::default() };
-            Read::new(TransportSpec::Stdio(spec), Forms::Ours)
+            ParsedEntry::new(TransportSpec::Stdio(spec), VariableSyntax::Ours)
         }
         "sse" | "streamable_http" => {
-            let url = fields.text("uri")?.ok_or_else(no_way_to_reach)?;
+            let url = fields.text("uri")?.ok_or_else(missing_transport)?;
             let headers = fields.pairs("headers")?;
-            let filled = |text: &str| filled(text, &envs, &secrets);
-            let headers = headers.iter().map(|(name, value)| (name.clone(), filled(value))).collect();
-            let spec = HttpSpec { url: filled(&url), headers };
+            let expand_goose_variables = |text: &str| expand_goose_variables(text, &envs, &secrets);
+            let headers =
+                headers.iter().map(|(name, value)| (name.clone(), expand_goose_variables(value))).collect();
+            let spec = HttpSpec { url: expand_goose_variables(&url), headers };
             let http = kind == "streamable_http";
             let transport = if http { TransportSpec::Http(spec) } else { TransportSpec::Sse(spec) };
-            Read::new(transport, Forms::Ours)
+            ParsedEntry::new(transport, VariableSyntax::Ours)
         }
         "builtin" | "platform" | "frontend" | "inline_python" => {
             return Err(LocalizedText::new("it is part of goose itself", "它是 goose 自带的"));
         }
-        other => return Err(unknown_type(other)),
+        other => return Err(unsupported_type(other)),
     };
     read.notes.extend(secrets.iter().map(|name| {
         LocalizedText::new(
@@ -105,24 +106,24 @@ fn server(fields: &mut Fields<'_>) -> Result<Read, LocalizedText> {
     }));
     read.enabled = fields.flag("enabled").unwrap_or(true);
     read.extras.call_timeout = fields.time("timeout", Duration::from_secs(1));
-    let tools = fields.texts("available_tools")?;
+    let tools = fields.string_list("available_tools")?;
     read.extras.tools = (!tools.is_empty()).then_some(tools);
     fields.ignore(&["name", "display_name", "bundled"]);
     Ok(read)
 }
 
 /// goose expands variables in the URL and headers from `envs`, which are plain text, and from its secrets.
-fn filled(text: &str, envs: &[(String, String)], secrets: &[String]) -> String {
+fn expand_goose_variables(text: &str, envs: &[(String, String)], secrets: &[String]) -> String {
     let known = |name: &str| {
         let plain = envs.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        plain.or_else(|| secrets.iter().any(|secret| secret == name).then(|| ours(name, None)))
+        plain.or_else(|| secrets.iter().any(|secret| secret == name).then(|| format_variable(name, None)))
     };
     let bare = map_bare(text, &mut |name| known(name));
-    map_braced(&bare, &mut |inside| known(inside.trim()))
+    map_braced(&bare, &mut |inner| known(inner.trim()))
 }
 
-fn write(server: &ClientServer) -> Written {
-    let mut entry = Members::default();
+fn write(server: &ClientServer) -> WriteResult {
+    let mut entry = EntryBuilder::default();
     entry.put("enabled", server.enabled);
     match &server.transport {
         TransportSpec::Stdio(spec) => write_program(&mut entry, &server.id, spec)?,
@@ -141,7 +142,7 @@ fn write(server: &ClientServer) -> Written {
         entry.leave_out_if(tools.is_empty(), "tools");
     }
     entry.leave_out_if(server.extras.connect_timeout.is_some(), "connect_timeout");
-    login::write(&mut entry, &server.extras.oauth, None, Forms::Nothing);
+    login::write(&mut entry, &server.extras.oauth, None, VariableSyntax::Unsupported);
     let key = key_of(&server.id);
     if key != server.id {
         entry.notes.push(LocalizedText::new(
@@ -159,9 +160,9 @@ fn key_of(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).map(word).collect()
 }
 
-fn write_program(entry: &mut Members, id: &str, spec: &StdioSpec) -> Result<(), LocalizedText> {
-    for (field, texts) in [("command", std::slice::from_ref(&spec.command)), ("args", &spec.args)] {
-        if texts.iter().any(|text| has_variables(text)) {
+fn write_program(entry: &mut EntryBuilder, id: &str, spec: &StdioSpec) -> Result<(), LocalizedText> {
+    for (field, string_list) in [("command", std::slice::from_ref(&spec.command)), ("args", &spec.args)] {
+        if string_list.iter().any(|text| has_variables(text)) {
             return Err(needs_variables(TITLE, field));
         }
     }
@@ -188,19 +189,19 @@ fn write_program(entry: &mut Members, id: &str, spec: &StdioSpec) -> Result<(), 
     Ok(())
 }
 
-fn write_address(entry: &mut Members, id: &str, spec: &HttpSpec) {
+fn write_address(entry: &mut EntryBuilder, id: &str, spec: &HttpSpec) {
     entry.put("type", "streamable_http");
     entry.put("name", id);
     entry.put("description", "");
     let mut names = Vec::new();
-    let mut named = |entry: &mut Members, text: &str| {
-        map_braced(text, &mut |inside| {
-            let Variable { name, default } = Variable::inside(inside)?;
+    let mut named = |entry: &mut EntryBuilder, text: &str| {
+        map_braced(text, &mut |inner| {
+            let Variable { name, default } = Variable::inner(inner)?;
             entry.leave_out_if(default.is_some(), &default_of(name));
             if !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
-            Some(ours(name, None))
+            Some(format_variable(name, None))
         })
     };
     let url = named(entry, &spec.url);

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::detect::{Evidence, Sample};
-use crate::entry::Found;
+use crate::entry::ReadResult;
 use crate::error::ConfigError;
-use crate::format::{Format, without_mark};
-use crate::places::{Place, Surroundings};
+use crate::format::{Format, strip_bom};
+use crate::places::{ClientEnvironment, Place};
 use crate::reading::Context;
 
 /// All clients, in display order.
@@ -53,7 +53,7 @@ pub(crate) trait ClientProgram: Sync {
     }
 
     /// The user's files, the default one first.
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf>;
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf>;
 
     /// The name by which a file of the user is recognized in any folder.
     fn file_name(&self) -> Option<&'static str> {
@@ -61,7 +61,7 @@ pub(crate) trait ClientProgram: Sync {
     }
 
     /// The folder that exists if the client is installed, also before its file `file` is written.
-    fn folder(&self, file: &Path, _around: &Surroundings) -> Option<PathBuf> {
+    fn folder(&self, file: &Path, _environment: &ClientEnvironment) -> Option<PathBuf> {
         file.parent().map(Path::to_path_buf)
     }
 
@@ -69,7 +69,7 @@ pub(crate) trait ClientProgram: Sync {
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence>;
 
     /// Reads the servers of a file, in its order.
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found>;
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult>;
 }
 
 /// A client whose servers can be read and written.
@@ -103,8 +103,8 @@ impl Client {
     }
 
     /// The folder that exists if the client is installed, also before its file `file` is written.
-    pub fn folder(self, file: &Path, around: &Surroundings) -> Option<PathBuf> {
-        self.0.folder(file, around)
+    pub fn folder(self, file: &Path, environment: &ClientEnvironment) -> Option<PathBuf> {
+        self.0.folder(file, environment)
     }
 
     pub(crate) fn program(self) -> &'static dyn ClientProgram {
@@ -127,9 +127,13 @@ impl fmt::Debug for Client {
 }
 
 /// Reads the servers from the text of a client's file, in its order. An invalid entry does not affect the others.
-pub fn read(place: &Place, text: &str, around: &Surroundings) -> Result<Vec<Found>, ConfigError> {
-    let document = place.client.format().syntax.parse(&place.file, without_mark(text))?;
-    Ok(place.client.program().read(&document, &Context::new(place, around)))
+pub fn read(
+    place: &Place,
+    text: &str,
+    environment: &ClientEnvironment,
+) -> Result<Vec<ReadResult>, ConfigError> {
+    let document = place.client.format().syntax.parse(&place.file, strip_bom(text))?;
+    Ok(place.client.program().read(&document, &Context::new(place, environment)))
 }
 
 #[cfg(test)]

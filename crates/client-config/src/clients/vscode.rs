@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use super::ClientProgram;
 use crate::detect::{Content, Evidence, Sample};
-use crate::entry::{ClientServer, Found, Unusable};
-use crate::fields::unknown_type;
+use crate::entry::{ClientServer, ReadResult, UnusableEntry};
+use crate::fields::unsupported_type;
 use crate::format::Format;
-use crate::login::{self, Names, Scopes};
-use crate::members::{self, Rules, Written};
-use crate::places::Surroundings;
-use crate::reading::{Context, Forms, Read};
+use crate::login::{self, OAuthFieldNames, ScopeFormat};
+use crate::members::{self, WriteResult, WriteRules};
+use crate::places::ClientEnvironment;
+use crate::reading::{Context, ParsedEntry, VariableSyntax};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::TransportSpec;
 
-const LOGIN: Names = Names {
+const LOGIN: OAuthFieldNames = OAuthFieldNames {
     holder: "oauth",
     client_id: "clientId",
     client_secret: None,
     port: None,
-    scopes: Scopes::Nowhere,
+    scopes: ScopeFormat::Unsupported,
 };
 
 pub(super) struct VsCode;
@@ -43,8 +43,8 @@ impl ClientProgram for VsCode {
         Some(".vscode/mcp.json")
     }
 
-    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
-        around.applications().map(|folder| folder.join("Code/User/mcp.json")).into_iter().collect()
+    fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
+        environment.app_config_folder().map(|folder| folder.join("Code/User/mcp.json")).into_iter().collect()
     }
 
     fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
@@ -53,13 +53,13 @@ impl ClientProgram for VsCode {
         servers.map(|_| Evidence::OwnLayout)
     }
 
-    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+    fn read(&self, document: &Value, context: &Context) -> Vec<ReadResult> {
         read(document, context)
     }
 }
 
 /// Reads the servers of an `mcp.json`, or those in `settings.json` of older versions.
-fn read(document: &Value, context: &Context) -> Vec<Found> {
+fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
     let (servers, inputs) = match object_at(document, &["servers"]) {
         Some(servers) => (Some(servers), document.get("inputs")),
         None => {
@@ -74,7 +74,7 @@ fn read(document: &Value, context: &Context) -> Vec<Found> {
     let entry = |(id, value): (&String, &Value)| {
         let found = context.entry(id, value, |fields| {
             fields.ignore(&["gallery", "version"]);
-            let mut read = Read::common(fields, Forms::Editor)?;
+            let mut read = ParsedEntry::common(fields, VariableSyntax::Editor)?;
             read.extras.oauth = login::read(fields, &LOGIN);
             Ok(read)
         })?;
@@ -83,7 +83,7 @@ fn read(document: &Value, context: &Context) -> Vec<Found> {
                 if spec.url.starts_with("unix:") || spec.url.starts_with("pipe:") =>
             {
                 let kind = spec.url.split(':').next().unwrap_or_default();
-                Err(Unusable { id: id.clone(), why: unknown_type(kind) })
+                Err(UnusableEntry { id: id.clone(), why: unsupported_type(kind) })
             }
             _ => Ok(found),
         }
@@ -97,12 +97,12 @@ fn read_inputs(inputs: &Value) -> Vec<(String, Option<String>)> {
     inputs.filter_map(|input| Some((text(input, "id")?, text(input, "default")))).collect()
 }
 
-fn write(server: &ClientServer) -> Written {
-    let rules = Rules {
+fn write(server: &ClientServer) -> WriteResult {
+    let rules = WriteRules {
         title: "VS Code",
-        forms: Forms::Editor,
+        variable_syntax: VariableSyntax::Editor,
         remote: true,
-        typed: true,
+        writes_type: true,
         cwd: true,
         call_timeout: None,
         tools: None,

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_keys_are_equal_to_readers_that_ignore_case() {
+    fn folds_keys_like_case_insensitive_parsers() {
         for (one, other) in
             [("Folder", "folder"), ("FOLDER", "folder"), ("ſize", "size"), ("\u{212a}ey", "key")]
         {

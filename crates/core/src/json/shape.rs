@@ -165,7 +165,7 @@ mod tests {
         r#"{"z":1e2,"a":1234567890123456789012345678901234567890,"é":"\u00e9 \"{[","list":[ ],"o":{}}"#;
 
     #[test]
-    fn canonical_is_the_same_for_every_spelling() {
+    fn canonical_form_is_independent_of_formatting() {
         let a = canonical(r#"{"b": [1, 2], "a": "\u0041"}"#).unwrap();
         let b = canonical(r#"{"a":"A","b":[1,2]}"#).unwrap();
         assert_eq!(a, b);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pretty_changes_white_space_alone() {
+    fn pretty_changes_only_whitespace() {
         let shown = pretty(ODD);
         assert!(shown.contains("\n  \"z\": 1e2,\n"), "{shown}");
         assert!(shown.contains("\"list\": []"), "{shown}");
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pretty_and_canonical_keep_the_value(value in any_json()) {
+        fn pretty_and_canonical_preserve_the_value(value in any_json()) {
             let text = value.to_string();
             prop_assert_eq!(&serde_json::from_str::<Value>(&pretty(&text)).unwrap(), &value);
             prop_assert_eq!(&serde_json::from_str::<Value>(&canonical(&text).unwrap()).unwrap(), &value);

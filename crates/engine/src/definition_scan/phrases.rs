@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sound() {
+    fn phrase_table_is_valid() {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#')).count();
         assert_eq!(PHRASES.rows.len(), lines, "a line has five columns and a known kind");
         assert!(PHRASES.keys.is_some());

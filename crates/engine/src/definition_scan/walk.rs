@@ -20,30 +20,30 @@ pub(super) enum Visited<'a> {
     TooLong,
 }
 
-/// Calls `meet` for every text with its path.
-pub(super) fn texts(raw: &RawJson, meet: &mut dyn FnMut(&str, Visited<'_>)) {
-    let mut walk = Walk { meet, place: String::new(), left: MAX_BYTES };
+/// Calls `visit` for every text with its path.
+pub(super) fn texts(raw: &RawJson, visit: &mut dyn FnMut(&str, Visited<'_>)) {
+    let mut walk = Walk { visit, place: String::new(), left: MAX_BYTES };
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     // The input is valid JSON; in case of an error, the texts before it have been visited.
     let _ = Value(&mut walk).deserialize(&mut reader);
 }
 
 struct Walk<'m> {
-    meet: &'m mut dyn FnMut(&str, Visited<'_>),
+    visit: &'m mut dyn FnMut(&str, Visited<'_>),
     place: String,
     left: usize,
 }
 
 impl Walk<'_> {
-    fn met(&mut self, text: &str) {
+    fn visit_text(&mut self, text: &str) {
         if self.left == 0 {
             return;
         }
         let end = text.floor_char_boundary(self.left);
-        (self.meet)(&self.place, Visited::Written(&text[..end]));
+        (self.visit)(&self.place, Visited::Written(&text[..end]));
         self.left = self.left.saturating_sub(text.len());
         if self.left == 0 {
-            (self.meet)(&self.place, Visited::TooLong);
+            (self.visit)(&self.place, Visited::TooLong);
         }
     }
 
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.met(text);
+        self.0.visit_text(text);
         Ok(())
     }
 
@@ -117,9 +117,9 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
         while let Some(name) = members.next_key::<String>()? {
             let twice = names.contains(&name);
             self.0.inside(&name, |walk| {
-                walk.met(&name);
+                walk.visit_text(&name);
                 if twice {
-                    (walk.meet)(&walk.place, Visited::Twice(&name));
+                    (walk.visit)(&walk.place, Visited::Twice(&name));
                 }
                 members.next_value_seed(Value(walk))
             })?;
@@ -133,15 +133,15 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 mod tests {
     use super::*;
 
-    fn met(text: &str) -> Vec<String> {
+    fn visit_text(text: &str) -> Vec<String> {
         let mut all = Vec::new();
         texts(&RawJson::parse(text).unwrap(), &mut |place, text| all.push(format!("{place}: {text:?}")));
         all
     }
 
     #[test]
-    fn every_text_is_met_with_its_place() {
-        let met_there = met(r#"{"a":[1,"x",{"b":"y"}],"n":12345678901234567890123,"a":null}"#);
+    fn visits_every_text_with_its_path() {
+        let met_there = visit_text(r#"{"a":[1,"x",{"b":"y"}],"n":12345678901234567890123,"a":null}"#);
         assert_eq!(
             met_there,
             [

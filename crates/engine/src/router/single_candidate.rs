@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_path_gives_the_same_route() {
+    fn fast_path_returns_the_same_route() {
         let server = |id: &str| Source::Server(ServerId::new(id));
         let catalog = Catalog::new([
             tool(server("a"), "one", Trust::Unseen),

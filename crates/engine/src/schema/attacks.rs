@@ -39,7 +39,7 @@ fn closed() -> Value {
 }
 
 #[test]
-fn unknown_arguments_are_counted_and_the_first_few_named() {
+fn counts_unknown_arguments_and_names_the_first() {
     let found = problems(&closed(), many_members(150_000, "1"));
     assert!(found.len() <= 9, "{}", found.len());
     let text = message(found);
@@ -53,14 +53,14 @@ fn unknown_arguments_are_counted_and_the_first_few_named() {
 
 /// The same one level deeper, where no similar names are suggested.
 #[test]
-fn unknown_members_deeper_down_are_counted_too() {
+fn counts_unknown_members_of_nested_objects() {
     let schema = json!({"type": "object", "properties": {"options": closed()}});
     let text = message(problems(&schema, format!(r#"{{"options":{}}}"#, many_members(5_000, "1"))));
     assert!(text.contains("`options.filepath0`") && text.contains("more"), "{text}");
 }
 
 #[test]
-fn problems_of_many_values_are_counted_and_the_first_few_told() {
+fn counts_problems_of_many_values_and_reports_the_first() {
     let items = |count: usize| format!(r#"{{"rows":[{}]}}"#, vec![r#""x""#; count].join(","));
     let plain =
         json!({"type": "object", "properties": {"rows": {"type": "array", "items": {"type": "integer"}}}});
@@ -82,7 +82,7 @@ fn problems_of_many_values_are_counted_and_the_first_few_told() {
 }
 
 #[test]
-fn names_values_and_lists_in_messages_are_cut() {
+fn truncates_names_values_and_lists_in_messages() {
     let long = "n".repeat(1 << 20);
     let text = message(problems(&closed(), format!(r#"{{"{long}":1}}"#)));
     assert!(text.contains("there is no argument `nnnn"), "{text}");
@@ -97,7 +97,7 @@ fn names_values_and_lists_in_messages_are_cut() {
 
 /// Comparing them would need a table of the product of both lengths.
 #[test]
-fn near_names_are_not_looked_for_where_a_name_is_no_name() {
+fn does_not_suggest_names_for_overlong_input() {
     let long = "read_data_from_excel_".repeat(200_000);
     assert!(similar_names(&long, ["read_data_from_excel"], 1).is_empty());
     assert!(similar_names("read_data_from_excel", [long.as_str()], 1).is_empty());
@@ -106,7 +106,7 @@ fn near_names_are_not_looked_for_where_a_name_is_no_name() {
 }
 
 #[test]
-fn nothing_is_renamed_among_very_many_arguments() {
+fn does_not_rename_among_very_many_arguments() {
     let schema = RawJson::from(json!({"type": "object", "required": ["filepath"], "properties": {
         "filepath": {"type": "string"}, "count": {"type": "integer"}}}));
     let many = RawJson::parse(many_members(250_000, "\"1\"")).unwrap();
@@ -142,7 +142,7 @@ fn nested(depth: usize, innermost: &str) -> Value {
 }
 
 #[test]
-fn steps_of_recursive_alternatives_grow_with_depth_and_not_exponentially() {
+fn recursive_alternatives_take_linear_steps_in_depth() {
     for (innermost, fits) in [("or", true), ("xx", false)] {
         let (shallow, few) = check(&filters(), &nested(5, innermost));
         let (deep, many) = check(&filters(), &nested(40, innermost));
@@ -153,7 +153,7 @@ fn steps_of_recursive_alternatives_grow_with_depth_and_not_exponentially() {
 
 /// Each definition refers twice to the previous one, by every kind of reference.
 #[test]
-fn references_that_double_take_few_steps_however_they_are_written() {
+fn doubling_references_of_any_form_take_few_steps() {
     const TIMES: usize = 40;
     let two = |link: &Value| json!({"allOf": [link, link]});
     let kinds: [(&str, &dyn Fn(usize) -> Value); 13] = [
@@ -222,7 +222,7 @@ fn references_that_double_take_few_steps_however_they_are_written() {
 }
 
 #[test]
-fn patterns_are_tested_in_linear_time_or_not_at_all() {
+fn matches_patterns_in_linear_time_or_skips_them() {
     let schema = |pattern: &str| {
         json!({"type": "object", "properties": {
             "one": {"type": "string", "pattern": pattern}, "many": {"type": "array", "items": {"pattern": pattern}}}})
@@ -247,7 +247,7 @@ fn patterns_are_tested_in_linear_time_or_not_at_all() {
 
 /// Undecided parts neither reject a call nor hide decided ones.
 #[test]
-fn parts_that_cannot_be_decided_are_left_to_the_server() {
+fn leaves_undecidable_keywords_to_the_server() {
     let ahead = json!({"pattern": "^(?=x)"});
     let schema = json!({"type": "object", "properties": {
         "not": {"not": ahead}, "one": {"oneOf": [ahead, {"type": "integer"}]}, "any": {"anyOf": [ahead, {"const": "q"}]},
@@ -261,7 +261,7 @@ fn parts_that_cannot_be_decided_are_left_to_the_server() {
 }
 
 #[test]
-fn arguments_that_take_too_many_steps_are_refused_with_the_reason() {
+fn rejects_arguments_beyond_the_step_budget_with_reason() {
     let branches: Vec<Value> = (0..2_000).map(|number| json!({"required": [number.to_string()]})).collect();
     let schema =
         json!({"type": "object", "properties": {"rows": {"type": "array", "items": {"anyOf": branches}}}});
@@ -275,7 +275,7 @@ fn arguments_that_take_too_many_steps_are_refused_with_the_reason() {
 }
 
 #[test]
-fn repeated_items_and_options_are_found_without_comparing_all_with_all() {
+fn finds_duplicate_items_and_options_without_pairwise_comparison() {
     let schema = json!({"type": "object", "properties": {
         "set": {"uniqueItems": true}, "one": {"items": {"enum": (0..20_000).collect::<Vec<_>>()}}}});
     let numbers: Vec<u32> = (0..20_000).collect();
@@ -285,7 +285,7 @@ fn repeated_items_and_options_are_found_without_comparing_all_with_all() {
 
 /// Test threads have a stack of 2 MiB, as runtime threads do.
 #[test]
-fn deep_schemas_and_long_chains_of_references_fit_the_stack() {
+fn deep_schemas_and_long_reference_chains_do_not_overflow_the_stack() {
     let mut definitions = json!({"a0": {"type": "integer"}});
     for number in 1..20_000 {
         definitions[format!("a{number}")] = json!({"$ref": format!("#/$defs/a{}", number - 1)});
@@ -302,7 +302,7 @@ fn deep_schemas_and_long_chains_of_references_fit_the_stack() {
 
 /// Nested alternatives of the schema, multiplied by the values of the arguments.
 #[test]
-fn mending_takes_bounded_work() {
+fn coercion_takes_bounded_work() {
     let many: Vec<Value> = (0..2_000).map(|_| json!({"$ref": "#/$defs/a"})).collect();
     let options: Vec<String> = (0..10_000).map(|number| format!("option {number}")).collect();
     let schema = RawJson::from(json!({"type": "object", "$defs": {"a": {"anyOf": many}}, "properties": {
@@ -317,7 +317,7 @@ fn mending_takes_bounded_work() {
 }
 
 #[test]
-fn long_identifiers_are_not_multiplied() {
+fn long_identifiers_are_not_copied_repeatedly() {
     let usable = |base: usize, count: usize| {
         let parts: serde_json::Map<String, Value> =
             (0..count).map(|n| (n.to_string(), json!({"$id": format!("p{n}"), "type": "string"}))).collect();

@@ -14,7 +14,7 @@ pub(super) const MAX_PATTERN_STEPS: u64 = 4_000_000;
 
 /// The budget is exhausted: the arguments are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exhausted;
+pub(super) struct BudgetExhausted;
 
 /// The remaining steps.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Steps {
         Self { left: Cell::new(u64::MAX), patterns: Cell::new(u64::MAX) }
     }
 
-    pub(super) fn spend(&self, steps: u64) -> Result<(), Exhausted> {
+    pub(super) fn spend(&self, steps: u64) -> Result<(), BudgetExhausted> {
         match self.left.get().checked_sub(steps) {
             Some(left) => {
                 self.left.set(left);
@@ -43,13 +43,13 @@ impl Steps {
             }
             None => {
                 self.left.set(0);
-                Err(Exhausted)
+                Err(BudgetExhausted)
             }
         }
     }
 
     /// Spends steps in proportion to a size.
-    pub(super) fn spend_len(&self, len: usize, per_step: usize) -> Result<(), Exhausted> {
+    pub(super) fn spend_len(&self, len: usize, per_step: usize) -> Result<(), BudgetExhausted> {
         self.spend(u64::try_from(len / per_step).unwrap_or(u64::MAX).saturating_add(1))
     }
 

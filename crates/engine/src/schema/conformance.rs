@@ -167,7 +167,7 @@ proptest! {
 /// `JSON_SCHEMA_TEST_SUITE` is the path of the folder `tests` of the official suite.
 #[test]
 #[ignore = "needs the official suite: set `JSON_SCHEMA_TEST_SUITE` and run `cargo xtask test`"]
-fn the_official_suite_agrees() {
+fn verdicts_agree_with_the_official_suite() {
     let folder = std::env::var("JSON_SCHEMA_TEST_SUITE").expect("`JSON_SCHEMA_TEST_SUITE` is set");
     let (mut passed, mut undecided, mut failed) = (0, 0, Vec::new());
     for (draft, uri) in ["draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"].iter().zip(DRAFTS) {

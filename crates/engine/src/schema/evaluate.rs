@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Number, Value};
 
-use super::budget::{Exhausted, Steps};
+use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Options, Program, Types};
 use super::{canonical, number};
 
@@ -43,7 +43,7 @@ impl Verdict {
     }
 }
 
-pub(super) type Evaluated = Result<Verdict, Exhausted>;
+pub(super) type Evaluated = Result<Verdict, BudgetExhausted>;
 
 /// One evaluation of a program.
 pub(super) struct Evaluation<'p> {
@@ -113,7 +113,7 @@ impl<'p> Evaluation<'p> {
 
     fn keywords(&mut self, node: &'p Node, value: &Value) -> Evaluated {
         if self.depth >= MAX_EVALUATION_DEPTH {
-            return Err(Exhausted);
+            return Err(BudgetExhausted);
         }
         self.depth += 1;
         let mut verdict = Verdict::Valid;
@@ -221,7 +221,7 @@ impl<'p> Evaluation<'p> {
         })
     }
 
-    fn is_option(&self, options: &Options, value: &Value) -> Result<bool, Exhausted> {
+    fn is_option(&self, options: &Options, value: &Value) -> Result<bool, BudgetExhausted> {
         let container = value.is_array() || value.is_object();
         if container && !options.containers {
             return Ok(false);
@@ -395,7 +395,7 @@ impl<'p> Evaluation<'p> {
         &mut self,
         patterns: &[(usize, NodeId)],
         name: &str,
-    ) -> Result<Vec<(NodeId, Verdict)>, Exhausted> {
+    ) -> Result<Vec<(NodeId, Verdict)>, BudgetExhausted> {
         if patterns.is_empty() {
             return Ok(Vec::new());
         }
@@ -442,7 +442,7 @@ impl<'p> Evaluation<'p> {
         &mut self,
         node: &'p Node,
         (members, value): (&'v Map<String, Value>, &'v Value),
-    ) -> Result<Vec<&'v str>, Exhausted> {
+    ) -> Result<Vec<&'v str>, BudgetExhausted> {
         let mut marks = Marks::default();
         self.mark(node, value, (&mut marks, true))?;
         self.steps.spend_len(members.len(), 1)?;
@@ -475,9 +475,9 @@ impl<'p> Evaluation<'p> {
         node: &'p Node,
         value: &'v Value,
         (marks, outer): (&mut Marks<'v>, bool),
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), BudgetExhausted> {
         if self.depth >= MAX_EVALUATION_DEPTH {
-            return Err(Exhausted);
+            return Err(BudgetExhausted);
         }
         self.depth += 1;
         for keyword in &node.keywords {
@@ -543,7 +543,7 @@ impl<'p> Evaluation<'p> {
         id: NodeId,
         value: &'v Value,
         marks: &mut Marks<'v>,
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), BudgetExhausted> {
         self.steps.spend(MEMO_STEPS)?;
         if marks.visited.insert(id) && self.node(id, value)? != Verdict::Invalid {
             self.mark(self.node_of(id), value, (marks, false))?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::lang::LocalizedText;
 
-use super::budget::{Exhausted, Steps};
+use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
 use super::evaluate::{Evaluation, Verdict};
 use crate::suggest::similar_names;
@@ -98,7 +98,7 @@ struct Search<'a, 'e> {
 
 impl<'a> Search<'a, '_> {
     /// Adds the problems of a value that is invalid against a subschema.
-    fn node(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
+    fn node(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), BudgetExhausted> {
         if self.found.is_full() {
             self.found.more += 1;
             return Ok(());
@@ -113,7 +113,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Adds the problems of a value, if it is invalid.
-    fn unless_valid(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
+    fn unless_valid(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), BudgetExhausted> {
         match self.evaluation.node(id, value)? {
             Verdict::Invalid => self.node(id, value, path),
             Verdict::Undecided | Verdict::Valid => Ok(()),
@@ -125,7 +125,7 @@ impl<'a> Search<'a, '_> {
         (node, keyword): (&'a Node, &'a Keyword),
         value: &Value,
         path: Path<'_>,
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), BudgetExhausted> {
         match (keyword, value) {
             (Keyword::Reference(target), _) => self.node(*target, value, path)?,
             (Keyword::AllOf(branches), _) => {
@@ -218,7 +218,7 @@ impl<'a> Search<'a, '_> {
         keyword: &'a Keyword,
         members: &Map<String, Value>,
         path: Path<'_>,
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), BudgetExhausted> {
         let Keyword::Properties { named, patterns, additional } = keyword else { return Ok(()) };
         let is_never = |schema: &NodeId| self.evaluation.node_of(*schema).is_never();
         let closed = additional.filter(is_never).filter(|_| patterns.is_empty());
@@ -256,7 +256,7 @@ impl<'a> Search<'a, '_> {
         schema: NodeId,
         (name, value): (&str, &Value),
         path: Path<'_>,
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), BudgetExhausted> {
         if !self.evaluation.node_of(schema).is_never() {
             return self.unless_valid(schema, value, Path::Member(&path, name));
         }
@@ -284,7 +284,12 @@ impl<'a> Search<'a, '_> {
     }
 
     /// No alternative is valid: reports the accepted types, if every alternative failed only because of the type.
-    fn alternatives(&mut self, branches: &[NodeId], value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
+    fn alternatives(
+        &mut self,
+        branches: &[NodeId],
+        value: &Value,
+        path: Path<'_>,
+    ) -> Result<(), BudgetExhausted> {
         let mut types: Vec<String> = Vec::new();
         for branch in branches {
             match self.wrong_type(*branch, value)? {
@@ -313,7 +318,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// The types that a subschema accepts, if a value is invalid only because of its type.
-    fn wrong_type(&mut self, id: NodeId, value: &Value) -> Result<Option<&'a [String]>, Exhausted> {
+    fn wrong_type(&mut self, id: NodeId, value: &Value) -> Result<Option<&'a [String]>, BudgetExhausted> {
         let mut node = self.evaluation.node_of(id);
         // Maximum number of references followed.
         for _ in 0..8 {
@@ -493,7 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut_and_short_ones_are_not() {
+    fn truncates_only_long_texts() {
         assert_eq!(short(&"x".repeat(MAX_VALUE_CHARS)), "x".repeat(MAX_VALUE_CHARS));
         let cut = short(&"长".repeat(MAX_VALUE_CHARS + 1));
         assert_eq!((cut.chars().count(), cut.chars().last()), (MAX_VALUE_CHARS, Some('…')));

@@ -26,7 +26,7 @@ use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::schema_keywords::remove_ill_formed;
 
-use self::budget::Exhausted;
+use self::budget::BudgetExhausted;
 pub(crate) use self::budget::Steps;
 use self::compile::{Program, compile};
 use self::evaluate::{Evaluation, Verdict};
@@ -72,7 +72,7 @@ impl<'a> Instance<'a> {
         self.steps
     }
 
-    fn tree(&self) -> Result<&Value, Exhausted> {
+    fn tree(&self) -> Result<&Value, BudgetExhausted> {
         if self.tree.get().is_none() {
             self.steps.spend_len(self.raw.get().len(), PARSED_BYTES_PER_STEP)?;
         }
@@ -136,7 +136,7 @@ impl Schema {
             return Err(whole(Expected::Type(vec!["object".to_owned()])));
         }
         let program = self.program().map_err(|detail| whole(Expected::Rule(short(detail).into())))?;
-        let costly = |Exhausted| {
+        let costly = |BudgetExhausted| {
             whole(Expected::Rule(LocalizedText::new(
                 "smaller or less nested: checking them against the schema takes too much work",
                 "更小或嵌套更少的值：按 schema 检查它的计算量过大",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn each_problem_names_argument_expectation_and_what_came() {
+    fn problems_name_argument_expected_and_actual_value() {
         let schema = json!({"type": "object", "additionalProperties": false, "required": ["filepath"], "properties": {
             "filepath": {"type": "string"},
             "rows": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}},
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_of_a_wrong_type_check_nothing_and_the_others_check() {
+    fn ignores_keywords_of_a_wrong_type() {
         let schema = json!({"type": "object", "required": ["n"], "properties": {
             "n": {"type": "integer", "minimum": "0", "maximum": 9, "required": true},
             "any": {"type": "any"},
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn remote_references_are_never_followed() {
+    fn never_fetches_remote_references() {
         for reference in ["http://127.0.0.1:9/schema", "file:///etc/hostname"] {
             let error = Schema::compile(&RawJson::from(json!({"$ref": reference}))).unwrap_err();
             assert!(!error.is_empty());
@@ -217,7 +217,7 @@ mod tests {
 
     /// A reference cycle must not hang: the schema is rejected, or the cycle has no effect.
     #[test]
-    fn circles_end() {
+    fn circular_references_terminate() {
         let circle =
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
         if let Ok(schema) = Schema::compile(&RawJson::from(circle)) {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_before_the_validator_runs() {
+    fn rejects_excessive_depth_before_validation() {
         let schema = Schema::compile(&RawJson::from(
             json!({"$defs": {"a": {"properties": {"a": {"$ref": "#/$defs/a"}}}}, "$ref": "#/$defs/a"}),
         ))
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_dialect_is_taken_for_the_default() {
+    fn treats_unknown_dialect_as_default() {
         let schema = json!({"$schema": "https://example.com/none", "type": "object", "required": ["a"]});
         assert_eq!(problems(schema, json!({})), ["`a` is missing"]);
     }

@@ -24,7 +24,7 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
         }
         // With another candidate left, an unreachable server is not retried.
         let tries = if place + 1 == candidates.len() {
-            MAX_TRIES.saturating_sub(had(candidate, &attempts))
+            MAX_TRIES.saturating_sub(count_attempts(candidate, &attempts))
         } else {
             1
         };
@@ -55,7 +55,7 @@ pub(super) fn is_harmless(candidate: &Candidate, error: &ToolError) -> bool {
 }
 
 /// Number of earlier attempts of a candidate.
-fn had(candidate: &Candidate, attempts: &[AttemptRecord]) -> u32 {
+fn count_attempts(candidate: &Candidate, attempts: &[AttemptRecord]) -> u32 {
     let same = |attempt: &&AttemptRecord| {
         attempt.source == *candidate.source() && attempt.tool == *candidate.entry.tool.name()
     };

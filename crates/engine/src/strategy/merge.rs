@@ -66,7 +66,7 @@ async fn merge(
         let (result, sources) = (Ok(part.output), vec![part.source]);
         return CallResult { result, sources, attempts, merged: None, ended: None };
     }
-    let words = model_words(run, &parts, tags).await;
+    let words = merge_with_model(run, &parts, tags).await;
     let made = synthesis::merge(&parts, words.as_deref());
     let sources: Vec<_> = parts.into_iter().map(|part| part.source).collect();
     run.emit(EventKind::Merged { sources: sources.clone(), note: made.synthesis.note.clone() });
@@ -75,7 +75,7 @@ async fn merge(
 }
 
 /// The texts merged by a model, if one is configured and the texts are few, short and different.
-async fn model_words(run: Run<'_>, parts: &[Part], tags: &[String]) -> Option<String> {
+async fn merge_with_model(run: Run<'_>, parts: &[Part], tags: &[String]) -> Option<String> {
     let model = run.engine.synthesizer()?;
     let texts = synthesis::texts_for_model(parts, tags)?;
     let request = MergeRequest { tool: run.call.tool.clone(), request: run.call.request.clone(), texts };

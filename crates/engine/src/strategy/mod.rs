@@ -65,12 +65,12 @@ pub(crate) struct CandidateResult {
 }
 
 impl Run<'_> {
-    fn heard(&self) -> bool {
+    fn has_listener(&self) -> bool {
         !self.engine.events().is_disabled()
     }
 
     pub(crate) fn emit(&self, kind: EventKind) {
-        if self.heard() {
+        if self.has_listener() {
             self.engine.events().emit(Event::now(Some(self.call.id.clone()), kind));
         }
     }
@@ -123,7 +123,7 @@ impl Run<'_> {
             self.emit(EventKind::InternalError { detail: format!("no host for source `{source}`") });
             return (Err(ToolError::Internal), Instant::now());
         };
-        if self.heard() {
+        if self.has_listener() {
             self.emit(EventKind::AttemptStarted { source: source.clone() });
         }
         let tool = &candidate.entry.tool;
@@ -136,7 +136,7 @@ impl Run<'_> {
         let ended = Instant::now();
         let (took, at) = (ended - started, self.at + (ended - self.started));
         self.engine.scores().note((source, tool.name()), Use { success: result.is_ok(), took, at });
-        if self.heard() {
+        if self.has_listener() {
             let error = result.as_ref().err().map(ToString::to_string);
             self.emit(EventKind::AttemptFinished { source: source.clone(), took, error });
         }

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_in_common() {
+    fn similarity_is_the_share_of_common_words() {
         let check = |left: &str, right: &str, expect: f64| {
             let found = similarity(left, right);
             assert!((found - expect).abs() < 1e-9, "{left} / {right}: {found}");

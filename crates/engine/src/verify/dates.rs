@@ -35,7 +35,7 @@ pub(super) fn issues(text: &str) -> Vec<LocalizedText> {
             at += letters[at..].iter().take_while(|letter| letter.is_ascii_digit()).count();
         }
     }
-    issues.extend(backwards(&letters, &dates));
+    issues.extend(end_before_start(&letters, &dates));
     issues
 }
 
@@ -113,7 +113,7 @@ fn digits(letters: &[char], at: usize, count: std::ops::RangeInclusive<usize>) -
 }
 
 /// Reports two dates joined by `to` or `至` of which the second is before the first.
-fn backwards(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<LocalizedText> {
+fn end_before_start(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<LocalizedText> {
     dates.windows(2).find_map(|pair| {
         let [(from, start, end), (to, next, last)] = pair else { return None };
         let between: String = letters[*end..*next].iter().collect();

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_things_are_pointed_out() {
+    fn reports_impossible_values() {
         let check = |answer: &str, expect: &[&str]| {
             let found = issues(answer, &[]);
             assert_eq!(found.len(), expect.len(), "{answer}: {found:?}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn agreement_moves_confidence() {
+    fn agreement_raises_and_contradiction_lowers_confidence() {
         let same = verify("北京今天晴，气温 20 度", &["北京今天晴，气温 21 度".to_owned()]);
         let strange = verify("error page: please log in", &["北京今天晴，气温 21 度".to_owned()]);
         let alone = verify("北京今天晴", &[]);

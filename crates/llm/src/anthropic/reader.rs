@@ -6,8 +6,8 @@ use toolhub_core::RawJson;
 use toolhub_core::model::StopReason;
 
 use crate::assembly::{Assembly, CallPiece};
-use crate::exchange::{Misread, Step};
-use crate::failure::Told;
+use crate::exchange::{ResponseError, ResponseState};
+use crate::failure::EndpointError;
 
 /// Parses one response.
 #[derive(Debug, Default)]
@@ -62,7 +62,11 @@ struct Counts {
 
 impl Reader {
     /// Parses the data of one SSE event.
-    pub(crate) fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+    pub(crate) fn event(
+        &mut self,
+        data: &str,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<ResponseState, ResponseError> {
         let event: Event = parse(data)?;
         match event.kind.as_str() {
             "message_start" => {
@@ -76,7 +80,7 @@ impl Reader {
                 }
             }
             "content_block_delta" => {
-                let Some(delta) = event.delta else { return Ok(Step::More) };
+                let Some(delta) = event.delta else { return Ok(ResponseState::More) };
                 assembly.thought(&delta.thinking.unwrap_or_default());
                 assembly.text(&delta.text.unwrap_or_default());
                 if let Some(arguments) = delta.partial_json {
@@ -89,23 +93,30 @@ impl Reader {
                 }
                 stop(event.delta.and_then(|delta| delta.stop_reason).as_deref(), assembly);
             }
-            "message_stop" => return Ok(Step::Done),
+            "message_stop" => return Ok(ResponseState::Done),
             "error" => {
-                return Err(Misread::Told(Told::of(&event.error.unwrap_or_default(), data)));
+                return Err(ResponseError::EndpointError(EndpointError::of(
+                    &event.error.unwrap_or_default(),
+                    data,
+                )));
             }
             // Pings and unknown events.
             _ => {}
         }
-        Ok(Step::More)
+        Ok(ResponseState::More)
     }
 
     /// Parses a response that is not streamed.
-    pub(crate) fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+    pub(crate) fn whole(
+        &mut self,
+        body: &str,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<ResponseState, ResponseError> {
         let whole: Whole = parse(body)?;
         if let Some(error) = whole.error.filter(|error| !error.is_null()) {
-            return Err(Misread::Told(Told::of(&error, body)));
+            return Err(ResponseError::EndpointError(EndpointError::of(&error, body)));
         }
-        let blocks = whole.content.ok_or_else(|| Misread::Shape("it has no `content`".to_owned()))?;
+        let blocks = whole.content.ok_or_else(|| ResponseError::Format("it has no `content`".to_owned()))?;
         for (index, block) in (0..).zip(blocks) {
             take(block, Some(index), assembly);
         }
@@ -113,12 +124,12 @@ impl Reader {
             count(&counts, assembly);
         }
         stop(whole.stop_reason.as_deref(), assembly);
-        Ok(Step::Done)
+        Ok(ResponseState::Done)
     }
 }
 
-fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Misread> {
-    serde_json::from_str(text).map_err(|error| Misread::Shape(error.to_string()))
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ResponseError> {
+    serde_json::from_str(text).map_err(|error| ResponseError::Format(error.to_string()))
 }
 
 fn take(block: Block, index: Option<u64>, assembly: &mut Assembly<'_>) {

@@ -8,7 +8,7 @@ use crate::names::{wire_id, wire_name};
 use crate::openai::object_schema;
 
 /// The default of the required `max_tokens`; every current model accepts it.
-const USUAL_MAX_TOKENS: u32 = 8_192;
+const DEFAULT_MAX_TOKENS: u32 = 8_192;
 
 /// The name of the tool whose arguments are the answer: the way to get structured output in this format.
 pub(crate) fn answer_tool(request: &ChatRequest) -> Option<String> {
@@ -17,12 +17,12 @@ pub(crate) fn answer_tool(request: &ChatRequest) -> Option<String> {
 
 /// Builds the request body.
 pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint) -> RawObject {
-    let limit = request.max_tokens.or(endpoint.max_tokens).unwrap_or(USUAL_MAX_TOKENS);
+    let limit = request.max_tokens.or(endpoint.max_tokens).unwrap_or(DEFAULT_MAX_TOKENS);
     let mut body =
         RawObject::default().with("model", endpoint.model.as_str()).with("max_tokens", u64::from(limit));
     if !request.system.trim().is_empty() {
         let system = block("text").with("text", request.system.as_str());
-        body.set("system", RawJson::of(&[kept(system)]));
+        body.set("system", RawJson::of(&[with_cache_control(system)]));
     }
     body.set("messages", RawJson::of(&messages(request)));
     let tools = tools(request);
@@ -43,7 +43,7 @@ fn block(kind: &str) -> RawObject {
 }
 
 /// Adds a cache breakpoint (`cache_control`) to a block.
-fn kept(block: RawObject) -> RawObject {
+fn with_cache_control(block: RawObject) -> RawObject {
     block.with("cache_control", RawObject::default().with("type", "ephemeral"))
 }
 
@@ -58,7 +58,7 @@ fn tools(request: &ChatRequest) -> Vec<RawObject> {
     let mut tools: Vec<RawObject> = request.tools.iter().map(offered).collect();
     // The breakpoint precedes the answer tool, which differs between requests.
     if let Some(last) = tools.pop() {
-        tools.push(kept(last));
+        tools.push(with_cache_control(last));
     }
     if let Some((name, schema)) = &request.answer_schema {
         tools.push(named(name, "Gives the answer. Call it once, with the whole answer.", schema));
@@ -83,9 +83,9 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
     let mut turns: Vec<(&str, Vec<RawObject>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match message {
-            Message::User(text) => ("user", words(text)),
+            Message::User(text) => ("user", text_blocks(text)),
             Message::Assistant { text, calls } => {
-                let mut blocks = words(text);
+                let mut blocks = text_blocks(text);
                 blocks.extend(calls.iter().map(|call| {
                     block("tool_use")
                         .with("id", wire_id(call.id.as_str()))
@@ -114,7 +114,7 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
     if let (Some((_, blocks)), Some(Message::Tool { .. })) = (turns.last_mut(), request.messages.last())
         && let Some(last) = blocks.pop()
     {
-        blocks.push(kept(last));
+        blocks.push(with_cache_control(last));
     }
     let shown = |(role, blocks): (&str, Vec<RawObject>)| {
         RawObject::default().with("role", role).with("content", RawJson::of(&blocks))
@@ -123,6 +123,6 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
 }
 
 /// A text block; nothing for a blank text, which the API rejects.
-fn words(text: &str) -> Vec<RawObject> {
+fn text_blocks(text: &str) -> Vec<RawObject> {
     if text.trim().is_empty() { Vec::new() } else { vec![block("text").with("text", text)] }
 }

@@ -2,7 +2,7 @@
 
 use toolhub_core::lang::LocalizedText;
 
-use super::{Found, ModelChoice};
+use super::{DiscoveredModel, ModelChoice};
 use crate::endpoint::{Api, Endpoint};
 use crate::key::ApiKey;
 
@@ -14,11 +14,11 @@ const ANTHROPIC: (&str, &str) = ("https://api.anthropic.com", "claude-sonnet-4-5
 #[derive(Debug, Clone)]
 pub enum Decision {
     /// Use this model.
-    Use(Found),
+    Use(DiscoveredModel),
     /// The endpoint is known, but its model must be chosen from its list.
-    AskForName(Found),
+    ListModels(DiscoveredModel),
     /// Nothing is configured: search for a local model server.
-    LookHere {
+    ProbeLocal {
         /// The value of `OLLAMA_HOST`, if set.
         ollama: Option<String>,
         /// The configured model, if any.
@@ -67,14 +67,14 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
     if let Some(url) = &choice.url {
         let api = choice.api.unwrap_or_else(|| api_of(&url.0));
         let why = LocalizedText::new("`[llm] url` in the config", "配置中的 `[llm] url`");
-        let at = Place { api, url: url.0.clone(), variables: variables_of(api), why };
+        let at = EndpointChoice { api, url: url.0.clone(), variables: variables_of(api), why };
         return at.decide(choice, &set);
     }
     if let Some(api) = choice.api {
         let variables = variables_of(api);
         let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
         let why = LocalizedText::new("`[llm] api` in the config", "配置中的 `[llm] api`");
-        return Place { api, url, variables, why }.decide(choice, &set);
+        return EndpointChoice { api, url, variables, why }.decide(choice, &set);
     }
     for variables in &VARIABLES {
         let name = match (set(variables.key), set(variables.url), variables.api) {
@@ -85,9 +85,9 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
         };
         let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
         let why = LocalizedText::new(format!("`{name}` in the environment"), format!("环境变量 `{name}`"));
-        return Place { api: variables.api, url, variables, why }.decide(choice, &set);
+        return EndpointChoice { api: variables.api, url, variables, why }.decide(choice, &set);
     }
-    Decision::LookHere { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
+    Decision::ProbeLocal { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
 }
 
 /// The default wire format of a URL.
@@ -97,14 +97,14 @@ fn api_of(url: &str) -> Api {
 }
 
 /// A selected endpoint.
-struct Place {
+struct EndpointChoice {
     api: Api,
     url: String,
     variables: &'static Variables,
     why: LocalizedText,
 }
 
-impl Place {
+impl EndpointChoice {
     fn decide(self, choice: &ModelChoice, set: &dyn Fn(&str) -> Option<String>) -> Decision {
         let Self { api, url, variables, why } = self;
         let mut endpoint = match Endpoint::new(api, &url, String::new()) {
@@ -118,15 +118,15 @@ impl Place {
             (Some(key), _) => Some(key.clone()),
             (None, Some(text)) => match ApiKey::new(&text) {
                 Some(key) => Some(key),
-                None => return Decision::Wrong(odd_key(variables.key)),
+                None => return Decision::Wrong(invalid_key(variables.key)),
             },
-            (None, None) if at_home => return Decision::Wrong(no_key(&endpoint, variables.key)),
+            (None, None) if at_home => return Decision::Wrong(missing_key(&endpoint, variables.key)),
             (None, None) => None,
         };
         let named = choice.model.clone().or_else(|| set(variables.model).filter(|_| of_environment));
         match named.or_else(|| at_home.then(|| variables.home.1.to_owned())) {
-            Some(model) => Decision::Use(Found { endpoint: endpoint.serving(model), why }),
-            None => Decision::AskForName(Found { endpoint, why }),
+            Some(model) => Decision::Use(DiscoveredModel { endpoint: endpoint.serving(model), why }),
+            None => Decision::ListModels(DiscoveredModel { endpoint, why }),
         }
     }
 }
@@ -135,14 +135,14 @@ fn is_at(endpoint: &Endpoint, api: Api, url: &str) -> bool {
     Endpoint::new(api, url, String::new()).is_ok_and(|other| other.place() == endpoint.place())
 }
 
-fn odd_key(variable: &str) -> LocalizedText {
+fn invalid_key(variable: &str) -> LocalizedText {
     LocalizedText::new(
         format!("`{variable}` holds characters that no key has: copy the key again"),
         format!("`{variable}` 含有密钥不该有的字符：请重新复制密钥"),
     )
 }
 
-fn no_key(endpoint: &Endpoint, variable: &str) -> LocalizedText {
+fn missing_key(endpoint: &Endpoint, variable: &str) -> LocalizedText {
     let place = endpoint.place();
     LocalizedText::new(
         format!("{place} needs a key: set `{variable}`, or write `key = \"${{{variable}}}\"` in `[llm]`"),

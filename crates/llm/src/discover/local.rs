@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use toolhub_core::lang::LocalizedText;
 
-use super::{Found, NoModel};
+use super::{DiscoveredModel, NoModel};
 use crate::client::ModelClient;
 use crate::endpoint::{Api, Endpoint};
 
 /// Timeout of a probe; a running local server responds well within it.
-const PROBE: Duration = Duration::from_millis(300);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 /// Name parts of models without chat.
-const SILENT: [&str; 12] = [
+const NON_CHAT_MODELS: [&str; 12] = [
     "embed",
     "bge-",
     "minilm",
@@ -29,12 +29,12 @@ const SILENT: [&str; 12] = [
 
 /// A possible model server on this machine.
 #[derive(Debug, Clone)]
-pub(super) struct Local {
+pub(super) struct LocalServer {
     program: &'static str,
     url: String,
 }
 
-impl Local {
+impl LocalServer {
     /// The known servers; `ollama` is the value of `OLLAMA_HOST`.
     pub(super) fn all(ollama: Option<String>) -> Vec<Self> {
         let ollama = ollama.map_or_else(|| "http://127.0.0.1:11434".to_owned(), |host| address_of(&host));
@@ -58,12 +58,12 @@ fn address_of(host: &str) -> String {
 }
 
 /// Probes all servers concurrently; the first in order with a model is used.
-pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found, NoModel> {
-    let ask = |local: &Local| {
+pub(super) async fn probe(locals: &[LocalServer], wanted: Option<&str>) -> Result<DiscoveredModel, NoModel> {
+    let ask = |local: &LocalServer| {
         let endpoint = Endpoint::new(Api::OpenAi, &local.url, String::new());
         async move {
             let endpoint = endpoint.ok()?;
-            let listed = ModelClient::new(endpoint.clone()).models(PROBE).await.ok()?;
+            let listed = ModelClient::new(endpoint.clone()).models(PROBE_TIMEOUT).await.ok()?;
             Some((endpoint, listed))
         }
     };
@@ -75,13 +75,13 @@ pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found
             let (program, place) = (local.program, endpoint.place());
             let why =
                 LocalizedText::new(format!("{program} runs at {place}"), format!("{program} 运行在 {place}"));
-            return Ok(Found { endpoint: endpoint.clone().serving(model), why });
+            return Ok(DiscoveredModel { endpoint: endpoint.clone().serving(model), why });
         }
     }
     let names: Vec<String> = there.iter().map(|(local, _)| local.program.to_owned()).collect();
     Err(match (wanted, names.is_empty()) {
-        (Some(model), false) => NoModel::Wrong { why: not_among(model, &names.join(", ")) },
-        (Some(model), true) => NoModel::Wrong { why: nowhere(model) },
+        (Some(model), false) => NoModel::Wrong { why: model_not_listed(model, &names.join(", ")) },
+        (Some(model), true) => NoModel::Wrong { why: model_not_found(model) },
         (None, false) => NoModel::NotSetUp { why: no_models(&names.join(", ")) },
         (None, true) => NoModel::NotSetUp { why: nothing_configured() },
     })
@@ -94,7 +94,7 @@ pub(super) fn pick<'a>(listed: &'a [String], wanted: Option<&str>) -> Option<&'a
     };
     let talks = |name: &&String| {
         let name = name.to_lowercase();
-        !SILENT.iter().any(|word| name.contains(word))
+        !NON_CHAT_MODELS.iter().any(|word| name.contains(word))
     };
     let found = match wanted {
         Some(wanted) => listed.iter().find(|name| same(name, wanted)),
@@ -124,7 +124,7 @@ fn no_models(programs: &str) -> LocalizedText {
     )
 }
 
-fn not_among(model: &str, programs: &str) -> LocalizedText {
+fn model_not_listed(model: &str, programs: &str) -> LocalizedText {
     LocalizedText::new(
         format!(
             "`{model}` is not among the models of {programs}; get it, for example with `ollama pull {model}`, or write another in `[llm] model`"
@@ -135,7 +135,7 @@ fn not_among(model: &str, programs: &str) -> LocalizedText {
     )
 }
 
-fn nowhere(model: &str) -> LocalizedText {
+fn model_not_found(model: &str) -> LocalizedText {
     LocalizedText::new(
         format!("`[llm] model` names `{model}`, and no endpoint for it is known: {}", HOW.0),
         format!("`[llm] model` 指定了 `{model}`，但不知道在哪里能找到它：{}", HOW.1),
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_as_people_write_them() {
+    fn accepts_common_spellings_of_hosts() {
         let check = |host: &str, expect: &str| assert_eq!(address_of(host), expect, "{host}");
         check("0.0.0.0", "http://127.0.0.1:11434");
         check("0.0.0.0:9", "http://127.0.0.1:9");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_is_wanted_or_the_first_that_talks() {
+    fn picks_requested_model_or_first_chat_model() {
         let listed: Vec<String> =
             ["nomic-embed-text:latest", "qwen3:8b", "qwen3:1b"].iter().map(ToString::to_string).collect();
         let check = |wanted: Option<&str>, expect: Option<&str>| {

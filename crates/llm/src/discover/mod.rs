@@ -16,10 +16,10 @@ use crate::key::ApiKey;
 mod tests;
 
 pub use self::decision::{Decision, decide};
-use self::local::Local;
+use self::local::LocalServer;
 
 /// Timeout for listing the models of a configured endpoint.
-const LISTING: Duration = Duration::from_secs(10);
+const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The user's configuration, with variables expanded. All fields are optional.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +65,7 @@ impl ModelChoice {
 
 /// A selected model and the reason.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct DiscoveredModel {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// The reason.
@@ -105,23 +105,23 @@ impl NoModel {
 pub async fn discover(
     choice: &ModelChoice,
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
-) -> Result<Found, NoModel> {
+) -> Result<DiscoveredModel, NoModel> {
     match decide(choice, lookup) {
         Decision::Use(found) => Ok(found),
         Decision::Wrong(why) => Err(NoModel::Wrong { why }),
-        Decision::AskForName(found) => named(found).await,
-        Decision::LookHere { ollama, model } => {
-            let found = local::look(&Local::all(ollama), model.as_deref()).await?;
-            Ok(Found { endpoint: choice.applied_to(found.endpoint), ..found })
+        Decision::ListModels(found) => named(found).await,
+        Decision::ProbeLocal { ollama, model } => {
+            let found = local::probe(&LocalServer::all(ollama), model.as_deref()).await?;
+            Ok(DiscoveredModel { endpoint: choice.applied_to(found.endpoint), ..found })
         }
     }
 }
 
 /// Completes an endpoint with the first model that it lists.
-async fn named(found: Found) -> Result<Found, NoModel> {
+async fn named(found: DiscoveredModel) -> Result<DiscoveredModel, NoModel> {
     let client = ModelClient::new(found.endpoint.clone());
     let place = found.endpoint.place();
-    let listed = client.models(LISTING).await.map_err(|error| {
+    let listed = client.models(LISTING_TIMEOUT).await.map_err(|error| {
         let (source, source_zh) = (found.why.localize(Lang::En), found.why.localize(Lang::Zh));
         let (en, zh) = (error.localize(Lang::En), error.localize(Lang::Zh));
         NoModel::Unreachable {
@@ -139,5 +139,5 @@ async fn named(found: Found) -> Result<Found, NoModel> {
             ),
         });
     };
-    Ok(Found { endpoint: found.endpoint.serving(model), why: found.why })
+    Ok(DiscoveredModel { endpoint: found.endpoint.serving(model), why: found.why })
 }

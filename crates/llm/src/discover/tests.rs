@@ -14,15 +14,15 @@ fn check(case: &Case<'_>) {
     let lookup = |name: &str| {
         case.environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    let found = |kind: &str, found: &Found| {
+    let found = |kind: &str, found: &DiscoveredModel| {
         let (endpoint, why) = (&found.endpoint, found.why.localize(Lang::En));
         let key = if endpoint.key.is_some() { "key" } else { "no key" };
         format!("{kind} {} {}, {key}: {why}", endpoint.api.id(), endpoint.name())
     };
     let decided = match decide(&case.choice, &lookup) {
         Decision::Use(it) => found("use", &it),
-        Decision::AskForName(it) => found("ask", &it),
-        Decision::LookHere { ollama, model } => format!("look {ollama:?} {model:?}"),
+        Decision::ListModels(it) => found("ask", &it),
+        Decision::ProbeLocal { ollama, model } => format!("look {ollama:?} {model:?}"),
         Decision::Wrong(why) => format!("wrong: {}", why.localize(Lang::En)),
     };
     assert_eq!(decided, case.expect);
@@ -38,7 +38,7 @@ fn named(model: &str) -> ModelChoice {
 }
 
 #[test]
-fn the_config_comes_first_then_the_environment_then_this_machine() {
+fn prefers_config_over_environment_over_local_servers() {
     let both = [("ANTHROPIC_API_KEY", "sk-hunter1"), ("OPENAI_API_KEY", "sk-hunter2")];
     let own = [("OPENAI_BASE_URL", "http://10.0.0.1:8000/v1"), ("OPENAI_API_KEY", "sk-hunter3")];
     let none = ModelChoice::default;
@@ -82,7 +82,7 @@ fn the_config_comes_first_then_the_environment_then_this_machine() {
 }
 
 #[test]
-fn a_key_goes_to_nobody_else() {
+fn sends_key_only_to_its_own_provider() {
     let keys = [("OPENAI_API_KEY", "sk-hunter2"), ("OPENAI_MODEL", "gpt-x")];
     check(&Case {
         choice: at("http://u:hunter3@elsewhere:8000"),
@@ -97,7 +97,7 @@ fn a_key_goes_to_nobody_else() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn reports_configuration_errors() {
     check(&Case {
         choice: ModelChoice { api: Some(Api::Anthropic), ..ModelChoice::default() },
         environment: &[],

@@ -1,8 +1,8 @@
 //! Calls without surrounding markers: a line of Python, a name above an object, code in a fence. Known tool names
 //! distinguish them from prose; if no tools are known, the text must contain nothing else.
 
-use super::expression::{Context, Reading};
-use super::found::{Found, Group, Name, Setting};
+use super::expression::{Context, ExpressionResult};
+use super::found::{CallMarking, Group, Name, ParsedCall};
 use super::pythonic;
 use super::tag::Tag;
 use crate::repair::{Ending, Repair, Source};
@@ -11,15 +11,15 @@ impl<'s, 't> Context<'s, 't> {
     /// The limit of repairs for a value without markers: the next special token or call tag.
     pub(super) fn bare_limit(&self, at: usize) -> usize {
         let stops =
-            |tag: &Tag<'t>| tag.special || super::envelope::meaning(tag) != super::envelope::Meaning::Other;
+            |tag: &Tag<'t>| tag.special || super::envelope::tag_kind(tag) != super::envelope::TagKind::Other;
         let find = || super::tag::find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start);
-        self.source.remembered(at, find)
+        self.source.memoized(at, find)
     }
 
     /// Whether Python-style calls are intended as calls.
     pub(super) fn plausible(&self, group: &Group, begins_line: bool) -> bool {
-        let plain = |call: &Found| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
-        let known = |call: &Found| self.known.named(&call.tool).is_some();
+        let plain = |call: &ParsedCall| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
+        let known = |call: &ParsedCall| self.known.named(&call.tool).is_some();
         // A list on a line of its own is sufficient, even with a misspelled name.
         (begins_line && group.calls.iter().all(plain)) || group.calls.iter().all(known)
     }
@@ -40,12 +40,12 @@ impl<'s, 't> Context<'s, 't> {
         let alone = over
             || self.source.slice(group.end, next).contains('\n')
             || self.source.char_at(next) == Some('`');
-        let meant = |call: &Found| {
+        let meant = |call: &ParsedCall| {
             // `get_time(city)` in a sentence refers to a parameter and has no value.
             let guessed = call.repairs.has(Repair::Positional) && call.repairs.has(Repair::Literal);
             self.known.named(&call.tool).is_some() && !guessed
         };
-        let said = |call: &Found| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
+        let said = |call: &ParsedCall| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
         let sound = if self.known.is_empty() {
             over && at == self.source.skip_space(0)
                 && group.calls.iter().all(said)
@@ -67,7 +67,7 @@ impl<'s, 't> Context<'s, 't> {
         if strange || !mended.json.is_object() {
             return None;
         }
-        let mut call = Found::new(name, mended.json);
+        let mut call = ParsedCall::new(name, mended.json);
         call.repairs.join(mended.repairs);
         call.ending = mended.ending;
         Some(Group { calls: vec![call], end: mended.end })
@@ -82,7 +82,7 @@ impl<'s, 't> Context<'s, 't> {
         let stop = close.unwrap_or(self.source.len());
         let inside = self.source.up_to(stop);
         let context = Context { source: &inside, known: self.known };
-        let calls = context.statements(line, if marked { Setting::Marked } else { Setting::Bare });
+        let calls = context.statements(line, if marked { CallMarking::Marked } else { CallMarking::Bare });
         self.source.spend(inside.work());
         let mut calls = calls?;
         if close.is_none() {
@@ -92,16 +92,17 @@ impl<'s, 't> Context<'s, 't> {
     }
 
     /// Parses consecutive calls up to the end; `None` if there is anything else.
-    fn statements(&self, from: usize, setting: Setting) -> Option<Vec<Found>> {
+    fn statements(&self, from: usize, setting: CallMarking) -> Option<Vec<ParsedCall>> {
         let mut calls = Vec::new();
         let mut at = self.next_statement(from);
         while self.source.char_at(at).is_some() {
             let (start, wrapped) = self.inside_statement(at);
-            let Reading::Calls(group) = self.expression(start, Some(self.source.len()), setting) else {
+            let ExpressionResult::Calls(group) = self.expression(start, Some(self.source.len()), setting)
+            else {
                 return None;
             };
             let python = matches!(self.source.char_at(start), Some(first) if first != '{' && first != '<');
-            if python && setting == Setting::Bare && !self.known.is_empty() {
+            if python && setting == CallMarking::Bare && !self.known.is_empty() {
                 let known = group.calls.iter().all(|call| self.known.named(&call.tool).is_some());
                 if !known {
                     return None;
@@ -111,7 +112,7 @@ impl<'s, 't> Context<'s, 't> {
                 && self.known.is_empty()
                 && self.source.char_at(start) != Some('[')
                 && group.calls.iter().any(|call| call.arguments.get() == "{}")
-                && setting == Setting::Bare
+                && setting == CallMarking::Bare
             {
                 return None;
             }

@@ -1,16 +1,16 @@
 //! The content between the markers of calls: optional noise, calls, optional noise.
 
-use super::envelope::{Meaning, ends_calls, meaning};
-use super::expression::{Context, Reading};
-use super::found::{Found, Setting};
+use super::envelope::{TagKind, ends_calls, tag_kind};
+use super::expression::{Context, ExpressionResult};
+use super::found::{CallMarking, ParsedCall};
 use super::tag::{Tag, find_tag};
 use crate::repair::Repair;
 
 /// The content of a container.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum ContainerContent {
     Calls {
-        calls: Vec<Found>,
+        calls: Vec<ParsedCall>,
         broken: Vec<(usize, usize)>,
         end: usize,
     },
@@ -20,23 +20,23 @@ pub(super) enum Held {
 
 impl<'s, 't> Context<'s, 't> {
     /// Parses the text after an opening marker that ends at `from`.
-    pub(super) fn container(&self, from: usize) -> Held {
-        let (mut calls, mut broken): (Vec<Found>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    pub(super) fn container(&self, from: usize) -> ContainerContent {
+        let (mut calls, mut broken): (Vec<ParsedCall>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
         let (start, fenced) = self.opening(from);
         let mut at = start;
         let mut limit = self.limit(at);
         let mut end = at;
         loop {
-            match self.expression(at, Some(limit), Setting::Marked) {
-                Reading::Calls(group) => {
+            match self.expression(at, Some(limit), CallMarking::Marked) {
+                ExpressionResult::Calls(group) => {
                     end = group.end.max(at + 1);
                     calls.extend(group.calls);
                 }
-                Reading::Broken(stop) => {
+                ExpressionResult::Broken(stop) => {
                     end = stop.max(at + 1).max(limit.min(self.source.len()));
                     broken.push((at, stop));
                 }
-                Reading::Nothing => break,
+                ExpressionResult::Nothing => break,
             }
             let next = self.between(end);
             if next >= self.source.len() {
@@ -46,21 +46,21 @@ impl<'s, 't> Context<'s, 't> {
             at = next;
         }
         if calls.is_empty() && (broken.is_empty() || self.is_shown(start, limit)) {
-            return Held::Prose;
+            return ContainerContent::Prose;
         }
         let (end, closed) = self.closing(end, fenced);
         if let (false, Some(last)) = (closed, calls.last_mut()) {
             last.repairs.add(Repair::Unclosed);
         }
-        Held::Calls { calls, broken, end }
+        ContainerContent::Calls { calls, broken, end }
     }
 
     /// The limit of repairs: the next marker of calls, or of a quoted result.
     fn limit(&self, at: usize) -> usize {
         let stops = |tag: &Tag<'t>| {
             ends_calls(tag)
-                || matches!(meaning(tag), Meaning::Call | Meaning::Result)
-                || (meaning(tag) == Meaning::Token
+                || matches!(tag_kind(tag), TagKind::Call | TagKind::Result)
+                || (tag_kind(tag) == TagKind::Token
                     && matches!(tag.name.as_str(), "im_start" | "start_header_id"))
         };
         let mut limit = find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start);
@@ -153,9 +153,9 @@ impl<'s, 't> Context<'s, 't> {
 
 fn is_opening(tag: &Tag<'_>) -> bool {
     // `<tool_call name="x">` is not skipped, since its name would be lost; it is parsed as a named tag.
-    match meaning(tag) {
-        Meaning::Call => tag.value.is_none(),
-        Meaning::Token => {
+    match tag_kind(tag) {
+        TagKind::Call => tag.value.is_none(),
+        TagKind::Token => {
             tag.special && !matches!(tag.name.as_str(), "im_start" | "start_header_id" | "channel")
         }
         _ => false,

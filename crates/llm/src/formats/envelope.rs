@@ -4,7 +4,7 @@ use super::tag::Tag;
 
 /// The content that a tag opens or closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum TagKind {
     /// Calls.
     Call,
     /// A call whose name is in the tag.
@@ -105,20 +105,20 @@ const RESULTS: &[&str] = &[
 ];
 
 /// The meaning of an opening or closing tag.
-pub(super) fn meaning(tag: &Tag<'_>) -> Meaning {
+pub(super) fn tag_kind(tag: &Tag<'_>) -> TagKind {
     let name = tag.name.as_str();
     if matches!(name, "function" | "invoke" | "tool" | "call" | "action") && named(tag) {
-        Meaning::NamedCall
+        TagKind::NamedCall
     } else if CALLS.contains(&name) || name == "invoke" {
-        Meaning::Call
+        TagKind::Call
     } else if THOUGHTS.contains(&name) {
-        Meaning::Thought
+        TagKind::Thought
     } else if RESULTS.contains(&name) {
-        Meaning::Result
+        TagKind::Result
     } else if tag.special || ENDS.contains(&name) {
-        Meaning::Token
+        TagKind::Token
     } else {
-        Meaning::Other
+        TagKind::Other
     }
 }
 
@@ -147,7 +147,7 @@ pub(super) fn ends(tag: &Tag<'_>, open: &Tag<'_>) -> bool {
 
 /// Whether a tag ends calls, whichever tag opened them.
 pub(super) fn ends_calls(tag: &Tag<'_>) -> bool {
-    let call = matches!(meaning(tag), Meaning::Call | Meaning::NamedCall);
+    let call = matches!(tag_kind(tag), TagKind::Call | TagKind::NamedCall);
     // Gemma 4 closes `<|tool_call>` with `<tool_call|>`, which parses as a special token of the same name.
     (tag.closing && call) || ENDS.contains(&tag.name.as_str())
 }

@@ -1,12 +1,12 @@
 //! One or several adjacent calls in any syntax; the text at a position selects the parser.
 
-use super::envelope::{Meaning, meaning};
-use super::found::{Found, Group, Name, Setting};
-use super::json_shape::{Shape, calls_of};
+use super::envelope::{TagKind, tag_kind};
+use super::found::{CallMarking, Group, Name, ParsedCall};
+use super::json_shape::{JsonCalls, parse_calls};
 use super::known::KnownTools;
 use super::pythonic;
 use super::tag::Tag;
-use crate::repair::{Ending, Mended, Repair, Source, strict_at, value_at};
+use crate::repair::{Ending, Repair, RepairedJson, Source, strict_at, value_at};
 
 /// A text and the known tools.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub(super) struct Context<'s, 't> {
 
 /// The result of parsing at a position.
 #[derive(Debug)]
-pub(super) enum Reading {
+pub(super) enum ExpressionResult {
     Calls(Group),
     /// A call that cannot be parsed, up to that byte.
     Broken(usize),
@@ -27,7 +27,12 @@ pub(super) enum Reading {
 impl<'s, 't> Context<'s, 't> {
     /// Parses the calls at `at`. Repairs stop at `limit`, the end of the surrounding markers; without markers, at the
     /// next one.
-    pub(super) fn expression(&self, at: usize, limit: Option<usize>, setting: Setting) -> Reading {
+    pub(super) fn expression(
+        &self,
+        at: usize,
+        limit: Option<usize>,
+        setting: CallMarking,
+    ) -> ExpressionResult {
         let first = self.source.char_at(at);
         let brace = matches!(first, Some('{' | '[' | '｛' | '［'));
         let limit = match limit {
@@ -42,11 +47,11 @@ impl<'s, 't> Context<'s, 't> {
             Some(_) => self.by_name(at, limit, setting),
             None => None,
         };
-        found.map_or(Reading::Nothing, Reading::Calls)
+        found.map_or(ExpressionResult::Nothing, ExpressionResult::Calls)
     }
 
     /// Parses the JSON value at `at`; if it is invalid, repairs it within `limit`.
-    pub(super) fn json_at(&self, at: usize, limit: usize) -> Option<Mended> {
+    pub(super) fn json_at(&self, at: usize, limit: usize) -> Option<RepairedJson> {
         if let Some(mended) = strict_at(self.source, at) {
             return Some(mended);
         }
@@ -64,32 +69,42 @@ impl<'s, 't> Context<'s, 't> {
         strict_at(self.source, at).is_some()
     }
 
-    fn json(&self, at: usize, limit: usize, setting: Setting) -> Reading {
+    fn json(&self, at: usize, limit: usize, setting: CallMarking) -> ExpressionResult {
         let name_follows = |at: usize| {
             let next = self.source.skip_space(at + 1);
             self.source.char_at(next).is_some_and(|first| first.is_alphabetic() || first == '_')
         };
         if self.source.char_at(at) == Some('[') && name_follows(at) {
-            return pythonic::list_at(self.source, at, self.known).map_or(Reading::Nothing, Reading::Calls);
+            return pythonic::list_at(self.source, at, self.known)
+                .map_or(ExpressionResult::Nothing, ExpressionResult::Calls);
         }
         let read = self.json_at(at, limit);
-        let shape = read.as_ref().map_or(Shape::Else, |mended| calls_of(mended, setting, self.known));
+        let shape =
+            read.as_ref().map_or(JsonCalls::NotACall, |mended| parse_calls(mended, setting, self.known));
         // `['f(x='a')]`: unmatched quotes.
-        if matches!(shape, Shape::Else)
+        if matches!(shape, JsonCalls::NotACall)
             && self.source.char_at(at) == Some('[')
             && matches!(self.source.char_at(self.source.skip_space(at + 1)), Some('\'' | '"' | '{'))
             && let Some(group) = pythonic::list_at(self.source, at, self.known)
         {
-            return Reading::Calls(group);
+            return ExpressionResult::Calls(group);
         }
         let Some(mended) = read else {
-            return if setting == Setting::Marked { Reading::Broken(limit) } else { Reading::Nothing };
+            return if setting == CallMarking::Marked {
+                ExpressionResult::Broken(limit)
+            } else {
+                ExpressionResult::Nothing
+            };
         };
         match shape {
-            Shape::Calls(calls) => Reading::Calls(Group { calls, end: self.stray_closers(mended.end) }),
-            Shape::Broken => Reading::Broken(mended.end),
-            Shape::Else if setting == Setting::Marked && !mended.placeholder => Reading::Broken(mended.end),
-            Shape::Else => Reading::Nothing,
+            JsonCalls::Calls(calls) => {
+                ExpressionResult::Calls(Group { calls, end: self.stray_closers(mended.end) })
+            }
+            JsonCalls::Broken => ExpressionResult::Broken(mended.end),
+            JsonCalls::NotACall if setting == CallMarking::Marked && !mended.placeholder => {
+                ExpressionResult::Broken(mended.end)
+            }
+            JsonCalls::NotACall => ExpressionResult::Nothing,
         }
     }
 
@@ -103,18 +118,18 @@ impl<'s, 't> Context<'s, 't> {
     }
 
     /// A call inside quotes, from a list without brackets.
-    fn quoted(&self, at: usize, limit: usize, setting: Setting) -> Reading {
-        let Some(quote) = self.source.char_at(at) else { return Reading::Nothing };
+    fn quoted(&self, at: usize, limit: usize, setting: CallMarking) -> ExpressionResult {
+        let Some(quote) = self.source.char_at(at) else { return ExpressionResult::Nothing };
         let inner = at + 1;
-        if setting == Setting::Bare || !matches!(self.source.char_at(inner), Some('{' | '[')) {
-            return Reading::Nothing;
+        if setting == CallMarking::Bare || !matches!(self.source.char_at(inner), Some('{' | '[')) {
+            return ExpressionResult::Nothing;
         }
         match self.json(inner, limit, setting) {
-            Reading::Calls(mut group) => {
+            ExpressionResult::Calls(mut group) => {
                 if self.source.char_at(group.end) == Some(quote) {
                     group.end += 1;
                 }
-                Reading::Calls(group)
+                ExpressionResult::Calls(group)
             }
             other => other,
         }
@@ -125,7 +140,7 @@ impl<'s, 't> Context<'s, 't> {
         if tag.closing {
             return None;
         }
-        if meaning(&tag) == Meaning::NamedCall {
+        if tag_kind(&tag) == TagKind::NamedCall {
             return self.named_tag(&tag);
         }
         // `<get_time><city>Kyoto</city></get_time>`: the tag is the name of the tool.
@@ -134,7 +149,7 @@ impl<'s, 't> Context<'s, 't> {
 
     /// A call that starts with a name: `f(…)`, `f {…}`, `f[ARGS]{…}`, `call:f{…}`, `functions.f:0<|…|>{…}`,
     /// `f<arg_key>…`.
-    fn by_name(&self, at: usize, limit: usize, setting: Setting) -> Option<Group> {
+    fn by_name(&self, at: usize, limit: usize, setting: CallMarking) -> Option<Group> {
         let (word, mut end) = pythonic::name_at(self.source, at)?;
         let word = word.strip_prefix("call:").unwrap_or(word);
         if self.source.char_at(end) == Some('(') {
@@ -158,14 +173,14 @@ impl<'s, 't> Context<'s, 't> {
         match self.source.char_at(next) {
             Some('{' | '｛') => {
                 let mended = self.json_at(next, limit).filter(|mended| !mended.placeholder)?;
-                let mut call = Found::new(name, mended.json);
+                let mut call = ParsedCall::new(name, mended.json);
                 call.repairs.join(mended.repairs);
                 call.ending = mended.ending;
                 Some(Group { calls: vec![call], end: self.stray_closers(mended.end) })
             }
             Some('<') if self.source.starts_with(next, "<arg_key>") => self.pairs(next, name),
-            _ if setting == Setting::Marked && name.is_known() && next >= limit => {
-                let mut call = Found::new(name, toolhub_core::RawJson::empty_object());
+            _ if setting == CallMarking::Marked && name.is_known() && next >= limit => {
+                let mut call = ParsedCall::new(name, toolhub_core::RawJson::empty_object());
                 call.repairs.add(Repair::NoValue);
                 call.ending = Ending::Whole;
                 Some(Group { calls: vec![call], end: limit })
@@ -198,6 +213,6 @@ impl<'s, 't> Context<'s, 't> {
 
 /// Whether a tag separates a name from its arguments.
 fn separates(tag: &Tag<'_>) -> bool {
-    let token = tag.special && meaning(tag) == Meaning::Token && !super::envelope::ends_calls(tag);
+    let token = tag.special && tag_kind(tag) == TagKind::Token && !super::envelope::ends_calls(tag);
     token || matches!(tag.name.as_str(), "tool_sep" | "tool_call_argument_begin")
 }

@@ -8,7 +8,7 @@ use crate::repair::{Ending, Repair, Repairs};
 
 /// What identifies a call as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Setting {
+pub(super) enum CallMarking {
     /// Surrounding tags or markers.
     Marked,
     /// Only its own syntax.
@@ -17,7 +17,7 @@ pub(super) enum Setting {
 
 /// A call that was found.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct ParsedCall {
     pub(super) tool: String,
     pub(super) arguments: RawJson,
     pub(super) id: Option<String>,
@@ -26,7 +26,7 @@ pub(super) struct Found {
     pub(super) ending: Ending,
 }
 
-impl Found {
+impl ParsedCall {
     pub(super) fn new(name: Name<'_>, arguments: RawJson) -> Self {
         let (tool, repairs) = (name.text, name.repairs);
         Self { tool, arguments, id: None, source: None, repairs, ending: Ending::Whole }
@@ -54,7 +54,7 @@ fn on_one_line(json: RawJson) -> RawJson {
 /// Adjacent calls, and the byte offset after them.
 #[derive(Debug)]
 pub(super) struct Group {
-    pub(super) calls: Vec<Found>,
+    pub(super) calls: Vec<ParsedCall>,
     pub(super) end: usize,
 }
 
@@ -67,18 +67,18 @@ pub(super) struct Name<'k> {
 }
 
 /// Maximum length of a name, in bytes.
-const LONGEST_NAME: usize = 160;
+const MAX_NAME_BYTES: usize = 160;
 
 impl<'k> Name<'k> {
     /// Parses a name; `None` if it is invalid.
     pub(super) fn read(given: &str, known: &'k KnownTools) -> Option<Self> {
         let given = given.trim().trim_matches(['`', '"', '\'', '*']).trim_end_matches("()");
         let tidy = given.replace('\\', "");
-        if tidy.is_empty() || tidy.len() > LONGEST_NAME {
+        if tidy.is_empty() || tidy.len() > MAX_NAME_BYTES {
             return None;
         }
         let mut repairs = Repairs::default();
-        if let Some(tool) = known.meant(&tidy).or_else(|| known.meant(bare_name(&tidy))) {
+        if let Some(tool) = known.resolve(&tidy).or_else(|| known.resolve(bare_name(&tidy))) {
             if tool.name() != bare_name(&tidy) && tool.name() != tidy {
                 repairs.add(Repair::ToolName);
             }

@@ -2,20 +2,20 @@
 //! recipient is a call; the channel `analysis` contains thoughts.
 
 use super::expression::Context;
-use super::found::{Found, Name};
+use super::found::{Name, ParsedCall};
 use super::tag::{Tag, find_tag};
 
 /// The kind of a message.
 #[derive(Debug)]
 pub(super) enum Message {
-    Call(Box<Found>, usize),
+    Call(Box<ParsedCall>, usize),
     Thought(usize),
     /// The header of a message to the user.
     Header(usize),
 }
 
 /// Maximum length of a header, in bytes.
-const LONGEST_HEADER: usize = 200;
+const MAX_HEADER_BYTES: usize = 200;
 
 impl<'s, 't> Context<'s, 't> {
     /// Parses the message whose header starts with `tag`: `<|channel|>` or `<|start|>`.
@@ -25,7 +25,7 @@ impl<'s, 't> Context<'s, 't> {
         }
         let body = find_tag(self.source, tag.end, |tag| tag.special && tag.name == "message")?;
         let header = self.source.slice(tag.start, body.start);
-        if header.len() > LONGEST_HEADER {
+        if header.len() > MAX_HEADER_BYTES {
             return None;
         }
         if let Some((_, recipient)) = header.split_once("to=") {
@@ -34,7 +34,7 @@ impl<'s, 't> Context<'s, 't> {
             let start = self.source.skip_space(body.end);
             let stop = self.message_end(start);
             let mended = self.json_at(start, stop.0).filter(|mended| mended.json.is_object())?;
-            let mut call = Found::new(name, mended.json);
+            let mut call = ParsedCall::new(name, mended.json);
             call.repairs.join(mended.repairs);
             call.ending = mended.ending;
             return Some(Message::Call(Box::new(call), stop.1.max(mended.end)));

@@ -3,19 +3,19 @@
 
 use toolhub_core::{RawJson, RawObject};
 
-use super::found::{Found, Name, Setting};
+use super::found::{CallMarking, Name, ParsedCall};
 use super::known::KnownTools;
 use super::pythonic;
-use crate::repair::{Ending, Mended, Repair, Repairs, Source, value_at};
+use crate::repair::{Ending, Repair, RepairedJson, Repairs, Source, value_at};
 
 /// Maximum nesting of a call; API messages need four levels.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
-const HOLDERS: &[&str] =
+const CALL_LIST_KEYS: &[&str] =
     &["tool_calls", "toolCalls", "function_calls", "functionCalls", "calls", "tools_to_call"];
-const WRAPPERS: &[&str] =
+const WRAPPER_KEYS: &[&str] =
     &["function_call", "functionCall", "function", "tool_call", "toolUse", "tool_use", "toolCall", "message"];
-const NAMES: &[&str] = &[
+const NAME_KEYS: &[&str] = &[
     "tool_name",
     "toolName",
     "function_name",
@@ -30,7 +30,7 @@ const NAMES: &[&str] = &[
     "tool_call",
     "method",
 ];
-const ARGUMENTS: &[&str] = &[
+const ARGUMENT_KEYS: &[&str] = &[
     "arguments",
     "parameters",
     "args",
@@ -50,132 +50,134 @@ const ARGUMENTS: &[&str] = &[
     "inputs",
 ];
 /// Keys of arguments that only occur in calls.
-const PLAIN: &[&str] = &["arguments", "action_input", "tool_input", "tool_arguments", "tool_args"];
-const IDS: &[&str] = &["id", "tool_call_id", "call_id", "toolUseId", "toolCallId"];
-const SOURCES: &[&str] = &["source", "server", "server_name"];
+const UNAMBIGUOUS_ARGUMENT_KEYS: &[&str] =
+    &["arguments", "action_input", "tool_input", "tool_arguments", "tool_args"];
+const ID_KEYS: &[&str] = &["id", "tool_call_id", "call_id", "toolUseId", "toolCallId"];
+const SOURCE_KEYS: &[&str] = &["source", "server", "server_name"];
 /// Keys that may accompany a call and are not arguments.
-const BESIDE: &[&str] = &["type", "index", "reason", "thought", "description", "role", "content", "status"];
+const IGNORED_KEYS: &[&str] =
+    &["type", "index", "reason", "thought", "description", "role", "content", "status"];
 
 /// The classification of a value.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(super) enum JsonCalls {
     /// Calls.
-    Calls(Vec<Found>),
+    Calls(Vec<ParsedCall>),
     /// A call whose arguments cannot be parsed.
     Broken,
     /// Not a call.
-    Else,
+    NotACall,
 }
 
 /// Extracts the calls of a value.
-pub(super) fn calls_of(mended: &Mended, setting: Setting, known: &KnownTools) -> Shape {
+pub(super) fn parse_calls(mended: &RepairedJson, setting: CallMarking, known: &KnownTools) -> JsonCalls {
     if mended.placeholder {
-        return Shape::Else;
+        return JsonCalls::NotACall;
     }
     let reader = Reader { setting, known };
     let mut calls = Vec::new();
-    match reader.value(&mended.json, DEEPEST, &mut calls) {
-        Step::Call if !calls.is_empty() => {
+    match reader.value(&mended.json, MAX_DEPTH, &mut calls) {
+        ReadResult::Call if !calls.is_empty() => {
             for call in &mut calls {
                 call.repairs.join(mended.repairs);
             }
             if let (Some(last), true) = (calls.last_mut(), mended.ending == Ending::CutInside) {
                 last.ending = mended.ending;
             }
-            Shape::Calls(calls)
+            JsonCalls::Calls(calls)
         }
-        Step::Call | Step::Else => Shape::Else,
-        Step::Broken => Shape::Broken,
+        ReadResult::Call | ReadResult::NotACall => JsonCalls::NotACall,
+        ReadResult::Broken => JsonCalls::Broken,
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum ReadResult {
     Call,
     Broken,
-    Else,
+    NotACall,
 }
 
 #[derive(Clone, Copy)]
 struct Reader<'k> {
-    setting: Setting,
+    setting: CallMarking,
     known: &'k KnownTools,
 }
 
 impl<'k> Reader<'k> {
-    fn value(self, json: &RawJson, depth: usize, calls: &mut Vec<Found>) -> Step {
-        let Some(depth) = depth.checked_sub(1) else { return Step::Else };
+    fn value(self, json: &RawJson, depth: usize, calls: &mut Vec<ParsedCall>) -> ReadResult {
+        let Some(depth) = depth.checked_sub(1) else { return ReadResult::NotACall };
         match json.get().as_bytes().first() {
             Some(b'{') => match json.object() {
                 Some(object) => self.object(&object, depth, calls),
-                None => Step::Else,
+                None => ReadResult::NotACall,
             },
             Some(b'[') => {
                 let items: Vec<RawJson> = json.decode().unwrap_or_default();
                 self.all(&items, depth, calls)
             }
             Some(b'"') => self.text(&json.decode::<String>().unwrap_or_default(), depth, calls),
-            _ => Step::Else,
+            _ => ReadResult::NotACall,
         }
     }
 
     /// A list contains calls only if each item is a call.
-    fn all(self, items: &[RawJson], depth: usize, calls: &mut Vec<Found>) -> Step {
+    fn all(self, items: &[RawJson], depth: usize, calls: &mut Vec<ParsedCall>) -> ReadResult {
         let mut found = Vec::new();
         for item in items {
             match self.value(item, depth, &mut found) {
-                Step::Call => {}
+                ReadResult::Call => {}
                 other => return other,
             }
         }
         if found.is_empty() {
-            return Step::Else;
+            return ReadResult::NotACall;
         }
         calls.extend(found);
-        Step::Call
+        ReadResult::Call
     }
 
     /// A string inside the JSON: a Python-style call, or encoded JSON.
-    fn text(self, text: &str, depth: usize, calls: &mut Vec<Found>) -> Step {
+    fn text(self, text: &str, depth: usize, calls: &mut Vec<ParsedCall>) -> ReadResult {
         let source = Source::new(text.trim());
         if source.text().starts_with(['{', '[']) {
             return match value_at(&source, 0) {
                 Some(inner) if inner.end == source.len() => self.value(&inner.json, depth, calls),
-                _ => Step::Else,
+                _ => ReadResult::NotACall,
             };
         }
         match pythonic::all_calls(&source, 0, self.known) {
             Some(group) if group.end == source.len() => {
                 calls.extend(group.calls);
-                Step::Call
+                ReadResult::Call
             }
-            _ => Step::Else,
+            _ => ReadResult::NotACall,
         }
     }
 
-    fn object(self, object: &RawObject, depth: usize, calls: &mut Vec<Found>) -> Step {
+    fn object(self, object: &RawObject, depth: usize, calls: &mut Vec<ParsedCall>) -> ReadResult {
         if is_answer(object) {
-            return Step::Else;
+            return ReadResult::NotACall;
         }
-        for holder in HOLDERS {
+        for holder in CALL_LIST_KEYS {
             if let Some(items) = object.get(holder).and_then(|value| value.decode::<Vec<RawJson>>().ok()) {
-                return Self { setting: Setting::Marked, ..self }.all(&items, depth, calls);
+                return Self { setting: CallMarking::Marked, ..self }.all(&items, depth, calls);
             }
         }
         if let Some(step) = self.message(object, depth, calls) {
             return step;
         }
-        for wrapper in WRAPPERS {
+        for wrapper in WRAPPER_KEYS {
             if let Some(inner) = object.get(wrapper).and_then(RawJson::object) {
                 let before = calls.len();
                 let step = self.object(&inner, depth.saturating_sub(1), calls);
-                if let (Step::Call, Some(call)) = (step, calls.get_mut(before)) {
-                    call.id = call.id.take().or_else(|| text_of(object, IDS));
+                if let (ReadResult::Call, Some(call)) = (step, calls.get_mut(before)) {
+                    call.id = call.id.take().or_else(|| text_of(object, ID_KEYS));
                     return step;
                 }
             }
         }
-        let named = NAMES.iter().find_map(|key| Some((*key, object.get(key)?.decode::<String>().ok()?)));
+        let named = NAME_KEYS.iter().find_map(|key| Some((*key, object.get(key)?.decode::<String>().ok()?)));
         match named {
             Some((key, given)) => self.named(object, (key, &given), calls),
             None => self.keyed_by_tool(object, calls),
@@ -183,11 +185,11 @@ impl<'k> Reader<'k> {
     }
 
     /// API messages: Anthropic's `content`, Gemini's `parts`, OpenAI's `choices`.
-    fn message(self, object: &RawObject, depth: usize, calls: &mut Vec<Found>) -> Option<Step> {
+    fn message(self, object: &RawObject, depth: usize, calls: &mut Vec<ParsedCall>) -> Option<ReadResult> {
         let list = ["content", "parts", "choices", "candidates"]
             .iter()
             .find_map(|key| object.get(key)?.decode::<Vec<RawJson>>().ok())?;
-        let reader = Self { setting: Setting::Marked, ..self };
+        let reader = Self { setting: CallMarking::Marked, ..self };
         let mut found = Vec::new();
         for item in list.iter().filter(|item| item.is_object()) {
             let Some(part) = item.object() else { continue };
@@ -205,62 +207,70 @@ impl<'k> Reader<'k> {
             return None;
         }
         calls.extend(found);
-        Some(Step::Call)
+        Some(ReadResult::Call)
     }
 
-    fn named(self, object: &RawObject, (key, given): (&str, &str), calls: &mut Vec<Found>) -> Step {
-        let Some(name) = Name::read(given, self.known) else { return Step::Else };
+    fn named(
+        self,
+        object: &RawObject,
+        (key, given): (&str, &str),
+        calls: &mut Vec<ParsedCall>,
+    ) -> ReadResult {
+        let Some(name) = Name::read(given, self.known) else { return ReadResult::NotACall };
         if ["finalanswer", "final_answer", "final"].contains(&name.text.to_lowercase().as_str()) {
-            return Step::Else;
+            return ReadResult::NotACall;
         }
-        let given = ARGUMENTS
+        let given = ARGUMENT_KEYS
             .iter()
             .find_map(|word| Some((*word, object.get(word)?)))
             .filter(|(word, _)| *word != key);
-        let plainly = given.is_some_and(|(word, _)| PLAIN.contains(&word)) || key == "tool_name";
-        let bare = self.setting == Setting::Bare;
+        let plainly =
+            given.is_some_and(|(word, _)| UNAMBIGUOUS_ARGUMENT_KEYS.contains(&word)) || key == "tool_name";
+        let bare = self.setting == CallMarking::Bare;
         if bare && !name.is_known() && !(plainly || (self.known.is_empty() && given.is_some())) {
-            return Step::Else;
+            return ReadResult::NotACall;
         }
         let mut repairs = Repairs::default();
         let arguments = match given {
             Some((_, value)) if is_schema(value) && !name.tool.is_some_and(|tool| tool.has("properties")) => {
-                return Step::Else;
+                return ReadResult::NotACall;
             }
             Some((_, value)) => match arguments(value, &name, &mut repairs) {
                 Some(arguments) => arguments,
-                None if bare && !name.is_known() => return Step::Else,
-                None => return Step::Broken,
+                None if bare && !name.is_known() => return ReadResult::NotACall,
+                None => return ReadResult::Broken,
             },
             None => match flat(object, (key, &name), self.setting, &mut repairs) {
                 Some(arguments) => arguments,
-                None => return Step::Else,
+                None => return ReadResult::NotACall,
             },
         };
-        let mut call = Found::new(name, arguments);
-        call.id = text_of(object, IDS);
-        call.source = text_of(object, SOURCES);
+        let mut call = ParsedCall::new(name, arguments);
+        call.id = text_of(object, ID_KEYS);
+        call.source = text_of(object, SOURCE_KEYS);
         call.repairs.join(repairs);
         calls.push(call);
-        Step::Call
+        ReadResult::Call
     }
 
     /// `{"get_time": {"city": "Kyoto"}}`: each key is the name of a tool.
-    fn keyed_by_tool(self, object: &RawObject, calls: &mut Vec<Found>) -> Step {
+    fn keyed_by_tool(self, object: &RawObject, calls: &mut Vec<ParsedCall>) -> ReadResult {
         let mut found = Vec::new();
         for (key, value) in object.iter() {
-            let Some(name) = Name::read(key, self.known).filter(Name::is_known) else { return Step::Else };
+            let Some(name) = Name::read(key, self.known).filter(Name::is_known) else {
+                return ReadResult::NotACall;
+            };
             let mut repairs = Repairs::default();
-            let Some(arguments) = arguments(value, &name, &mut repairs) else { return Step::Else };
-            let mut call = Found::new(name, arguments);
+            let Some(arguments) = arguments(value, &name, &mut repairs) else { return ReadResult::NotACall };
+            let mut call = ParsedCall::new(name, arguments);
             call.repairs.join(repairs);
             found.push(call);
         }
         if found.is_empty() {
-            return Step::Else;
+            return ReadResult::NotACall;
         }
         calls.extend(found);
-        Step::Call
+        ReadResult::Call
     }
 }
 
@@ -322,15 +332,17 @@ pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repa
 fn flat(
     object: &RawObject,
     (key, name): (&str, &Name<'_>),
-    setting: Setting,
+    setting: CallMarking,
     repairs: &mut Repairs,
 ) -> Option<RawJson> {
-    let bare = setting == Setting::Bare;
+    let bare = setting == CallMarking::Bare;
     let beside = |member: &str| {
         let spoken_of = name.tool.is_some_and(|tool| tool.has(member));
         member == key
             || (!spoken_of
-                && (IDS.contains(&member) || SOURCES.contains(&member) || BESIDE.contains(&member)))
+                && (ID_KEYS.contains(&member)
+                    || SOURCE_KEYS.contains(&member)
+                    || IGNORED_KEYS.contains(&member)))
     };
     let mut members = RawObject::default();
     for (member, value) in object.iter().filter(|(member, _)| !beside(member)) {

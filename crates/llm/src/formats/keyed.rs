@@ -3,7 +3,7 @@
 use toolhub_core::RawObject;
 
 use super::expression::Context;
-use super::found::{Found, Group, Name};
+use super::found::{Group, Name, ParsedCall};
 use super::tag::Tag;
 use super::xml::{element, typed};
 use crate::repair::Repairs;
@@ -24,7 +24,7 @@ impl<'s, 't> Context<'s, 't> {
         if members.is_empty() {
             return None;
         }
-        let mut call = Found::new(name, members.into_raw());
+        let mut call = ParsedCall::new(name, members.into_raw());
         call.repairs.join(repairs);
         Some(Group { calls: vec![call], end })
     }

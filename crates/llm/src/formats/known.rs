@@ -7,7 +7,7 @@ use toolhub_core::RawJson;
 
 /// The type of a parameter, as far as parsing needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum ParameterKind {
     /// Only strings: `42` is a string then.
     Text,
     /// Another or no declared type.
@@ -19,7 +19,7 @@ pub enum Takes {
 pub struct KnownTool {
     name: String,
     schema: Option<RawJson>,
-    parameters: Vec<(String, Takes)>,
+    parameters: Vec<(String, ParameterKind)>,
     required: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl KnownTool {
         self.schema.as_ref()
     }
 
-    pub(super) fn takes(&self, parameter: &str) -> Option<Takes> {
+    pub(super) fn takes(&self, parameter: &str) -> Option<ParameterKind> {
         self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, takes)| *takes)
     }
 
@@ -70,15 +70,15 @@ impl KnownTool {
     }
 }
 
-fn takes(property: &Value) -> Takes {
+fn takes(property: &Value) -> ParameterKind {
     let is_text = |kind: &Value| matches!(kind.as_str(), Some("string" | "str"));
     match &property["type"] {
         Value::Array(kinds) => {
             let others = kinds.iter().any(|kind| !is_text(kind) && kind != "null");
-            if others || kinds.is_empty() { Takes::Other } else { Takes::Text }
+            if others || kinds.is_empty() { ParameterKind::Other } else { ParameterKind::Text }
         }
-        kind if is_text(kind) => Takes::Text,
-        _ => Takes::Other,
+        kind if is_text(kind) => ParameterKind::Text,
+        _ => ParameterKind::Other,
     }
 }
 
@@ -117,7 +117,7 @@ impl KnownTools {
 
     /// Returns the tool for a name that may be spelled differently: `math_power` for `math.power`, `functions.get_time`
     /// for `get_time`.
-    pub fn meant(&self, name: &str) -> Option<&KnownTool> {
+    pub fn resolve(&self, name: &str) -> Option<&KnownTool> {
         if let Some(tool) = self.named(name) {
             return Some(tool);
         }

@@ -20,15 +20,15 @@ mod xml;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 
-use self::scanner::{Coming, Kind, Piece, Walk};
+use self::scanner::{InputState, Kind, Piece, ScanState};
 use crate::repair::{Ending, Source};
 
-pub use self::known::{KnownTool, KnownTools, Takes};
-pub use self::stream::{Heard, StreamReader};
+pub use self::known::{KnownTool, KnownTools, ParameterKind};
+pub use self::stream::{StreamEvent, StreamReader};
 
 /// The content of a text.
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
+pub struct ParsedOutput {
     /// The calls, in order.
     pub calls: Vec<ModelCall>,
     /// The index of the call that was truncated inside its last value.
@@ -44,20 +44,20 @@ pub struct Reading {
 }
 
 /// Parses a text written by a model.
-pub fn read(text: &str, known: &KnownTools) -> Reading {
+pub fn read(text: &str, known: &KnownTools) -> ParsedOutput {
     let source = Source::new(text);
-    let pieces = Walk::default().pieces(&source, known, Coming::Nothing);
-    Reading::of(text, pieces)
+    let pieces = ScanState::default().pieces(&source, known, InputState::Nothing);
+    ParsedOutput::of(text, pieces)
 }
 
-impl Reading {
+impl ParsedOutput {
     fn of(text: &str, mut pieces: Vec<Piece>) -> Self {
         let mut reading = Self::default();
-        repeated::once(&mut pieces);
+        repeated::remove_duplicates(&mut pieces);
         for piece in pieces {
             let said = text.get(piece.from..piece.to).unwrap_or_default();
             match piece.kind {
-                Kind::Words => reading.prose.push_str(said),
+                Kind::Prose => reading.prose.push_str(said),
                 Kind::Calls(calls) => {
                     for call in calls {
                         if call.ending == Ending::CutInside {
@@ -84,8 +84,8 @@ impl Reading {
 /// Explains to the model how to write a call.
 fn unreadable(said: &str) -> LocalizedText {
     /// Maximum length of the quoted call, in characters.
-    const SHOWN: usize = 120;
-    let short: String = said.trim().chars().take(SHOWN).collect();
+    const MAX_SHOWN_CHARS: usize = 120;
+    let short: String = said.trim().chars().take(MAX_SHOWN_CHARS).collect();
     let form = r#"<tool_call>{"tool_name": "…", "arguments": {…}}</tool_call>"#;
     LocalizedText::new(
         format!("this tool call could not be read: `{short}`; write it as {form}, with valid JSON inside"),

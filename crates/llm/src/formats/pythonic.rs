@@ -2,7 +2,7 @@
 
 use toolhub_core::RawJson;
 
-use super::found::{Found, Group, Name};
+use super::found::{Group, Name, ParsedCall};
 use super::json_shape::positional;
 use super::known::KnownTools;
 use crate::repair::{Arguments, Ending, Repair, Repairs, Source};
@@ -24,7 +24,7 @@ pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, us
 }
 
 /// Parses one call at `at`.
-pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<(Found, usize)> {
+pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<(ParsedCall, usize)> {
     let (given, open) = name_at(source, at)?;
     if source.char_at(open) != Some('(') {
         return None;
@@ -41,7 +41,7 @@ pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
         ([one], 0) if one.starts_with('{') => RawJson::parse(one.clone()).ok()?,
         (values, count) => mixed(values, (count, &read.named), &name, &mut repairs)?,
     };
-    let mut call = Found::new(name, arguments);
+    let mut call = ParsedCall::new(name, arguments);
     call.repairs.join(repairs);
     call.ending = read.ending;
     Some((call, read.end))
@@ -71,7 +71,7 @@ pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
     if source.char_at(at) != Some('[') {
         return None;
     }
-    let mut calls: Vec<Found> = Vec::new();
+    let mut calls: Vec<ParsedCall> = Vec::new();
     let mut next = source.skip_space(at + 1);
     loop {
         let begin = past(source, next, &['{', '\'', '"']);

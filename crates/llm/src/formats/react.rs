@@ -1,7 +1,7 @@
 //! Calls in ReAct syntax: `Action: name` and `Action Input: …`, in English and Chinese.
 
 use super::expression::Context;
-use super::found::{Found, Group, Name};
+use super::found::{Group, Name, ParsedCall};
 use super::json_shape::arguments_in_text;
 use super::pythonic;
 use crate::repair::{Repairs, Source};
@@ -53,7 +53,7 @@ impl<'s, 't> Context<'s, 't> {
         let stop = self.input_end(start);
         if self.source.char_at(start) == Some('{') {
             let mended = self.json_at(start, stop).filter(|mended| !mended.placeholder)?;
-            let mut call = Found::new(name, mended.json);
+            let mut call = ParsedCall::new(name, mended.json);
             call.repairs.join(mended.repairs);
             call.ending = mended.ending;
             let end = self.source.skip_space(mended.end);
@@ -64,7 +64,7 @@ impl<'s, 't> Context<'s, 't> {
         let mut repairs = Repairs::default();
         let text = self.source.slice(start, stop).trim().trim_matches('"');
         let arguments = arguments_in_text(text, &name, &mut repairs)?;
-        let mut call = Found::new(name, arguments);
+        let mut call = ParsedCall::new(name, arguments);
         call.repairs.join(repairs);
         Some(Group { calls: vec![call], end: stop })
     }

@@ -6,15 +6,15 @@ use super::scanner::{Kind, Piece};
 use crate::repair::Repair;
 
 /// Number of equal calls that count as a loop. Fewer may be intended: three dice are three calls.
-const LOOP: usize = 4;
+const MIN_REPEATS: usize = 4;
 
-/// If a call is repeated `LOOP` times, keeps only the first of each.
-pub(super) fn once(pieces: &mut [Piece]) {
+/// If a call is repeated `MIN_REPEATS` times, keeps only the first of each.
+pub(super) fn remove_duplicates(pieces: &mut [Piece]) {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for call in pieces.iter().filter_map(calls_of).flatten() {
         *counts.entry((&call.tool, call.arguments.get())).or_default() += 1;
     }
-    if counts.values().all(|count| *count < LOOP) {
+    if counts.values().all(|count| *count < MIN_REPEATS) {
         return;
     }
     let mut seen: HashSet<(String, String)> = HashSet::new();
@@ -27,7 +27,7 @@ pub(super) fn once(pieces: &mut [Piece]) {
     }
 }
 
-fn calls_of(piece: &Piece) -> Option<&Vec<super::found::Found>> {
+fn calls_of(piece: &Piece) -> Option<&Vec<super::found::ParsedCall>> {
     match &piece.kind {
         Kind::Calls(calls) => Some(calls),
         _ => None,

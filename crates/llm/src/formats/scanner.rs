@@ -1,10 +1,10 @@
 //! Splits a text from left to right into prose, calls, thoughts and quoted results. Each piece depends only on itself
 //! and the text before it, so that a stream is split in the same way while it arrives.
 
-use super::container::Held;
-use super::envelope::{Meaning, ends, meaning};
-use super::expression::{Context, Reading};
-use super::found::{Found, Group, Setting};
+use super::container::ContainerContent;
+use super::envelope::{TagKind, ends, tag_kind};
+use super::expression::{Context, ExpressionResult};
+use super::found::{CallMarking, Group, ParsedCall};
 use super::harmony::Message;
 use super::known::KnownTools;
 use super::tag::{Tag, find_tag};
@@ -14,8 +14,8 @@ use crate::repair::Source;
 /// The kind of a piece.
 #[derive(Debug)]
 pub(super) enum Kind {
-    Words,
-    Calls(Vec<Found>),
+    Prose,
+    Calls(Vec<ParsedCall>),
     /// An unreadable call.
     Broken,
     Thought,
@@ -36,7 +36,7 @@ pub(super) struct Piece {
 /// The syntax of calls. The first one found is kept, so that a call that is repeated in another syntax, or shown as
 /// code, is not made twice. A call of a known tool that has not been called yet is accepted in any syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum CallSyntax {
     Marked,
     Json,
     Python,
@@ -46,35 +46,40 @@ enum Manner {
 
 /// Whether more text may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coming {
+pub(super) enum InputState {
     More,
     Nothing,
 }
 
 /// The state of a scan, which can be resumed when more text arrives.
 #[derive(Debug, Clone)]
-pub(super) struct Walk {
+pub(super) struct ScanState {
     pub(super) at: usize,
     /// Whether only white space precedes this position on its line.
     fresh: bool,
     /// Whether a marker precedes this position, with only white space between.
     marked: bool,
-    manner: Option<Manner>,
+    syntax: Option<CallSyntax>,
     /// The tools called so far.
     called: Vec<String>,
     in_code: bool,
 }
 
-impl Default for Walk {
+impl Default for ScanState {
     fn default() -> Self {
-        Self { at: 0, fresh: true, marked: false, manner: None, called: Vec::new(), in_code: false }
+        Self { at: 0, fresh: true, marked: false, syntax: None, called: Vec::new(), in_code: false }
     }
 }
 
-impl Walk {
+impl ScanState {
     /// Splits the text from the current position on. If more text may arrive, stops before the first piece that it
     /// could change.
-    pub(super) fn pieces(&mut self, source: &Source<'_>, known: &KnownTools, coming: Coming) -> Vec<Piece> {
+    pub(super) fn pieces(
+        &mut self,
+        source: &Source<'_>,
+        known: &KnownTools,
+        coming: InputState,
+    ) -> Vec<Piece> {
         let context = Context { source, known };
         let mut pieces = Vec::new();
         let mut words = self.at;
@@ -93,7 +98,7 @@ impl Walk {
             let before = self.clone();
             source.take_end_seen();
             let found = self.candidate(&context, first);
-            if source.take_end_seen() && coming == Coming::More {
+            if source.take_end_seen() && coming == InputState::More {
                 *self = before;
                 break;
             }
@@ -101,7 +106,7 @@ impl Walk {
                 Some((kind, to)) => {
                     let to = to.max(at + first.len_utf8()).min(source.len());
                     if words < at {
-                        pieces.push(Piece { from: words, to: at, kind: Kind::Words });
+                        pieces.push(Piece { from: words, to: at, kind: Kind::Prose });
                     }
                     self.marked = matches!(kind, Kind::Mark);
                     pieces.push(Piece { from: at, to, kind });
@@ -115,7 +120,7 @@ impl Walk {
             }
         }
         if words < self.at {
-            pieces.push(Piece { from: words, to: self.at, kind: Kind::Words });
+            pieces.push(Piece { from: words, to: self.at, kind: Kind::Prose });
         }
         pieces
     }
@@ -147,24 +152,25 @@ impl Walk {
         None
     }
 
-    fn allows(&self, manner: Manner) -> bool {
-        self.manner.is_none_or(|first| first == manner)
+    fn allows(&self, syntax: CallSyntax) -> bool {
+        self.syntax.is_none_or(|first| first == syntax)
     }
 
     /// Whether calls in another syntax than the first one are accepted.
-    fn admits(&self, manner: Manner, group: &Group, known: &KnownTools) -> bool {
-        let is_new = |call: &Found| known.named(&call.tool).is_some() && !self.called.contains(&call.tool);
-        self.allows(manner) || group.calls.iter().all(is_new)
+    fn admits(&self, syntax: CallSyntax, group: &Group, known: &KnownTools) -> bool {
+        let is_new =
+            |call: &ParsedCall| known.named(&call.tool).is_some() && !self.called.contains(&call.tool);
+        self.allows(syntax) || group.calls.iter().all(is_new)
     }
 
     /// Whether to search for calls in this syntax.
-    fn looks_for(&self, manner: Manner, known: &KnownTools) -> bool {
-        self.allows(manner) || !known.is_empty()
+    fn looks_for(&self, syntax: CallSyntax, known: &KnownTools) -> bool {
+        self.allows(syntax) || !known.is_empty()
     }
 
-    fn calls(&mut self, manner: Manner, group: Group) -> (Kind, usize) {
-        if self.allows(manner) || manner == Manner::Marked {
-            self.manner = Some(manner);
+    fn calls(&mut self, syntax: CallSyntax, group: Group) -> (Kind, usize) {
+        if self.allows(syntax) || syntax == CallSyntax::Marked {
+            self.syntax = Some(syntax);
         }
         self.called.extend(group.calls.iter().map(|call| call.tool.clone()));
         (Kind::Calls(group.calls), group.end)
@@ -197,23 +203,23 @@ impl Walk {
             }
             _ => {}
         }
-        if matches!(self.manner, Some(Manner::Lines)) && react::answer_at(source, at) {
+        if matches!(self.syntax, Some(CallSyntax::Lines)) && react::answer_at(source, at) {
             source.touch_end();
             return Some((Kind::Answer, source.len()));
         }
-        if self.allows(Manner::Lines)
+        if self.allows(CallSyntax::Lines)
             && let Some(group) = context.react(at)
         {
-            return Some(self.calls(Manner::Lines, group));
+            return Some(self.calls(CallSyntax::Lines, group));
         }
         if (first.is_alphabetic() || first == '_')
-            && self.looks_for(Manner::Python, context.known)
+            && self.looks_for(CallSyntax::Python, context.known)
             && !shows_an_example(source, at)
         {
             let group = context.bare_python(at)?;
             return self
-                .admits(Manner::Python, &group, context.known)
-                .then(|| self.calls(Manner::Python, group));
+                .admits(CallSyntax::Python, &group, context.known)
+                .then(|| self.calls(CallSyntax::Python, group));
         }
         None
     }
@@ -225,22 +231,22 @@ impl Walk {
                 .source
                 .char_at(context.source.skip_space(self.at + 1))
                 .is_some_and(char::is_alphabetic);
-        let manner = if python { Manner::Python } else { Manner::Json };
-        let looks = self.looks_for(manner, context.known);
+        let syntax = if python { CallSyntax::Python } else { CallSyntax::Json };
+        let looks = self.looks_for(syntax, context.known);
         if (!looks || shows_an_example(context.source, self.at)) && !self.marked {
             return None;
         }
-        let Reading::Calls(mut group) = context.expression(self.at, None, Setting::Bare) else {
+        let ExpressionResult::Calls(mut group) = context.expression(self.at, None, CallMarking::Bare) else {
             return None;
         };
         if python && !context.plausible(&group, self.fresh) {
             return None;
         }
-        if !self.marked && !self.admits(manner, &group, context.known) {
+        if !self.marked && !self.admits(syntax, &group, context.known) {
             return None;
         }
         group.end = past_separators(context.source, group.end);
-        Some(self.calls(manner, group))
+        Some(self.calls(syntax, group))
     }
 
     /// `>>>name` with the arguments on the next line, as in Functionary; `>>>all` begins prose.
@@ -249,20 +255,21 @@ impl Walk {
         if context.source.starts_with(start, "all\n") {
             return Some((Kind::Mark, start + 4));
         }
-        let Reading::Calls(group) = context.expression(start, Some(context.source.len()), Setting::Marked)
+        let ExpressionResult::Calls(group) =
+            context.expression(start, Some(context.source.len()), CallMarking::Marked)
         else {
             return None;
         };
-        Some(self.calls(Manner::Marked, group))
+        Some(self.calls(CallSyntax::Marked, group))
     }
 
     fn held(&mut self, context: &Context<'_, '_>, from: usize) -> Option<(Kind, usize)> {
         match context.container(from) {
-            Held::Calls { calls, broken, end } if !calls.is_empty() || broken.is_empty() => {
-                Some(self.calls(Manner::Marked, Group { calls, end }))
+            ContainerContent::Calls { calls, broken, end } if !calls.is_empty() || broken.is_empty() => {
+                Some(self.calls(CallSyntax::Marked, Group { calls, end }))
             }
-            Held::Calls { end, .. } => Some((Kind::Broken, end)),
-            Held::Prose => None,
+            ContainerContent::Calls { end, .. } => Some((Kind::Broken, end)),
+            ContainerContent::Prose => None,
         }
     }
 
@@ -302,52 +309,52 @@ impl Walk {
                 find_tag(source, tag.end, |close| ends(close, &tag)).map_or(source.len(), |close| close.end);
             Some((kind, end))
         };
-        match meaning(&tag) {
+        match tag_kind(&tag) {
             _ if is_inline(source, self.at) => None,
-            Meaning::Thought if !tag.closing => until_end(Kind::Thought),
+            TagKind::Thought if !tag.closing => until_end(Kind::Thought),
             // The opening tag was in the prompt, so everything before is a thought.
-            Meaning::Thought => {
-                self.manner = None;
+            TagKind::Thought => {
+                self.syntax = None;
                 self.called.clear();
                 Some((Kind::Thought, tag.end))
             }
-            Meaning::Result if !tag.closing => until_end(Kind::Answer),
-            Meaning::Call | Meaning::NamedCall | Meaning::Result if tag.closing => {
+            TagKind::Result if !tag.closing => until_end(Kind::Answer),
+            TagKind::Call | TagKind::NamedCall | TagKind::Result if tag.closing => {
                 Some((Kind::Mark, tag.end))
             }
-            Meaning::Call if tag.attribute("name").is_some() || tag.value.is_some() => {
+            TagKind::Call if tag.attribute("name").is_some() || tag.value.is_some() => {
                 self.named(context, &tag)
             }
-            Meaning::Call => self.held(context, tag.end).or_else(|| self.unreadable(source, &tag)),
-            Meaning::NamedCall => self.named(context, &tag),
-            Meaning::Token => self.token(context, &tag),
-            Meaning::Other if !tag.closing && !self.in_code => {
+            TagKind::Call => self.held(context, tag.end).or_else(|| self.unreadable(source, &tag)),
+            TagKind::NamedCall => self.named(context, &tag),
+            TagKind::Token => self.token(context, &tag),
+            TagKind::Other if !tag.closing && !self.in_code => {
                 let name = source.slice(tag.start + 1, tag.end - 1).trim();
                 context.known.named(name)?;
                 let group = context.tool_tag(&tag, name)?;
-                Some(self.calls(Manner::Marked, group))
+                Some(self.calls(CallSyntax::Marked, group))
             }
-            Meaning::Result | Meaning::Other => None,
+            TagKind::Result | TagKind::Other => None,
         }
     }
 
     /// Call tags around something unreadable: the model is informed that its call was not understood.
     fn unreadable(&self, source: &Source<'_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
         /// Maximum length of an unreadable call, in bytes.
-        const LONGEST: usize = 2_000;
+        const MAX_UNREADABLE_BYTES: usize = 2_000;
         let close = find_tag(source, tag.end, |close| ends(close, tag))?;
         let inside = source.slice(tag.end, close.start).trim();
         // An ellipsis means that the syntax is only illustrated.
         let form = inside.contains("...") || inside.contains('…');
-        let meant = !self.in_code && !form && !inside.is_empty() && inside.len() <= LONGEST;
+        let meant = !self.in_code && !form && !inside.is_empty() && inside.len() <= MAX_UNREADABLE_BYTES;
         (meant && tag.name == "tool_call").then_some((Kind::Broken, close.end))
     }
 
     fn named(&mut self, context: &Context<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
         let group = context.named_tag(tag)?;
-        let plain = matches!(tag.name.as_str(), "function" | "invoke") || meaning(tag) == Meaning::Call;
+        let plain = matches!(tag.name.as_str(), "function" | "invoke") || tag_kind(tag) == TagKind::Call;
         let known = group.calls.iter().all(|call| context.known.named(&call.tool).is_some());
-        (plain || known).then(|| self.calls(Manner::Marked, group))
+        (plain || known).then(|| self.calls(CallSyntax::Marked, group))
     }
 
     /// A special token: the header of a message, or a marker.
@@ -355,7 +362,7 @@ impl Walk {
         let source = context.source;
         match context.message(tag) {
             Some(Message::Call(call, end)) => {
-                return Some(self.calls(Manner::Marked, Group { calls: vec![*call], end }));
+                return Some(self.calls(CallSyntax::Marked, Group { calls: vec![*call], end }));
             }
             Some(Message::Thought(end)) => return Some((Kind::Thought, end)),
             Some(Message::Header(end)) => return Some((Kind::Mark, end)),
@@ -390,7 +397,7 @@ impl Walk {
         let line = context.fence_line(at);
         let inner = source.skip_space(line);
         if let Some(tag) = Tag::at(source, inner)
-            && matches!(meaning(&tag), Meaning::Call | Meaning::NamedCall)
+            && matches!(tag_kind(&tag), TagKind::Call | TagKind::NamedCall)
             && !tag.closing
         {
             if shows_an_example(source, at) {
@@ -399,16 +406,16 @@ impl Walk {
             }
             return Some((Kind::Mark, line));
         }
-        if self.looks_for(Manner::Fence, context.known)
+        if self.looks_for(CallSyntax::Fence, context.known)
             && !shows_an_example(source, at)
             && let Some(group) = context.fenced_calls(line, source.slice(at + 3, line))
-            && self.admits(Manner::Fence, &group, context.known)
+            && self.admits(CallSyntax::Fence, &group, context.known)
         {
-            return Some(self.calls(Manner::Fence, group));
+            return Some(self.calls(CallSyntax::Fence, group));
         }
         let close = source.find(line, "\n```");
         let stop = close.unwrap_or(source.len());
-        let has_calls = find_tag(&source.up_to(stop), line, |tag| meaning(tag) == Meaning::Call).is_some();
+        let has_calls = find_tag(&source.up_to(stop), line, |tag| tag_kind(tag) == TagKind::Call).is_some();
         match close {
             Some(close) if !has_calls => self.at = close + 4,
             _ => {
@@ -466,7 +473,7 @@ fn is_inline(source: &Source<'_>, at: usize) -> bool {
 }
 
 /// Words that announce an example.
-const SHOWING: &[&str] = &[
+const EXAMPLE_PHRASES: &[&str] = &[
     "example",
     "for instance",
     "e.g.",
@@ -487,5 +494,5 @@ const SHOWING: &[&str] = &[
 fn shows_an_example(source: &Source<'_>, at: usize) -> bool {
     let before = source.behind(at).trim_end();
     let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
-    SHOWING.iter().any(|word| line.contains(word))
+    EXAMPLE_PHRASES.iter().any(|word| line.contains(word))
 }

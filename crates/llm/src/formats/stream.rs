@@ -4,15 +4,15 @@
 use toolhub_core::ToolName;
 
 use super::known::KnownTools;
-use super::scanner::{Coming, Kind, Walk};
-use super::{Reading, read};
-use crate::repair::{LOOK_BEHIND, Source};
+use super::scanner::{InputState, Kind, ScanState};
+use super::{ParsedOutput, read};
+use crate::repair::{MAX_LOOK_BEHIND_BYTES, Source};
 
 /// Output since the last piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum StreamEvent {
     /// Prose for the user.
-    Words(String),
+    Prose(String),
     /// A part of a thought.
     Thought(String),
     /// A call of that tool.
@@ -24,7 +24,7 @@ pub enum Heard {
 pub struct StreamReader<'k> {
     known: &'k KnownTools,
     text: String,
-    walk: Walk,
+    state: ScanState,
     /// Undecided text is parsed again at this length, which doubles each time, so that the total work is linear.
     look_at: usize,
     told: usize,
@@ -33,7 +33,7 @@ pub struct StreamReader<'k> {
 impl<'k> StreamReader<'k> {
     /// Creates a reader.
     pub fn new(known: &'k KnownTools) -> Self {
-        Self { known, text: String::new(), walk: Walk::default(), look_at: 0, told: 0 }
+        Self { known, text: String::new(), state: ScanState::default(), look_at: 0, told: 0 }
     }
 
     /// Whether no text has arrived yet.
@@ -42,33 +42,33 @@ impl<'k> StreamReader<'k> {
     }
 
     /// Adds text and returns the new output.
-    pub fn feed(&mut self, more: &str) -> Vec<Heard> {
+    pub fn feed(&mut self, more: &str) -> Vec<StreamEvent> {
         self.text.push_str(more);
         if self.text.len() < self.look_at {
             return Vec::new();
         }
-        let base = self.walk.at;
-        let mut held = base.saturating_sub(2 * LOOK_BEHIND);
+        let base = self.state.at;
+        let mut held = base.saturating_sub(2 * MAX_LOOK_BEHIND_BYTES);
         while !self.text.is_char_boundary(held) {
             held -= 1;
         }
         let source = Source::new(self.text.get(held..).unwrap_or_default());
-        self.walk.at = base - held;
-        let pieces = self.walk.pieces(&source, self.known, Coming::More);
-        self.walk.at += held;
-        let undecided = self.text.len() - self.walk.at;
+        self.state.at = base - held;
+        let pieces = self.state.pieces(&source, self.known, InputState::More);
+        self.state.at += held;
+        let undecided = self.text.len() - self.state.at;
         self.look_at = self.text.len() + undecided;
         let mut heard = Vec::new();
         for piece in pieces {
             let said = || source.slice(piece.from, piece.to).to_owned();
             match piece.kind {
-                Kind::Words => {
+                Kind::Prose => {
                     self.told += piece.to - piece.from;
-                    heard.push(Heard::Words(said()));
+                    heard.push(StreamEvent::Prose(said()));
                 }
-                Kind::Thought => heard.push(Heard::Thought(said())),
+                Kind::Thought => heard.push(StreamEvent::Thought(said())),
                 Kind::Calls(calls) => {
-                    heard.extend(calls.into_iter().map(|call| Heard::Call(ToolName::new(call.tool))));
+                    heard.extend(calls.into_iter().map(|call| StreamEvent::Call(ToolName::new(call.tool))));
                 }
                 Kind::Broken | Kind::Answer | Kind::Mark => {}
             }
@@ -77,7 +77,7 @@ impl<'k> StreamReader<'k> {
     }
 
     /// Ends the text. Returns its content, and the prose not emitted yet.
-    pub fn finish(self) -> (Reading, String) {
+    pub fn finish(self) -> (ParsedOutput, String) {
         let reading = read(&self.text, self.known);
         let rest = reading.prose.get(self.told..).unwrap_or_default().to_owned();
         (reading, rest)

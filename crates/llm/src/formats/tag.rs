@@ -4,7 +4,7 @@
 use crate::repair::Source;
 
 /// Maximum length of a tag, in bytes.
-const LONGEST: usize = 256;
+const MAX_TAG_BYTES: usize = 256;
 
 /// A tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl<'t> Tag<'t> {
                     break;
                 }
                 '<' | '\n' | '{' => return None,
-                _ if offset > LONGEST => return None,
+                _ if offset > MAX_TAG_BYTES => return None,
                 _ => {}
             }
         }

@@ -4,11 +4,11 @@
 
 use toolhub_core::{RawJson, RawObject};
 
-use super::envelope::{Meaning, meaning};
+use super::envelope::{TagKind, tag_kind};
 use super::expression::Context;
-use super::found::{Found, Group, Name};
+use super::found::{Group, Name, ParsedCall};
 use super::json_shape::arguments_in_text;
-use super::known::Takes;
+use super::known::ParameterKind;
 use super::tag::{Tag, find_tag};
 use crate::repair::{Ending, Repair, Repairs};
 
@@ -45,7 +45,7 @@ impl<'s, 't> Context<'s, 't> {
         } else {
             (self.parameters(&body, &name, &mut repairs)?, Ending::Whole, body.end)
         };
-        let mut call = Found::new(name, arguments);
+        let mut call = ParsedCall::new(name, arguments);
         call.repairs.join(repairs);
         call.ending = ending;
         Some(Group { calls: vec![call], end })
@@ -57,8 +57,8 @@ impl<'s, 't> Context<'s, 't> {
         let inside = self.source.skip_space(open.end);
         let from = crate::repair::strict_at(self.source, inside).map_or(open.end, |mended| mended.end);
         let ends = |tag: &Tag<'t>| {
-            matches!(meaning(tag), Meaning::Call | Meaning::Result)
-                || (tag.name == open.name && (tag.closing || meaning(tag) == Meaning::NamedCall))
+            matches!(tag_kind(tag), TagKind::Call | TagKind::Result)
+                || (tag.name == open.name && (tag.closing || tag_kind(tag) == TagKind::NamedCall))
         };
         let found = find_tag(self.source, from, ends);
         let closed = found.as_ref().is_some_and(|tag| tag.closing && tag.name == open.name);
@@ -90,8 +90,8 @@ impl<'s, 't> Context<'s, 't> {
             };
             let (text, end) = element(&source, &tag);
             let takes = match tag.attribute("string") {
-                Some("true") => Some(Takes::Text),
-                Some(_) => Some(Takes::Other),
+                Some("true") => Some(ParameterKind::Text),
+                Some(_) => Some(ParameterKind::Other),
                 None => name.tool.and_then(|tool| tool.takes(&key)),
             };
             members.set(key, typed(text, takes, repairs));
@@ -125,7 +125,7 @@ impl<'s, 't> Context<'s, 't> {
         let mut repairs = Repairs::default();
         let body = Body { text: self.source.slice(after, limit), start: after, end: limit, closed: true };
         let arguments = self.parameters(&body, &name, &mut repairs)?;
-        let mut call = Found::new(name, arguments);
+        let mut call = ParsedCall::new(name, arguments);
         call.repairs.join(repairs);
         Some(Group { calls: vec![call], end: limit })
     }
@@ -146,13 +146,13 @@ pub(super) fn element<'t>(source: &crate::repair::Source<'t>, open: &Tag<'t>) ->
 }
 
 /// Converts the text of an element: JSON if it is valid and the parameter is not a string, otherwise a string.
-pub(super) fn typed(text: &str, takes: Option<Takes>, repairs: &mut Repairs) -> RawJson {
+pub(super) fn typed(text: &str, takes: Option<ParameterKind>, repairs: &mut Repairs) -> RawJson {
     let as_text = || {
         let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
         RawJson::from(text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text))
     };
     let trimmed = text.trim();
-    if takes == Some(Takes::Text) {
+    if takes == Some(ParameterKind::Text) {
         return as_text();
     }
     match trimmed {
@@ -174,7 +174,7 @@ pub(super) fn typed(text: &str, takes: Option<Takes>, repairs: &mut Repairs) -> 
     // Quotes are part of a string unless the parameter accepts other types.
     let quoted = trimmed.starts_with('"');
     if let Ok(json) = RawJson::parse(trimmed)
-        && (!quoted || takes == Some(Takes::Other))
+        && (!quoted || takes == Some(ParameterKind::Other))
     {
         return json;
     }

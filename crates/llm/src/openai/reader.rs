@@ -6,8 +6,8 @@ use toolhub_core::RawJson;
 use toolhub_core::model::StopReason;
 
 use crate::assembly::{Assembly, CallPiece};
-use crate::exchange::{Misread, Step};
-use crate::failure::Told;
+use crate::exchange::{ResponseError, ResponseState};
+use crate::failure::EndpointError;
 
 /// Parses one response.
 #[derive(Debug, Default)]
@@ -66,21 +66,30 @@ struct Details {
 
 impl Reader {
     /// Parses the data of one SSE event.
-    pub(crate) fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
+    pub(crate) fn event(
+        &mut self,
+        data: &str,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<ResponseState, ResponseError> {
         if data.trim() == "[DONE]" {
-            return Ok(Step::Done);
+            return Ok(ResponseState::Done);
         }
         self.whole(data, assembly)
     }
 
     /// Parses a complete response; chunks of a stream have the same structure.
-    pub(crate) fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
-        let chunk: Chunk = serde_json::from_str(body).map_err(|error| Misread::Shape(error.to_string()))?;
+    pub(crate) fn whole(
+        &mut self,
+        body: &str,
+        assembly: &mut Assembly<'_>,
+    ) -> Result<ResponseState, ResponseError> {
+        let chunk: Chunk =
+            serde_json::from_str(body).map_err(|error| ResponseError::Format(error.to_string()))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Misread::Told(Told::of(&error, body)));
+            return Err(ResponseError::EndpointError(EndpointError::of(&error, body)));
         }
         if chunk.choices.is_none() && chunk.usage.is_none() {
-            return Err(Misread::Shape("it has no `choices`".to_owned()));
+            return Err(ResponseError::Format("it has no `choices`".to_owned()));
         }
         for choice in chunk.choices.into_iter().flatten() {
             if choice.index.unwrap_or_default() == 0 {
@@ -90,7 +99,7 @@ impl Reader {
         if let Some(counts) = chunk.usage {
             count(&counts, assembly);
         }
-        Ok(Step::More)
+        Ok(ResponseState::More)
     }
 }
 

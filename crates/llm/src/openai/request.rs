@@ -17,7 +17,7 @@ pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules
         .with("model", endpoint.model.as_str())
         .with("messages", RawJson::of(&messages(request, made)))
         .with("stream", true);
-    if !made.has(CompatRule::NoCount) {
+    if !made.has(CompatRule::OmitUsage) {
         body.set("stream_options", RawObject::default().with("include_usage", true));
     }
     if !request.tools.is_empty() {
@@ -27,24 +27,24 @@ pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules
             ToolChoice::Required => Some("required"),
             ToolChoice::Forbidden => Some("none"),
         };
-        if let Some(choice) = choice.filter(|_| !made.has(CompatRule::FreeChoice)) {
+        if let Some(choice) = choice.filter(|_| !made.has(CompatRule::OmitToolChoice)) {
             body.set("tool_choice", choice);
         }
     }
     if let Some((name, schema)) = &request.answer_schema
-        && !made.has(CompatRule::JsonInWords)
+        && !made.has(CompatRule::JsonInPrompt)
     {
         body.set("response_format", answer_format(name, schema, made));
     }
     if let Some(limit) = request.max_tokens.or(endpoint.max_tokens) {
-        let name = match made.has(CompatRule::NewLimitName) {
+        let name = match made.has(CompatRule::MaxCompletionTokens) {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
         body.set(name, u64::from(limit));
     }
     if let Some(temperature) = request.temperature.or(endpoint.temperature)
-        && !made.has(CompatRule::OwnTemperature)
+        && !made.has(CompatRule::OmitTemperature)
     {
         body.set("temperature", RawJson::of(&temperature));
     }
@@ -54,7 +54,7 @@ pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules
 fn messages(request: &ChatRequest, made: CompatRules) -> Vec<RawObject> {
     let mut system = request.system.clone();
     if let Some((_, schema)) = &request.answer_schema
-        && made.has(CompatRule::SchemaInWords)
+        && made.has(CompatRule::SchemaInPrompt)
     {
         system
             .push_str("\n\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n");
@@ -121,7 +121,7 @@ pub(crate) fn object_schema(schema: &RawJson) -> RawJson {
 
 fn answer_format(name: &str, schema: &RawJson, made: CompatRules) -> RawObject {
     let kind = |kind: &str| RawObject::default().with("type", kind);
-    if made.has(CompatRule::SchemaInWords) {
+    if made.has(CompatRule::SchemaInPrompt) {
         return kind("json_object");
     }
     let mut wanted = RawObject::default().with("name", wire_name(name)).with("schema", schema.clone());
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strict_schemas() {
+    fn detects_strict_schemas() {
         let check = |schema: Value, expect: bool| assert_eq!(is_strict(&schema, 16), expect, "{schema}");
         check(json!({"type": "string"}), true);
         check(json!({"type": "object"}), false);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_arguments_are_objects() {
+    fn converts_argument_schemas_to_object_schemas() {
         let check = |schema: &str, expect: &str| {
             assert_eq!(object_schema(&RawJson::parse(schema).unwrap()).get(), expect);
         };

@@ -41,7 +41,7 @@ impl Reader<'_, '_> {
     fn named_and_positional(&mut self) -> Option<(usize, Vec<String>)> {
         let (mut count, mut positional) = (0, Vec::new());
         loop {
-            self.pay(1)?;
+            self.spend_steps(1)?;
             self.skip_space();
             let Some(character) = self.peek() else {
                 self.cut(Ending::Unclosed);
@@ -99,7 +99,7 @@ impl Reader<'_, '_> {
             at += 1;
         }
         let equals = self.source.skip_space(at);
-        self.pay(equals - from + 1)?;
+        self.spend_steps(equals - from + 1)?;
         let sign = self.source.char_at(equals).map(plain)?;
         let compares = self.source.starts_with(equals, "==");
         if name.is_empty() || compares || !matches!(sign, '=' | ':') {
@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
         let mut depth = 0_usize;
         let mut quote: Option<char> = None;
         while let Some(character) = self.source.char_at(self.at) {
-            self.pay(1)?;
+            self.spend_steps(1)?;
             match (quote, character) {
                 (Some(open), _) if open == character => quote = None,
                 (Some(_), _) => {}

@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
         self.out.push('{');
         let mut count = 0_usize;
         while let Next::Member = self.next_member('}')? {
-            self.pay(1)?;
+            self.spend_steps(1)?;
             let before = self.out.len();
             if count > 0 {
                 self.out.push(',');
@@ -142,7 +142,7 @@ impl Reader<'_, '_> {
             if let Next::End = next {
                 break;
             }
-            self.pay(1)?;
+            self.spend_steps(1)?;
             let before = self.out.len();
             if count > 0 {
                 self.out.push(',');
@@ -171,7 +171,7 @@ impl Reader<'_, '_> {
         let first = matches!(self.out.chars().next_back(), Some('{' | '['));
         let mut commas = 0_usize;
         loop {
-            self.pay(1)?;
+            self.spend_steps(1)?;
             self.skip_space();
             let Some(character) = self.peek() else {
                 self.cut(Ending::Unclosed);

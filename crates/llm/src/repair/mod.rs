@@ -15,7 +15,7 @@ use toolhub_core::RawJson;
 pub use self::notes::{Repair, Repairs};
 
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::text::{LOOK_BEHIND, Source};
+pub(crate) use self::text::{MAX_LOOK_BEHIND_BYTES, Source};
 
 /// Whether a value is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +31,7 @@ pub enum Ending {
 
 /// A parsed value.
 #[derive(Debug, Clone)]
-pub struct Mended {
+pub struct RepairedJson {
     /// The value.
     pub json: RawJson,
     /// The offset after it.
@@ -45,13 +45,13 @@ pub struct Mended {
 }
 
 /// Parses the first value in `text`, ignoring the text around it.
-pub fn repair(text: &str) -> Option<Mended> {
+pub fn repair(text: &str) -> Option<RepairedJson> {
     /// Maximum number of opening brackets at which a value is tried.
-    const TRIES: usize = 8;
+    const MAX_ATTEMPTS: usize = 8;
     let source = Source::new(text);
     let begins = |(at, character): (usize, char)| matches!(character, '{' | '[' | '｛' | '［').then_some(at);
     let mut from = 0;
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let at = from + text.get(from..)?.char_indices().find_map(begins)?;
         if let Some(mut mended) = value_at(&source, at) {
             if !text.get(..at)?.trim().is_empty() || !text.get(mended.end..)?.trim().is_empty() {
@@ -65,12 +65,12 @@ pub fn repair(text: &str) -> Option<Mended> {
 }
 
 /// Parses the object or list at `at`.
-pub(crate) fn value_at(source: &Source<'_>, at: usize) -> Option<Mended> {
+pub(crate) fn value_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
     strict_at(source, at).or_else(|| lenient_at(source, at))
 }
 
 /// Parses the object or list at `at` if it is valid JSON.
-pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<Mended> {
+pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
     let rest = source.rest(at);
     if !rest.starts_with(['{', '[']) {
         return None;
@@ -84,7 +84,7 @@ pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<Mended> {
             // A lone surrogate escape is valid by the grammar of JSON, but not a valid string.
             let whole = json.too_deep().is_none() && (!raw.get().contains("\\u") || decodes(raw.get()));
             let (end, repairs) = (at + stream.byte_offset(), Repairs::default());
-            whole.then_some(Mended { json, end, repairs, ending: Ending::Whole, placeholder: false })
+            whole.then_some(RepairedJson { json, end, repairs, ending: Ending::Whole, placeholder: false })
         }
         Err(error) => {
             if error.is_eof() {
@@ -100,7 +100,7 @@ fn decodes(text: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(text).is_ok()
 }
 
-fn lenient_at(source: &Source<'_>, at: usize) -> Option<Mended> {
+fn lenient_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> {
     let mut reader = Reader::new(source, at);
     let read = reader.container();
     source.spend(reader.at.saturating_sub(at));
@@ -159,7 +159,7 @@ impl<'s, 't> Reader<'s, 't> {
     }
 
     /// Consumes budget for `count` characters; `None` if it is exhausted.
-    fn pay(&mut self, count: usize) -> Option<()> {
+    fn spend_steps(&mut self, count: usize) -> Option<()> {
         self.steps = self.steps.checked_sub(count)?;
         Some(())
     }
@@ -179,10 +179,10 @@ impl<'s, 't> Reader<'s, 't> {
         self.repairs.add(if ending == Ending::CutInside { Repair::CutOff } else { Repair::Unclosed });
     }
 
-    fn finish(self, end: usize) -> Option<Mended> {
+    fn finish(self, end: usize) -> Option<RepairedJson> {
         let json = RawJson::parse(self.out).ok()?;
         let (repairs, ending, placeholder) = (self.repairs, self.ending, self.placeholder);
-        Some(Mended { json, end, repairs, ending, placeholder })
+        Some(RepairedJson { json, end, repairs, ending, placeholder })
     }
 }
 

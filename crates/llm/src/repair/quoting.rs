@@ -89,7 +89,7 @@ impl Quote {
 }
 
 /// Maximum length of a key, in characters.
-const LONGEST_KEY: usize = 96;
+const MAX_KEY_BYTES: usize = 96;
 
 impl Reader<'_, '_> {
     /// Whether a quote that ends at `after` closes its string, judged by the text after it.
@@ -98,14 +98,14 @@ impl Reader<'_, '_> {
             return Some(true);
         }
         let next = self.source.skip_space(after);
-        self.pay(next - after + 1)?;
+        self.spend_steps(next - after + 1)?;
         let Some(character) = self.source.char_at(next) else { return Some(true) };
         let behind = next + character.len_utf8();
         Some(
             match (place, plain(character)) {
                 (_, ',') => {
                     let then = self.source.skip_space(behind);
-                    self.pay(then - behind)?;
+                    self.spend_steps(then - behind)?;
                     match place {
                         Place::Member => self.member_follows(then)?,
                         Place::Item => self.item_follows(then),
@@ -145,11 +145,11 @@ impl Reader<'_, '_> {
         while let Some(character) = self.source.char_at(place) {
             count += 1;
             let colon = plain(character) == ':';
-            if count > LONGEST_KEY || matches!(character, '\n' | '{' | '}' | '[') {
+            if count > MAX_KEY_BYTES || matches!(character, '\n' | '{' | '}' | '[') {
                 break;
             }
             if colon && closed && place > at {
-                self.pay(count)?;
+                self.spend_steps(count)?;
                 // A key with a colon begins the next member.
                 return Some(true);
             }
@@ -164,7 +164,7 @@ impl Reader<'_, '_> {
             closed |= matches!(character, '"' | '\'' | '”' | '“' | '’' | '＂' | '`');
             place += character.len_utf8();
         }
-        self.pay(count)?;
+        self.spend_steps(count)?;
         // At the end of the text a key may have begun.
         Some(place >= self.source.len() && quoted)
     }
@@ -188,12 +188,12 @@ impl Reader<'_, '_> {
         let mut count = 0_usize;
         while let Some(character) = self.source.char_at(place) {
             count += 1;
-            if !(character.is_alphanumeric() || matches!(character, '_' | '\\')) || count > LONGEST_KEY {
+            if !(character.is_alphanumeric() || matches!(character, '_' | '\\')) || count > MAX_KEY_BYTES {
                 break;
             }
             place += character.len_utf8();
         }
-        self.pay(count)?;
+        self.spend_steps(count)?;
         let then = self.source.skip_space(place);
         let next = self.source.char_at(then).map(plain);
         let positional = matches!(next, Some('"' | '\'' | '[' | '{' | ')' | '*' | '-'));

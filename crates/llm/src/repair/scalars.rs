@@ -5,7 +5,7 @@ use super::{Ending, Place, Reader, Repair};
 impl Reader<'_, '_> {
     /// Parses the value at this position; `false` if there is none.
     pub(super) fn value(&mut self, place: Place) -> Option<bool> {
-        self.pay(1)?;
+        self.spend_steps(1)?;
         self.skip_space();
         let Some(character) = self.peek() else {
             self.cut(Ending::CutInside);
@@ -49,7 +49,7 @@ impl Reader<'_, '_> {
             if ends && !(character == '/' && self.source.slice(from, self.at).ends_with(':')) {
                 break;
             }
-            self.pay(1)?;
+            self.spend_steps(1)?;
             self.at += self.source.char_at(self.at).map_or(1, char::len_utf8);
         }
         let word = self.source.slice(from, self.at).trim_end();

@@ -36,7 +36,7 @@ impl Reader<'_, '_> {
         let mut rejected = None;
         let mut inner = false;
         loop {
-            self.pay(1)?;
+            self.spend_steps(1)?;
             if self.source.char_at(self.at).is_none() {
                 if rejected.is_none() {
                     self.cut(Ending::CutInside);

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 /// How many bytes before a position may affect its interpretation.
-pub(crate) const LOOK_BEHIND: usize = 512;
+pub(crate) const MAX_LOOK_BEHIND_BYTES: usize = 512;
 
 /// A text, possibly incomplete.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl<'t> Source<'t> {
 
     /// The text before `at`, as far as it may matter.
     pub(crate) fn behind(&self, at: usize) -> &'t str {
-        let mut from = at.saturating_sub(LOOK_BEHIND);
+        let mut from = at.saturating_sub(MAX_LOOK_BEHIND_BYTES);
         while !self.text.is_char_boundary(from) {
             from -= 1;
         }
@@ -89,7 +89,7 @@ impl<'t> Source<'t> {
 
     /// Caches the result of `find`, which is the same for every position up to it: scanning from left to right computes
     /// it once.
-    pub(crate) fn remembered(&self, at: usize, find: impl FnOnce() -> usize) -> usize {
+    pub(crate) fn memoized(&self, at: usize, find: impl FnOnce() -> usize) -> usize {
         if let Some((from, to)) = self.stop.get()
             && (from..=to).contains(&at)
         {

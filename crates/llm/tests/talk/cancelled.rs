@@ -6,22 +6,22 @@ use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
 use super::support::{BOTH, client, request};
 
 #[tokio::test]
-async fn before_a_word() {
+async fn cancels_before_first_token() {
     for api in BOTH {
         let server = ModelServer::start([Act::Hang]);
         let (client, asked) = (client(&server, api), request());
         let chat = client.chat(&asked, &|_| {});
         tokio::select! {
             reply = chat => panic!("{reply:?}"),
-            _ = server.wait_for(|happened| happened.asked == 1) => {}
+            _ = server.wait_for(|counters| counters.asked == 1) => {}
         }
-        let happened = server.wait_for(|happened| happened.departed == 1).await;
-        assert_eq!(happened.asked, 1);
+        let counters = server.wait_for(|counters| counters.disconnected == 1).await;
+        assert_eq!(counters.asked, 1);
     }
 }
 
 #[tokio::test]
-async fn in_the_midst_of_its_words() {
+async fn cancels_during_stream() {
     for api in BOTH {
         let reply = ScriptedReply::text(&"word ".repeat(40)).ending(Ending::SilentAfter(800));
         let server = ModelServer::start([reply.act()]);
@@ -33,6 +33,6 @@ async fn in_the_midst_of_its_words() {
             reply = chat => panic!("{reply:?}"),
             heard = hears.recv() => assert!(heard.is_some()),
         }
-        server.wait_for(|happened| happened.departed == 1).await;
+        server.wait_for(|counters| counters.disconnected == 1).await;
     }
 }

@@ -7,16 +7,18 @@ use toolhub_core::{Lang, Localize as _};
 use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
 use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
 
-use super::support::{BOTH, KEY, ask, client, overhear, request};
+use super::support::{BOTH, KEY, ask, ask_streaming, client, request};
 
 fn fine() -> Act {
     ScriptedReply::text("fine").act()
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again() {
+async fn retries_transient_errors() {
     for api in BOTH {
-        for first in [Act::refuse(500, "oops"), Act::refuse(503, "later"), Act::refuse_for(429, "0.1")] {
+        for first in
+            [Act::refuse(500, "oops"), Act::refuse(503, "later"), Act::refuse_with_retry_after(429, "0.1")]
+        {
             let server = ModelServer::start([first, fine()]);
             assert_eq!(ask(&client(&server, api), &request()).await.unwrap().text, "fine");
             assert_eq!(server.bodies().len(), 2);
@@ -25,7 +27,7 @@ async fn what_passes_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_before_a_word_is_tried_again() {
+async fn retries_stream_that_breaks_before_first_token() {
     for api in BOTH {
         for ending in [Ending::CutAfter(9), Ending::EndAfter(0)] {
             let server = ModelServer::start([ScriptedReply::text("fine").ending(ending).act(), fine()]);
@@ -36,12 +38,12 @@ async fn a_stream_that_breaks_before_a_word_is_tried_again() {
 }
 
 #[tokio::test]
-async fn what_was_heard_is_never_said_again() {
+async fn does_not_retry_after_first_token() {
     for api in BOTH {
         for ending in [Ending::CutAfter(800), Ending::EndAfter(800)] {
             let long = ScriptedReply::text(&"word ".repeat(40)).ending(ending);
             let server = ModelServer::start([long.act(), fine()]);
-            let (reply, heard) = overhear(&client(&server, api), &request()).await;
+            let (reply, heard) = ask_streaming(&client(&server, api), &request()).await;
             let error = reply.unwrap_err();
             assert!(matches!(error, ModelError::Truncated { .. }), "{api:?} {ending:?}: {error:?}");
             assert!(heard.iter().any(|spoken| matches!(spoken, ReplyDelta::Text(_))));
@@ -51,13 +53,13 @@ async fn what_was_heard_is_never_said_again() {
 }
 
 #[tokio::test]
-async fn a_wait_is_kept_to_and_a_long_one_is_told() {
-    let server = ModelServer::start([Act::refuse_for(429, "1"), fine()]);
+async fn honours_short_retry_after_and_reports_long_one() {
+    let server = ModelServer::start([Act::refuse_with_retry_after(429, "1"), fine()]);
     let begun = std::time::Instant::now();
     ask(&client(&server, Api::OpenAi), &request()).await.unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
 
-    let server = ModelServer::start([Act::refuse_for(429, "3600")]);
+    let server = ModelServer::start([Act::refuse_with_retry_after(429, "3600")]);
     let begun = std::time::Instant::now();
     let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(1));
@@ -68,7 +70,7 @@ async fn a_wait_is_kept_to_and_a_long_one_is_told() {
 }
 
 #[tokio::test]
-async fn three_tries_and_no_more() {
+async fn gives_up_after_three_attempts() {
     let server = ModelServer::start([Act::refuse(502, "bad gateway")]);
     let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
     assert!(matches!(error, ModelError::Refused { status: 502, .. }), "{error:?}");
@@ -76,7 +78,7 @@ async fn three_tries_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_will_not_pass_is_told_at_once() {
+async fn reports_permanent_errors_without_retry() {
     type Kind = fn(&ModelError) -> bool;
     let cases: [(Act, Kind, &str); 5] = [
         (Act::refuse(401, "no such key"), |e| matches!(e, ModelError::Unauthorized { .. }), "no such key"),
@@ -112,7 +114,7 @@ async fn what_will_not_pass_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn nonsense_is_told_as_such() {
+async fn reports_invalid_response_body() {
     let raw =
         |kind: &'static str, body: &str| Act::Raw { kind, body: body.to_owned(), ending: Ending::Whole };
     let cases = [
@@ -131,7 +133,7 @@ async fn nonsense_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_midst_of_a_stream() {
+async fn reports_error_event_after_first_token() {
     let word = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     let error = "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
     let server = ModelServer::start([Act::events(format!("{word}{error}")), fine()]);
@@ -152,7 +154,7 @@ async fn an_error_in_the_midst_of_a_stream() {
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn reports_unreachable_endpoint_without_secrets() {
     // A port without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -169,7 +171,7 @@ async fn nobody_there() {
 }
 
 #[tokio::test]
-async fn the_key_is_never_shown() {
+async fn never_prints_api_key() {
     for api in BOTH {
         for status in [400, 401, 404, 418] {
             let server = ModelServer::start([Act::refuse(status, &format!("your key {KEY} is odd"))]);

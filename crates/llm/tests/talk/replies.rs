@@ -4,7 +4,7 @@ use toolhub_core::model::{ReplyDelta, StopReason, Usage};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, CallStyle, Ending, ModelServer, Pacing, ScriptedReply};
 
-use super::support::{BOTH, ask, client, overhear, request, shown};
+use super::support::{BOTH, ask, ask_streaming, client, request, shown};
 
 const DIGITS: &str = r#"{"city": "京都", "n": 1234567890123456789012345678901234567890}"#;
 
@@ -13,11 +13,11 @@ fn reply() -> ScriptedReply {
         .thinking("They ask for the weather.")
         .call("weather", DIGITS)
         .call("weather", r#"{"city":"Osaka"}"#)
-        .costing(120, 100, 42)
+        .with_usage(120, 100, 42)
 }
 
 #[tokio::test]
-async fn split_at_every_byte_it_says_the_same() {
+async fn parses_equally_at_any_chunk_boundary() {
     for api in BOTH {
         let whole = {
             let server = ModelServer::start([reply().act()]);
@@ -41,10 +41,10 @@ async fn split_at_every_byte_it_says_the_same() {
 }
 
 #[tokio::test]
-async fn everything_is_heard_while_it_is_said() {
+async fn streams_text_thoughts_and_calls() {
     for api in BOTH {
         let server = ModelServer::start([reply().act()]);
-        let (said, heard) = overhear(&client(&server, api), &request()).await;
+        let (said, heard) = ask_streaming(&client(&server, api), &request()).await;
         let joined =
             |pick: fn(&ReplyDelta) -> Option<&str>| heard.iter().filter_map(pick).collect::<String>();
         let text = joined(|spoken| match spoken {
@@ -67,7 +67,7 @@ async fn everything_is_heard_while_it_is_said() {
 }
 
 #[tokio::test]
-async fn calls_as_every_kind_of_endpoint_writes_them() {
+async fn parses_calls_in_every_endpoint_style() {
     let plain = || {
         ScriptedReply::default().call("weather", r#"{"city":"Kyoto"}"#).call("weather", r#"{"city":"Osaka"}"#)
     };
@@ -79,8 +79,8 @@ async fn calls_as_every_kind_of_endpoint_writes_them() {
         CallStyle::Repeated,
     ];
     for style in styles {
-        let server = ModelServer::start([plain().styled(style).act()]);
-        let (said, heard) = overhear(&client(&server, Api::OpenAi), &request()).await;
+        let server = ModelServer::start([plain().with_style(style).act()]);
+        let (said, heard) = ask_streaming(&client(&server, Api::OpenAi), &request()).await;
         let expect = r#"Calls  | weather({"city":"Kyoto"}) weather({"city":"Osaka"}) |  | None"#;
         let said = said.unwrap();
         assert_eq!(shown(&said), expect, "{style:?}");
@@ -90,12 +90,12 @@ async fn calls_as_every_kind_of_endpoint_writes_them() {
 }
 
 #[tokio::test]
-async fn one_document_will_do_for_a_stream() {
+async fn accepts_single_document_instead_of_stream() {
     for api in BOTH {
         let streamed = ModelServer::start([reply().act()]);
-        let whole = ModelServer::start([reply().in_one_piece().act()]);
-        let (streamed, _) = overhear(&client(&streamed, api), &request()).await;
-        let (whole, heard) = overhear(&client(&whole, api), &request()).await;
+        let whole = ModelServer::start([reply().unstreamed().act()]);
+        let (streamed, _) = ask_streaming(&client(&streamed, api), &request()).await;
+        let (whole, heard) = ask_streaming(&client(&whole, api), &request()).await;
         assert_eq!(shown(&whole.unwrap()), shown(&streamed.unwrap()), "{api:?}");
         assert!(heard.iter().any(|spoken| matches!(spoken, ReplyDelta::Text(_))), "{heard:?}");
     }
@@ -109,7 +109,7 @@ async fn one_document_will_do_for_a_stream() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_told() {
+async fn reports_arguments_that_are_not_json() {
     for api in BOTH {
         let broken = ScriptedReply::default().call("weather", r#"{"city": "Ky"#).call("weather", "[1]");
         let server = ModelServer::start([broken.act()]);
@@ -122,7 +122,7 @@ async fn arguments_that_are_no_json_are_told() {
 }
 
 #[tokio::test]
-async fn names_that_no_endpoint_takes_come_back_as_they_were() {
+async fn maps_invalid_wire_names_back_to_tool_names() {
     for api in BOTH {
         let asked = ModelServer::start([ScriptedReply::text("x").act()]);
         ask(&client(&asked, api), &request()).await.unwrap();
@@ -147,7 +147,7 @@ fn none_or_zero(api: Api) -> &'static str {
 }
 
 #[tokio::test]
-async fn why_it_stopped() {
+async fn maps_stop_reasons() {
     let cases =
         [("stop", StopReason::End), ("length", StopReason::Length), ("content_filter", StopReason::Filtered)];
     for api in BOTH {
@@ -160,7 +160,7 @@ async fn why_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_after_its_end_is_whole() {
+async fn accepts_disconnect_after_finish_reason() {
     // The connection closes after the event with `finish_reason`.
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
     let ending = Ending::CutAfter(events.len());

@@ -5,7 +5,7 @@ use toolhub_core::{CallId, RawJson};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
 
-use super::support::{BOTH, ask, client, overhear, request, tool};
+use super::support::{BOTH, ask, ask_streaming, client, request, tool};
 
 fn called(id: &str, tool: &str, arguments: &str) -> ModelCall {
     ModelCall {
@@ -65,7 +65,7 @@ async fn bodies() {
 }
 
 #[tokio::test]
-async fn numbers_of_any_length_leave_as_they_came() {
+async fn sends_numbers_of_any_length_verbatim() {
     for api in BOTH {
         let long =
             r#"{"type":"object","properties":{"n":{"maximum":1234567890123456789012345678901234567890}}}"#;
@@ -79,7 +79,7 @@ async fn numbers_of_any_length_leave_as_they_came() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fits_a_schema() {
+async fn returns_answer_for_schema() {
     let answer = r#"{"sunny": true}"#;
     let asked = ChatRequest { answer_schema: schema(), ..request() };
     let server = ModelServer::start([ScriptedReply::text(answer).act()]);
@@ -92,7 +92,7 @@ async fn an_answer_that_fits_a_schema() {
         server.bodies()[0]["tools"][2]["name"].as_str().unwrap().to_owned()
     };
     let server = ModelServer::start([ScriptedReply::text("Well: ").call(&wire, answer).act()]);
-    let (reply, heard) = overhear(&client(&server, Api::Anthropic), &asked).await;
+    let (reply, heard) = ask_streaming(&client(&server, Api::Anthropic), &asked).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.stop, reply.calls.len()), (answer, StopReason::End, 0));
     let heard = format!("{heard:?}");
@@ -100,7 +100,7 @@ async fn an_answer_that_fits_a_schema() {
 }
 
 #[tokio::test]
-async fn what_an_endpoint_refuses_is_left_out_from_then_on() {
+async fn omits_rejected_fields_from_later_requests() {
     let asked = ChatRequest { answer_schema: schema(), max_tokens: Some(9), ..request() };
     let fine = || ScriptedReply::text("{}").act();
     let server = ModelServer::start([
@@ -124,7 +124,7 @@ async fn what_an_endpoint_refuses_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
-async fn models_are_listed() {
+async fn lists_models() {
     for api in BOTH {
         let server = ModelServer::listing(&["a", "b"], []);
         let models = client(&server, api).models(std::time::Duration::from_secs(5)).await.unwrap();

@@ -43,7 +43,7 @@ pub(crate) async fn ask(client: &ModelClient, request: &ChatRequest) -> Result<C
 }
 
 /// Sends a request and returns the reply and all events of the stream.
-pub(crate) async fn overhear(
+pub(crate) async fn ask_streaming(
     client: &ModelClient,
     request: &ChatRequest,
 ) -> (Result<ChatReply, ModelError>, Vec<ReplyDelta>) {

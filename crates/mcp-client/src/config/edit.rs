@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
-use toolhub_client_config::{ConfigError, TransportSpec, lock, write_whole};
+use toolhub_client_config::{ConfigError, TransportSpec, lock, write_atomically};
 use toolhub_core::lang::LocalizedText;
 
 use super::read::read_servers;
@@ -24,7 +24,7 @@ pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(),
     let text = read_or_new(file)?;
     let root = parse(file, &text)?;
     let servers = servers_of(file, &root)?;
-    let value = input_of(&entry.transport);
+    let value = to_cst_value(&entry.transport);
     match servers.get(&entry.id) {
         Some(existing) if replace => existing.set_value(value),
         Some(_) => {
@@ -42,9 +42,9 @@ pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(),
             servers.ensure_multiline();
         }
     }
-    let new = ended(root.to_string());
+    let new = with_final_newline(root.to_string());
     check(file, &new)?;
-    write_whole(file, &new)
+    write_atomically(file, &new)
 }
 
 /// Removes a server. Returns whether it existed.
@@ -57,7 +57,7 @@ pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
     let root = parse(file, &text)?;
     let Some(property) = servers_of(file, &root)?.get(id) else { return Ok(false) };
     property.remove();
-    write_whole(file, &root.to_string())?;
+    write_atomically(file, &root.to_string())?;
     Ok(true)
 }
 
@@ -78,7 +78,7 @@ pub fn set_enabled(file: &Path, id: &str, on: bool) -> Result<bool, ConfigError>
         (None, true) => {}
         (None, false) => drop(entry.append("disabled", CstInputValue::Bool(true))),
     }
-    write_whole(file, &root.to_string())?;
+    write_atomically(file, &root.to_string())?;
     Ok(true)
 }
 
@@ -96,19 +96,19 @@ fn parse(file: &Path, text: &str) -> Result<CstRootNode, ConfigError> {
 }
 
 fn servers_of(file: &Path, root: &CstRootNode) -> Result<CstObject, ConfigError> {
-    let wrong = |what: &str| {
+    let not_an_object = |what: &str| {
         ConfigError::whole(
             file,
             LocalizedText::new(format!("{what} should be an object"), format!("{what} 应为对象")),
         )
     };
-    let object = root.object_value_or_create().ok_or_else(|| wrong("the file"))?;
-    let servers = object.object_value_or_create("mcpServers").ok_or_else(|| wrong("`mcpServers`"))?;
+    let object = root.object_value_or_create().ok_or_else(|| not_an_object("the file"))?;
+    let servers = object.object_value_or_create("mcpServers").ok_or_else(|| not_an_object("`mcpServers`"))?;
     object.ensure_multiline();
     Ok(servers)
 }
 
-fn ended(mut text: String) -> String {
+fn with_final_newline(mut text: String) -> String {
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -120,7 +120,7 @@ fn check(file: &Path, text: &str) -> Result<(), ConfigError> {
     parse(file, text).map(drop)
 }
 
-fn input_of(transport: &TransportSpec) -> CstInputValue {
+fn to_cst_value(transport: &TransportSpec) -> CstInputValue {
     let text = |value: &str| CstInputValue::String(value.to_owned());
     let pairs = |pairs: &[(String, String)]| {
         CstInputValue::Object(pairs.iter().map(|(name, value)| (name.clone(), text(value))).collect())
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_unknown_keys_survive() {
+    fn preserves_comments_and_unknown_keys() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mcp.json");
         let text = "{\n  // keep me\n  \"theme\": 1.0,\n  \"mcpServers\": {\n    \"a\": {\"command\": \"a\", \"vendor\": 12345678901234567890123}, // and me\n    /* b */ \"b\": {\"url\": \"u\"}\n  }\n}\n";
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_switched_off_and_on() {
+    fn disables_and_enables_a_server() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mcp.json");
         let text =
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_reads_well() {
+    fn writes_a_readable_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sub/mcp.json");
         add_server(&file, &stdio("a"), false).unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_overwritten_by_accident() {
+    fn refuses_to_overwrite_broken_files_and_existing_servers() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mcp.json");
         std::fs::write(&file, "{ broken").unwrap();

@@ -10,7 +10,7 @@ use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_wire::McpError;
 
-use super::login::expanded_login;
+use super::login::expand_login;
 use super::permitted::Permit as _;
 use super::spec::ServerSpec;
 
@@ -66,20 +66,20 @@ impl LaunchIdentity {
 impl ServerSpec {
     /// The identity of this server in this process. Fails if it may not be started or contacted now.
     pub(crate) fn launch_identity(&self) -> Result<LaunchIdentity, McpError> {
-        let (reached, variables, folder) = match &self.transport {
+        let (transport_json, variables, folder) = match &self.transport {
             TransportSpec::Stdio(spec) => {
                 let spec = spec.permitted(&self.consent)?;
                 let variables: Vec<(String, Vec<u8>)> = spec
                     .environment()
                     .into_iter()
-                    .filter(|(name, _)| !is_of_session(name))
+                    .filter(|(name, _)| !is_session_variable(name))
                     .map(|(name, value)| (name, value.into_encoded_bytes()))
                     .collect();
-                let reached = json!([spec.command, spec.args, format!("{:?}", spec.fence)]);
+                let transport_json = json!([spec.command, spec.args, format!("{:?}", spec.fence)]);
                 // A sandboxed program without `cwd` starts in an empty folder.
                 let inherits = spec.cwd.is_none() && spec.fence.is_none();
                 let folder = spec.cwd.clone().or_else(|| inherits.then(|| PathBuf::from(".")));
-                (reached, variables, folder)
+                (transport_json, variables, folder)
             }
             TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
                 let spec = spec.permitted(&self.consent)?;
@@ -89,8 +89,8 @@ impl ServerSpec {
                 (json!([spec.url, spec.headers]), variables, None)
             }
         };
-        let login = expanded_login(&self.oauth).map_err(|name| {
-            McpError::hopeless(LocalizedText::new(
+        let login = expand_login(&self.oauth).map_err(|name| {
+            McpError::permanent(LocalizedText::new(
                 format!("${{{name}}} is not set"),
                 format!("未设置 ${{{name}}}"),
             ))
@@ -103,17 +103,17 @@ impl ServerSpec {
             [bytes(&absolute(&self.origin))],
             [self.era.map(|era| era.name()), self.enabled, self.roots, self.tools, self.tags],
             [format!("{:?}", (self.instances, &self.hints, self.pin, &self.oauth)), limits],
-            [format!("{:?}", self.consent), self.consent.digest(), self.reached()],
+            [format!("{:?}", self.consent), self.consent.digest(), self.transport_json()],
         ]);
         Ok(LaunchIdentity {
             entry: digest(&entry),
             folder: folder.map(|folder| digest(&bytes(&canonical(&folder)))).unwrap_or_default(),
-            environment: digest(&json!([reached, variables, [login.client_id, secret], namespaces])),
+            environment: digest(&json!([transport_json, variables, [login.client_id, secret], namespaces])),
         })
     }
 }
 
-fn is_of_session(name: &str) -> bool {
+fn is_session_variable(name: &str) -> bool {
     SESSION_VARIABLES.contains(&name) || name.starts_with(SESSION_PREFIX)
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_that_decides_what_is_started_changes_the_identity() {
+    fn every_launch_setting_changes_the_identity() {
         let own = stdio(|_| {}).launch_identity().unwrap();
         assert_eq!(own.difference(&stdio(|_| {}).launch_identity().unwrap()), None);
         let folder = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn expanded_values_and_the_neutral_folder_of_an_untrusted_one_count() {
+    fn identity_covers_expanded_values_and_working_folder() {
         // `HOME` is set in every test environment; the entries differ in their text, but not in the expanded value.
         let home = std::env::var("HOME").unwrap();
         let one = stdio(|spec| spec.args = vec!["${HOME}".to_owned()]).launch_identity().unwrap();

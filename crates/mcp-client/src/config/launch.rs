@@ -7,10 +7,10 @@ use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
 
 use super::permitted::Permitted;
-use super::program::with_ending;
+use super::program::find_executable;
 
 /// Variables that a child inherits by default: those that programs need to run, without likely secrets.
-const PASSED: [&str; 26] = [
+const INHERITED_VARIABLES: [&str; 26] = [
     "PATH",
     "HOME",
     "USER",
@@ -39,7 +39,7 @@ const PASSED: [&str; 26] = [
     "PATHEXT",
 ];
 /// The same, on Windows only.
-const PASSED_ON_WINDOWS: [&str; 9] = [
+const INHERITED_ON_WINDOWS: [&str; 9] = [
     "COMSPEC",
     "HOMEDRIVE",
     "HOMEPATH",
@@ -51,20 +51,20 @@ const PASSED_ON_WINDOWS: [&str; 9] = [
     "WINDIR",
 ];
 /// The same, by prefix.
-const PASSED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+const INHERITED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 impl Permitted<StdioSpec> {
     /// The complete environment of the child.
     pub(crate) fn environment(&self) -> BTreeMap<String, OsString> {
-        let passed = |name: &str| {
-            PASSED.contains(&name)
-                || cfg!(windows) && is_passed_on_windows(name)
-                || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        let is_inherited = |name: &str| {
+            INHERITED_VARIABLES.contains(&name)
+                || cfg!(windows) && is_inherited_on_windows(name)
+                || INHERITED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
                 || self.env_pass.iter().any(|wanted| wanted == name)
         };
         let inherited = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-            .filter(|(name, _)| passed(name));
+            .filter(|(name, _)| is_inherited(name));
         let own = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
         inherited.chain(own).collect()
     }
@@ -75,12 +75,13 @@ impl Permitted<StdioSpec> {
             let variables = self.environment();
             variables.into_iter().find_map(|(name, value)| name.eq_ignore_ascii_case("PATH").then_some(value))
         };
-        let file = cfg!(windows).then(|| with_ending(&self.command, &path().unwrap_or_default())).flatten();
+        let file =
+            cfg!(windows).then(|| find_executable(&self.command, &path().unwrap_or_default())).flatten();
         file.map_or_else(|| self.command.clone().into(), Into::into)
     }
 
     /// The error text for a program that could not be started.
-    pub(crate) fn why_not_started(&self, error: &std::io::Error) -> LocalizedText {
+    pub(crate) fn spawn_error(&self, error: &std::io::Error) -> LocalizedText {
         let command = &self.command;
         match (&self.cwd, error.kind()) {
             (Some(folder), std::io::ErrorKind::NotFound) if !folder.is_dir() => {
@@ -103,6 +104,6 @@ impl Permitted<StdioSpec> {
 }
 
 /// Variable names on Windows are case-insensitive: `PATH` is mostly written `Path`.
-fn is_passed_on_windows(name: &str) -> bool {
-    PASSED.iter().chain(&PASSED_ON_WINDOWS).any(|known| known.eq_ignore_ascii_case(name))
+fn is_inherited_on_windows(name: &str) -> bool {
+    INHERITED_VARIABLES.iter().chain(&INHERITED_ON_WINDOWS).any(|known| known.eq_ignore_ascii_case(name))
 }

@@ -3,14 +3,14 @@
 use toolhub_client_config::{HttpSpec, TransportSpec, expand};
 use toolhub_core::{Consent, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
-use toolhub_oauth::{Endpoint, Guard, GuardContext, OAuthError, ResolveEndpoint};
+use toolhub_oauth::{Endpoint, OAuthError, ResolveEndpoint, TokenManager, TokenManagerContext};
 
 use super::permitted::Permit as _;
 use super::spec::ServerSpec;
 use crate::transport::http::client::{header_map, parse_url};
 
 /// Expands the variables. The error is the name of the first one that is not set.
-pub(super) fn expanded_login(spec: &OAuthSpec) -> Result<OAuthSpec, String> {
+pub(super) fn expand_login(spec: &OAuthSpec) -> Result<OAuthSpec, String> {
     let fill = |text: &str| expand(text, &|name| std::env::var(name).ok());
     let secret = spec.client_secret.as_ref().map(|secret| fill(secret.expose())).transpose()?;
     Ok(OAuthSpec {
@@ -31,7 +31,7 @@ impl ResolveEndpoint for ConfiguredEndpoint {
     fn resolve(&self) -> Result<Endpoint, OAuthError> {
         let wrong = |error: McpError| OAuthError::Config(error.to_string());
         let http = self.http.permitted(&self.consent).map_err(wrong)?;
-        let spec = expanded_login(&self.oauth).map_err(|name| {
+        let spec = expand_login(&self.oauth).map_err(|name| {
             OAuthError::Config(format!("`oauth` in its config uses ${{{name}}}, which is not set"))
         })?;
         let url = parse_url(&http.url).map_err(wrong)?;
@@ -42,7 +42,7 @@ impl ResolveEndpoint for ConfiguredEndpoint {
 
 impl ServerSpec {
     /// The guard of a server that supports a login: over HTTP, without a configured `Authorization` header.
-    pub(crate) fn guard(&self, context: GuardContext) -> Result<Guard, OAuthError> {
+    pub(crate) fn token_manager(&self, context: TokenManagerContext) -> Result<TokenManager, OAuthError> {
         let http = match &self.transport {
             TransportSpec::Http(http) | TransportSpec::Sse(http) => http.clone(),
             TransportSpec::Stdio(_) => return Err(OAuthError::NotHttp),
@@ -51,6 +51,6 @@ impl ServerSpec {
             return Err(OAuthError::OwnHeader);
         }
         let endpoint = ConfiguredEndpoint { http, consent: self.consent.clone(), oauth: self.oauth.clone() };
-        Ok(Guard::new(self.id.clone(), self.oauth.clone(), Box::new(endpoint), context))
+        Ok(TokenManager::new(self.id.clone(), self.oauth.clone(), Box::new(endpoint), context))
     }
 }

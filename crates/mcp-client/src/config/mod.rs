@@ -12,6 +12,6 @@ mod spec;
 pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
 pub(crate) use identity::LaunchIdentity;
 pub(crate) use permitted::{Permit, Permitted};
-pub use program::with_ending;
-pub use read::{read_servers, servers_in};
+pub use program::find_executable;
+pub use read::{parse_servers, read_servers};
 pub use spec::{Instances, ServerSpec};

@@ -29,8 +29,8 @@ pub(crate) trait Permit: Sized {
 
 impl Permit for StdioSpec {
     fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
-        let permit = consent.permit().map_err(McpError::hopeless)?;
-        let mut spec = expanded(self)?;
+        let permit = consent.permit().map_err(McpError::permanent)?;
+        let mut spec = expand_stdio(self)?;
         if let Some(folder) = permit.folder()
             && spec.cwd.is_none()
         {
@@ -42,19 +42,19 @@ impl Permit for StdioSpec {
 
 impl Permit for HttpSpec {
     fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
-        let _permit = consent.permit().map_err(McpError::hopeless)?;
-        let (url, headers) = (fill(&self.url)?, fill_pairs(&self.headers)?);
+        let _permit = consent.permit().map_err(McpError::permanent)?;
+        let (url, headers) = (expand_text(&self.url)?, expand_pairs(&self.headers)?);
         Ok(Permitted(Self { url, headers }))
     }
 }
 
 /// Expands the variables.
-fn expanded(spec: &StdioSpec) -> Result<StdioSpec, McpError> {
-    let cwd = spec.cwd.as_ref().map(|folder| fill(&folder.to_string_lossy())).transpose()?;
+fn expand_stdio(spec: &StdioSpec) -> Result<StdioSpec, McpError> {
+    let cwd = spec.cwd.as_ref().map(|folder| expand_text(&folder.to_string_lossy())).transpose()?;
     Ok(StdioSpec {
-        command: fill(&spec.command)?,
-        args: spec.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?,
-        env: fill_pairs(&spec.env)?,
+        command: expand_text(&spec.command)?,
+        args: spec.args.iter().map(|arg| expand_text(arg)).collect::<Result<_, _>>()?,
+        env: expand_pairs(&spec.env)?,
         cwd: cwd.map(PathBuf::from),
         env_pass: spec.env_pass.clone(),
         log_file: spec.log_file.clone(),
@@ -62,17 +62,17 @@ fn expanded(spec: &StdioSpec) -> Result<StdioSpec, McpError> {
     })
 }
 
-fn fill(text: &str) -> Result<String, McpError> {
+fn expand_text(text: &str) -> Result<String, McpError> {
     expand(text, &|name| std::env::var(name).ok()).map_err(|name| {
-        McpError::hopeless(LocalizedText::new(
+        McpError::permanent(LocalizedText::new(
             format!("its config uses ${{{name}}}, which is not set: set it, or write ${{{name}:-default}}"),
             format!("它的配置用到了未设置的 ${{{name}}}：请设置它，或写成 ${{{name}:-默认值}}"),
         ))
     })
 }
 
-fn fill_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, McpError> {
-    pairs.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
+fn expand_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, McpError> {
+    pairs.iter().map(|(name, value)| Ok((name.clone(), expand_text(value)?))).collect()
 }
 
 #[cfg(test)]
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejects_a_start_without_consent_before_variables_are_read() {
+    fn checks_consent_before_reading_variables() {
         let spec = StdioSpec { command: "${TOOLHUB_TEST_UNSET}".to_owned(), ..StdioSpec::default() };
         let refused = spec.permitted(&Consent::default()).unwrap_err().to_string();
         assert!(refused.contains("toolhub trust"), "{refused}");

@@ -5,17 +5,18 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The extensions that can be started directly, including batch files. Others in `PATHEXT` need an interpreter.
-const STARTABLE: [&str; 4] = ["com", "exe", "bat", "cmd"];
+const EXECUTABLE_EXTENSIONS: [&str; 4] = ["com", "exe", "bat", "cmd"];
 
 /// The file of `command` on Windows: the first match by the folders of `path` and the extensions of `PATHEXT`. Returns `None`
 /// if the command has an extension, or if there is no such file.
-pub fn with_ending(command: &str, path: &OsStr) -> Option<PathBuf> {
-    let written =
-        Path::new(command).extension().is_some_and(|ending| is_startable(&ending.to_string_lossy()));
+pub fn find_executable(command: &str, path: &OsStr) -> Option<PathBuf> {
+    let written = Path::new(command)
+        .extension()
+        .is_some_and(|ending| is_executable_extension(&ending.to_string_lossy()));
     if command.is_empty() || written {
         return None;
     }
-    let endings = endings(std::env::var_os("PATHEXT"));
+    let executable_extensions = executable_extensions(std::env::var_os("PATHEXT"));
     let in_folder = |file: PathBuf| {
         let with = |ending: &String| {
             let mut name = file.clone().into_os_string();
@@ -23,7 +24,7 @@ pub fn with_ending(command: &str, path: &OsStr) -> Option<PathBuf> {
             name.push(ending);
             PathBuf::from(name)
         };
-        endings.iter().map(with).find(|file| file.is_file())
+        executable_extensions.iter().map(with).find(|file| file.is_file())
     };
     if command.contains(['/', '\\']) {
         return in_folder(command.into());
@@ -34,15 +35,15 @@ pub fn with_ending(command: &str, path: &OsStr) -> Option<PathBuf> {
 }
 
 /// The extensions in the order of `PATHEXT`, in lower case and without their dots.
-fn endings(pathext: Option<OsString>) -> Vec<String> {
+fn executable_extensions(pathext: Option<OsString>) -> Vec<String> {
     let listed = pathext.map(|list| list.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let listed = listed.split(';').map(|ending| ending.trim_start_matches('.').to_owned());
-    let found: Vec<String> = listed.filter(|ending| is_startable(ending)).collect();
-    if found.is_empty() { STARTABLE.map(str::to_owned).to_vec() } else { found }
+    let found: Vec<String> = listed.filter(|ending| is_executable_extension(ending)).collect();
+    if found.is_empty() { EXECUTABLE_EXTENSIONS.map(str::to_owned).to_vec() } else { found }
 }
 
-fn is_startable(ending: &str) -> bool {
-    STARTABLE.iter().any(|known| known.eq_ignore_ascii_case(ending))
+fn is_executable_extension(ending: &str) -> bool {
+    EXECUTABLE_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(ending))
 }
 
 #[cfg(test)]
@@ -50,31 +51,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_endings_in_the_order_of_pathext() {
+    fn orders_extensions_by_pathext() {
         for (pathext, expect) in [
             (Some(".COM;.EXE;.BAT;.CMD;.VBS;.JS"), &["com", "exe", "bat", "cmd"][..]),
             (Some(".CMD;.EXE"), &["cmd", "exe"]),
             (Some(".PY"), &["com", "exe", "bat", "cmd"]),
             (None, &["com", "exe", "bat", "cmd"]),
         ] {
-            assert_eq!(endings(pathext.map(Into::into)), expect, "{pathext:?}");
+            assert_eq!(executable_extensions(pathext.map(Into::into)), expect, "{pathext:?}");
         }
     }
 
     #[test]
-    fn finds_batch_files_by_the_name_without_ending() {
+    fn finds_batch_files_by_name_without_extension() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for file in [one.path().join("npx"), two.path().join("npx.cmd"), two.path().join("node.exe")] {
             std::fs::write(file, "").unwrap();
         }
         let path = std::env::join_paths([Path::new("relative"), one.path(), two.path()]).unwrap();
-        assert_eq!(with_ending("npx", &path), Some(two.path().join("npx.cmd")));
-        assert_eq!(with_ending("node", &path), Some(two.path().join("node.exe")));
+        assert_eq!(find_executable("npx", &path), Some(two.path().join("npx.cmd")));
+        assert_eq!(find_executable("node", &path), Some(two.path().join("node.exe")));
         let whole = two.path().join("npx");
-        let found = with_ending(whole.to_str().unwrap(), OsStr::new(""));
+        let found = find_executable(whole.to_str().unwrap(), OsStr::new(""));
         assert_eq!(found, Some(two.path().join("npx.cmd")));
         for none in ["npx.cmd", "NODE.EXE", "uvx", ""] {
-            assert_eq!(with_ending(none, &path), None, "{none}");
+            assert_eq!(find_executable(none, &path), None, "{none}");
         }
     }
 }

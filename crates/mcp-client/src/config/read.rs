@@ -14,14 +14,14 @@ use super::spec::ServerSpec;
 /// The servers of a file, in its order; empty if the file does not exist.
 pub fn read_servers(file: &Path) -> Result<Vec<ServerSpec>, ConfigError> {
     match std::fs::read_to_string(file) {
-        Ok(text) => servers_in(file, &text),
+        Ok(text) => parse_servers(file, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(ConfigError::io(file, &error)),
     }
 }
 
 /// The servers in a file's text, in its order. None of them has consent yet.
-pub fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigError> {
+pub fn parse_servers(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigError> {
     // Skips a byte order mark, which JSON does not allow.
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
@@ -32,7 +32,7 @@ pub fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigErro
     let reader = Reader { file, text };
     let Some(root) = parsed.value else { return Ok(Vec::new()) };
     let root = reader.object(&root, "the file")?;
-    let Some(servers) = root.get("mcpServers") else { return reader.no_servers(root) };
+    let Some(servers) = root.get("mcpServers") else { return reader.reject_misplaced_servers(root) };
     let servers = reader.object(&servers.value, "`mcpServers`")?;
     let mut found: Vec<ServerSpec> = Vec::with_capacity(servers.properties.len());
     for property in &servers.properties {
@@ -40,7 +40,7 @@ pub fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigErro
         if found.iter().any(|known| known.id == spec.id) {
             let id = &spec.id;
             let (en, zh) = (format!("server `{id}` stands here twice"), format!("服务器 `{id}` 出现了两次"));
-            return Err(reader.wrong(property, en, zh));
+            return Err(reader.error_at(property, en, zh));
         }
         found.push(spec);
     }
@@ -53,12 +53,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, place: &impl Ranged, en: String, zh: String) -> ConfigError {
+    fn error_at(&self, place: &impl Ranged, en: String, zh: String) -> ConfigError {
         ConfigError::at(self.file, self.text, place.start(), LocalizedText::new(en, zh))
     }
 
     /// A file without `mcpServers` has no servers. Reports an error if another member looks like a list of servers.
-    fn no_servers(&self, root: &Object<'_>) -> Result<Vec<ServerSpec>, ConfigError> {
+    fn reject_misplaced_servers(&self, root: &Object<'_>) -> Result<Vec<ServerSpec>, ConfigError> {
         let is_entry = |value: &Value<'_>| {
             value
                 .as_object()
@@ -72,7 +72,7 @@ impl Reader<'_> {
         let odd = root.properties.iter().find(|found| is_entry(&found.value) || holds_entries(&found.value));
         match odd {
             None => Ok(Vec::new()),
-            Some(found) => Err(self.wrong(
+            Some(found) => Err(self.error_at(
                 found,
                 "servers belong under `mcpServers`: `{\"mcpServers\": {…}}`".to_owned(),
                 "服务器应写在 `mcpServers` 之下：`{\"mcpServers\": {…}}`".to_owned(),
@@ -82,7 +82,7 @@ impl Reader<'_> {
 
     fn object<'v, 't>(&self, value: &'v Value<'t>, what: &str) -> Result<&'v Object<'t>, ConfigError> {
         value.as_object().ok_or_else(|| {
-            self.wrong(
+            self.error_at(
                 value,
                 format!("{what} should be an object `{{…}}`"),
                 format!("{what} 应为对象 `{{…}}`"),
@@ -91,15 +91,16 @@ impl Reader<'_> {
     }
 
     fn string(&self, value: &Value<'_>, what: &str) -> Result<String, ConfigError> {
-        let wrong = || self.wrong(value, format!("{what} should be a string"), format!("{what} 应为字符串"));
-        Ok(value.as_string_lit().ok_or_else(wrong)?.value.to_string())
+        let error_at =
+            || self.error_at(value, format!("{what} should be a string"), format!("{what} 应为字符串"));
+        Ok(value.as_string_lit().ok_or_else(error_at)?.value.to_string())
     }
 
     fn server(&self, property: &ObjectProp<'_>) -> Result<ServerSpec, ConfigError> {
         let id = property.name.as_str();
         if id.trim().is_empty() || ServerId::RESERVED.contains(&id) {
             let (en, zh) = (format!("`{id}` cannot be a server's name"), format!("`{id}` 不能用作服务器名"));
-            return Err(self.wrong(property, en + ": choose another", zh + "：请换一个"));
+            return Err(self.error_at(property, en + ": choose another", zh + "：请换一个"));
         }
         let members = self.object(&property.value, &format!("server `{id}`"))?;
         let transport = self.transport(id, property, members)?;
@@ -139,14 +140,14 @@ impl Reader<'_> {
                 Ok(TransportSpec::Sse(HttpSpec { url, headers: self.pairs(members, "headers", id)? }))
             }
             (None | Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "sse"), ..) => Err(self
-                .wrong(
+                .error_at(
                     property,
                     format!("server `{id}` needs a `command` (stdio) or a `url` (http)"),
                     format!("服务器 `{id}` 需要 `command`（stdio）或 `url`（http）"),
                 )),
             (Some(other), ..) => {
                 let place = members.get("type").map_or(property, |found| found);
-                Err(self.wrong(
+                Err(self.error_at(
                     place,
                     format!("server `{id}` has the unknown type `{other}`: use `stdio`, `http` or `sse`"),
                     format!("服务器 `{id}` 的类型 `{other}` 未知：请用 `stdio`、`http` 或 `sse`"),
@@ -160,7 +161,7 @@ impl Reader<'_> {
         let what = format!("`{key}` of server `{id}`");
         let Some(list) = found.value.as_array() else {
             let (en, zh) = (format!("{what} should be a list of strings"), format!("{what} 应为字符串列表"));
-            return Err(self.wrong(&found.value, en, zh));
+            return Err(self.error_at(&found.value, en, zh));
         };
         list.elements.iter().map(|element| self.string(element, &format!("each of {what}"))).collect()
     }
@@ -187,11 +188,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<ServerSpec>, String> {
-        servers_in(Path::new("mcp.json"), text).map_err(|error| error.to_string())
+        parse_servers(Path::new("mcp.json"), text).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn servers_are_read_in_order_with_comments() {
+    fn reads_servers_in_order_and_accepts_comments() {
         let text = r#"{
             // first
             "other": 1,
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_name_the_place() {
+    fn errors_name_line_and_column() {
         let check = |text: &str, expect: &str| assert_eq!(read(text).unwrap_err(), expect);
         check(
             "{\n  \"mcpServers\": {,}\n}",

@@ -94,7 +94,7 @@ impl ServerSpec {
     pub fn fingerprint(&self) -> String {
         // The tools may differ between eras, and a failure in one era does not apply to the other.
         let era = self.era.map(|era| era.name());
-        let entry = json!([self.transport.name(), self.reached(), era, self.consent.digest()]);
+        let entry = json!([self.transport.name(), self.transport_json(), era, self.consent.digest()]);
         let digest = Sha256::digest(entry.to_string().as_bytes());
         digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -118,12 +118,12 @@ impl ServerSpec {
         };
         self.id == other.id
             && self.transport.name() == other.transport.name()
-            && self.reached() == other.reached()
+            && self.transport_json() == other.transport_json()
             && settings(self) == settings(other)
     }
 
     /// The transport as JSON.
-    pub(super) fn reached(&self) -> serde_json::Value {
+    pub(super) fn transport_json(&self) -> serde_json::Value {
         match &self.transport {
             TransportSpec::Stdio(spec) => json!({
                 "command": spec.command,

@@ -16,7 +16,7 @@ use crate::transport::Listener;
 /// How long a user may take to answer a request of the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Client numbers start here, to be disjoint from those of the gateway's clients.
-const FIRST_CLIENT: u64 = 1 << 62;
+const FIRST_CLIENT_NUMBER: u64 = 1 << 62;
 
 /// The process at the other end of a link.
 pub(super) struct Client {
@@ -24,36 +24,36 @@ pub(super) struct Client {
     principal: Box<str>,
     out: mpsc::Sender<String>,
     /// The requests sent to it that are unanswered, by id.
-    questions: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
-    next_question: AtomicU64,
+    pending_requests: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    next_request_id: AtomicU64,
 }
 
 impl Client {
     pub(super) fn new(principal: &str, out: mpsc::Sender<String>) -> Self {
-        static CLIENTS: AtomicU64 = AtomicU64::new(FIRST_CLIENT);
+        static CLIENTS: AtomicU64 = AtomicU64::new(FIRST_CLIENT_NUMBER);
         Self {
             number: CLIENTS.fetch_add(1, Ordering::Relaxed),
             principal: principal.into(),
             out,
-            questions: Mutex::default(),
-            next_question: AtomicU64::new(1),
+            pending_requests: Mutex::default(),
+            next_request_id: AtomicU64::new(1),
         }
     }
 
-    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_requests(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.pending_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Delivers the answer to the request with this id.
-    pub(super) fn settle(&self, id: u64, answer: Answer) {
-        let asked = self.questions().remove(&id);
-        if let Some(reply) = asked {
+    pub(super) fn deliver_answer(&self, id: u64, answer: Answer) {
+        let pending = self.pending_requests().remove(&id);
+        if let Some(reply) = pending {
             let _ = reply.send(answer);
         }
     }
 
     /// Sends a notification; it is dropped if the queue of the link is full.
-    pub(super) fn tell(&self, method: &str, params: &RawObject) {
+    pub(super) fn notify(&self, method: &str, params: &RawObject) {
         let _ = self.out.try_send(wire::notification(method, params));
     }
 
@@ -63,27 +63,27 @@ impl Client {
     }
 
     async fn ask(&self, method: &str, params: Option<&RawJson>) -> Answer {
-        let gone = |why: &str| (-32000, why.to_owned());
-        let id = self.next_question.fetch_add(1, Ordering::Relaxed);
+        let unavailable = |why: &str| (-32000, why.to_owned());
+        let id = self.next_request_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.questions().insert(id, reply);
-        let _forget = Forget { client: self, id };
-        self.send(wire::on_one_line(wire::question(id, method, params))).await;
+        self.pending_requests().insert(id, reply);
+        let _guard = PendingRequestGuard { client: self, id };
+        self.send(wire::on_one_line(wire::server_request(id, method, params))).await;
         match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|_| Err(gone("the client is gone"))),
-            Err(_) => Err(gone("the client did not answer in time")),
+            Ok(answer) => answer.unwrap_or_else(|_| Err(unavailable("the client is gone"))),
+            Err(_) => Err(unavailable("the client did not answer in time")),
         }
     }
 }
 
-struct Forget<'a> {
+struct PendingRequestGuard<'a> {
     client: &'a Client,
     id: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for PendingRequestGuard<'_> {
     fn drop(&mut self) {
-        self.client.questions().remove(&self.id);
+        self.client.pending_requests().remove(&self.id);
     }
 }
 
@@ -140,12 +140,12 @@ impl Caller for RequestCaller {
 
     fn progress(&self, params: &RawJson) {
         if let (Some(token), Some(params)) = (&self.progress, params.object()) {
-            self.client.tell("notifications/progress", &params.with("progressToken", token.clone()));
+            self.client.notify("notifications/progress", &params.with("progressToken", token.clone()));
         }
     }
 
     fn notify(&self, method: &str, params: Option<&RawJson>) {
-        self.client.tell(method, &params.and_then(RawJson::object).unwrap_or_default());
+        self.client.notify(method, &params.and_then(RawJson::object).unwrap_or_default());
     }
 
     fn principal(&self) -> Option<&str> {
@@ -161,7 +161,7 @@ impl Caller for RequestCaller {
 pub(super) struct Progress(pub(super) toolhub_core::CallerHandle);
 
 impl Listener for Progress {
-    fn leaves(&self) {}
+    fn on_send(&self) {}
 
     fn progress(&self, params: &RawJson) {
         self.0.progress(params);

@@ -16,7 +16,7 @@ use toolhub_mcp_wire::McpError;
 pub(crate) enum Failure {
     Connect { cause: LocalizedText, stderr: Vec<String>, lasting: bool },
     Lost { cause: LocalizedText, stderr: Vec<String>, exit: Option<i32> },
-    LeftAlone { cause: LocalizedText, stderr: Vec<String> },
+    CircuitOpen { cause: LocalizedText, stderr: Vec<String> },
     Http { status: u16, body: String, retry_after_ms: Option<u64>, processed: bool },
     SessionExpired { processed: bool },
     LoginNeeded,
@@ -43,8 +43,8 @@ impl From<&McpError> for Failure {
             McpError::Lost { cause, stderr, exit } => {
                 Self::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: *exit }
             }
-            McpError::LeftAlone { cause, stderr } => {
-                Self::LeftAlone { cause: cause.clone(), stderr: stderr.clone() }
+            McpError::CircuitOpen { cause, stderr } => {
+                Self::CircuitOpen { cause: cause.clone(), stderr: stderr.clone() }
             }
             McpError::Http { status, body, retry_after, effect } => Self::Http {
                 status: *status,
@@ -76,7 +76,7 @@ impl Failure {
         match self {
             Self::Connect { cause, stderr, lasting } => McpError::Connect { cause, stderr, lasting },
             Self::Lost { cause, stderr, exit } => McpError::Lost { cause, stderr, exit },
-            Self::LeftAlone { cause, stderr } => McpError::LeftAlone { cause, stderr },
+            Self::CircuitOpen { cause, stderr } => McpError::CircuitOpen { cause, stderr },
             Self::Http { status, body, retry_after_ms, processed } => McpError::Http {
                 status,
                 body,
@@ -103,14 +103,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_survives_the_way_unchanged() {
+    fn failures_survive_serialization_unchanged() {
         let (server, stderr) = (ServerId::new("s"), vec!["last line".to_owned()]);
         let cause = LocalizedText::new("why", "原因");
         let data = Some(RawJson::parse("{\"kind\":\"session_expired\",\"processed\":false}").unwrap());
         for error in [
             McpError::Connect { cause: cause.clone(), stderr: stderr.clone(), lasting: true },
             McpError::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: Some(3) },
-            McpError::LeftAlone { cause, stderr },
+            McpError::CircuitOpen { cause, stderr },
             McpError::Http {
                 status: 502,
                 body: "bad".to_owned(),

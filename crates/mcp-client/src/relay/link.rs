@@ -18,8 +18,8 @@ use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{McpError, wire};
 
 use super::caller::{Client, Progress, RequestCaller};
-use super::{FAILED, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
-use crate::connection::{Ask, Connection};
+use super::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
+use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
 use crate::supervisor::{Purpose, Server};
 use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
@@ -37,11 +37,11 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Stream = Box<dyn RelayStream>;
-type Find = dyn Fn(&str) -> Option<Arc<Server>> + Send + Sync;
+type FindServer = dyn Fn(&str) -> Option<Arc<Server>> + Send + Sync;
 
 /// Serves links to the servers of a hub.
 pub struct Relay {
-    find: Box<Find>,
+    find: Box<FindServer>,
     principal: Box<str>,
     /// SHA-256 of the secret that clients must send.
     secret: [u8; 32],
@@ -83,13 +83,13 @@ impl Relay {
         let (out, queued) = mpsc::channel(MAX_QUEUED);
         let mut writing = pin!(write(queued, writer));
         tokio::select! {
-            () = self.converse(lines, out) => {}
+            () = self.serve_link(lines, out) => {}
             () = &mut writing => return,
         }
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, writing).await;
     }
 
-    async fn converse(&self, mut lines: Lines<BufReader<ReadHalf<Stream>>>, out: mpsc::Sender<String>) {
+    async fn serve_link(&self, mut lines: Lines<BufReader<ReadHalf<Stream>>>, out: mpsc::Sender<String>) {
         let Ok(Line::Whole(hello)) = tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await else { return };
         let client = Arc::new(Client::new(&self.principal, out));
         let permit = self.links.try_acquire();
@@ -106,17 +106,17 @@ impl Relay {
         };
         client.send(written(&Welcome::Connecting)).await;
         // The calling process has its own breaker, so the one of this hub must not delay it.
-        server.ask_for();
+        server.allow_retry();
         let caller =
             RequestCaller::new(Arc::clone(&client), toolhub_mcp_wire::era::Era::Legacy, RawObject::default())
                 .0;
         let caller = CallerHandle::new(Arc::new(caller));
         let connecting = async {
             let instance = server.instance(Some(&caller))?.into_owned();
-            instance.ask_for();
-            let held = instance.hold(Purpose::Work);
+            instance.allow_retry();
+            let guard = instance.begin_request(Purpose::CallerRequest);
             let connection = instance.connection().await;
-            drop(held);
+            drop(guard);
             connection.map(|connection| (instance, connection))
         };
         let connected = tokio::select! {
@@ -132,7 +132,7 @@ impl Relay {
                 return client.send(written(&failed)).await;
             }
         };
-        client.send(written(&Welcome::ready(&connection.greeting))).await;
+        client.send(written(&Welcome::ready(&connection.server_info))).await;
         let target = Arc::new(Target { server, instance, connection: Arc::downgrade(&connection) });
         drop(connection);
         self.forward(&mut lines, &client, &target).await;
@@ -179,11 +179,11 @@ impl Relay {
                 line = lines.next() => match line {
                     Line::Whole(line) => {
                         let Some(message) = Message::read(&line) else { continue };
-                        match message.sort() {
-                            Sorted::Request { id, .. } if running.len() >= MAX_REQUESTS || closing => {
+                        match message.classify() {
+                            MessageKind::Request { id, .. } if running.len() >= MAX_REQUESTS || closing => {
                                 client.send(failed(id, &expired())).await;
                             }
-                            Sorted::Request { id, method, params, forwarding } => {
+                            MessageKind::Request { id, method, params, forwarding } => {
                                 let request = target.request(client, (method, params, forwarding));
                                 let (client, target) = (Arc::clone(client), Arc::clone(target));
                                 let current = (self.find)(target.server.id().as_str());
@@ -196,17 +196,17 @@ impl Relay {
                                 });
                                 running.insert(id, task);
                             }
-                            Sorted::Answer(id, answer) => client.settle(id, answer),
-                            Sorted::Cancelled(id) => {
+                            MessageKind::Answer(id, answer) => client.deliver_answer(id, answer),
+                            MessageKind::Cancelled(id) => {
                                 if let Some(task) = running.remove(&id) {
                                     task.abort();
                                 }
                             }
-                            Sorted::Other => {}
+                            MessageKind::Other => {}
                         }
                     }
                     Line::TooLong(start) => {
-                        if let Some(id) = wire::guess_id(&start) {
+                        if let Some(id) = wire::extract_id(&start) {
                             client.send(failed(id, &McpError::unreadable("the request is too long"))).await;
                         }
                     }
@@ -218,7 +218,7 @@ impl Relay {
                     }
                 }
                 Ok(()) = changes.changed() => {
-                    client.tell("notifications/tools/list_changed", &RawObject::default());
+                    client.notify("notifications/tools/list_changed", &RawObject::default());
                 }
                 () = self.closing.cancelled(), if !closing => closing = true,
             }
@@ -243,13 +243,13 @@ impl Target {
         &self,
         client: &Arc<Client>,
         (method, params, forwarding): (String, RawObject, Forwarding),
-    ) -> Ask {
+    ) -> McpRequest {
         let era =
-            self.connection.upgrade().map_or(toolhub_mcp_wire::era::Era::Legacy, |open| open.greeting.era);
+            self.connection.upgrade().map_or(toolhub_mcp_wire::era::Era::Legacy, |open| open.server_info.era);
         let (caller, params) = RequestCaller::new(Arc::clone(client), era, params);
         let caller = CallerHandle::new(Arc::new(caller));
         let listener: Arc<dyn Listener> = Arc::new(Progress(caller.clone()));
-        Ask {
+        McpRequest {
             method: method.into(),
             params,
             name: forwarding.name.map(Arc::from),
@@ -263,23 +263,23 @@ impl Target {
 
     /// Sends a request over the connection of the link. If the connection is closed or the configuration has changed, nothing
     /// is sent, and the client opens another link.
-    async fn answer(&self, current: Option<Arc<Server>>, ask: Ask) -> Result<RawJson, McpError> {
+    async fn answer(&self, current: Option<Arc<Server>>, request: McpRequest) -> Result<RawJson, McpError> {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, &self.server)) {
             return Err(expired());
         }
-        let _held = self.instance.hold(Purpose::Work);
+        let _guard = self.instance.begin_request(Purpose::CallerRequest);
         let open = self.instance.lock_status().open().cloned();
         let connection = open.zip(self.connection.upgrade()).filter(|(open, own)| Arc::ptr_eq(open, own));
         let Some((connection, _)) = connection else { return Err(expired()) };
-        let began = self.instance.mark();
-        let result = connection.ask(ask).await;
+        let began = self.instance.failure_mark();
+        let result = connection.request(request).await;
         if matches!(result, Err(McpError::SessionExpired { .. })) {
-            self.instance.forget(&connection);
+            self.instance.discard(&connection);
         }
         let lost = matches!(result, Err(McpError::Lost { .. }));
-        match lost && self.instance.survives(&connection).await {
-            true => self.instance.note(began, None),
-            false => self.instance.note(began, result.as_ref().err()),
+        match lost && self.instance.still_responds(&connection).await {
+            true => self.instance.record_outcome(began, None),
+            false => self.instance.record_outcome(began, result.as_ref().err()),
         }
         result
     }
@@ -293,7 +293,7 @@ fn expired() -> McpError {
 /// The JSON-RPC error response for a failure.
 fn failed(id: u64, error: &McpError) -> String {
     let body = RawObject::default()
-        .with("code", RawJson::of(&FAILED))
+        .with("code", RawJson::of(&FAILURE_CODE))
         .with("message", error.to_string())
         .with("data", RawJson::of(&Failure::from(error)));
     let answer = RawObject::default().with("jsonrpc", "2.0").with("id", id).with("error", body);
@@ -328,7 +328,7 @@ struct ErrorBody {
 }
 
 /// A classified message.
-enum Sorted {
+enum MessageKind {
     Request { id: u64, method: String, params: RawObject, forwarding: Forwarding },
     Answer(u64, Result<RawJson, (i64, String)>),
     Cancelled(u64),
@@ -340,23 +340,23 @@ impl<'a> Message<'a> {
         serde_json::from_slice(line).ok()
     }
 
-    fn sort(self) -> Sorted {
+    fn classify(self) -> MessageKind {
         let params = self.params.map(RawJson::from);
         match (self.method, self.id) {
             (Some(method), Some(id)) => {
                 let params = params.and_then(|params| params.object()).unwrap_or_default();
-                Sorted::Request { id, method, params, forwarding: self.forwarding }
+                MessageKind::Request { id, method, params, forwarding: self.forwarding }
             }
             (Some(method), None) if method == "notifications/cancelled" => {
                 let id = params.and_then(|params| params.object()?.get("requestId")?.decode().ok());
-                id.map_or(Sorted::Other, Sorted::Cancelled)
+                id.map_or(MessageKind::Other, MessageKind::Cancelled)
             }
             (None, Some(id)) => match (self.result, self.error) {
-                (Some(result), _) => Sorted::Answer(id, Ok(RawJson::from(result))),
-                (None, Some(error)) => Sorted::Answer(id, Err((error.code, error.message))),
-                (None, None) => Sorted::Other,
+                (Some(result), _) => MessageKind::Answer(id, Ok(RawJson::from(result))),
+                (None, Some(error)) => MessageKind::Answer(id, Err((error.code, error.message))),
+                (None, None) => MessageKind::Other,
             },
-            _ => Sorted::Other,
+            _ => MessageKind::Other,
         }
     }
 }

@@ -22,14 +22,14 @@ pub(crate) use failure::Failure;
 pub use link::Relay;
 
 use crate::config::LaunchIdentity;
-use crate::connection::Greeting;
+use crate::connection::ServerInfo;
 
 /// The version of the link protocol.
 const PROTOCOL: u32 = 1;
 /// How long each side waits for the first message of the other. After that, the hub counts as hanging and is not used.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
 /// The code of every error on a link; the failure is in its `data`.
-pub(crate) const FAILED: i64 = -32099;
+pub(crate) const FAILURE_CODE: i64 = -32099;
 
 /// A byte stream to another process.
 pub trait RelayStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -39,18 +39,18 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> RelayStream for T {}
 /// Opens streams to hubs that are already running.
 pub trait Dialer: Send + Sync {
     /// Opens a stream to each reachable hub. Does not wait for hubs that hang.
-    fn dial(&self) -> BoxFuture<'_, Vec<Dialed>>;
+    fn dial(&self) -> BoxFuture<'_, Vec<HubStream>>;
 }
 
 /// A stream to a hub.
-pub struct Dialed {
+pub struct HubStream {
     /// The stream.
     pub stream: Box<dyn RelayStream>,
     /// The secret that the hub expects: proof that the client can read the owner's files.
     pub secret: String,
 }
 
-impl std::fmt::Debug for Dialed {
+impl std::fmt::Debug for HubStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dialed").finish_non_exhaustive()
     }
@@ -93,22 +93,22 @@ pub(crate) enum Welcome {
 }
 
 impl Welcome {
-    fn ready(greeting: &Greeting) -> Self {
+    fn ready(server_info: &ServerInfo) -> Self {
         Self::Ready {
-            era: greeting.era.name().to_owned(),
-            version: greeting.version.clone(),
-            peer: greeting.peer.clone(),
-            capabilities: greeting.capabilities.clone().into_raw().get().to_owned(),
-            instructions: greeting.instructions.clone(),
+            era: server_info.era.name().to_owned(),
+            version: server_info.version.clone(),
+            peer: server_info.peer.clone(),
+            capabilities: server_info.capabilities.clone().into_raw().get().to_owned(),
+            instructions: server_info.instructions.clone(),
         }
     }
 
     /// The server's description; `None` for other answers, and for an invalid one.
-    pub(crate) fn greeting(self) -> Option<Greeting> {
+    pub(crate) fn server_info(self) -> Option<ServerInfo> {
         let Self::Ready { era, version, peer, capabilities, instructions } = self else { return None };
         let era: Era = era.parse().ok()?;
         let capabilities: RawObject = RawJson::parse(capabilities).ok()?.object()?;
-        Some(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
+        Some(ServerInfo { era, era_uncertain: false, version, peer, capabilities, instructions })
     }
 }
 

@@ -31,7 +31,7 @@ async fn answer(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn rejects_other_versions_secrets_and_servers_and_what_is_no_hello() {
+async fn rejects_unknown_versions_secrets_servers_and_malformed_hello() {
     let hello = RawJson::of(&Hello::new("secret", "s", identity()));
     assert!(answer(hello.get()).await.contains("does not have this server"));
     let newer = hello.get().replace("\"protocol\":1", "\"protocol\":2");

@@ -19,7 +19,7 @@ impl Group {
 
     /// Kills the tree: console programs have no equivalent of SIGTERM, and their stdin is closed already. The root is still
     /// running, so its PID has not been reused.
-    pub(super) fn ask_to_leave(&self) {
+    pub(super) fn terminate(&self) {
         let Some(root) = self.0.filter(|_| cfg!(windows)) else { return };
         let system = std::env::var_os("SYSTEMROOT").unwrap_or_else(|| r"C:\Windows".into());
         let mut taskkill =
@@ -33,7 +33,7 @@ impl Group {
     /// Does nothing: the root may have exited, and its PID may have been reused.
     pub(super) fn kill(&self) {}
 
-    pub(super) fn forget(&mut self) {
+    pub(super) fn disarm(&mut self) {
         self.0 = None;
     }
 }

@@ -19,7 +19,7 @@ impl Group {
     }
 
     /// Sends SIGTERM to the group.
-    pub(super) fn ask_to_leave(&self) {
+    pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
@@ -29,7 +29,7 @@ impl Group {
     }
 
     /// The group has ended; its id may be reused.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn disarm(&mut self) {
         self.0 = None;
     }
 

@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 /// Maximum length of a line in bytes.
 pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
 /// How much of an overlong line is kept, to identify the message.
-const KEPT_BYTES: usize = 4096;
+const OVERLONG_PREFIX_BYTES: usize = 4096;
 
 /// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub(crate) enum Line {
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
-    longest: usize,
+    max_bytes: usize,
     line: Vec<u8>,
     skipping: bool,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
-    pub(crate) fn new(reader: R, longest: usize) -> Self {
-        Self { reader, longest, line: Vec::new(), skipping: false }
+    pub(crate) fn new(reader: R, max_bytes: usize) -> Self {
+        Self { reader, max_bytes, line: Vec::new(), skipping: false }
     }
 
     /// Returns the next line. Cancel safe.
@@ -56,10 +56,10 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             if whole && std::mem::take(&mut self.skipping) {
                 continue;
             }
-            if self.line.len() > self.longest {
+            if self.line.len() > self.max_bytes {
                 self.skipping = !whole;
                 let mut start = std::mem::take(&mut self.line);
-                start.truncate(KEPT_BYTES);
+                start.truncate(OVERLONG_PREFIX_BYTES);
                 return Line::TooLong(start);
             }
             if whole && !self.skipping {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_are_cut_and_bounded() {
+    async fn splits_lines_and_reports_overlong_ones() {
         let text = b"one\r\n\nlonger than ten\nnext\nhalf";
         let mut lines = Lines::new(&text[..], 10);
         let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_endless_line_costs_no_memory() {
+    async fn does_not_buffer_an_endless_line() {
         let endless = tokio::io::AsyncReadExt::take(tokio::io::repeat(b'x'), 64 << 20);
         let mut lines = Lines::new(tokio::io::BufReader::new(endless), 1000);
         assert!(matches!(lines.next().await, Line::TooLong(_)));

@@ -1,5 +1,6 @@
 //! Transports. A transport matches responses to requests; `connection` interprets the messages.
 
+mod fair_semaphore;
 #[cfg_attr(unix, path = "group_unix.rs")]
 #[cfg_attr(not(unix), path = "group_other.rs")]
 mod group;
@@ -16,7 +17,6 @@ pub(crate) mod stdio;
 pub(crate) mod sweep;
 #[cfg(test)]
 mod test_inbox;
-mod turns;
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;
 /// Observes a request in flight.
 pub(crate) trait Listener: Send + Sync {
     /// Called when the request is sent: from here on it may take effect.
-    fn leaves(&self);
+    fn on_send(&self);
 
     /// Called for progress notifications, with their raw params.
     fn progress(&self, params: &RawJson);
@@ -63,9 +63,9 @@ pub(crate) struct OutgoingRequest<'a> {
 
 impl OutgoingRequest<'_> {
     /// Notifies the listener that the request is being sent.
-    fn leaves(&self) {
+    fn on_send(&self) {
         if let Some(listener) = self.listener {
-            listener.leaves();
+            listener.on_send();
         }
     }
 }
@@ -85,7 +85,7 @@ pub(crate) trait Inbox: Send + Sync {
     fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>);
 
     /// Reports a message that could not be processed.
-    fn oddity(&self, detail: String);
+    fn report_anomaly(&self, detail: String);
 
     /// Whether requests of the gateway's clients were sent over this connection. Then a message without a usable id may concern
     /// any of them, also a cancelled one.

@@ -13,9 +13,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::wire::{self, Incoming, NotAMessage};
+use toolhub_mcp_wire::wire::{self, Incoming, MessageError};
 
-use super::turns::Turns;
+use super::fair_semaphore::FairSemaphore;
 use super::{Inbox, Listener, OutgoingRequest, progress_token};
 
 /// Maximum number of requests in flight; others wait.
@@ -23,18 +23,18 @@ const MAX_PENDING: usize = 1024;
 /// Maximum number of queued outgoing messages: every request in flight, and a cancellation for each.
 pub(crate) const MAX_QUEUED: usize = 2 * MAX_PENDING;
 /// Maximum number of requests of the server that are answered concurrently.
-const MAX_QUESTIONS: usize = 64;
+const MAX_SERVER_REQUESTS: usize = 64;
 /// Pause before an answer to the server is sent again if the queue is full.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The sending side of a message stream.
-pub(crate) trait Outlet: Send + Sync + 'static {
+pub(crate) trait MessageSink: Send + Sync + 'static {
     /// Queues a message without waiting. Returns it if the queue is full.
-    fn put(&self, message: String) -> Result<(), String>;
+    fn enqueue(&self, message: String) -> Result<(), String>;
 }
 
-impl Outlet for mpsc::Sender<String> {
-    fn put(&self, message: String) -> Result<(), String> {
+impl MessageSink for mpsc::Sender<String> {
+    fn enqueue(&self, message: String) -> Result<(), String> {
         self.try_send(message).map_err(mpsc::error::TrySendError::into_inner)
     }
 }
@@ -43,7 +43,7 @@ struct Pending {
     reply: oneshot::Sender<Result<RawJson, McpError>>,
     listener: Option<Arc<dyn Listener>>,
     /// Whether it was sent, or may have been.
-    left: bool,
+    sent: bool,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -52,94 +52,97 @@ enum Stage {
     Open,
     /// The stream has ended, and the cause is being determined: nothing is sent any more.
     Ending,
-    Over,
+    Closed,
 }
 
 #[derive(Default)]
-struct UnderWay {
+struct InFlight {
     pending: HashMap<u64, Pending>,
     stage: Stage,
 }
 
 /// The state that callers and the reader of the stream share.
-struct Desk<O> {
-    outlet: O,
-    under_way: Mutex<UnderWay>,
+struct Shared<O> {
+    sink: O,
+    in_flight: Mutex<InFlight>,
     open: AtomicBool,
 }
 
-impl<O> Desk<O> {
-    fn under_way(&self) -> MutexGuard<'_, UnderWay> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+impl<O> Shared<O> {
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a request. Returns whether it is to be sent, or `None` if the stream is closed.
-    fn enter(&self, id: u64, mut pending: Pending) -> Option<bool> {
-        let mut under_way = self.under_way();
-        let left = under_way.stage == Stage::Open;
-        if under_way.stage == Stage::Over {
+    fn register(&self, id: u64, mut pending: Pending) -> Option<bool> {
+        let mut in_flight = self.in_flight();
+        let sent = in_flight.stage == Stage::Open;
+        if in_flight.stage == Stage::Closed {
             return None;
         }
         // Dropped requests that send no cancellation (`initialize`, `server/discover`, `ping`) stay until answered; they are
         // removed if the table is full.
-        if under_way.pending.len() >= MAX_PENDING {
-            under_way.pending.retain(|_, pending| !pending.reply.is_closed());
+        if in_flight.pending.len() >= MAX_PENDING {
+            in_flight.pending.retain(|_, pending| !pending.reply.is_closed());
         }
-        pending.left = left;
-        under_way.pending.insert(id, pending);
-        Some(left)
+        pending.sent = sent;
+        in_flight.pending.insert(id, pending);
+        Some(sent)
     }
 
     fn take(&self, id: u64) -> Option<Pending> {
-        self.under_way().pending.remove(&id)
+        self.in_flight().pending.remove(&id)
     }
 }
 
 /// The callers' side. Dropping it closes the stream.
-pub(crate) struct Callers<O> {
-    desk: Arc<Desk<O>>,
+pub(crate) struct MuxHandle<O> {
+    shared: Arc<Shared<O>>,
     /// Limits the requests in flight.
-    turns: Turns,
+    fair_semaphore: FairSemaphore,
     _closing: DropGuard,
 }
 
-impl<O> std::fmt::Debug for Callers<O> {
+impl<O> std::fmt::Debug for MuxHandle<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Callers").field("desk", &self.desk.open).finish_non_exhaustive()
+        f.debug_struct("Callers").field("desk", &self.shared.open).finish_non_exhaustive()
     }
 }
 
-impl<O: Outlet> Callers<O> {
+impl<O: MessageSink> MuxHandle<O> {
     /// Creates both sides of a stream.
-    pub(crate) fn new(outlet: O, inbox: Arc<dyn Inbox>) -> (Self, Mux<O>) {
-        let desk = Arc::new(Desk { outlet, under_way: Mutex::default(), open: AtomicBool::new(true) });
+    pub(crate) fn new(sink: O, inbox: Arc<dyn Inbox>) -> (Self, Mux<O>) {
+        let shared = Arc::new(Shared { sink, in_flight: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
-        let unneeded = closing.clone();
-        let turns = Turns::new(MAX_PENDING);
-        let mux = Mux { desk: Arc::clone(&desk), unneeded, inbox, questions: JoinSet::new() };
-        (Self { desk, turns, _closing: closing.drop_guard() }, mux)
+        let handle_dropped = closing.clone();
+        let fair_semaphore = FairSemaphore::new(MAX_PENDING);
+        let mux = Mux { shared: Arc::clone(&shared), handle_dropped, inbox, server_requests: JoinSet::new() };
+        (Self { shared, fair_semaphore, _closing: closing.drop_guard() }, mux)
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.desk.open.load(Ordering::Acquire)
+        self.shared.open.load(Ordering::Acquire)
     }
 
-    /// Waits for a permit, sends a request, and waits for its response. `gone` creates the error if the stream is closed. A
+    /// Waits for a permit, sends a request, and waits for its response. `closed_error` creates the error if the stream is closed. A
     /// request that is dropped while waiting for the permit is never sent.
     pub(crate) fn request<'a>(
         &'a self,
         request: OutgoingRequest<'a>,
-        gone: impl Fn() -> McpError + Send + 'a,
+        closed_error: impl Fn() -> McpError + Send + 'a,
     ) -> BoxFuture<'a, Result<RawJson, McpError>> {
         Box::pin(async move {
-            let _turn = self.turns.take(request.principal).await;
+            let _permit = self.fair_semaphore.take(request.principal).await;
             let (reply, answer) = oneshot::channel();
             let (id, listener) = (request.id, request.listener.cloned());
-            let left = self.desk.enter(id, Pending { reply, listener, left: false }).ok_or_else(&gone)?;
-            if left {
-                request.leaves();
-                if self.desk.outlet.put(request.body).is_err() {
-                    self.desk.take(id);
+            let sent = self
+                .shared
+                .register(id, Pending { reply, listener, sent: false })
+                .ok_or_else(&closed_error)?;
+            if sent {
+                request.on_send();
+                if self.shared.sink.enqueue(request.body).is_err() {
+                    self.shared.take(id);
                     return Err(McpError::busy(LocalizedText::new(
                         "it does not read what it is sent",
                         "它没有读取发给它的内容",
@@ -148,59 +151,59 @@ impl<O: Outlet> Callers<O> {
             }
             // `initialize` may not be cancelled (2025-11-25, utilities/cancellation), and a legacy server should not receive
             // other messages before it.
-            let told = !matches!(request.method, "initialize" | "server/discover" | "ping");
-            let mut guard = CancelOnDrop { desk: &*self.desk, id: told.then_some(id) };
+            let cancellable = !matches!(request.method, "initialize" | "server/discover" | "ping");
+            let mut guard = CancelOnDrop { shared: &*self.shared, id: cancellable.then_some(id) };
             let answer = answer.await;
             guard.id = None;
-            answer.unwrap_or_else(|_| Err(if left { gone().after_sending() } else { gone() }))
+            answer.unwrap_or_else(|_| Err(if sent { closed_error().after_sending() } else { closed_error() }))
         })
     }
 
     /// Sends a notification; it is dropped if the queue is full.
-    pub(crate) fn notify(&self, body: String, gone: impl Fn() -> McpError) -> Result<(), McpError> {
+    pub(crate) fn notify(&self, body: String, closed_error: impl Fn() -> McpError) -> Result<(), McpError> {
         if !self.is_open() {
-            return Err(gone());
+            return Err(closed_error());
         }
-        let _ = self.desk.outlet.put(body);
+        let _ = self.shared.sink.enqueue(body);
         Ok(())
     }
 }
 
 /// Sends a cancellation if the request's future is dropped.
-struct CancelOnDrop<'a, O: Outlet> {
-    desk: &'a Desk<O>,
+struct CancelOnDrop<'a, O: MessageSink> {
+    shared: &'a Shared<O>,
     id: Option<u64>,
 }
 
-impl<O: Outlet> Drop for CancelOnDrop<'_, O> {
+impl<O: MessageSink> Drop for CancelOnDrop<'_, O> {
     fn drop(&mut self) {
         let Some(id) = self.id else { return };
-        if self.desk.take(id).is_some_and(|pending| pending.left) {
+        if self.shared.take(id).is_some_and(|pending| pending.sent) {
             let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
             // If the queue is full, the cancellation is not sent; the response is discarded in any case.
-            let _ = self.desk.outlet.put(wire::notification("notifications/cancelled", &params));
+            let _ = self.shared.sink.enqueue(wire::notification("notifications/cancelled", &params));
         }
     }
 }
 
 /// The reader's side of the stream.
 pub(crate) struct Mux<O> {
-    desk: Arc<Desk<O>>,
-    unneeded: CancellationToken,
+    shared: Arc<Shared<O>>,
+    handle_dropped: CancellationToken,
     inbox: Arc<dyn Inbox>,
     /// The tasks that answer requests of the server; aborted with the stream.
-    questions: JoinSet<()>,
+    server_requests: JoinSet<()>,
 }
 
-impl<O: Outlet> Mux<O> {
+impl<O: MessageSink> Mux<O> {
     /// The sending side.
-    pub(crate) fn outlet(&self) -> &O {
-        &self.desk.outlet
+    pub(crate) fn sink(&self) -> &O {
+        &self.shared.sink
     }
 
     /// Cancelled when the callers' side is dropped.
-    pub(crate) fn unneeded(&self) -> CancellationToken {
-        self.unneeded.clone()
+    pub(crate) fn handle_dropped(&self) -> CancellationToken {
+        self.handle_dropped.clone()
     }
 
     /// Processes one incoming message. Returns the text if it is not a message, for the stderr log of the server.
@@ -209,11 +212,13 @@ impl<O: Outlet> Mux<O> {
             return None;
         }
         match wire::read(message) {
-            Ok(Incoming::Response { id, outcome }) => match self.desk.take(id) {
+            Ok(Incoming::Response { id, outcome }) => match self.shared.take(id) {
                 Some(pending) => {
                     let _ = pending.reply.send(outcome);
                 }
-                None => self.inbox.oddity(format!("an answer to request {id}, which nobody waits for")),
+                None => {
+                    self.inbox.report_anomaly(format!("an answer to request {id}, which nobody waits for"));
+                }
             },
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
                 if let Some(params) = params
@@ -225,46 +230,46 @@ impl<O: Outlet> Mux<O> {
             Ok(Incoming::Notification { method, params }) => {
                 self.inbox.notification(&method, params.as_ref(), None);
             }
-            Ok(Incoming::Request { id, method, params }) => self.question(id, method, params),
-            Err(NotAMessage::Noise) => {
+            Ok(Incoming::Request { id, method, params }) => self.answer_server_request(id, method, params),
+            Err(MessageError::NotJsonRpc) => {
                 let text: String = String::from_utf8_lossy(message).chars().take(200).collect();
-                self.inbox.oddity(format!("a line that is no message: {text}"));
+                self.inbox.report_anomaly(format!("a line that is no message: {text}"));
                 return Some(text);
             }
-            Err(NotAMessage::Odd { id, detail }) => self.misread(id, detail),
+            Err(MessageError::Malformed { id, detail }) => self.fail_malformed(id, detail),
         }
         None
     }
 
-    fn question(&mut self, id: RawJson, method: String, params: Option<RawJson>) {
-        while self.questions.try_join_next().is_some() {}
-        if self.questions.len() >= MAX_QUESTIONS {
+    fn answer_server_request(&mut self, id: RawJson, method: String, params: Option<RawJson>) {
+        while self.server_requests.try_join_next().is_some() {}
+        if self.server_requests.len() >= MAX_SERVER_REQUESTS {
             let refusal = Err((-32000, "too many questions at once".to_owned()));
-            let _ = self.desk.outlet.put(wire::answer(id, &refusal));
+            let _ = self.shared.sink.enqueue(wire::answer(id, &refusal));
             return;
         }
-        let (inbox, desk) = (Arc::clone(&self.inbox), Arc::clone(&self.desk));
-        self.questions.spawn(async move {
+        let (inbox, shared) = (Arc::clone(&self.inbox), Arc::clone(&self.shared));
+        self.server_requests.spawn(async move {
             let outcome = inbox.request(method, params, None).await;
             let mut answer = wire::answer(id, &outcome);
-            while let Err(back) = desk.outlet.put(answer) {
+            while let Err(back) = shared.sink.enqueue(answer) {
                 answer = back;
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         });
     }
 
     fn listener_of(&self, params: &RawJson) -> Option<Arc<dyn Listener>> {
         let token = progress_token(params)?;
-        self.desk.under_way().pending.get(&token)?.listener.clone()
+        self.shared.in_flight().pending.get(&token)?.listener.clone()
     }
 
     /// An invalid response fails the request whose id it contains. Without an id it fails the only request in flight, as long
     /// as no client of the gateway has used the connection: in the handshake, and for calls of the owner. With clients it may
     /// be the late response to a cancelled request of another client, and is only logged.
-    pub(crate) fn misread(&self, id: Option<u64>, detail: String) {
+    pub(crate) fn fail_malformed(&self, id: Option<u64>, detail: String) {
         let owner = {
-            let pending = &mut self.desk.under_way().pending;
+            let pending = &mut self.shared.in_flight().pending;
             let may_guess = pending.len() == 1 && !self.inbox.has_clients();
             let sole = may_guess.then(|| pending.keys().next().copied()).flatten();
             let owner = id.filter(|id| pending.contains_key(id)).or(sole);
@@ -274,40 +279,40 @@ impl<O: Outlet> Mux<O> {
             Some(pending) => {
                 let _ = pending.reply.send(Err(McpError::unreadable(detail)));
             }
-            None => self.inbox.oddity(format!("a message that cannot be read: {detail}")),
+            None => self.inbox.report_anomaly(format!("a message that cannot be read: {detail}")),
         }
     }
 
     /// Fails the request whose message was rejected; other rejected messages are only logged.
-    pub(crate) fn refused(&self, message: &str, error: McpError) {
+    pub(crate) fn fail_rejected(&self, message: &str, error: McpError) {
         let id = match wire::read(&Bytes::copy_from_slice(message.as_bytes())) {
             Ok(Incoming::Request { id, .. }) => id.decode().ok(),
             _ => None,
         };
-        match id.and_then(|id: u64| self.desk.take(id)) {
+        match id.and_then(|id: u64| self.shared.take(id)) {
             Some(pending) => {
                 let _ = pending.reply.send(Err(error));
             }
-            None => self.inbox.oddity(format!("a refusal of what it was told: {error}")),
+            None => self.inbox.report_anomaly(format!("a refusal of what it was told: {error}")),
         }
     }
 
     /// Marks the stream as ended: nothing is sent any more. New requests wait for the cause.
     pub(crate) fn end(&self) {
-        self.desk.under_way().stage = Stage::Ending;
-        self.desk.open.store(false, Ordering::Release);
+        self.shared.in_flight().stage = Stage::Ending;
+        self.shared.open.store(false, Ordering::Release);
     }
 
     /// Fails all requests after the stream is lost. Requests made after its end count as not sent.
     pub(crate) fn fail_all(&self, error: &McpError) {
         let pending = {
-            let mut under_way = self.desk.under_way();
-            under_way.stage = Stage::Over;
-            std::mem::take(&mut under_way.pending)
+            let mut in_flight = self.shared.in_flight();
+            in_flight.stage = Stage::Closed;
+            std::mem::take(&mut in_flight.pending)
         };
-        for Pending { reply, left, .. } in pending.into_values() {
+        for Pending { reply, sent, .. } in pending.into_values() {
             let error = error.clone();
-            let _ = reply.send(Err(if left { error } else { error.before_sending() }));
+            let _ = reply.send(Err(if sent { error } else { error.before_sending() }));
         }
     }
 }
@@ -320,13 +325,13 @@ mod tests {
 
     fn stream(
         room: usize,
-    ) -> (Callers<mpsc::Sender<String>>, Mux<mpsc::Sender<String>>, mpsc::Receiver<String>) {
-        let (outlet, sent) = mpsc::channel(room);
-        let (callers, mux) = Callers::new(outlet, Arc::<TestInbox>::default());
-        (callers, mux, sent)
+    ) -> (MuxHandle<mpsc::Sender<String>>, Mux<mpsc::Sender<String>>, mpsc::Receiver<String>) {
+        let (sink, sent) = mpsc::channel(room);
+        let (handle, mux) = MuxHandle::new(sink, Arc::<TestInbox>::default());
+        (handle, mux, sent)
     }
 
-    fn asked(id: u64, method: &str) -> OutgoingRequest<'_> {
+    fn outgoing(id: u64, method: &str) -> OutgoingRequest<'_> {
         let body = format!("ask {id}");
         let repeat = Repeat::IfUnprocessed;
         OutgoingRequest {
@@ -341,14 +346,15 @@ mod tests {
         }
     }
 
-    fn gone() -> McpError {
+    fn closed_error() -> McpError {
         McpError::connect("gone")
     }
 
     #[tokio::test]
-    async fn answers_find_who_waits_and_who_went_away_is_told_of() {
-        let (callers, mut mux, mut sent) = stream(8);
-        let (one, other) = (callers.request(asked(1, "m"), gone), callers.request(asked(2, "m"), gone));
+    async fn delivers_responses_by_id_and_cancels_dropped_requests() {
+        let (handle, mut mux, mut sent) = stream(8);
+        let (one, other) =
+            (handle.request(outgoing(1, "m"), closed_error), handle.request(outgoing(2, "m"), closed_error));
         let answering = async {
             assert_eq!(
                 (sent.recv().await.unwrap(), sent.recv().await.unwrap()),
@@ -359,19 +365,21 @@ mod tests {
         };
         let (one, other, ()) = tokio::join!(one, other, answering);
         assert_eq!((one.unwrap().get(), other.unwrap().get()), (r#"{"one":1}"#, r#"{"two":2}"#));
-        for (id, method, told) in [(3, "m", true), (4, "ping", false)] {
-            let dropped =
-                tokio::time::timeout(Duration::from_millis(1), callers.request(asked(id, method), gone));
+        for (id, method, cancellable) in [(3, "m", true), (4, "ping", false)] {
+            let dropped = tokio::time::timeout(
+                Duration::from_millis(1),
+                handle.request(outgoing(id, method), closed_error),
+            );
             assert!(dropped.await.is_err());
             assert_eq!(sent.try_recv().unwrap(), format!("ask {id}"));
-            assert_eq!(sent.try_recv().is_ok(), told, "{method}");
+            assert_eq!(sent.try_recv().is_ok(), cancellable, "{method}");
         }
-        drop(callers);
-        mux.unneeded().cancelled().await;
+        drop(handle);
+        mux.handle_dropped().cancelled().await;
     }
 
     #[tokio::test]
-    async fn assigns_answers_to_requests_of_clients_by_id_alone() {
+    async fn matches_client_responses_by_id_only() {
         let late = [
             r#"{"jsonrpc":"2.0","result":{"content":"SECRET"}}"#,
             r#"{"jsonrpc":"2.0","id":"1","result":{"content":"SECRET"}}"#,
@@ -382,18 +390,19 @@ mod tests {
         ];
         for with_clients in [true, false] {
             for text in late {
-                let (outlet, mut sent) = mpsc::channel(8);
+                let (sink, mut sent) = mpsc::channel(8);
                 let inbox: Arc<dyn Inbox> =
                     Arc::new(TestInbox { has_clients: with_clients, ..TestInbox::default() });
-                let (callers, mut mux) = Callers::new(outlet, inbox);
-                let cancelled = tokio::time::timeout(Duration::ZERO, callers.request(asked(1, "m"), gone));
+                let (handle, mut mux) = MuxHandle::new(sink, inbox);
+                let cancelled =
+                    tokio::time::timeout(Duration::ZERO, handle.request(outgoing(1, "m"), closed_error));
                 assert!(cancelled.await.is_err());
                 let answering = async {
                     while sent.recv().await.as_deref() != Some("ask 2") {}
                     mux.receive(&Bytes::from_static(text.as_bytes()));
                     mux.receive(&Bytes::from_static(br#"{"id":2,"result":{"own":2}}"#));
                 };
-                let (own, ()) = tokio::join!(callers.request(asked(2, "m"), gone), answering);
+                let (own, ()) = tokio::join!(handle.request(outgoing(2, "m"), closed_error), answering);
                 if with_clients {
                     assert_eq!(own.unwrap().get(), r#"{"own":2}"#, "{text}");
                 } else {
@@ -404,14 +413,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_asked_after_the_end_has_not_left() {
-        let (callers, mux, mut sent) = stream(1);
-        let before = callers.request(asked(1, "m"), gone);
-        let full = callers.request(asked(2, "m"), gone);
+    async fn requests_after_the_end_count_as_not_sent() {
+        let (handle, mux, mut sent) = stream(1);
+        let before = handle.request(outgoing(1, "m"), closed_error);
+        let full = handle.request(outgoing(2, "m"), closed_error);
         let after = async {
             mux.end();
-            assert!(!callers.is_open() && callers.notify("n".to_owned(), gone).is_err());
-            callers.request(asked(3, "m"), gone).await
+            assert!(!handle.is_open() && handle.notify("n".to_owned(), closed_error).is_err());
+            handle.request(outgoing(3, "m"), closed_error).await
         };
         let failing = async {
             tokio::task::yield_now().await;
@@ -423,7 +432,7 @@ mod tests {
         assert!(matches!(after, Err(McpError::Connect { .. })), "{after:?}");
         assert_eq!(sent.try_recv().unwrap(), "ask 1");
         assert!(sent.try_recv().is_err());
-        let over = callers.request(asked(4, "m"), gone).await;
+        let over = handle.request(outgoing(4, "m"), closed_error).await;
         assert!(over.unwrap_err().to_string().contains("gone"));
     }
 }

@@ -10,27 +10,27 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
-use super::mux::{MAX_QUEUED, Outlet};
+use super::mux::{MAX_QUEUED, MessageSink};
 
 /// How many batches a caller writes, its own included, before it hands over to `drive`.
-const ROUNDS: usize = 8;
+const MAX_BATCHES: usize = 8;
 
 /// The owner of the pipe.
 enum WriterState<W> {
     /// Idle: no line is queued.
-    Free(W),
+    Idle(W),
     /// A caller or `drive` is writing.
-    Taken,
+    Busy,
     /// Handed over to `drive`.
-    Left(W),
+    HandedOver(W),
     /// Closed.
-    Gone,
+    Closed,
 }
 
 struct State<W> {
-    pen: WriterState<W>,
+    writer: WriterState<W>,
     /// The queued bytes: complete lines, except that the first may be partly written.
-    waiting: Vec<u8>,
+    queued: Vec<u8>,
     /// Number of lines that are not written yet.
     lines: usize,
     closed: bool,
@@ -40,21 +40,21 @@ struct State<W> {
 pub(super) struct PipeWriter<W> {
     state: Mutex<State<W>>,
     /// Wakes `drive`.
-    left: Notify,
+    handed_over: Notify,
 }
 
 /// The reason why writing stopped.
-pub(super) enum Stuck {
+pub(super) enum WriteError {
     /// The pipe is broken.
     Broken(io::Error),
     /// The reader accepted nothing until the timeout.
-    Deaf,
+    NotReading,
 }
 
 impl<W: AsyncWrite + Unpin> PipeWriter<W> {
     pub(super) fn new(pipe: W) -> Self {
-        let state = State { pen: WriterState::Free(pipe), waiting: Vec::new(), lines: 0, closed: false };
-        Self { state: Mutex::new(state), left: Notify::new() }
+        let state = State { writer: WriterState::Idle(pipe), queued: Vec::new(), lines: 0, closed: false };
+        Self { state: Mutex::new(state), handed_over: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State<W>> {
@@ -65,63 +65,65 @@ impl<W: AsyncWrite + Unpin> PipeWriter<W> {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
-        if let WriterState::Free(_) = state.pen {
-            state.pen = WriterState::Gone;
+        if let WriterState::Idle(_) = state.writer {
+            state.writer = WriterState::Closed;
         }
         drop(state);
-        self.left.notify_one();
+        self.handed_over.notify_one();
     }
 
-    /// Writes the bytes that callers hand over, until the pipe is closed. Fails if the reader accepts nothing for `patience`.
-    pub(super) async fn drive(&self, patience: Duration) -> Result<(), Stuck> {
+    /// Writes the bytes that callers hand over, until the pipe is closed. Fails if the reader accepts nothing for `timeout`.
+    pub(super) async fn drive(&self, timeout: Duration) -> Result<(), WriteError> {
         loop {
-            self.left.notified().await;
+            self.handed_over.notified().await;
             loop {
                 let (mut pipe, batch, lines) = {
                     let mut state = self.state();
-                    match std::mem::replace(&mut state.pen, WriterState::Taken) {
-                        WriterState::Left(pipe) => (pipe, std::mem::take(&mut state.waiting), state.lines),
-                        WriterState::Gone => return Ok(()),
+                    match std::mem::replace(&mut state.writer, WriterState::Busy) {
+                        WriterState::HandedOver(pipe) => {
+                            (pipe, std::mem::take(&mut state.queued), state.lines)
+                        }
+                        WriterState::Closed => return Ok(()),
                         other => {
-                            state.pen = other;
+                            state.writer = other;
                             break;
                         }
                     }
                 };
                 let mut rest = &batch[..];
                 while !rest.is_empty() {
-                    match tokio::time::timeout(patience, pipe.write(rest)).await {
-                        Ok(Ok(0)) => return Err(Stuck::Broken(io::ErrorKind::WriteZero.into())),
+                    match tokio::time::timeout(timeout, pipe.write(rest)).await {
+                        Ok(Ok(0)) => return Err(WriteError::Broken(io::ErrorKind::WriteZero.into())),
                         Ok(Ok(written)) => rest = &rest[written..],
-                        Ok(Err(error)) => return Err(Stuck::Broken(error)),
-                        Err(_) => return Err(Stuck::Deaf),
+                        Ok(Err(error)) => return Err(WriteError::Broken(error)),
+                        Err(_) => return Err(WriteError::NotReading),
                     }
                 }
                 let mut state = self.state();
                 state.lines -= lines;
-                if state.waiting.is_empty() {
-                    self.put_down(&mut state, pipe);
+                if state.queued.is_empty() {
+                    self.release(&mut state, pipe);
                 } else {
-                    state.pen = WriterState::Left(pipe);
+                    state.writer = WriterState::HandedOver(pipe);
                 }
             }
         }
     }
 
     /// Releases the pipe when nothing is queued.
-    fn put_down(&self, state: &mut State<W>, pipe: W) {
+    fn release(&self, state: &mut State<W>, pipe: W) {
         if state.closed {
-            state.pen = WriterState::Gone;
+            state.writer = WriterState::Closed;
             // Lets `drive` return.
-            self.left.notify_one();
+            self.handed_over.notify_one();
         } else {
-            state.pen = WriterState::Free(pipe);
+            state.writer = WriterState::Idle(pipe);
         }
     }
 }
 
-impl<W: AsyncWrite + Unpin + Send + 'static> Outlet for Arc<PipeWriter<W>> {
-    fn put(&self, mut line: String) -> Result<(), String> {
+impl<W: AsyncWrite + Unpin + Send + 'static> MessageSink for Arc<PipeWriter<W>> {
+    fn enqueue(&self, mut line: String) -> Result<(), String> {
         let mut state = self.state();
         if state.lines >= MAX_QUEUED {
             return Err(line);
@@ -131,16 +133,16 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outlet for Arc<PipeWriter<W>> {
         }
         state.lines += 1;
         line.push('\n');
-        let mut pipe = match std::mem::replace(&mut state.pen, WriterState::Taken) {
-            WriterState::Free(pipe) => pipe,
+        let mut pipe = match std::mem::replace(&mut state.writer, WriterState::Busy) {
+            WriterState::Idle(pipe) => pipe,
             other => {
-                state.pen = other;
-                state.waiting.extend_from_slice(line.as_bytes());
+                state.writer = other;
+                state.queued.extend_from_slice(line.as_bytes());
                 return Ok(());
             }
         };
         let (mut batch, mut lines) = (line.into_bytes(), 1);
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_BATCHES {
             drop(state);
             let written = write_now(&mut pipe, &batch);
             state = self.state();
@@ -149,17 +151,17 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outlet for Arc<PipeWriter<W>> {
                 break;
             }
             state.lines -= lines;
-            if state.waiting.is_empty() {
-                self.put_down(&mut state, pipe);
+            if state.queued.is_empty() {
+                self.release(&mut state, pipe);
                 return Ok(());
             }
-            (batch, lines) = (std::mem::take(&mut state.waiting), state.lines);
+            (batch, lines) = (std::mem::take(&mut state.queued), state.lines);
         }
-        batch.append(&mut state.waiting);
-        state.waiting = batch;
-        state.pen = WriterState::Left(pipe);
+        batch.append(&mut state.queued);
+        state.queued = batch;
+        state.writer = WriterState::HandedOver(pipe);
         drop(state);
-        self.left.notify_one();
+        self.handed_over.notify_one();
         Ok(())
     }
 }
@@ -167,9 +169,9 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outlet for Arc<PipeWriter<W>> {
 /// Writes as much as the pipe accepts immediately and returns that number of bytes. Errors are left to `drive`, which writes
 /// the rest.
 fn write_now(pipe: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> usize {
-    let (mut written, mut nobody) = (0, Context::from_waker(Waker::noop()));
+    let (mut written, mut context) = (0, Context::from_waker(Waker::noop()));
     while written < bytes.len() {
-        match Pin::new(&mut *pipe).poll_write(&mut nobody, &bytes[written..]) {
+        match Pin::new(&mut *pipe).poll_write(&mut context, &bytes[written..]) {
             Poll::Ready(Ok(some @ 1..)) => written += some,
             Poll::Ready(_) | Poll::Pending => break,
         }
@@ -185,12 +187,12 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn lines_keep_their_order_however_slowly_they_are_taken() {
+    async fn preserves_line_order_with_a_slow_reader() {
         let tasks = TaskTracker::new();
         for room in [1, 7, 64, 1 << 20] {
             let (ours, mut theirs) = tokio::io::duplex(room);
-            let outbox = Arc::new(PipeWriter::new(ours));
-            let driven = Arc::clone(&outbox);
+            let pipe_writer = Arc::new(PipeWriter::new(ours));
+            let driven = Arc::clone(&pipe_writer);
             let driver = tasks.spawn(async move { driven.drive(Duration::from_secs(30)).await.is_ok() });
             let reader = tasks.spawn(async move {
                 let mut all = String::new();
@@ -198,54 +200,54 @@ mod tests {
             });
             let mut expect = String::new();
             for number in 0..500 {
-                outbox.put(format!("line {number}")).unwrap();
+                pipe_writer.enqueue(format!("line {number}")).unwrap();
                 expect += &format!("line {number}\n");
                 if number % 7 == 0 {
                     tokio::task::yield_now().await;
                 }
             }
-            outbox.close();
-            outbox.put("too late".to_owned()).unwrap();
+            pipe_writer.close();
+            pipe_writer.enqueue("too late".to_owned()).unwrap();
             assert_eq!(reader.await.unwrap().unwrap(), expect, "{room}");
             assert!(driver.await.unwrap(), "{room}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_is_told_of_and_so_is_who_is_gone() {
+    async fn reports_unresponsive_and_closed_readers() {
         let (ours, theirs) = tokio::io::duplex(4);
-        let outbox = Arc::new(PipeWriter::new(ours));
-        let taken = (0..2 * MAX_QUEUED).take_while(|_| outbox.put("x".to_owned()).is_ok()).count();
+        let pipe_writer = Arc::new(PipeWriter::new(ours));
+        let taken = (0..2 * MAX_QUEUED).take_while(|_| pipe_writer.enqueue("x".to_owned()).is_ok()).count();
         // The pipe accepted two lines immediately.
         assert_eq!(taken, MAX_QUEUED + 2);
-        assert_eq!(outbox.put("z".to_owned()), Err("z".to_owned()));
-        assert!(matches!(outbox.drive(Duration::from_secs(30)).await, Err(Stuck::Deaf)));
+        assert_eq!(pipe_writer.enqueue("z".to_owned()), Err("z".to_owned()));
+        assert!(matches!(pipe_writer.drive(Duration::from_secs(30)).await, Err(WriteError::NotReading)));
         drop(theirs);
         let (ours, theirs) = tokio::io::duplex(4);
-        let outbox = Arc::new(PipeWriter::new(ours));
+        let pipe_writer = Arc::new(PipeWriter::new(ours));
         drop(theirs);
-        outbox.put("x".to_owned()).unwrap();
-        assert!(matches!(outbox.drive(Duration::from_secs(30)).await, Err(Stuck::Broken(_))));
+        pipe_writer.enqueue("x".to_owned()).unwrap();
+        assert!(matches!(pipe_writer.drive(Duration::from_secs(30)).await, Err(WriteError::Broken(_))));
     }
 
     #[test]
-    fn whoever_brings_lines_at_the_same_time_brings_all() {
-        let outbox = Arc::new(PipeWriter::new(io::Cursor::new(Vec::new())));
+    fn writes_all_lines_of_concurrent_callers() {
+        let pipe_writer = Arc::new(PipeWriter::new(io::Cursor::new(Vec::new())));
         std::thread::scope(|threads| {
             for thread in 0..4 {
-                let outbox = &outbox;
+                let pipe_writer = &pipe_writer;
                 threads.spawn(move || {
                     for number in 0..200 {
-                        outbox.put(format!("{thread} {number}")).unwrap();
+                        pipe_writer.enqueue(format!("{thread} {number}")).unwrap();
                     }
                 });
             }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let driven = outbox.drive(Duration::from_secs(30));
+        let driven = pipe_writer.drive(Duration::from_secs(30));
         let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_millis(20), driven).await });
-        let state = outbox.state();
-        let WriterState::Free(pipe) = &state.pen else { panic!("a write is in progress") };
+        let state = pipe_writer.state();
+        let WriterState::Idle(pipe) = &state.writer else { panic!("a write is in progress") };
         let text = String::from_utf8(pipe.get_ref().clone()).unwrap();
         for thread in ["0", "1", "2", "3"] {
             let of_thread =

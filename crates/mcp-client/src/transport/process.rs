@@ -13,15 +13,15 @@ use super::group::Group;
 use crate::config::Permitted;
 
 /// How long a child may take to exit after its stdin is closed, and again after SIGTERM.
-const GRACE: Duration = Duration::from_millis(1500);
+const GRACE_PERIOD: Duration = Duration::from_millis(1500);
 
 /// How a child is terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manners {
+pub(crate) enum StopMode {
     /// With the full grace period.
-    Gentle,
+    Graceful,
     /// With a tenth of it: the child never answered.
-    Brisk,
+    Fast,
 }
 
 /// A running child that leads its own process group.
@@ -30,7 +30,7 @@ pub(crate) struct Process {
     pub(crate) child: Child,
     group: Group,
     /// Dropped last: cleans up the processes outside the group.
-    enclosure: Option<Box<dyn SandboxedProcess>>,
+    sandboxed: Option<Box<dyn SandboxedProcess>>,
 }
 
 impl Process {
@@ -39,21 +39,21 @@ impl Process {
         let mut command = std::process::Command::new(spec.program());
         command.args(&spec.args).env_clear().envs(spec.environment());
         #[cfg(target_os = "linux")]
-        if let Some(mark) = super::sweep::mark() {
-            command.env(super::sweep::MARK, mark);
+        if let Some(hub_mark) = super::sweep::hub_mark() {
+            command.env(super::sweep::HUB_VARIABLE, hub_mark);
         }
         if let Some(folder) = &spec.cwd {
             command.current_dir(folder);
         }
         let fence = spec.fence.as_ref().map(|fence| fence.enclose(&mut command));
-        let enclosure = fence.transpose().map_err(McpError::hopeless)?;
+        let sandboxed = fence.transpose().map_err(McpError::permanent)?;
         // Set last, since the sandbox may have replaced the program.
         let mut command = Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         Group::prepare(&mut command);
-        let child = command.spawn().map_err(|error| McpError::hopeless(spec.why_not_started(&error)))?;
+        let child = command.spawn().map_err(|error| McpError::permanent(spec.spawn_error(&error)))?;
         let group = Group::of(&child);
-        Ok(Self { child, group, enclosure })
+        Ok(Self { child, group, sandboxed })
     }
 
     /// Adds the sandbox's explanation to the cause, if the sandbox ended the child.
@@ -61,10 +61,10 @@ impl Process {
         &self,
         cause: LocalizedText,
         status: Option<ExitStatus>,
-        last_words: &str,
+        stderr_tail: &str,
     ) -> LocalizedText {
         let verdict = || {
-            self.enclosure.as_ref().zip(status).and_then(|(fence, status)| fence.verdict(status, last_words))
+            self.sandboxed.as_ref().zip(status).and_then(|(fence, status)| fence.verdict(status, stderr_tail))
         };
         match verdict() {
             Some(verdict) => {
@@ -76,30 +76,30 @@ impl Process {
     }
 
     /// Terminates the child and its descendants. Its stdin must be closed already.
-    pub(crate) async fn stop(mut self, manners: Manners) -> Option<ExitStatus> {
-        let grace = if manners == Manners::Gentle { GRACE } else { GRACE / 10 };
+    pub(crate) async fn stop(mut self, mode: StopMode) -> Option<ExitStatus> {
+        let grace = if mode == StopMode::Graceful { GRACE_PERIOD } else { GRACE_PERIOD / 10 };
         let mut status = self.wait(grace).await;
         if status.is_none() {
-            self.group.ask_to_leave();
+            self.group.terminate();
             status = self.wait(grace).await;
         }
         // Also if the child has exited: its descendants may still run.
         self.group.kill();
         if status.is_none() {
             let _ = self.child.start_kill();
-            status = self.wait(GRACE).await;
+            status = self.wait(GRACE_PERIOD).await;
         }
         if status.is_some() {
-            self.group.forget();
+            self.group.disarm();
         }
-        if let Some(enclosure) = self.enclosure.take() {
+        if let Some(sandboxed) = self.sandboxed.take() {
             // Searches for remaining processes and empties a folder, so it blocks.
-            let _ = tokio::task::spawn_blocking(move || drop(enclosure)).await;
+            let _ = tokio::task::spawn_blocking(move || drop(sandboxed)).await;
         }
         status
     }
 
-    async fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
-        tokio::time::timeout(patience, self.child.wait()).await.ok()?.ok()
+    async fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        tokio::time::timeout(timeout, self.child.wait()).await.ok()?.ok()
     }
 }

@@ -12,28 +12,28 @@ use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::wire::{self, on_one_line};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::mux::{Callers, Mux};
+use super::mux::{Mux, MuxHandle};
 use super::pipe_writer::PipeWriter;
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
-use crate::connection::Greeting;
-use crate::relay::{FAILED, Failure, Forwarding, HELLO_TIMEOUT, Hello, RelayStream, Welcome};
+use crate::connection::ServerInfo;
+use crate::relay::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, RelayStream, Welcome};
 
 /// How long a write to a link may block.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Stream = Box<dyn RelayStream>;
-type Outlet = Arc<PipeWriter<WriteHalf<Stream>>>;
+type LinkWriter = Arc<PipeWriter<WriteHalf<Stream>>>;
 type Reader = Lines<BufReader<ReadHalf<Stream>>>;
 
 /// A link whose server is connected.
 pub(crate) struct Link {
     reader: Reader,
     writer: WriteHalf<Stream>,
-    pub(crate) greeting: Greeting,
+    pub(crate) server_info: ServerInfo,
 }
 
 /// The reason why there is no link.
-pub(crate) enum NoLink {
+pub(crate) enum LinkError {
     /// The hub cannot be used; nothing was sent to the server.
     Unusable(LocalizedText),
     /// The hub matches, but could not connect to the server.
@@ -42,9 +42,9 @@ pub(crate) enum NoLink {
 
 /// Requests a link to a server. The caller applies the connect timeout; a hub that does not answer at all is given up after
 /// [`HELLO_TIMEOUT`].
-pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Result<Link, NoLink> {
-    let silent = || NoLink::Unusable(LocalizedText::new("it does not answer", "它没有响应"));
-    let ended = || NoLink::Unusable(LocalizedText::new("it ended", "它已结束"));
+pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Result<Link, LinkError> {
+    let silent = || LinkError::Unusable(LocalizedText::new("it does not answer", "它没有响应"));
+    let ended = || LinkError::Unusable(LocalizedText::new("it ended", "它已结束"));
     let (reader, mut writer) = tokio::io::split(stream);
     let mut reader = Lines::new(BufReader::with_capacity(64 << 10, reader), MAX_LINE_BYTES);
     let mut text = RawJson::of(hello).get().to_owned();
@@ -56,14 +56,14 @@ pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Re
     let first = tokio::time::timeout(HELLO_TIMEOUT, greet).await.map_err(|_| silent())?;
     match first.ok_or_else(ended)? {
         Welcome::Connecting => {}
-        Welcome::Refused { en, zh } => return Err(NoLink::Unusable(LocalizedText::new(en, zh))),
+        Welcome::Refused { en, zh } => return Err(LinkError::Unusable(LocalizedText::new(en, zh))),
         Welcome::Ready { .. } | Welcome::Failed { .. } => return Err(silent()),
     }
     match next(&mut reader).await.ok_or_else(ended)? {
-        Welcome::Failed { failure } => Err(NoLink::Failed(failure.into_error(server))),
+        Welcome::Failed { failure } => Err(LinkError::Failed(failure.into_error(server))),
         welcome => {
-            let greeting = welcome.greeting().ok_or_else(silent)?;
-            Ok(Link { reader, writer, greeting })
+            let server_info = welcome.server_info().ok_or_else(silent)?;
+            Ok(Link { reader, writer, server_info })
         }
     }
 }
@@ -76,19 +76,19 @@ async fn next(reader: &mut Reader) -> Option<Welcome> {
 }
 
 /// The transport to a server through a hub.
-pub(crate) struct Relayed {
-    callers: Callers<Outlet>,
+pub(crate) struct RelayTransport {
+    handle: MuxHandle<LinkWriter>,
     server: ServerId,
 }
 
-impl Relayed {
+impl RelayTransport {
     /// Starts to read the link; requests and notifications of the server go to `inbox`.
     pub(crate) fn new(link: Link, server: ServerId, inbox: Arc<dyn Inbox>, tasks: &TaskTracker) -> Self {
         let Link { reader, writer, .. } = link;
-        let outlet = Arc::new(PipeWriter::new(writer));
-        let (callers, mux) = Callers::new(Arc::clone(&outlet), inbox);
-        tasks.spawn(read(reader, mux, outlet));
-        Self { callers, server }
+        let sink = Arc::new(PipeWriter::new(writer));
+        let (handle, mux) = MuxHandle::new(Arc::clone(&sink), inbox);
+        tasks.spawn(read(reader, mux, sink));
+        Self { handle, server }
     }
 }
 
@@ -96,11 +96,11 @@ fn hub_ended() -> LocalizedText {
     LocalizedText::new("the running `toolhub serve` ended", "正在运行的 `toolhub serve` 已结束")
 }
 
-fn gone() -> McpError {
+fn closed_error() -> McpError {
     McpError::connect(hub_ended())
 }
 
-impl Transport for Relayed {
+impl Transport for RelayTransport {
     fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         let forwarding = Forwarding {
             name: request.name.map(str::to_owned),
@@ -109,8 +109,8 @@ impl Transport for Relayed {
         };
         request.body = with_forwarding(on_one_line(request.body), &forwarding);
         Box::pin(async move {
-            match self.callers.request(request, gone).await {
-                Err(McpError::Rpc { code: FAILED, data: Some(data), message }) => {
+            match self.handle.request(request, closed_error).await {
+                Err(McpError::Rpc { code: FAILURE_CODE, data: Some(data), message }) => {
                     let failure = data.decode::<Failure>().map(|failure| failure.into_error(&self.server));
                     Err(failure.unwrap_or(McpError::Unreadable { detail: message }))
                 }
@@ -120,11 +120,11 @@ impl Transport for Relayed {
     }
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
-        Box::pin(std::future::ready(self.callers.notify(on_one_line(body), gone)))
+        Box::pin(std::future::ready(self.handle.notify(on_one_line(body), closed_error)))
     }
 
     fn is_open(&self) -> bool {
-        self.callers.is_open()
+        self.handle.is_open()
     }
 }
 
@@ -138,28 +138,28 @@ fn with_forwarding(mut body: String, forwarding: &Forwarding) -> String {
 }
 
 /// Reads a link until either side closes it. Unanswered requests may have taken effect.
-async fn read(mut reader: Reader, mut mux: Mux<Outlet>, outlet: Outlet) {
-    let unneeded = mux.unneeded();
+async fn read(mut reader: Reader, mut mux: Mux<LinkWriter>, sink: LinkWriter) {
+    let handle_dropped = mux.handle_dropped();
     let reading = async {
         loop {
             match reader.next().await {
                 Line::Whole(line) => drop(mux.receive(&line.into())),
                 Line::TooLong(start) => {
                     let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
-                    mux.misread(wire::guess_id(&start), detail);
+                    mux.fail_malformed(wire::extract_id(&start), detail);
                 }
                 Line::End => return,
             }
         }
     };
     let is_over = tokio::select! {
-        () = unneeded.cancelled() => false,
+        () = handle_dropped.cancelled() => false,
         () = reading => true,
-        _ = outlet.drive(WRITE_TIMEOUT) => true,
+        _ = sink.drive(WRITE_TIMEOUT) => true,
     };
     if is_over {
         mux.end();
         mux.fail_all(&McpError::Lost { cause: hub_ended(), stderr: Vec::new(), exit: None });
     }
-    outlet.close();
+    sink.close();
 }

@@ -20,19 +20,19 @@ use url::Url;
 
 use super::http::answer::status_error;
 use super::http::client::{client, header_map, lost, parse_url, send_error};
-use super::mux::{Callers, MAX_QUEUED, Mux};
+use super::mux::{MAX_QUEUED, Mux, MuxHandle};
 use super::{Inbox, MAX_RESULT_BYTES, OutgoingRequest, Repeat, Transport};
 use crate::config::Permitted;
 
 /// Timeout of a POST.
-const POST_DEADLINE: Duration = Duration::from_secs(30);
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent POSTs.
 const MAX_POSTS: usize = 32;
 
 /// The transport to an HTTP+SSE server.
 #[derive(Debug)]
 pub(crate) struct Sse {
-    callers: Callers<mpsc::Sender<String>>,
+    handle: MuxHandle<mpsc::Sender<String>>,
 }
 
 impl Sse {
@@ -59,41 +59,41 @@ impl Sse {
             }
         };
         let (outbound, messages) = mpsc::channel(MAX_QUEUED);
-        let (callers, mux) = Callers::new(outbound, inbox);
+        let (handle, mux) = MuxHandle::new(outbound, inbox);
         let sender = Sender { client, endpoint, headers, authorizer };
         tasks.spawn(Actor { events, mux, messages, sender }.run());
-        Ok(Self { callers })
+        Ok(Self { handle })
     }
 }
 
 /// Resolves the endpoint and checks its origin: otherwise a server could make us post secrets to other hosts.
 fn same_origin(url: &Url, named: &str) -> Result<Url, McpError> {
     let endpoint = url.join(named.trim()).map_err(|error| {
-        McpError::hopeless(format!("the endpoint that it names (`{named}`) is no address: {error}"))
+        McpError::permanent(format!("the endpoint that it names (`{named}`) is no address: {error}"))
     })?;
     if endpoint.origin() == url.origin() {
         return Ok(endpoint);
     }
-    Err(McpError::hopeless(format!(
+    Err(McpError::permanent(format!(
         "the endpoint that it names (`{named}`) is of another origin, which is refused"
     )))
 }
 
-fn gone() -> McpError {
+fn closed_error() -> McpError {
     McpError::connect(LocalizedText::new("its stream has ended", "它的事件流已结束"))
 }
 
 impl Transport for Sse {
     fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
-        self.callers.request(request, gone)
+        self.handle.request(request, closed_error)
     }
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
-        Box::pin(std::future::ready(self.callers.notify(body, gone)))
+        Box::pin(std::future::ready(self.handle.notify(body, closed_error)))
     }
 
     fn is_open(&self) -> bool {
-        self.callers.is_open()
+        self.handle.is_open()
     }
 }
 
@@ -152,14 +152,14 @@ impl Sender {
             let response = toolhub_oauth::send(request, self.authorizer.as_ref(), repeat, lost).await?;
             match response.status().is_success() {
                 true => Ok(()),
-                false => Err(status_error(response, wire::guess_id(body.as_bytes())).await),
+                false => Err(status_error(response, wire::extract_id(body.as_bytes())).await),
             }
         };
-        match tokio::time::timeout(POST_DEADLINE, sent).await {
+        match tokio::time::timeout(POST_TIMEOUT, sent).await {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some((body, error)),
             Err(_) => {
-                let seconds = POST_DEADLINE.as_secs();
+                let seconds = POST_TIMEOUT.as_secs();
                 let cause = LocalizedText::new(
                     format!("it did not take a message for {seconds} s"),
                     format!("它有 {seconds} 秒没有接收消息"),
@@ -180,16 +180,16 @@ struct Actor {
 impl Actor {
     async fn run(mut self) {
         let mut posts = JoinSet::new();
-        let unneeded = self.mux.unneeded();
+        let handle_dropped = self.mux.handle_dropped();
         let error = loop {
             tokio::select! {
-                () = unneeded.cancelled() => break None,
+                () = handle_dropped.cancelled() => break None,
                 Some(message) = self.messages.recv(), if posts.len() < MAX_POSTS => {
                     posts.spawn(self.sender.clone().post(message));
                 }
                 Some(posted) = posts.join_next() => {
                     if let Ok(Some((message, error))) = posted {
-                        self.mux.refused(&message, error);
+                        self.mux.fail_rejected(&message, error);
                     }
                 }
                 event = self.events.next() => match event {
@@ -207,13 +207,13 @@ impl Actor {
             Some(error) => self.mux.fail_all(&error),
             // Sends the queued messages, such as cancellations.
             None => {
-                let farewell = async {
+                let flush = async {
                     while let Ok(message) = self.messages.try_recv() {
                         posts.spawn(self.sender.clone().post(message));
                     }
                     while posts.join_next().await.is_some() {}
                 };
-                let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
+                let _ = tokio::time::timeout(Duration::from_secs(2), flush).await;
             }
         }
     }

@@ -27,7 +27,7 @@ impl StderrRing {
     }
 
     /// Replaces a file, readable by the owner only, with the buffer's content; does nothing if it is empty.
-    pub(crate) fn keep(&self, file: &Path) -> std::io::Result<()> {
+    pub(crate) fn save(&self, file: &Path) -> std::io::Result<()> {
         let bytes: Vec<u8> = {
             let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             ring.iter().copied().collect()
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_is_kept() {
+    fn keeps_only_the_last_bytes() {
         let ring = StderrRing::default();
         for _ in 0..100 {
             ring.push(&[b'x'; 4096]);

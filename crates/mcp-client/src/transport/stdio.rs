@@ -16,21 +16,21 @@ use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::wire::{self, on_one_line};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
-use super::mux::{Callers, Mux};
-use super::pipe_writer::{PipeWriter, Stuck};
-use super::process::{Manners, Process};
+use super::mux::{Mux, MuxHandle};
+use super::pipe_writer::{PipeWriter, WriteError};
+use super::process::{Process, StopMode};
 use super::{Inbox, OutgoingRequest, StderrRing, Transport};
 use crate::config::Permitted;
 
 /// How long the child may leave its stdin unread.
-const WRITE_DEADLINE: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for the exit status of a child that has closed its stdout.
-const STATUS_PATIENCE: Duration = Duration::from_millis(500);
+const EXIT_STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The transport to a child process.
 #[derive(Debug)]
 pub(crate) struct Stdio {
-    callers: Callers<Arc<PipeWriter<ChildStdin>>>,
+    handle: MuxHandle<Arc<PipeWriter<ChildStdin>>>,
     pub(crate) stderr: StderrRing,
 }
 
@@ -42,7 +42,7 @@ impl Stdio {
         tasks: &TaskTracker,
     ) -> Result<Self, McpError> {
         #[cfg(target_os = "linux")]
-        super::sweep::once(tasks);
+        super::sweep::sweep_once(tasks);
         let mut process = Process::start(spec)?;
         let stderr = StderrRing::default();
         let pipes = (process.child.stdin.take(), process.child.stdout.take(), process.child.stderr.take());
@@ -52,20 +52,20 @@ impl Stdio {
                 "无法打开它的管道",
             )));
         };
-        let outbox = Arc::new(PipeWriter::new(stdin));
-        let (callers, mux) = Callers::new(Arc::clone(&outbox), inbox);
+        let pipe_writer = Arc::new(PipeWriter::new(stdin));
+        let (handle, mux) = MuxHandle::new(Arc::clone(&pipe_writer), inbox);
         let (failed, write_failure) = oneshot::channel();
         let (drained, stderr_drained) = oneshot::channel();
-        tasks.spawn(write(outbox, failed));
+        tasks.spawn(write(pipe_writer, failed));
         tasks.spawn(collect(errors, stderr.clone(), drained, spec.log_file.clone()));
         let lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), MAX_LINE_BYTES);
         let actor = Actor { lines, mux, write_failure };
-        let ending = Ending { process, stderr: stderr.clone(), stderr_drained };
-        tasks.spawn(actor.run(ending));
-        Ok(Self { callers, stderr })
+        let teardown = Teardown { process, stderr: stderr.clone(), stderr_drained };
+        tasks.spawn(actor.run(teardown));
+        Ok(Self { handle, stderr })
     }
 
-    fn gone(&self) -> McpError {
+    fn closed_error(&self) -> McpError {
         McpError::Connect {
             cause: LocalizedText::new("its process has ended", "它的进程已结束"),
             stderr: self.stderr.tail(),
@@ -77,15 +77,15 @@ impl Stdio {
 impl Transport for Stdio {
     fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         request.body = on_one_line(request.body);
-        self.callers.request(request, || self.gone())
+        self.handle.request(request, || self.closed_error())
     }
 
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
-        Box::pin(std::future::ready(self.callers.notify(body, || self.gone())))
+        Box::pin(std::future::ready(self.handle.notify(body, || self.closed_error())))
     }
 
     fn is_open(&self) -> bool {
-        self.callers.is_open()
+        self.handle.is_open()
     }
 }
 
@@ -95,7 +95,7 @@ struct Actor {
     write_failure: oneshot::Receiver<LocalizedText>,
 }
 
-struct Ending {
+struct Teardown {
     process: Process,
     stderr: StderrRing,
     stderr_drained: oneshot::Receiver<()>,
@@ -104,62 +104,62 @@ struct Ending {
 /// The reason why the reader task ends.
 enum End {
     /// The transport was dropped.
-    Unneeded,
+    HandleDropped,
     /// The child closed its stdout.
     Closed,
     /// The child does not read its stdin.
-    Deaf(LocalizedText),
+    NotReading(LocalizedText),
 }
 
 impl Actor {
-    async fn run(mut self, mut ending: Ending) {
-        let mut heard = false;
-        let unneeded = self.mux.unneeded();
-        let unneeded = unneeded.cancelled();
-        tokio::pin!(unneeded);
+    async fn run(mut self, mut teardown: Teardown) {
+        let mut has_output = false;
+        let handle_dropped = self.mux.handle_dropped();
+        let handle_dropped = handle_dropped.cancelled();
+        tokio::pin!(handle_dropped);
         let end = loop {
             tokio::select! {
-                () = &mut unneeded => break End::Unneeded,
+                () = &mut handle_dropped => break End::HandleDropped,
                 line = self.lines.next() => match line {
                     Line::Whole(line) => {
-                        heard = true;
+                        has_output = true;
                         // Lines that are not messages are added to the stderr log: they show why the program is not a working
                         // server.
                         if let Some(noise) = self.mux.receive(&line.into()) {
-                            ending.stderr.push(format!("(on stdout) {noise}\n").as_bytes());
+                            teardown.stderr.push(format!("(on stdout) {noise}\n").as_bytes());
                         }
                     }
                     Line::TooLong(start) => {
                         let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
-                        self.mux.misread(wire::guess_id(&start), detail);
+                        self.mux.fail_malformed(wire::extract_id(&start), detail);
                     }
                     Line::End => break End::Closed,
                 },
-                Ok(failure) = &mut self.write_failure => break End::Deaf(failure),
+                Ok(failure) = &mut self.write_failure => break End::NotReading(failure),
             }
         };
         self.mux.end();
-        if !matches!(end, End::Unneeded) {
-            let status = tokio::time::timeout(STATUS_PATIENCE, ending.process.child.wait()).await;
-            let _ = tokio::time::timeout(STATUS_PATIENCE, &mut ending.stderr_drained).await;
+        if !matches!(end, End::HandleDropped) {
+            let status = tokio::time::timeout(EXIT_STATUS_TIMEOUT, teardown.process.child.wait()).await;
+            let _ = tokio::time::timeout(EXIT_STATUS_TIMEOUT, &mut teardown.stderr_drained).await;
             let status = status.ok().and_then(Result::ok);
             let cause = match end {
-                End::Deaf(failure) => failure,
-                _ => why_ended(status),
+                End::NotReading(failure) => failure,
+                _ => exit_cause(status),
             };
-            let stderr = ending.stderr.tail();
-            let cause = ending.process.explain(cause, status, &stderr.join("\n"));
+            let stderr = teardown.stderr.tail();
+            let cause = teardown.process.explain(cause, status, &stderr.join("\n"));
             let error = McpError::Lost { cause, stderr, exit: status.and_then(|status| status.code()) };
             self.mux.fail_all(&error);
         }
         // After the queued messages are written.
-        self.mux.outlet().close();
+        self.mux.sink().close();
         drop(self);
-        ending.process.stop(if heard { Manners::Gentle } else { Manners::Brisk }).await;
+        teardown.process.stop(if has_output { StopMode::Graceful } else { StopMode::Fast }).await;
     }
 }
 
-fn why_ended(status: Option<ExitStatus>) -> LocalizedText {
+fn exit_cause(status: Option<ExitStatus>) -> LocalizedText {
     match status {
         Some(status) => match status.code() {
             Some(code) => LocalizedText::new(
@@ -176,15 +176,15 @@ fn why_ended(status: Option<ExitStatus>) -> LocalizedText {
 }
 
 /// Writes the bytes that the child does not accept immediately, until its stdin is closed.
-async fn write(outbox: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<LocalizedText>) {
-    let failure = match outbox.drive(WRITE_DEADLINE).await {
+async fn write(pipe_writer: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<LocalizedText>) {
+    let failure = match pipe_writer.drive(WRITE_TIMEOUT).await {
         Ok(()) => return,
-        Err(Stuck::Broken(error)) => LocalizedText::new(
+        Err(WriteError::Broken(error)) => LocalizedText::new(
             format!("it does not take any input: {error}"),
             format!("它不接收输入：{error}"),
         ),
-        Err(Stuck::Deaf) => {
-            let seconds = WRITE_DEADLINE.as_secs();
+        Err(WriteError::NotReading) => {
+            let seconds = WRITE_TIMEOUT.as_secs();
             LocalizedText::new(
                 format!("it did not read its input for {seconds} s"),
                 format!("它有 {seconds} 秒没有读取输入"),
@@ -192,7 +192,7 @@ async fn write(outbox: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<Loca
         }
     };
     // The exit status describes a crashed child better, and the reader observes it immediately.
-    tokio::time::sleep(STATUS_PATIENCE).await;
+    tokio::time::sleep(EXIT_STATUS_TIMEOUT).await;
     let _ = failed.send(failure);
 }
 
@@ -209,6 +209,6 @@ async fn collect(
     let _ = drained.send(());
     if let Some(file) = log_file {
         // A log that cannot be written is not an error.
-        let _ = tokio::task::spawn_blocking(move || ring.keep(&file)).await;
+        let _ = tokio::task::spawn_blocking(move || ring.save(&file)).await;
     }
 }

@@ -7,10 +7,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::task::TaskTracker;
 
 /// The environment variable that marks a hub's children: PID, start time and session id of the hub.
-pub(crate) const MARK: &str = "TOOLHUB_HUB";
+pub(crate) const HUB_VARIABLE: &str = "TOOLHUB_HUB";
 
 /// The mark for this hub's children; `None` if `/proc` does not provide the values.
-pub(crate) fn mark() -> Option<&'static str> {
+pub(crate) fn hub_mark() -> Option<&'static str> {
     static OWN: OnceLock<Option<String>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
         let pid = std::process::id();
@@ -23,14 +23,14 @@ pub(crate) fn mark() -> Option<&'static str> {
 static DONE: OnceLock<()> = OnceLock::new();
 
 /// Searches for such children once per process, in a background task.
-pub(crate) fn once(tasks: &TaskTracker) {
+pub(crate) fn sweep_once(tasks: &TaskTracker) {
     if DONE.set(()).is_ok() {
         tasks.spawn_blocking(sweep);
     }
 }
 
 /// Searches now, if not done yet.
-pub(crate) fn now() {
+pub(crate) fn sweep_now() {
     if DONE.set(()).is_ok() {
         sweep();
     }
@@ -53,7 +53,7 @@ impl Process {
 fn sweep() {
     let Ok(folder) = std::fs::read_dir("/proc") else { return };
     let pids = folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    for pid in pids.filter(|pid| is_left_behind(*pid)) {
+    for pid in pids.filter(|pid| is_orphan(*pid)) {
         if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -61,9 +61,9 @@ fn sweep() {
 }
 
 /// Whether a process is the child of a hub that no longer runs. A process with a session of its own is a daemon and is kept.
-fn is_left_behind(pid: u32) -> bool {
-    let Some(mark) = mark_of(pid) else { return false };
-    let mut parts = mark.split(':').map(str::parse::<u64>);
+fn is_orphan(pid: u32) -> bool {
+    let Some(hub_mark) = process_mark(pid) else { return false };
+    let mut parts = hub_mark.split(':').map(str::parse::<u64>);
     let (Some(Ok(hub)), Some(Ok(started)), Some(Ok(session))) = (parts.next(), parts.next(), parts.next())
     else {
         return false;
@@ -73,9 +73,9 @@ fn is_left_behind(pid: u32) -> bool {
     !alive && Process::read(pid).is_some_and(|process| u64::from(process.session) == session)
 }
 
-fn mark_of(pid: u32) -> Option<String> {
+fn process_mark(pid: u32) -> Option<String> {
     let environment = std::fs::read(Path::new("/proc").join(pid.to_string()).join("environ")).ok()?;
-    let prefix = format!("{MARK}=");
+    let prefix = format!("{HUB_VARIABLE}=");
     let variable =
         environment.split(|byte| *byte == 0).find_map(|variable| variable.strip_prefix(prefix.as_bytes()));
     String::from_utf8(variable?.to_vec()).ok()

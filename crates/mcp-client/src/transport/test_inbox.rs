@@ -28,7 +28,7 @@ impl Inbox for TestInbox {
         }
     }
 
-    fn oddity(&self, _detail: String) {}
+    fn report_anomaly(&self, _detail: String) {}
 
     fn has_clients(&self) -> bool {
         self.has_clients

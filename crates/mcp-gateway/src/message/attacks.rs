@@ -6,12 +6,12 @@ use serde_json::Value;
 use super::*;
 
 fn code(text: &str) -> Result<(), (Option<String>, i64, String)> {
-    let shown = |(id, error): Refused| (id.map(|id| id.get().to_owned()), error.code, error.message);
+    let shown = |(id, error): Rejection| (id.map(|id| id.get().to_owned()), error.code, error.message);
     read(&text.into()).map(drop).map_err(shown)
 }
 
 #[test]
-fn refuses_duplicate_keys_and_names_them() {
+fn rejects_duplicate_keys_by_name() {
     let check = |text: &str, id: Option<&str>, key: &str| {
         let (found, code, message) = code(text).unwrap_err();
         assert_eq!((found.as_deref(), code), (id, INVALID_REQUEST), "{text}");
@@ -34,7 +34,7 @@ fn refuses_duplicate_keys_and_names_them() {
 
 /// The limits of the scanner on keys and depth do not affect the result.
 #[test]
-fn refuses_duplicates_beyond_what_the_scanner_follows() {
+fn rejects_duplicate_keys_beyond_scanner_limits() {
     let request = |arguments: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"arguments":{arguments}}}}}"#)
     };
@@ -85,7 +85,7 @@ fn any_params() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_decided_by_is_what_every_reader_finds(params in any_params()) {
+    fn decisions_use_values_that_all_parsers_agree_on(params in any_params()) {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         let ambiguous = key_problem(&text).is_some();
         match read(&text.as_str().into()) {

@@ -6,23 +6,23 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::schema_keywords::{edit_schemas, remove_ill_formed, subschemas};
 
 use super::javascript::is_javascript;
-use super::{NotPortable, types};
+use super::{PortabilityError, types};
 
 /// Maximum nesting depth of a schema.
 const MAX_DEPTH: usize = 64;
 /// Repairs an input schema. Returns whether it has changed. Invalid keyword values and patterns that are not regular
 /// expressions are removed, and a circular reference is replaced by the type of its target. Both accept more than before;
 /// the server checks its arguments itself.
-pub(super) fn repair(root: &mut Value) -> Result<bool, NotPortable> {
+pub(super) fn repair(root: &mut Value) -> Result<bool, PortabilityError> {
     let mut changed = remove_ill_formed(root) | remove_patterns(root);
     check(root, root, 0)?;
-    let mut circles = Vec::new();
-    find_circles(
+    let mut cycles = Vec::new();
+    find_cycles(
         root,
         root,
-        &mut Search { path: Vec::new(), open: Vec::new(), closed: Vec::new(), found: &mut circles },
+        &mut Search { path: Vec::new(), open: Vec::new(), closed: Vec::new(), found: &mut cycles },
     );
-    for (pointer, kind) in circles {
+    for (pointer, kind) in cycles {
         let Some(part) = root.pointer_mut(&pointer).and_then(Value::as_object_mut) else { continue };
         part.remove("$ref");
         if let Some(kind) = kind {
@@ -30,12 +30,12 @@ pub(super) fn repair(root: &mut Value) -> Result<bool, NotPortable> {
         }
         changed = true;
     }
-    Ok(changed | types::state(root))
+    Ok(changed | types::normalize_types(root))
 }
 
-fn check(root: &Value, schema: &Value, depth: usize) -> Result<(), NotPortable> {
+fn check(root: &Value, schema: &Value, depth: usize) -> Result<(), PortabilityError> {
     if depth > MAX_DEPTH {
-        return Err(refused(
+        return Err(not_portable(
             format!("`inputSchema` is nested more than {MAX_DEPTH} deep"),
             format!("`inputSchema` 的嵌套超过 {MAX_DEPTH} 层"),
         ));
@@ -46,15 +46,15 @@ fn check(root: &Value, schema: &Value, depth: usize) -> Result<(), NotPortable> 
     subschemas(schema).into_iter().try_for_each(|(_, part)| check(root, part, depth + 1))
 }
 
-fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), NotPortable> {
+fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), PortabilityError> {
     if members.get("properties").and_then(Value::as_object).is_some_and(|names| names.contains_key("")) {
-        return Err(refused(
+        return Err(not_portable(
             "`inputSchema` has a property without a name",
             "`inputSchema` 中有没有名称的属性",
         ));
     }
     match members.get("$ref").and_then(Value::as_str) {
-        Some(to) if target(root, to).is_none() => Err(refused(
+        Some(to) if target(root, to).is_none() => Err(not_portable(
             format!("`inputSchema` refers to `{to}`, which it does not contain"),
             format!("`inputSchema` 引用了其中不存在的 `{to}`"),
         )),
@@ -92,7 +92,7 @@ struct Search<'f> {
     found: &'f mut Vec<(String, Option<String>)>,
 }
 
-fn find_circles(root: &Value, schema: &Value, search: &mut Search<'_>) {
+fn find_cycles(root: &Value, schema: &Value, search: &mut Search<'_>) {
     let here = search.path.last().cloned().unwrap_or_default();
     if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
         let pointer = to.trim_start_matches('#').to_owned();
@@ -106,7 +106,7 @@ fn find_circles(root: &Value, schema: &Value, search: &mut Search<'_>) {
         {
             search.open.push(pointer.clone());
             search.path.push(pointer.clone());
-            find_circles(root, part, search);
+            find_cycles(root, part, search);
             search.path.pop();
             search.open.pop();
             search.closed.push(pointer);
@@ -114,13 +114,13 @@ fn find_circles(root: &Value, schema: &Value, search: &mut Search<'_>) {
     }
     for (pointer, part) in subschemas(schema) {
         search.path.push(format!("{here}{pointer}"));
-        find_circles(root, part, search);
+        find_cycles(root, part, search);
         search.path.pop();
     }
 }
 
-fn refused(en: impl Into<String>, zh: impl Into<String>) -> NotPortable {
-    NotPortable(LocalizedText::new(en.into(), zh.into()))
+fn not_portable(en: impl Into<String>, zh: impl Into<String>) -> PortabilityError {
+    PortabilityError(LocalizedText::new(en.into(), zh.into()))
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn circles_are_cut_where_they_close() {
+    fn breaks_reference_cycles() {
         let mut tree = json!({"type": "object", "properties": {"root": {"$ref": "#/$defs/node"}},
             "$defs": {"node": {"type": "object", "properties": {
                 "children": {"type": "array", "items": {"$ref": "#/$defs/node", "description": "a child"}}}}}});
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_and_what_is_data_is_not_looked_at() {
+    fn rejects_invalid_schemas_and_ignores_data() {
         let property = |part: Value| json!({"type": "object", "properties": {"a": part}});
         for bad in [
             property(json!({"$ref": "#/$defs/none"})),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_what_javascript_can_compile() {
+    fn recognizes_javascript_regular_expressions() {
         for good in [
             "",
             "^[\\w-]+(?:\\.\\d{1,3})?$",

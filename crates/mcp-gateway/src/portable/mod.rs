@@ -25,14 +25,14 @@ const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
 
 /// Why a tool is not offered to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotPortable(pub LocalizedText);
+pub struct PortabilityError(pub LocalizedText);
 
 /// Returns the definition in a form that every client accepts. It is unchanged if it is valid.
-pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
-    let readable = text::readable(definition)?;
-    let definition = readable.as_ref().unwrap_or(definition);
+pub fn portable(definition: &RawJson) -> Result<RawJson, PortabilityError> {
+    let sanitized = text::sanitized(definition)?;
+    let definition = sanitized.as_ref().unwrap_or(definition);
     let Some(mut members) = definition.object() else {
-        return Err(refused("it is no object", "它不是对象"));
+        return Err(not_portable("it is no object", "它不是对象"));
     };
     let mut changed = false;
     let mut input = match members.get("inputSchema") {
@@ -89,7 +89,7 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
 }
 
 /// Makes the schema describe an object, as arguments and structured results require. Returns whether it has changed.
-fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortable> {
+fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, PortabilityError> {
     let mut changed = false;
     let kind =
         schema.get("type").map(|kind| (kind.decode::<String>().ok(), kind.decode::<Vec<String>>().ok()));
@@ -105,7 +105,7 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortabl
             changed = true;
         }
         Some(_) => {
-            return Err(refused(
+            return Err(not_portable(
                 &format!("`{which}` must have `\"type\": \"object\"`"),
                 &format!("`{which}` 必须有 `\"type\": \"object\"`"),
             ));
@@ -137,7 +137,7 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortabl
             changed = true;
         }
         Some((false, false)) => {
-            return Err(refused(
+            return Err(not_portable(
                 &format!("`{which}.required` must be a list of names"),
                 &format!("`{which}.required` 必须是名称列表"),
             ));
@@ -210,12 +210,12 @@ fn cut(text: &str) -> Option<String> {
     Some(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
-fn not_an_object(which: &str) -> NotPortable {
-    refused(&format!("`{which}` must be an object"), &format!("`{which}` 必须是对象"))
+fn not_an_object(which: &str) -> PortabilityError {
+    not_portable(&format!("`{which}` must be an object"), &format!("`{which}` 必须是对象"))
 }
 
-fn refused(en: &str, zh: &str) -> NotPortable {
-    NotPortable(LocalizedText::new(en, zh))
+fn not_portable(en: &str, zh: &str) -> PortabilityError {
+    PortabilityError(LocalizedText::new(en, zh))
 }
 
 #[cfg(test)]
@@ -229,18 +229,18 @@ mod tests {
         let offered = portable(&RawJson::from(definition.clone()));
         offered
             .map(|raw| serde_json::from_str(raw.get()).unwrap())
-            .map_err(|NotPortable(why)| why.localize(Lang::En))
+            .map_err(|PortabilityError(why)| why.localize(Lang::En))
     }
 
     #[test]
-    fn good_definitions_are_offered_byte_for_byte() {
+    fn keeps_valid_definitions_byte_for_byte() {
         let text = r#"{ "name":"a", "inputSchema" : {"type":"object", "properties":{"n":{"type":"number","const":1.0}}},"x":1e300}"#;
         let raw = RawJson::parse(text).unwrap();
         assert_eq!(portable(&raw).unwrap().get(), text);
     }
 
     #[test]
-    fn what_certainly_means_the_same_is_repaired() {
+    fn repairs_definitions_without_changing_their_meaning() {
         let plain = json!({"type": "object", "properties": {}});
         let all =
             ["string", "number", "boolean", "object", "array", "null"].map(|kind| json!({"type": kind}));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_repaired_is_refused_with_the_reason() {
+    fn rejects_irreparable_definitions_with_reason() {
         for (schema, why) in [
             (json!({"type": "string"}), "\"type\": \"object\""),
             (json!({"type": 3}), "\"type\": \"object\""),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_results_are_offered_if_clients_can_compile_them() {
+    fn keeps_output_schemas_that_clients_can_compile() {
         for (property, kept) in [
             (json!({"type": "string", "pattern": "^[\\w-]+(?:\\.\\d{1,3})?$"}), true),
             (json!({"$ref": "#/$defs/x"}), true),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn long_descriptions_are_cut_between_letters() {
+    fn truncates_long_descriptions_at_char_boundary() {
         let long =
             json!({"name": "a", "inputSchema": {"type": "object"}, "description": "天".repeat(400_000)});
         let text = offered(&long).unwrap()["description"].as_str().unwrap().to_owned();

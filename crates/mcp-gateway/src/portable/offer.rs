@@ -13,8 +13,8 @@ const ROLES: [&str; 2] = ["user", "assistant"];
 /// Returns the item in a form that every client accepts, or `None` if a required member is missing or has the wrong type.
 /// Optional members of the wrong type are removed.
 pub fn portable_offer(offer: Offer, item: &RawJson) -> Option<RawJson> {
-    let readable = text::readable(item).ok()?;
-    let item = readable.as_ref().unwrap_or(item);
+    let sanitized = text::sanitized(item).ok()?;
+    let item = sanitized.as_ref().unwrap_or(item);
     let mut members = item.object()?;
     let required: &[&str] = match offer {
         Offer::Prompts => &["name"],
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_need_not_be_there_is_removed_where_it_is_of_a_wrong_type() {
+    fn removes_optional_members_of_wrong_type() {
         let prompt = json!({"name": "p", "description": 5, "title": null, "icons": "x", "_meta": 1,
             "arguments": [{"name": "a", "required": "yes", "description": []}]});
         assert_eq!(
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn items_without_what_they_must_have_are_left_out() {
+    fn drops_items_without_required_members() {
         for (offer, item) in [
             (Offer::Prompts, json!({"name": 1})),
             (Offer::Prompts, json!({"name": "p", "arguments": "no"})),

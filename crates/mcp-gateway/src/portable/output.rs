@@ -12,7 +12,7 @@ use super::repair_schema;
 /// Maximum size of an output schema in bytes.
 const MAX_BYTES: usize = 64 << 10;
 /// Maximum length of a chain of references in the same place.
-const MAX_IN_PLACE: usize = 64;
+const MAX_REF_CHAIN: usize = 64;
 
 /// Returns the schema in a form that clients can compile, or `None` if there is no form that certainly compiles.
 pub(super) fn repair(schema: &RawJson) -> Option<RawJson> {
@@ -52,7 +52,7 @@ fn compiles(root: &Value) -> bool {
             ("patternProperties", Value::Object(patterns)) => patterns.keys().all(|one| is_javascript(one)),
             _ => true,
         });
-        if !good || !ends(root, schema, 0) {
+        if !good || !terminates(root, schema, 0) {
             return false;
         }
         waiting.extend(subschemas(schema).into_iter().map(|(_, part)| part));
@@ -61,12 +61,12 @@ fn compiles(root: &Value) -> bool {
 }
 
 /// Returns whether the chain of references from a schema ends.
-fn ends(root: &Value, schema: &Value, depth: usize) -> bool {
-    if depth > MAX_IN_PLACE {
+fn terminates(root: &Value, schema: &Value, depth: usize) -> bool {
+    if depth > MAX_REF_CHAIN {
         return false;
     }
     match schema.get("$ref").and_then(Value::as_str).and_then(|to| target(root, to)) {
-        Some(next) => ends(root, next, depth + 1),
+        Some(next) => terminates(root, next, depth + 1),
         None => true,
     }
 }

@@ -2,28 +2,28 @@
 
 use toolhub_core::RawJson;
 
-use super::{NotPortable, refused};
+use super::{PortabilityError, not_portable};
 
 /// Returns the definition without lone surrogates, or `None` if it has none. Refuses numbers that exceed the range of
 /// `f64`.
-pub(super) fn readable(definition: &RawJson) -> Result<Option<RawJson>, NotPortable> {
+pub(super) fn sanitized(definition: &RawJson) -> Result<Option<RawJson>, PortabilityError> {
     let text = definition.get();
-    let found = Found::in_text(text);
+    let found = TextScan::in_text(text);
     if found.has_huge_number {
-        return Err(refused("a number in it is too large for clients", "其中有客户端无法表示的大数"));
+        return Err(not_portable("a number in it is too large for clients", "其中有客户端无法表示的大数"));
     }
-    if found.lone.is_empty() {
+    if found.lone_surrogates.is_empty() {
         return Ok(None);
     }
     let mut repaired = String::with_capacity(text.len());
     let mut end = 0;
-    for at in found.lone {
+    for at in found.lone_surrogates {
         repaired.push_str(&text[end..at]);
         repaired.push_str("\\ufffd");
         end = at + ESCAPE;
     }
     repaired.push_str(&text[end..]);
-    let unreadable = || refused("its text is not Unicode", "其文本不是 Unicode");
+    let unreadable = || not_portable("its text is not Unicode", "其文本不是 Unicode");
     RawJson::parse(repaired).map(Some).map_err(|_| unreadable())
 }
 
@@ -31,13 +31,13 @@ pub(super) fn readable(definition: &RawJson) -> Result<Option<RawJson>, NotPorta
 const ESCAPE: usize = 6;
 
 #[derive(Default)]
-struct Found {
+struct TextScan {
     /// The positions of escapes of lone surrogates.
-    lone: Vec<usize>,
+    lone_surrogates: Vec<usize>,
     has_huge_number: bool,
 }
 
-impl Found {
+impl TextScan {
     fn in_text(text: &str) -> Self {
         let bytes = text.as_bytes();
         let (mut found, mut at, mut in_string) = (Self::default(), 0, false);
@@ -50,7 +50,7 @@ impl Found {
                 b'\\' => match (code_unit(bytes, at), code_unit(bytes, at + ESCAPE)) {
                     (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
                     (Some(0xd800..=0xdfff), _) => {
-                        found.lone.push(at);
+                        found.lone_surrogates.push(at);
                         ESCAPE
                     }
                     _ => 2,
@@ -80,13 +80,13 @@ fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<String, NotPortable> {
+    fn read(text: &str) -> Result<String, PortabilityError> {
         let raw = RawJson::parse(text.to_owned()).unwrap();
-        Ok(readable(&raw)?.unwrap_or(raw).get().to_owned())
+        Ok(sanitized(&raw)?.unwrap_or(raw).get().to_owned())
     }
 
     #[test]
-    fn replaces_half_characters_and_nothing_else() {
+    fn replaces_lone_surrogates_only() {
         for (given, expect) in [
             (r#"{"a":"cut \ud83d"}"#, r#"{"a":"cut \ufffd"}"#),
             (

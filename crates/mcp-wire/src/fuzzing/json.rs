@@ -77,8 +77,9 @@ pub fn repeated_key(text: &str) -> Option<String> {
         return items.iter().find_map(|item| repeated_key(item.get()));
     };
     let mut seen = HashSet::new();
-    let twice = members.iter().find(|(name, _)| !seen.insert(name.as_str())).map(|(name, _)| name.clone());
-    twice.or_else(|| members.iter().find_map(|(_, value)| repeated_key(value)))
+    let duplicate =
+        members.iter().find(|(name, _)| !seen.insert(name.as_str())).map(|(name, _)| name.clone());
+    duplicate.or_else(|| members.iter().find_map(|(_, value)| repeated_key(value)))
 }
 
 /// Checks that the scanner and `serde_json` agree, and that rejected texts are invalid or nested too deeply.
@@ -86,11 +87,11 @@ pub fn json_members(data: &[u8]) {
     let text = &*String::from_utf8_lossy(data);
     let slow = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
     let mut scan = Scan::new(text);
-    let fast = scan.value().filter(|_| scan.is_over());
+    let fast = scan.value().filter(|_| scan.is_at_end());
     assert!(fast == slow || (fast.is_none() && depth(text) > SCANNED_DEPTH), "{fast:?} {slow:?}");
     scanned_members(text);
     assert_eq!(is_plain(text), !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' ')));
-    assert_eq!(too_deep(text).is_some(), text.len() > MAX_DEPTH && too_deep_slowly(text));
+    assert_eq!(too_deep(text).is_some(), text.len() > MAX_DEPTH && exceeds_max_depth(text));
     match RawJson::parse(text) {
         Ok(raw) => {
             ambiguous_keys(&raw);
@@ -105,17 +106,17 @@ pub fn json_members(data: &[u8]) {
 
 /// Checks that exactly the duplicate keys are found, except for keys that `serde_json` cannot decode.
 fn ambiguous_keys(raw: &RawJson) {
-    let (problem, twice) = (raw.key_problem(), repeated_key(raw.get()));
+    let (problem, duplicate) = (raw.key_problem(), repeated_key(raw.get()));
     let has_surrogates = raw.get().to_ascii_lowercase().contains("\\ud");
     match problem {
-        None => assert_eq!(twice, None),
-        Some(KeyProblem::Duplicate(_)) => assert!(twice.is_some() || has_surrogates),
+        None => assert_eq!(duplicate, None),
+        Some(KeyProblem::Duplicate(_)) => assert!(duplicate.is_some() || has_surrogates),
         Some(KeyProblem::NotUnicode) => assert!(has_surrogates),
     }
 }
 
 /// Exact for JSON; for other texts both count in the same way.
-fn too_deep_slowly(text: &str) -> bool {
+fn exceeds_max_depth(text: &str) -> bool {
     depth(text) > MAX_DEPTH
 }
 
@@ -126,7 +127,7 @@ fn scanned_members(text: &str) {
         Some(())
     });
     let all = Members::of(text);
-    if walked.is_some() && scan.is_over() {
+    if walked.is_some() && scan.is_at_end() {
         assert_eq!(Some(&found), all.as_ref());
     }
     let names = all.iter().flatten().map(|(name, _)| name.as_str()).chain(["a", "params", ""]);

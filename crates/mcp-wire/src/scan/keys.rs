@@ -7,7 +7,7 @@ const MAX_KEYS: usize = 32;
 const MAX_OPEN: u32 = 8;
 
 /// How a scan treats keys.
-pub trait Keys: Default {
+pub trait KeyObserver: Default {
     /// An object starts.
     fn open(&mut self);
     /// A key of the innermost object, as written between its quotes.
@@ -18,9 +18,9 @@ pub trait Keys: Default {
 
 /// Ignores keys: for texts that are forwarded unchanged.
 #[derive(Debug, Default)]
-pub struct Unchecked;
+pub struct IgnoreKeys;
 
-impl Keys for Unchecked {
+impl KeyObserver for IgnoreKeys {
     #[inline(always)]
     fn open(&mut self) {}
     #[inline(always)]
@@ -31,28 +31,28 @@ impl Keys for Unchecked {
 
 /// Compares keys: for texts that decisions depend on.
 #[derive(Debug, Default)]
-pub struct Compared {
-    prints: [u64; MAX_KEYS],
+pub struct DuplicateKeyDetector {
+    fingerprints: [u64; MAX_KEYS],
     count: usize,
     /// The index of the first key of each open object, the innermost in the lowest byte.
     starts: u64,
     open: u32,
-    suspicious: bool,
+    may_have_duplicate: bool,
 }
 
-impl Compared {
+impl DuplicateKeyDetector {
     /// Whether an object may have a duplicate key.
     #[inline]
-    pub(super) fn is_suspicious(&self) -> bool {
-        self.suspicious
+    pub(super) fn may_have_duplicate(&self) -> bool {
+        self.may_have_duplicate
     }
 }
 
-impl Keys for Compared {
+impl KeyObserver for DuplicateKeyDetector {
     #[inline]
     fn open(&mut self) {
         self.open += 1;
-        self.suspicious |= self.open > MAX_OPEN;
+        self.may_have_duplicate |= self.open > MAX_OPEN;
         self.starts = self.starts << 8 | self.count as u64;
     }
 
@@ -60,14 +60,14 @@ impl Keys for Compared {
     fn key(&mut self, key: &[u8], escaped: bool) {
         let print = fingerprint(key);
         let start = (self.starts & 0xff) as usize;
-        let seen = self.prints.get(start..self.count).unwrap_or_default();
-        self.suspicious |= escaped || seen.contains(&print);
-        match self.prints.get_mut(self.count) {
+        let seen = self.fingerprints.get(start..self.count).unwrap_or_default();
+        self.may_have_duplicate |= escaped || seen.contains(&print);
+        match self.fingerprints.get_mut(self.count) {
             Some(place) => {
                 *place = print;
                 self.count += 1;
             }
-            None => self.suspicious = true,
+            None => self.may_have_duplicate = true,
         }
     }
 

@@ -8,18 +8,18 @@ use proptest::prelude::*;
 use super::*;
 use json_text::{any_text, broken};
 
-fn whole(text: &str) -> Option<&str> {
+fn scan_value(text: &str) -> Option<&str> {
     let mut scan = Scan::new(text);
     let value = scan.value()?;
-    scan.is_over().then_some(value)
+    scan.is_at_end().then_some(value)
 }
 
-fn slowly(text: &str) -> Option<&str> {
+fn parse_value(text: &str) -> Option<&str> {
     serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get)
 }
 
 #[test]
-fn values_are_found_as_the_patient_reader_finds_them() {
+fn scanner_agrees_with_serde_json_on_edge_cases() {
     for text in [
         "0",
         "-0",
@@ -76,21 +76,21 @@ fn values_are_found_as_the_patient_reader_finds_them() {
         "\"01234567\\n\"",
         "\"世界世界世界\"",
     ] {
-        assert_eq!(whole(text), slowly(text), "{text:?}");
+        assert_eq!(scan_value(text), parse_value(text), "{text:?}");
     }
 }
 
 #[test]
-fn what_is_too_deep_is_left_to_others() {
+fn scanner_gives_up_on_deep_nesting() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    assert!(whole(&nested(60)).is_some() && whole(&nested(70)).is_none());
-    assert!(whole(&"[".repeat(1_000_000)).is_none());
+    assert!(scan_value(&nested(60)).is_some() && scan_value(&nested(70)).is_none());
+    assert!(scan_value(&"[".repeat(1_000_000)).is_none());
     let objects = |depth: usize| "{\"a\":".repeat(depth) + "1" + &"}".repeat(depth);
-    assert!(whole(&objects(60)).is_some() && whole(&objects(70)).is_none());
+    assert!(scan_value(&objects(60)).is_some() && scan_value(&objects(70)).is_none());
 }
 
 #[test]
-fn members_are_found_where_they_are() {
+fn has_member_checks_the_top_level_only() {
     let check = |text: &str, expect: Option<bool>| assert_eq!(has_member(text, "b"), expect, "{text}");
     check(r#"{"a":{"b":1}}"#, Some(false));
     check(r#" { "a" : "b" , "b" : 1 } "#, Some(true));
@@ -101,26 +101,26 @@ fn members_are_found_where_they_are() {
 }
 
 #[test]
-fn what_was_found_is_a_value() {
+fn converts_scanned_text_to_raw_value() {
     assert_eq!(found("[1, 2]").map(RawValue::get), Some("[1, 2]"));
-    assert_eq!(put_together(r#"{"a":1e2}"#.to_owned()).unwrap().get(), r#"{"a":1e2}"#);
+    assert_eq!(assembled_json(r#"{"a":1e2}"#.to_owned()).unwrap().get(), r#"{"a":1e2}"#);
 }
 
 proptest! {
     #[test]
-    fn whole_texts_are_read_alike(text in any_text(), spaced in any::<bool>()) {
+    fn scanner_agrees_with_serde_json_on_valid_texts(text in any_text(), spaced in any::<bool>()) {
         let text = if spaced { format!(" \r\n\t{text} ") } else { text };
-        prop_assert_eq!(whole(&text), slowly(&text));
-        prop_assert!(whole(&text).is_some());
+        prop_assert_eq!(scan_value(&text), parse_value(&text));
+        prop_assert!(scan_value(&text).is_some());
     }
 
     #[test]
-    fn broken_texts_are_read_alike(
+    fn scanner_agrees_with_serde_json_on_broken_texts(
         text in any_text(),
         at in any::<prop::sample::Index>(),
         with in "[\\[\\]{}\",:\\\\0-9a-z\u{0}\n ]{0,2}",
     ) {
         let text = broken(&text, at, &with);
-        prop_assert_eq!(whole(&text), slowly(&text), "{:?}", text);
+        prop_assert_eq!(scan_value(&text), parse_value(&text), "{:?}", text);
     }
 }

@@ -9,13 +9,13 @@ use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, LOG_LEVEL, VERSION};
 use crate::scan;
 
 /// Reserved size of a request without the arguments of a call, in bytes.
-const ROOM: usize = 448;
+const BASE_CAPACITY: usize = 448;
 /// The `_meta` member with the progress token.
-const PROGRESS: &str = "progressToken";
+const PROGRESS_TOKEN: &str = "progressToken";
 
 /// The content of a request.
 #[derive(Debug, Clone, Copy)]
-pub struct Said<'a> {
+pub struct RequestContent<'a> {
     /// The method.
     pub method: &'a str,
     /// The name and arguments of a tool call, written before the other params.
@@ -28,7 +28,7 @@ pub struct Said<'a> {
 #[derive(Debug, Default)]
 pub struct Meta<'a> {
     /// The members that the client sent.
-    pub given: Cow<'a, RawObject>,
+    pub forwarded: Cow<'a, RawObject>,
     /// The members of a modern request.
     pub modern: Option<Modern<'a>>,
     /// The progress token.
@@ -41,52 +41,54 @@ pub struct Modern<'a> {
     /// The protocol version.
     pub version: &'a str,
     /// The client capabilities.
-    pub can: RawJson,
+    pub capabilities: RawJson,
     /// The minimum log level, if log messages are requested.
     pub log_level: Option<RawJson>,
 }
 
 /// The members with our name and capabilities, up to the capabilities' value.
-static WHO: LazyLock<String> = LazyLock::new(|| format!(r#","{INFO}":{CLIENT_INFO},"{CAPABILITIES}":"#));
+static CLIENT_MEMBERS: LazyLock<String> =
+    LazyLock::new(|| format!(r#","{INFO}":{CLIENT_INFO},"{CAPABILITIES}":"#));
 
 impl Meta<'_> {
     fn is_empty(&self) -> bool {
-        self.given.is_empty() && self.modern.is_none() && self.progress.is_none()
+        self.forwarded.is_empty() && self.modern.is_none() && self.progress.is_none()
     }
 
     /// Whether it sets a member of that name itself, also for a server that ignores the case of keys.
-    fn has_own(&self, name: &str) -> bool {
+    fn sets_member(&self, name: &str) -> bool {
         let is = |own: &str| name.eq_ignore_ascii_case(own);
         let of_modern = |modern: &Modern<'_>| {
             [VERSION, INFO, CAPABILITIES].into_iter().any(is) || (modern.log_level.is_some() && is(LOG_LEVEL))
         };
-        self.modern.as_ref().is_some_and(of_modern) || (self.progress.is_some() && is(PROGRESS))
+        self.modern.as_ref().is_some_and(of_modern) || (self.progress.is_some() && is(PROGRESS_TOKEN))
     }
 
     fn write(&self, text: &mut String) {
         let mut comma = false;
-        write_members(text, self.given.iter().filter(|(name, _)| !self.has_own(name)), &mut comma);
-        if let Some(Modern { version, can, log_level }) = &self.modern {
-            write_own(text, VERSION, &mut comma);
+        write_members(text, self.forwarded.iter().filter(|(name, _)| !self.sets_member(name)), &mut comma);
+        if let Some(Modern { version, capabilities, log_level }) = &self.modern {
+            write_plain_name(text, VERSION, &mut comma);
             write_text(text, version);
-            text.push_str(&WHO);
-            text.push_str(can.get());
+            text.push_str(&CLIENT_MEMBERS);
+            text.push_str(capabilities.get());
             if let Some(level) = log_level {
-                write_own(text, LOG_LEVEL, &mut comma);
+                write_plain_name(text, LOG_LEVEL, &mut comma);
                 text.push_str(level.get());
             }
         }
         if let Some(id) = self.progress {
-            write_own(text, PROGRESS, &mut comma);
+            write_plain_name(text, PROGRESS_TOKEN, &mut comma);
             text.push_str(Digits::of(id).as_str());
         }
     }
 }
 
 /// Serializes a request with its params and `_meta`. Raw values are copied unchanged, including line breaks.
-pub fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
-    let Said { method, call, params } = said;
-    let mut text = String::with_capacity(ROOM + call.map_or(0, |(_, arguments)| arguments.get().len()));
+pub fn request(id: u64, content: RequestContent<'_>, meta: &Meta<'_>) -> String {
+    let RequestContent { method, call, params } = content;
+    let mut text =
+        String::with_capacity(BASE_CAPACITY + call.map_or(0, |(_, arguments)| arguments.get().len()));
     text.push_str(r#"{"jsonrpc":"2.0","id":"#);
     text.push_str(Digits::of(id).as_str());
     text.push_str(r#","method":"#);
@@ -99,12 +101,12 @@ pub fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
         text.push_str(r#","arguments":"#);
         text.push_str(arguments.get());
     }
-    let said_before = |name: &str| match name {
+    let is_written = |name: &str| match name {
         "_meta" => !meta.is_empty(),
         "name" | "arguments" => call.is_some(),
         _ => false,
     };
-    write_members(&mut text, params.iter().filter(|(name, _)| !said_before(name)), &mut comma);
+    write_members(&mut text, params.iter().filter(|(name, _)| !is_written(name)), &mut comma);
     if !meta.is_empty() {
         text.push_str(if comma { r#","_meta":{"# } else { r#""_meta":{"# });
         meta.write(&mut text);
@@ -126,7 +128,7 @@ fn write_text(to: &mut String, text: &str) {
 }
 
 /// Writes one of our own member names, which need no escapes.
-fn write_own(to: &mut String, name: &str, comma: &mut bool) {
+fn write_plain_name(to: &mut String, name: &str, comma: &mut bool) {
     to.push_str(if std::mem::replace(comma, true) { ",\"" } else { "\"" });
     to.push_str(name);
     to.push_str("\":");
@@ -157,50 +159,56 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_as_they_are() {
+    fn serializes_raw_values_unchanged() {
         let params = RawObject::default().with("a", RawJson::parse("[1,\n 2e0]").unwrap());
-        let said = |method: &'static str| Said { method, call: None, params: &params };
+        let content = |method: &'static str| RequestContent { method, call: None, params: &params };
         assert_eq!(
-            request(1, said("m"), &Meta::default()),
+            request(1, content("m"), &Meta::default()),
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"a\":[1,\n 2e0]}}"
         );
-        let given = Cow::Owned(RawObject::default().with("quo\"te", 1));
-        let meta = Meta { given, ..Meta::default() };
+        let forwarded = Cow::Owned(RawObject::default().with("quo\"te", 1));
+        let meta = Meta { forwarded, ..Meta::default() };
         assert_eq!(
-            request(20, Said { method: "m", call: None, params: &RawObject::default().with("a", 1) }, &meta),
+            request(
+                20,
+                RequestContent { method: "m", call: None, params: &RawObject::default().with("a", 1) },
+                &meta
+            ),
             r#"{"jsonrpc":"2.0","id":20,"method":"m","params":{"a":1,"_meta":{"quo\"te":1}}}"#
         );
         let nothing = RawObject::default();
         assert_eq!(
-            request(u64::MAX, Said { method: "m/\"n", call: None, params: &nothing }, &meta),
+            request(u64::MAX, RequestContent { method: "m/\"n", call: None, params: &nothing }, &meta),
             r#"{"jsonrpc":"2.0","id":18446744073709551615,"method":"m/\"n","params":{"_meta":{"quo\"te":1}}}"#
         );
     }
 
     #[test]
-    fn a_call_says_what_it_is_about_and_what_goes_along() {
+    fn serializes_tool_call_with_params_and_meta() {
         let arguments = RawJson::parse(r#"{"n":1e2}"#).unwrap();
         let params = RawObject::default().with("name", "other").with("requestState", "s").with("_meta", 1);
-        let said = Said { method: "tools/call", call: Some(("a \"b\"", &arguments)), params: &params };
+        let content =
+            RequestContent { method: "tools/call", call: Some(("a \"b\"", &arguments)), params: &params };
         assert_eq!(
-            request(0, said, &Meta { progress: Some(0), ..Meta::default() }),
+            request(0, content, &Meta { progress: Some(0), ..Meta::default() }),
             concat!(
                 r#"{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"a \"b\"","arguments":{"n":1e2},"#,
                 r#""requestState":"s","_meta":{"progressToken":0}}}"#
             )
         );
-        let given = RawObject::default().with("k", 1).with(VERSION, "old").with(PROGRESS, "theirs");
-        let modern =
-            |log_level| Some(Modern { version: "2026-07-28", can: RawJson::empty_object(), log_level });
-        let given = given.with(LOG_LEVEL, "debug");
+        let forwarded = RawObject::default().with("k", 1).with(VERSION, "old").with(PROGRESS_TOKEN, "theirs");
+        let modern = |log_level| {
+            Some(Modern { version: "2026-07-28", capabilities: RawJson::empty_object(), log_level })
+        };
+        let forwarded = forwarded.with(LOG_LEVEL, "debug");
         let level = RawJson::from("error");
-        let (given, modern) = (Cow::Owned(given), modern(Some(level)));
-        let text = request(7, said, &Meta { given, modern, progress: Some(7) });
+        let (forwarded, modern) = (Cow::Owned(forwarded), modern(Some(level)));
+        let text = request(7, content, &Meta { forwarded, modern, progress: Some(7) });
         let meta = RawJson::parse(text).unwrap().value()["params"]["_meta"].clone();
         let names: Vec<&str> = meta.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, LOG_LEVEL, PROGRESS]);
+        assert_eq!(names, ["k", VERSION, INFO, CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN]);
         assert_eq!(meta[LOG_LEVEL], "error");
-        assert_eq!((&meta[VERSION], &meta[PROGRESS]), (&"2026-07-28".into(), &7.into()));
+        assert_eq!((&meta[VERSION], &meta[PROGRESS_TOKEN]), (&"2026-07-28".into(), &7.into()));
         assert_eq!(RawJson::from(meta[INFO].clone()).get(), crate::era::client_info().into_raw().get());
     }
 }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_that_wait_take_turns() {
+    async fn waiting_callers_take_turns() {
         let slots = FairSlots::new(1, 1);
         let first = slots.acquire(key("ann")).await;
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_is_passed_over() {
+    async fn skips_abandoned_waiters() {
         let slots = FairSlots::new(1, 1);
         let first = slots.acquire(key("ann")).await;
         for _ in 0..50 {

@@ -4,10 +4,10 @@
 use super::steps::Places;
 
 /// Default number of decimal places, and of significant digits for smaller numbers.
-const USUAL: usize = 10;
+const DEFAULT_DIGITS: usize = 10;
 
 /// Additional decimal places requested from fend, so that the displayed ones are correct.
-pub(super) const ASKED: usize = 40;
+pub(super) const EXTRA_DIGITS: usize = 40;
 
 /// The precision of a displayed number.
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +59,8 @@ fn round(number: &str, precision: Precision, small: Small) -> String {
     let keep = match places {
         Places::Decimal(count) => count as isize,
         Places::Significant(count) => significant(count),
-        _ if is_small && small == Small::Significant => significant(USUAL),
-        _ => USUAL as isize,
+        _ if is_small && small == Small::Significant => significant(DEFAULT_DIGITS),
+        _ => DEFAULT_DIGITS as isize,
     };
     let keep = if trusted == usize::MAX { keep } else { keep.min(significant(trusted)) };
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
@@ -96,37 +96,41 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_are_rounded_half_up() {
+    fn rounds_half_up() {
         let check = |given: &str, places: Places, expect: &str| {
             assert_eq!(round_all(given, Precision { places, trusted: usize::MAX }), expect);
         };
         // With ten places, fend returns `0.2` for the first.
-        check("approx. 0.1000000000999", Places::Unsaid, "approx. 0.1000000001");
-        check("approx. 8.824977827076287", Places::Unsaid, "approx. 8.8249778271");
-        check("approx. 0.99999999999999", Places::Unsaid, "approx. 1");
-        check("approx. 9.99999999999", Places::Unsaid, "approx. 10");
-        check("approx. 0.000000000000333333333333333", Places::Unsaid, "approx. 0.0000000000003333333333");
+        check("approx. 0.1000000000999", Places::Unspecified, "approx. 0.1000000001");
+        check("approx. 8.824977827076287", Places::Unspecified, "approx. 8.8249778271");
+        check("approx. 0.99999999999999", Places::Unspecified, "approx. 1");
+        check("approx. 9.99999999999", Places::Unspecified, "approx. 10");
+        check(
+            "approx. 0.000000000000333333333333333",
+            Places::Unspecified,
+            "approx. 0.0000000000003333333333",
+        );
         check(
             "approx. 1.41421356237309536752 + 0.33333333333333333333i",
             Places::Decimal(3),
             "approx. 1.414 + 0.333i",
         );
         check("approx. 27.777777777777 m / s^2", Places::Decimal(2), "approx. 27.78 m / s^2");
-        check("approx. 0.0000000000000001224064253 + 2i", Places::Unsaid, "approx. 0 + 2i");
+        check("approx. 0.0000000000000001224064253 + 2i", Places::Unspecified, "approx. 0 + 2i");
         check("-2.5", Places::Decimal(0), "-3");
         check("2.50001", Places::Decimal(2), "2.50");
         check("123456.789", Places::Significant(3), "123000");
         check("99999", Places::Significant(2), "100000");
         check("0.00012345", Places::Significant(2), "0.00012");
-        check("no numbers", Places::Unsaid, "no numbers");
-        check("33.333333333333333%", Places::Unsaid, "33.3333333333%");
+        check("no numbers", Places::Unspecified, "no numbers");
+        check("33.333333333333333%", Places::Unspecified, "33.3333333333%");
         let trusted = Precision { places: Places::Decimal(20), trusted: 15 };
         assert_eq!(round_all("1.41421356237309536752", trusted), "1.41421356237310");
     }
 
     proptest! {
         #[test]
-        fn rounding_agrees_with_the_library(value in 0_u64..1_000_000_000_000, places in 0_usize..9) {
+        fn rounding_matches_integer_arithmetic(value in 0_u64..1_000_000_000_000, places in 0_usize..9) {
             let (whole, fraction) = (value / 1_000_000_000, value % 1_000_000_000);
             let text = format!("{whole}.{fraction:09}");
             let scale = 10_u64.pow(9 - places as u32);

@@ -4,14 +4,14 @@ use toolhub_core::lang::LocalizedText;
 
 use super::digits::{self, Precision};
 use super::errors;
-use super::fend::{Fend, Stop};
-use super::steps::{Places, Plan, Step, Work};
+use super::fend::{Fend, Interrupter};
+use super::steps::{Operation, Places, Plan, Step};
 
 /// Reliable digits of an inexact value: fend computes roots and functions in floating point.
-const TRUSTED: usize = 15;
+const FLOAT_DIGITS: usize = 15;
 
 /// Evaluates a plan to text.
-pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, LocalizedText> {
+pub(super) fn evaluate(plan: &Plan, stop: &Interrupter<'_>) -> Result<String, LocalizedText> {
     let mut fend = Fend::new(stop);
     for step in &plan.steps {
         if stop.is_due() {
@@ -19,14 +19,14 @@ pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, Localized
         }
         match step {
             Step::Assign { name, text } => fend.assign(name, text)?,
-            Step::Work { name, work } => match work {
-                Work::Power(base, exponent) => fend.power(name, base, exponent)?,
-                Work::Round(direction, operand) => fend.round(name, *direction, operand)?,
-                Work::Logarithm(base, number) => fend.logarithm(name, base, number)?,
-                Work::SquareRoot(operand) => fend.square_root(name, operand)?,
-                Work::Tangent(operand) => fend.tangent(name, operand)?,
-                Work::Remainder(dividend, divisor) => fend.remainder(name, dividend, divisor)?,
-                Work::CommonDivisor(one, other) => fend.common_divisor(name, one, other)?,
+            Step::Operation { name, operation } => match operation {
+                Operation::Power(base, exponent) => fend.power(name, base, exponent)?,
+                Operation::Round(direction, operand) => fend.round(name, *direction, operand)?,
+                Operation::Logarithm(base, number) => fend.logarithm(name, base, number)?,
+                Operation::SquareRoot(operand) => fend.square_root(name, operand)?,
+                Operation::Tangent(operand) => fend.tangent(name, operand)?,
+                Operation::Remainder(dividend, divisor) => fend.remainder(name, dividend, divisor)?,
+                Operation::CommonDivisor(one, other) => fend.common_divisor(name, one, other)?,
             },
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, Localized
     let is_rounded = shown.starts_with("approx.");
     match plan.places {
         Places::Formatted => Ok(shown),
-        Places::Unsaid if !is_rounded => Ok(shown),
+        Places::Unspecified if !is_rounded => Ok(shown),
         places => Ok(digits_of(&mut fend, places, &plan.answer).unwrap_or(shown)),
     }
 }
@@ -58,15 +58,15 @@ fn is_value(shown: &str, places: Places) -> bool {
 /// The result with the requested digits; `None` for values without digits, such as `true`.
 fn digits_of(fend: &mut Fend<'_>, places: Places, answer: &str) -> Option<String> {
     let wanted = match places {
-        Places::Decimal(count) | Places::Significant(count) => count + digits::ASKED,
-        _ => digits::ASKED,
+        Places::Decimal(count) | Places::Significant(count) => count + digits::EXTRA_DIGITS,
+        _ => digits::EXTRA_DIGITS,
     };
     let is_inexact = fend.show(&format!("{answer} to fraction")).ok()?.starts_with("approx.");
     let mut long = fend.show(&format!("{answer} to {wanted} dp")).ok()?;
     if long.trim_start_matches("approx. ").trim_start_matches('-').starts_with("0.0000000000") {
         long = fend.show(&format!("{answer} to {wanted} sf")).ok()?;
     }
-    let precision = Precision { places, trusted: if is_inexact { TRUSTED } else { usize::MAX } };
+    let precision = Precision { places, trusted: if is_inexact { FLOAT_DIGITS } else { usize::MAX } };
     let rounded = digits::round_all(&long, precision);
     let was_cut = rounded != long && !rounded.starts_with("approx.");
     Some(if was_cut { format!("approx. {rounded}") } else { rounded })

@@ -24,7 +24,7 @@ const UNITS: [(&str, &str); 9] = [
 ];
 
 /// Whether a word is a unit, a constant or a function.
-pub(super) fn knows(word: &str) -> bool {
+pub(super) fn is_unit(word: &str) -> bool {
     match evaluate(word, &mut context()) {
         Ok(_) => true,
         Err(message) => !engine_messages::is_unknown_identifier(&message),
@@ -46,19 +46,19 @@ fn context() -> Context {
 }
 
 /// When to stop: at a deadline, or on cancellation.
-pub(super) struct Stop<'a> {
+pub(super) struct Interrupter<'a> {
     pub(super) deadline: Instant,
     pub(super) limit: Duration,
     pub(super) cancelled: &'a Cancelled,
 }
 
-impl Stop<'_> {
+impl Interrupter<'_> {
     pub(super) fn is_due(&self) -> bool {
         self.cancelled.is_set() || Instant::now() >= self.deadline
     }
 }
 
-impl Interrupt for Stop<'_> {
+impl Interrupt for Interrupter<'_> {
     fn should_interrupt(&self) -> bool {
         self.is_due()
     }
@@ -67,11 +67,11 @@ impl Interrupt for Stop<'_> {
 /// fend with its variables.
 pub(super) struct Fend<'a> {
     context: Context,
-    stop: &'a Stop<'a>,
+    stop: &'a Interrupter<'a>,
 }
 
 impl<'a> Fend<'a> {
-    pub(super) fn new(stop: &'a Stop<'a>) -> Self {
+    pub(super) fn new(stop: &'a Interrupter<'a>) -> Self {
         Self { context: context(), stop }
     }
 

@@ -6,15 +6,15 @@ use super::errors;
 use super::functions;
 use super::piece::{CONSTANTS, LOOSE, OPERATORS, Piece};
 use super::plan::Planner;
-use super::steps::{Direction, Work};
+use super::steps::{Direction, Operation};
 
 /// Maximum number of terms or factors per fend expression: parsing time is quadratic.
-const CHAIN: usize = 12;
+const MAX_CHAIN: usize = 12;
 /// Maximum number of pieces per fend expression: its stack use grows with them.
 const MAX_PIECES: usize = 64;
 
 /// Converts an expression to text; parts of it become variables.
-pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, LocalizedText> {
+pub(super) fn reduce(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, LocalizedText> {
     check_operands(&pieces)?;
     fold_functions(planner, &mut pieces)?;
     fold_powers(planner, &mut pieces);
@@ -127,9 +127,9 @@ fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result
         let (dividend, divisor) = (operand(start, at)?, operand(at + 1, end)?);
         let value = if is_division {
             let ratio = planner.assign(format!("{dividend} / {divisor}"))?;
-            planner.work(Work::Round(Direction::Down, ratio))
+            planner.operation(Operation::Round(Direction::Down, ratio))
         } else {
-            planner.work(Work::Remainder(dividend, divisor))
+            planner.operation(Operation::Remainder(dividend, divisor))
         };
         pieces.splice(start..end, [Piece::Operand(value)]);
     }
@@ -170,7 +170,7 @@ fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
             piece @ (Piece::Operand(_) | Piece::Word(_)) if piece.ends_operand() => piece.text().to_owned(),
             _ => continue,
         };
-        let name = planner.work(Work::Power(base, join(&pieces[at + 1..=end])));
+        let name = planner.operation(Operation::Power(base, join(&pieces[at + 1..=end])));
         pieces.splice(at - 1..=end, [Piece::Operand(name)]);
     }
 }
@@ -236,7 +236,7 @@ fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, LocalizedT
             Some(_) if all_percent => join(term),
             _ => product(planner, term)?,
         };
-        if count == CHAIN {
+        if count == MAX_CHAIN {
             total = planner.assign(total)?;
             count = 1;
         }
@@ -286,7 +286,7 @@ fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, Localize
     for piece in &pieces {
         let between = is_product(piece);
         factors += usize::from(between);
-        if between && factors == CHAIN {
+        if between && factors == MAX_CHAIN {
             total = planner.assign(total)?;
             factors = 0;
         }
@@ -295,7 +295,7 @@ fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, Localize
         }
         total.push_str(piece.text());
     }
-    if factors > 1 && total.split_whitespace().count() > CHAIN {
+    if factors > 1 && total.split_whitespace().count() > MAX_CHAIN {
         total = planner.assign(total)?;
     }
     Ok(total)

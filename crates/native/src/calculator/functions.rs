@@ -3,7 +3,7 @@
 use toolhub_core::lang::LocalizedText;
 
 use super::plan::Planner;
-use super::steps::{Direction, Work};
+use super::steps::{Direction, Operation};
 
 /// Functions of one argument: fend's, and those implemented here.
 const SINGLE: &str = "abs acos acosh arg asin asinh atan atanh cbrt ceil conjugate cos cosh exp factorial fib fibonacci \
@@ -52,8 +52,8 @@ pub(super) fn apply(
     name: &'static str,
     arguments: &[String],
 ) -> Result<String, LocalizedText> {
-    if let Some(work) = work(name, arguments) {
-        return Ok(planner.work(work));
+    if let Some(operation) = operation(name, arguments) {
+        return Ok(planner.operation(operation));
     }
     let count = arguments.len();
     let text = match (name, arguments) {
@@ -78,7 +78,7 @@ pub(super) fn apply(
         ("round", [number, places]) => {
             let scale = planner.assign(format!("10 ^ {places}"))?;
             let scaled = planner.assign(format!("{number} * {scale}"))?;
-            let rounded = planner.work(Work::Round(Direction::Nearest, scaled));
+            let rounded = planner.operation(Operation::Round(Direction::Nearest, scaled));
             format!("{rounded} / {scale}")
         }
         ("hypot", [_, ..]) => {
@@ -108,21 +108,21 @@ pub(super) fn apply(
 }
 
 /// Work that fend does not do itself.
-fn work(name: &str, arguments: &[String]) -> Option<Work> {
+fn operation(name: &str, arguments: &[String]) -> Option<Operation> {
     let fixed = |text: &str| text.to_owned();
     Some(match (name, arguments) {
-        ("pow" | "power", [base, exponent]) => Work::Power(base.clone(), exponent.clone()),
-        ("exp", [exponent]) => Work::Power(fixed("e"), exponent.clone()),
-        ("mod", [dividend, divisor]) => Work::Remainder(dividend.clone(), divisor.clone()),
-        ("log", [number, base]) => Work::Logarithm(base.clone(), number.clone()),
-        ("log" | "log10", [number]) => Work::Logarithm(fixed("10"), number.clone()),
-        ("log2", [number]) => Work::Logarithm(fixed("2"), number.clone()),
-        ("ln", [number]) => Work::Logarithm(fixed("e"), number.clone()),
-        ("sqrt", [operand]) => Work::SquareRoot(operand.clone()),
-        ("tan", [operand]) => Work::Tangent(operand.clone()),
-        ("round", [operand]) => Work::Round(Direction::Nearest, operand.clone()),
-        ("floor", [operand]) => Work::Round(Direction::Down, operand.clone()),
-        ("ceil", [operand]) => Work::Round(Direction::Up, operand.clone()),
+        ("pow" | "power", [base, exponent]) => Operation::Power(base.clone(), exponent.clone()),
+        ("exp", [exponent]) => Operation::Power(fixed("e"), exponent.clone()),
+        ("mod", [dividend, divisor]) => Operation::Remainder(dividend.clone(), divisor.clone()),
+        ("log", [number, base]) => Operation::Logarithm(base.clone(), number.clone()),
+        ("log" | "log10", [number]) => Operation::Logarithm(fixed("10"), number.clone()),
+        ("log2", [number]) => Operation::Logarithm(fixed("2"), number.clone()),
+        ("ln", [number]) => Operation::Logarithm(fixed("e"), number.clone()),
+        ("sqrt", [operand]) => Operation::SquareRoot(operand.clone()),
+        ("tan", [operand]) => Operation::Tangent(operand.clone()),
+        ("round", [operand]) => Operation::Round(Direction::Nearest, operand.clone()),
+        ("floor", [operand]) => Operation::Round(Direction::Down, operand.clone()),
+        ("ceil", [operand]) => Operation::Round(Direction::Up, operand.clone()),
         _ => return None,
     })
 }
@@ -156,6 +156,6 @@ fn extreme(
 }
 
 fn common_divisor(planner: &mut Planner<'_>, values: &[String]) -> String {
-    let join = |one, other: &String| planner.work(Work::CommonDivisor(one, other.clone()));
+    let join = |one, other: &String| planner.operation(Operation::CommonDivisor(one, other.clone()));
     values.iter().fold("0".to_owned(), join)
 }

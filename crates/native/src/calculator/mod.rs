@@ -66,7 +66,7 @@ fn calculate_within(
             format!("表达式有 {length} 个字符，超过 {MAX_INPUT} 个：请分开计算"),
         ));
     }
-    let stop = fend::Stop { deadline: Instant::now() + limit, limit, cancelled };
+    let stop = fend::Interrupter { deadline: Instant::now() + limit, limit, cancelled };
     let tokens = tokens::tokens(&normalise::normalise(expression))?;
     let result = evaluate::evaluate(&plan::plan(&tokens)?, &stop)?;
     let length = result.chars().count();

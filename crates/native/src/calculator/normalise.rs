@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn typed_text_becomes_plain() {
+    fn normalizes_typed_text() {
         let check = |given: &str, expect: &str| assert_eq!(normalise(given), expect, "{given}");
         check("（１＋２）×３÷４", "(1+2)*3/4");
         check("5 − 3 – 1", "5 - 3 - 1");
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_text_stays_plain(text in any::<String>()) {
+        fn keeps_plain_text_unchanged(text in any::<String>()) {
             let once = normalise(&text);
             prop_assert_eq!(normalise(&once), once);
         }

@@ -116,5 +116,5 @@ pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, LocalizedTe
         }
         _ => false,
     });
-    Ok(if formatted { Places::Formatted } else { Places::Unsaid })
+    Ok(if formatted { Places::Formatted } else { Places::Unspecified })
 }

@@ -12,7 +12,7 @@ use super::fend;
 use super::flat;
 use super::functions;
 use super::piece::{self, Piece};
-use super::steps::{Plan, Step, Work};
+use super::steps::{Operation, Plan, Step};
 use super::tokens::Token;
 
 const MAX_DEPTH: usize = 64;
@@ -32,7 +32,7 @@ pub(super) fn plan(tokens: &[Token]) -> Result<Plan, LocalizedText> {
             Some(_) => return Err(LocalizedText::new("a `)` has no `(`", "`)` 没有对应的 `(`")),
         }
         let places = piece::take_places(&mut pieces)?;
-        let text = planner.settle(pieces)?;
+        let text = planner.reduce(pieces)?;
         let text = match target {
             Some(name) => {
                 planner.steps.push(Step::Assign { name: name.clone(), text });
@@ -167,7 +167,7 @@ impl Planner<'_> {
                 _ if self.peek() == Some(&Token::Open)
                     && !piece::is_operator(&word)
                     && !self.assigned(&word)
-                    && !fend::knows(&word) =>
+                    && !fend::is_unit(&word) =>
                 {
                     return Err(errors::unknown_function(&word));
                 }
@@ -271,15 +271,15 @@ impl Planner<'_> {
             [] => Err(LocalizedText::new("a pair of parentheses is empty", "有一对括号是空的")),
             [Piece::Operand(text)] => Ok(text.clone()),
             _ => {
-                let text = self.settle(pieces)?;
+                let text = self.reduce(pieces)?;
                 self.assign(text)
             }
         }
     }
 
     /// Converts pieces of any length to text.
-    pub(super) fn settle(&mut self, pieces: Vec<Piece>) -> Result<String, LocalizedText> {
-        flat::settle(self, pieces)
+    pub(super) fn reduce(&mut self, pieces: Vec<Piece>) -> Result<String, LocalizedText> {
+        flat::reduce(self, pieces)
     }
 
     /// Assigns the value of `text` to a new variable.
@@ -290,10 +290,10 @@ impl Planner<'_> {
         Ok(name)
     }
 
-    /// Assigns the result of `work` to a new variable.
-    pub(super) fn work(&mut self, work: Work) -> String {
+    /// Assigns the result of `operation` to a new variable.
+    pub(super) fn operation(&mut self, operation: Operation) -> String {
         let name = self.name();
-        self.steps.push(Step::Work { name: name.clone(), work });
+        self.steps.push(Step::Operation { name: name.clone(), operation });
         name
     }
 

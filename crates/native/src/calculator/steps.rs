@@ -6,12 +6,12 @@ pub(super) enum Step {
     /// Assigns the value of an expression to a variable.
     Assign { name: String, text: String },
     /// Assigns a value that fend cannot compute, or not exactly.
-    Work { name: String, work: Work },
+    Operation { name: String, operation: Operation },
 }
 
 /// Work done around fend; the texts are single operands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum Operation {
     /// Base and exponent, for large powers and exponents that are not integers.
     Power(String, String),
     /// Rounding to an integer: fend uses floating point, which is wrong above 2^53.
@@ -37,7 +37,7 @@ pub(super) enum Direction {
 /// The requested number of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Places {
-    Unsaid,
+    Unspecified,
     Decimal(usize),
     Significant(usize),
     /// Another base, a fraction or words: fend's formatting is kept.

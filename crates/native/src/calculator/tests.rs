@@ -26,7 +26,7 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn numbers_are_exact() {
+fn computes_exact_numbers() {
     check(&[
         ("0.1+0.2", "0.3"),
         ("1/3+1/3+1/3", "1"),
@@ -79,7 +79,7 @@ fn numbers_are_exact() {
 }
 
 #[test]
-fn functions_and_groups() {
+fn evaluates_functions_and_groups() {
     check(&[
         ("3(4+5)", "27"),
         ("(1+2)(3+4)", "21"),
@@ -151,7 +151,7 @@ fn functions_and_groups() {
 }
 
 #[test]
-fn units_and_percentages() {
+fn evaluates_units_and_percentages() {
     check(&[
         ("5 km in miles", "approx. 3.1068559612 miles"),
         ("100 km / 2 hours", "50 km / hour"),
@@ -195,7 +195,7 @@ fn units_and_percentages() {
 }
 
 #[test]
-fn typed_forms() {
+fn accepts_common_notations() {
     check(&[
         ("（１＋２）×３÷４", "2.25"),
         ("1，234，567 × 2 等于多少？", "2469134"),
@@ -214,7 +214,7 @@ fn typed_forms() {
 }
 
 #[test]
-fn errors_say_what_to_do() {
+fn errors_include_next_step() {
     check(&[
         ("1/0", "error: division by zero: the divisor comes to 0"),
         (
@@ -345,7 +345,7 @@ fn rejects_long_results_in_both_languages() {
 }
 
 #[test]
-fn long_chains_are_no_trouble() {
+fn evaluates_long_chains() {
     assert_eq!(answer(&vec!["1.5"; 2_000].join("+")), "3000");
     assert_eq!(answer(&vec!["1"; 2_000].join("*")), "1");
     assert_eq!(answer(&format!("sum({})", vec!["2"; 2_000].join(", "))), "4000");
@@ -353,7 +353,7 @@ fn long_chains_are_no_trouble() {
 
 /// Runs on the stack of a test thread, which is as small as that of a worker.
 #[test]
-fn repetition_neither_overflows_nor_lasts() {
+fn repetition_neither_overflows_nor_times_out() {
     let started = Instant::now();
     let attempt = |text: &str| {
         let _ = calculate_within(text, Duration::from_millis(50), &Cancelled::default());
@@ -378,7 +378,7 @@ fn repetition_neither_overflows_nor_lasts() {
 }
 
 #[test]
-fn hard_work_is_given_up() {
+fn aborts_expensive_computations() {
     let limit = Duration::from_millis(100);
     for hard in ["9999999^9999999", "10^10^10", "1000000000!", "fib(1000000000)", "1e-9999 * 1e-9999"] {
         let started = Instant::now();
@@ -415,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn sums_agree(values in prop::collection::vec(-1_000_000_i64..1_000_000, 1..60)) {
+    fn sums_match_reference(values in prop::collection::vec(-1_000_000_i64..1_000_000, 1..60)) {
         let text = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ");
         prop_assert_eq!(answer(&text), values.iter().sum::<i64>().to_string());
     }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_falls_into_tokens() {
+    fn tokenizes_expressions() {
         let check = |given: &str, expect: &str| assert_eq!(shown(given), expect, "{given}");
         check("1.5e-3*x2", "1.5e-3 * x2");
         check("1,234 , 5", "1 , 234 ,_ 5");

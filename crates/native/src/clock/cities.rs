@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_whole() {
+    fn every_city_row_is_complete() {
         for row in rows(CITIES).chain(rows(COUNTRIES)) {
             assert!(row.names().count() > 0 && row.zones().count() > 0, "{:?}", row.0);
             let bare = |text: &str| text.trim() == text && !key(text).is_empty();

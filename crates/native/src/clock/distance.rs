@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_said() {
+    fn formats_distances() {
         let check = |from: &str, until: &str, expect: (&str, &str)| {
             let (from, from_now) = from.strip_prefix("now ").map_or((from, false), |from| (from, true));
             let distance = Distance { from: from.parse().unwrap(), from_now, until: until.parse().unwrap() };

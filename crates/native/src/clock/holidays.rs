@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_have_names() {
+    fn resolves_holidays() {
         // A Sunday.
         let today = Date::constant(2026, 11, 15);
         let check = |name: &str, expect: &str| {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_tells_a_day() {
+    fn every_holiday_row_has_a_date() {
         let rows: Vec<&str> = HOLIDAYS.lines().filter(|line| !line.starts_with('#')).collect();
         for row in &rows {
             let rule = Rule::read(row.split('\t').next().unwrap());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn today_is_the_next_one() {
+    fn holiday_today_is_the_next_one() {
         assert_eq!(named("christmas", Date::constant(2026, 12, 25)), Some(Date::constant(2026, 12, 25)));
     }
 }

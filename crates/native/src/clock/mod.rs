@@ -84,9 +84,9 @@ impl From<Zoned> for TimeAnswer {
 
 /// Computes the requested moment in the requested zone, for the current time `now`.
 pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, LocalizedText> {
-    let zone = given(&request.zone)?;
-    let at = given(&request.at)?;
-    let offset = given(&request.offset)?;
+    let zone = validated(&request.zone)?;
+    let at = validated(&request.at)?;
+    let offset = validated(&request.offset)?;
     let zone = match zone {
         Some(name) => zone::resolve(name, now)?,
         None => now.time_zone().clone(),
@@ -102,10 +102,10 @@ pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, Localiz
         }
         None => answer,
     };
-    let Some(text) = given(&request.until)? else { return Ok(answer) };
+    let Some(text) = validated(&request.until)? else { return Ok(answer) };
     let zone = answer.moment.time_zone().clone();
     let until = match civil::next(text, answer.moment.date()) {
-        Some(day) => moment::settle(day.to_datetime(jiff::civil::Time::midnight()), &zone)
+        Some(day) => moment::resolve_local(day.to_datetime(jiff::civil::Time::midnight()), &zone)
             .map_err(|_| moment::no_time(text))?,
         None => moment::parse(text, &zone, now)?,
     };
@@ -120,12 +120,13 @@ fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
     let local = from.moment.datetime().checked_add(span)?;
     let by_days =
         [span.get_hours().into(), span.get_minutes(), span.get_seconds()] == [0; 3] && !span.is_zero();
-    let clock_change = if by_days { moment::settle(local, moment.time_zone())?.clock_change } else { None };
+    let clock_change =
+        if by_days { moment::resolve_local(local, moment.time_zone())?.clock_change } else { None };
     Ok(TimeAnswer { moment, clock_change: from.clock_change.or(clock_change), distance: None })
 }
 
 /// The trimmed text unless it is blank. Rejects long texts, for which the search for similar names would be slow.
-fn given(text: &Option<String>) -> Result<Option<&str>, LocalizedText> {
+fn validated(text: &Option<String>) -> Result<Option<&str>, LocalizedText> {
     match text.as_deref().map(str::trim) {
         Some(text) if text.len() > MAX_TEXT => {
             let length = text.len();
@@ -147,14 +148,14 @@ impl TimeAnswer {
         };
         if let Some((change, note)) = &self.clock_change {
             fields = fields.with("clock_change", *change);
-            said = noted(&said, note);
+            said = with_note(&said, note);
         }
         if self.moment.time_zone().is_unknown() {
             let note = LocalizedText::new(
                 "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`",
                 "本机的变量 `TZ` 不是时区，因此这是 UTC：请给出 `zone`",
             );
-            said = noted(&said, &note);
+            said = with_note(&said, &note);
         }
         let fields = fields.with("text", said.localize(Lang::En));
         with_chinese(&said).with("structuredContent", fields).into_raw()
@@ -191,7 +192,7 @@ fn distance_fields(distance: &Distance) -> (RawObject, LocalizedText) {
     (fields, distance.text())
 }
 
-fn noted(said: &LocalizedText, note: &LocalizedText) -> LocalizedText {
+fn with_note(said: &LocalizedText, note: &LocalizedText) -> LocalizedText {
     let with = |lang: Lang| format!("{} [{}]", said.localize(lang), note.localize(lang));
     LocalizedText::new(with(Lang::En), with(Lang::Zh))
 }

@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
     let local_time =
         |text: &str, zone: &TimeZone| civil::parse(text, now.with_time_zone(zone.clone()).date());
     if let Some(local) = local_time(&dashed, zone) {
-        return settle(local, zone).map_err(|_| bad());
+        return resolve_local(local, zone).map_err(|_| bad());
     }
     // A place after the time, of one or several words; or before it, as in `北京时间下午3点`.
     let after = dashed.match_indices(' ').map(|(at, _)| dashed.split_at(at));
@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
             && let Ok(from) = zone::resolve(place, now)
             && let Some(local) = local_time(time.trim(), &from)
         {
-            let there = settle(local, &from).map_err(|_| bad())?;
+            let there = resolve_local(local, &from).map_err(|_| bad())?;
             return Ok(TimeAnswer { moment: there.moment.with_time_zone(zone.clone()), ..there });
         }
     }
@@ -66,7 +66,7 @@ pub(super) fn no_time(text: &str) -> LocalizedText {
 
 /// Converts a local time to a moment. If a clock change skips or repeats it, jiff's `compatible` strategy applies: a
 /// skipped time is shifted forward by the gap, and the earlier of two is used.
-pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jiff::Error> {
+pub(super) fn resolve_local(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jiff::Error> {
     let ambiguous = zone.to_ambiguous_zoned(local);
     let moment = ambiguous.clone().compatible()?;
     let (asked, place) = (local.strftime("%Y-%m-%d %H:%M"), zone::name(&moment));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numerals_are_read() {
+    fn parses_numerals() {
         let check = |given: &str, expect: Option<i64>| assert_eq!(parse(given), expect, "{given}");
         check("15", Some(15));
         check("十", Some(10));

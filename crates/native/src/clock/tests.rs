@@ -34,7 +34,7 @@ fn check(answer: fn(&str) -> String, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn zones_have_many_names() {
+fn resolves_zone_aliases() {
     fn zone_of(name: &str) -> String {
         match ask(name, "", "") {
             Ok(moment) => zone::name(&moment),
@@ -133,7 +133,7 @@ fn zones_have_many_names() {
 }
 
 #[test]
-fn offsets_are_read_in_both_languages() {
+fn parses_offsets_in_both_languages() {
     fn shifted(offset: &str) -> String {
         match ask("", offset, "") {
             Ok(moment) => moment.strftime("%m-%d %H:%M:%S").to_string(),
@@ -213,7 +213,7 @@ fn offsets_are_read_in_both_languages() {
 }
 
 #[test]
-fn given_times_are_converted() {
+fn converts_given_times() {
     check(
         |at| shown(ask("Tokyo", "", at)),
         &[
@@ -265,7 +265,7 @@ fn given_times_are_converted() {
 }
 
 #[test]
-fn clocks_that_change_are_followed() {
+fn handles_daylight_saving_transitions() {
     // London skips 01:00 to 02:00 that night; in New York, 01:30 occurs twice.
     assert_eq!(shown(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
     assert_eq!(shown(ask("New York", "", "2026-11-01T01:30")), "2026-11-01 01:30:00 -04:00 America/New_York");
@@ -290,7 +290,7 @@ fn clocks_that_change_are_followed() {
 }
 
 #[test]
-fn the_answer_is_for_people_and_programs() {
+fn result_has_text_and_structured_fields() {
     let raw = answer("Tokyo", "", "").unwrap().describe();
     assert_eq!(
         raw.get(),
@@ -304,7 +304,7 @@ fn the_answer_is_for_people_and_programs() {
 }
 
 #[test]
-fn days_are_counted() {
+fn counts_days() {
     fn counted(given: &str) -> String {
         let mut parts = given.split(" | ");
         let mut next = || parts.next().map(str::to_owned);
@@ -339,7 +339,7 @@ fn days_are_counted() {
 }
 
 #[test]
-fn named_days_are_moments() {
+fn resolves_named_days() {
     fn day(at: &str) -> String {
         shown(ask("UTC", "", at))
     }
@@ -361,7 +361,7 @@ fn named_days_are_moments() {
 }
 
 #[test]
-fn what_is_odd_is_said() {
+fn reports_skipped_times_and_unknown_local_zone() {
     let said = |answer: &TimeAnswer| answer.describe().value()["structuredContent"].clone();
     let came = said(&answer("London", "", "2026-03-29T01:30").unwrap());
     assert_eq!(came["clock_change"], "skipped");
@@ -432,7 +432,7 @@ proptest! {
     }
 
     #[test]
-    fn no_near_miss_panics(
+    fn almost_valid_text_does_not_panic(
         zone in "(utc|gmt|东|西)?[-+−]?[0-9十五]{0,3}[:：]?[0-9]{0,3}区?",
         offset in "[-+]?(in )?[0-9一两十半]{0,20}个?(半)?(h|m|d| days|天|小时|月|年){0,2}半?( ago|前|后)?",
         words in "(next |last |下)?(mon|周一|tomorrow|明天)?(下午|晚上)? ?[0-9三十]{0,3}(点|:)?[0-9半]{0,2}(分|pm| am)?",

@@ -67,8 +67,8 @@ const CANDIDATES: [Candidate; 4] = [
 ];
 
 /// Minimum score of the best candidate, and its minimum distance to the next.
-const ENOUGH: f32 = 0.8;
-const MARGIN: f32 = 0.15;
+const MIN_SCORE: f32 = 0.8;
+const MIN_MARGIN: f32 = 0.15;
 
 /// The encoding of a text that starts with `sample`; `None` if it is unclear.
 pub(super) fn guess(sample: &[u8]) -> Option<&'static Encoding> {
@@ -76,8 +76,8 @@ pub(super) fn guess(sample: &[u8]) -> Option<&'static Encoding> {
     let mut scores: Vec<_> = fitting.map(|candidate| (candidate.score(sample), candidate.encoding)).collect();
     scores.sort_by(|a, b| b.0.total_cmp(&a.0));
     match scores.as_slice() {
-        [(best, encoding), rest @ ..] if *best >= ENOUGH => {
-            rest.first().is_none_or(|(next, _)| best - next >= MARGIN).then_some(*encoding)
+        [(best, encoding), rest @ ..] if *best >= MIN_SCORE => {
+            rest.first().is_none_or(|(next, _)| best - next >= MIN_MARGIN).then_some(*encoding)
         }
         _ => None,
     }

@@ -56,7 +56,7 @@ struct Search<'a> {
 }
 
 #[derive(Default)]
-struct Found {
+struct Listing {
     /// Paths for output, with sizes.
     entries: Vec<(String, Option<u64>)>,
     seen: usize,
@@ -80,7 +80,7 @@ impl Search<'_> {
             ));
         }
         let dir = place.dir.open_dir(&place.inside).map_err(|error| unopened(path, &error))?;
-        let mut found = Found::default();
+        let mut found = Listing::default();
         self.walk(&dir, "", &mut found);
         if self.cancelled.is_set() {
             return Err(super::cancelled());
@@ -88,7 +88,7 @@ impl Search<'_> {
         Ok(found.describe(&place.shown, self.pattern))
     }
 
-    fn walk(&self, dir: &Dir, prefix: &str, found: &mut Found) {
+    fn walk(&self, dir: &Dir, prefix: &str, found: &mut Listing) {
         let entries = match dir.entries() {
             Ok(entries) => entries,
             Err(error) => return found.gaps.push(unopened(prefix, &error)),
@@ -101,7 +101,7 @@ impl Search<'_> {
             found.seen += 1;
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
-            let Some((is_dir, is_link, size)) = look(dir, &entry) else { continue };
+            let Some((is_dir, is_link, size)) = inspect(dir, &entry) else { continue };
             let shown = if is_dir { format!("{path}/") } else { path.clone() };
             if self.pattern.is_none_or(|pattern| glob::matches(pattern, &path)) {
                 found.entries.push((shown.clone(), size));
@@ -136,7 +136,7 @@ fn unopened(path: &str, error: &io::Error) -> LocalizedText {
 
 /// Whether an entry is a folder, whether it is a link, and its size. A link that leads out of the folder counts as a
 /// file without a size.
-fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
+fn inspect(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
     let kind = entry.file_type().ok()?;
     let is_link = kind.is_symlink();
     let metadata = if is_link { dir.metadata(entry.file_name()) } else { entry.metadata() };
@@ -144,7 +144,7 @@ fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
     Some((metadata.is_dir(), is_link, metadata.is_file().then(|| metadata.len())))
 }
 
-impl Found {
+impl Listing {
     /// The number of entries, the entries, and what is missing.
     fn describe(mut self, folder: &Path, pattern: Option<&str>) -> Vec<LocalizedText> {
         self.entries.sort_unstable();

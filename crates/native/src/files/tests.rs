@@ -9,12 +9,12 @@ use toolhub_core::lang::{Lang, Localize as _};
 use super::*;
 
 /// An allowed folder with some files, and a folder beside it that is not allowed.
-struct Scene {
+struct Fixture {
     root: TempDir,
     folders: Folders,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let open = root.path().join("open");
@@ -80,51 +80,51 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn files_are_read_by_any_path_inside() {
-    let scene = Scene::new();
+async fn reads_files_by_any_path_inside_root() {
+    let fixture = Fixture::new();
     let whole = "one\ntwo\nthree\n";
-    assert_eq!(scene.read("report.txt").await, whole);
-    assert_eq!(scene.read("./docs/../report.txt").await, whole);
-    assert_eq!(scene.read(&scene.open().join("report.txt").display().to_string()).await, whole);
-    assert_eq!(scene.read("docs/说明.md").await, "# 说明\n");
+    assert_eq!(fixture.read("report.txt").await, whole);
+    assert_eq!(fixture.read("./docs/../report.txt").await, whole);
+    assert_eq!(fixture.read(&fixture.open().join("report.txt").display().to_string()).await, whole);
+    assert_eq!(fixture.read("docs/说明.md").await, "# 说明\n");
 }
 
 #[tokio::test]
-async fn lines_are_read_in_parts() {
-    let scene = Scene::new();
+async fn reads_line_ranges() {
+    let fixture = Fixture::new();
     let check = async |offset, limit, expect: &str| {
-        assert_eq!(scene.lines("report.txt", offset, limit).await, expect);
+        assert_eq!(fixture.lines("report.txt", offset, limit).await, expect);
     };
     check(1, 2, "one\ntwo\n\n[lines 1 to 2; there is more: read on with offset_line = 3]").await;
     check(3, 2, "three\n\n[line 3, the last of the file]").await;
     check(2, 2, "two\nthree\n\n[lines 2 to 3, the last of the file]").await;
     check(1, 3, "one\ntwo\nthree\n").await;
     check(4, 1, "error: `report.txt` has 3 lines: offset_line = 4 is past its end").await;
-    scene.write("one", b"only");
-    let came = scene.lines("one", 2, 1).await;
+    fixture.write("one", b"only");
+    let came = fixture.lines("one", 2, 1).await;
     assert_eq!(came, "error: `one` has 1 line: offset_line = 2 is past its end");
 }
 
 #[tokio::test]
-async fn a_text_that_fits_comes_as_it_is() {
-    let scene = Scene::new();
+async fn returns_short_text_unchanged() {
+    let fixture = Fixture::new();
     for text in ["", "a", "a\n", "a\r\nb\r\n", "\n\n", " \n\ta \n", "中文"] {
-        scene.write("exact", text.as_bytes());
+        fixture.write("exact", text.as_bytes());
         let output =
-            read_file::run(&scene.folders, "exact".to_owned(), None, None, None, None).await.unwrap();
+            read_file::run(&fixture.folders, "exact".to_owned(), None, None, None, None).await.unwrap();
         assert_eq!(output.texts().0, [text]);
     }
 }
 
 #[tokio::test]
-async fn long_files_are_read_page_by_page() {
-    let scene = Scene::new();
+async fn pages_long_files() {
+    let fixture = Fixture::new();
     let line = "中文和 English\n";
     let count = 200_000;
-    scene.write("long.txt", line.repeat(count).as_bytes());
+    fixture.write("long.txt", line.repeat(count).as_bytes());
     let (mut all, mut offset, mut pages) = (String::new(), 1, 0);
     loop {
-        let output = read_file::run(&scene.folders, "long.txt".to_owned(), Some(offset), None, None, None)
+        let output = read_file::run(&fixture.folders, "long.txt".to_owned(), Some(offset), None, None, None)
             .await
             .unwrap();
         let (texts, _) = output.texts();
@@ -139,13 +139,13 @@ async fn long_files_are_read_page_by_page() {
 }
 
 #[tokio::test]
-async fn long_lines_are_read_part_by_part() {
-    let scene = Scene::new();
+async fn pages_long_lines() {
+    let fixture = Fixture::new();
     let line = "é中".repeat(500_000);
-    scene.write("long-line.txt", format!("short\n{line}\nlast").as_bytes());
+    fixture.write("long-line.txt", format!("short\n{line}\nlast").as_bytes());
     let read = async |line, char| {
         let path = "long-line.txt".to_owned();
-        let came = read_file::run(&scene.folders, path, Some(line), None, Some(char), None).await;
+        let came = read_file::run(&fixture.folders, path, Some(line), None, Some(char), None).await;
         came.map(|output| output.texts().0).map_err(|error| error.to_string())
     };
     let (mut all, mut char) = (String::new(), 1);
@@ -162,41 +162,41 @@ async fn long_lines_are_read_part_by_part() {
     assert_eq!(read(2, 2_000_000).await.unwrap_err(), past);
     assert_eq!(read(2, 1_000_001).await.unwrap()[0], "\nlast");
     assert_eq!(read(3, 2).await.unwrap()[0], "ast");
-    let came = scene.read("long-line.txt").await;
+    let came = fixture.read("long-line.txt").await;
     assert!(came.ends_with("[line 1; there is more: read on with offset_line = 2]"));
 }
 
 #[tokio::test]
-async fn encodings_are_recognised_or_named() {
-    let scene = Scene::new();
+async fn detects_or_accepts_encodings() {
+    let fixture = Fixture::new();
     let encode = |encoding: &'static encoding_rs::Encoding, text: &str| encoding.encode(text).0.into_owned();
     let utf16: Vec<u8> = "高度 height".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    scene.write("bom.txt", "\u{feff}with mark".as_bytes());
-    scene.write("utf16.txt", &[&[0xff, 0xfe], &utf16[..]].concat());
-    scene.write("utf16-bare.txt", &utf16);
-    scene.write("gbk.txt", &encode(encoding_rs::GBK, "你好，世界"));
-    scene.write("latin.txt", b"caf\xe9 au lait");
-    scene.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
-    scene.write("blob", b"ab\0cd");
-    assert_eq!(scene.read("bom.txt").await, "with mark");
-    assert_eq!(scene.read("utf16.txt").await, "高度 height");
-    assert_eq!(scene.read_as("utf16-bare.txt", "UTF-16LE").await, "高度 height");
+    fixture.write("bom.txt", "\u{feff}with mark".as_bytes());
+    fixture.write("utf16.txt", &[&[0xff, 0xfe], &utf16[..]].concat());
+    fixture.write("utf16-bare.txt", &utf16);
+    fixture.write("gbk.txt", &encode(encoding_rs::GBK, "你好，世界"));
+    fixture.write("latin.txt", b"caf\xe9 au lait");
+    fixture.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
+    fixture.write("blob", b"ab\0cd");
+    assert_eq!(fixture.read("bom.txt").await, "with mark");
+    assert_eq!(fixture.read("utf16.txt").await, "高度 height");
+    assert_eq!(fixture.read_as("utf16-bare.txt", "UTF-16LE").await, "高度 height");
     assert_eq!(
-        scene.read("gbk.txt").await,
+        fixture.read("gbk.txt").await,
         "你好，世界\n[read as gb18030, as it is not UTF-8; give `encoding` if this looks wrong]"
     );
-    assert_eq!(scene.read_as("gbk.txt", "gbk").await, "你好，世界");
-    scene.write("big5.txt", &encode(encoding_rs::BIG5, "繁體中文"));
+    assert_eq!(fixture.read_as("gbk.txt", "gbk").await, "你好，世界");
+    fixture.write("big5.txt", &encode(encoding_rs::BIG5, "繁體中文"));
     assert_eq!(
-        scene.read("big5.txt").await,
+        fixture.read("big5.txt").await,
         "繁體中文\n[read as Big5, as it is not UTF-8; give `encoding` if this looks wrong]"
     );
-    assert_eq!(scene.read_as("latin.txt", "windows-1252").await, "café au lait");
+    assert_eq!(fixture.read_as("latin.txt", "windows-1252").await, "café au lait");
     assert_eq!(
-        scene.read_as("latin.txt", "utf-8").await,
+        fixture.read_as("latin.txt", "utf-8").await,
         "caf� au lait\n[characters that could not be read, shown as �: 1]"
     );
-    let check = async |path: &str, expect: &str| assert_eq!(scene.read(path).await, expect);
+    let check = async |path: &str, expect: &str| assert_eq!(fixture.read(path).await, expect);
     check(
         "latin.txt",
         "error: `latin.txt` is not UTF-8, and what else it may be is not clear: give its `encoding`, such as `gb18030`, \
@@ -213,39 +213,40 @@ async fn encodings_are_recognised_or_named() {
         "error: `blob` is a binary file (5 B); only text can be read, in UTF-16 if `encoding` says so",
     )
     .await;
-    assert!(scene.read_as("gbk.txt", "klingon").await.starts_with("error: there is no encoding `klingon`"));
+    assert!(fixture.read_as("gbk.txt", "klingon").await.starts_with("error: there is no encoding `klingon`"));
 }
 
 #[tokio::test]
-async fn nothing_outside_is_reached() {
-    let scene = Scene::new();
+async fn rejects_paths_outside_root() {
+    let fixture = Fixture::new();
     let refused =
         |path: &str| format!("error: `{path}` leads outside of the folders that may be read: `ROOT/open`");
     for path in ["../secret.txt", "docs/../../secret.txt", "/etc/passwd"] {
-        assert_eq!(scene.read(path).await, refused(path));
-        assert_eq!(scene.list(path, "", false).await, refused(path));
+        assert_eq!(fixture.read(path).await, refused(path));
+        assert_eq!(fixture.list(path, "", false).await, refused(path));
     }
     #[cfg(unix)]
     {
         use std::path::Path;
-        let link =
-            |target: &Path, name: &str| std::os::unix::fs::symlink(target, scene.open().join(name)).unwrap();
-        link(&scene.root.path().join("secret.txt"), "out.txt");
+        let link = |target: &Path, name: &str| {
+            std::os::unix::fs::symlink(target, fixture.open().join(name)).unwrap();
+        };
+        link(&fixture.root.path().join("secret.txt"), "out.txt");
         link(Path::new("../secret.txt"), "up.txt");
-        link(scene.root.path(), "parent");
+        link(fixture.root.path(), "parent");
         link(Path::new("report.txt"), "inside.txt");
         for path in ["out.txt", "up.txt", "parent/secret.txt"] {
-            assert_eq!(scene.read(path).await, refused(path));
+            assert_eq!(fixture.read(path).await, refused(path));
         }
-        assert_eq!(scene.read("inside.txt").await, "one\ntwo\nthree\n");
-        assert!(!scene.list("", "", true).await.contains("secret"));
+        assert_eq!(fixture.read("inside.txt").await, "one\ntwo\nthree\n");
+        assert!(!fixture.list("", "", true).await.contains("secret"));
     }
 }
 
 #[tokio::test]
-async fn errors_say_what_there_is() {
-    let scene = Scene::new();
-    let check = async |path: &str, expect: &str| assert_eq!(scene.read(path).await, expect);
+async fn errors_list_available_files() {
+    let fixture = Fixture::new();
+    let check = async |path: &str, expect: &str| assert_eq!(fixture.read(path).await, expect);
     check("reprot.txt", "error: there is no `reprot.txt` in `ROOT/open`; did you mean `report.txt`?").await;
     check("docs/说名.md", "error: there is no `docs/说名.md` in `ROOT/open`; did you mean `docs/说明.md`?")
         .await;
@@ -261,20 +262,20 @@ async fn errors_say_what_there_is() {
     .await;
     check("docs", "error: `docs` is a folder: use `list_files`").await;
     assert_eq!(
-        scene.list("report.txt", "", false).await,
+        fixture.list("report.txt", "", false).await,
         "error: `report.txt` is no folder: use `read_file`"
     );
-    let none = Scene { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
+    let none = Fixture { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
     let how = "error: no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`";
     assert_eq!(none.read("a.txt").await, how);
     assert_eq!(none.list("", "", false).await, how);
 }
 
 #[tokio::test]
-async fn folders_are_listed() {
-    let scene = Scene::new();
+async fn lists_folders() {
+    let fixture = Fixture::new();
     let check = async |path: &str, pattern: &str, recursive: bool, expect: &str| {
-        assert_eq!(scene.list(path, pattern, recursive).await, expect);
+        assert_eq!(fixture.list(path, pattern, recursive).await, expect);
     };
     check("", "", false, "ROOT/open: 3 entries\n.hidden/\ndocs/\nreport.txt  14 B").await;
     check("docs", "", false, "ROOT/open/docs: 2 entries\n深层/\n说明.md  9 B").await;
@@ -285,13 +286,13 @@ async fn folders_are_listed() {
 }
 
 #[tokio::test]
-async fn long_lists_are_cut() {
-    let scene = Scene::new();
-    fs::create_dir(scene.open().join("many")).unwrap();
+async fn truncates_long_listings() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.open().join("many")).unwrap();
     for number in 0..1_005 {
-        scene.write(&format!("many/{number:04}"), b"");
+        fixture.write(&format!("many/{number:04}"), b"");
     }
-    let came = scene.list("many", "", false).await;
+    let came = fixture.list("many", "", false).await;
     assert!(came.starts_with("ROOT/open/many: 1005 entries\n0000  0 B\n"), "{came}");
     assert!(
         came.ends_with(
@@ -301,59 +302,59 @@ async fn long_lists_are_cut() {
 }
 
 #[tokio::test]
-async fn several_folders_are_tried_in_order() {
-    let scene = Scene::new();
-    let second = scene.root.path().join("second");
+async fn tries_several_roots_in_order() {
+    let fixture = Fixture::new();
+    let second = fixture.root.path().join("second");
     fs::create_dir(&second).unwrap();
     fs::write(second.join("only.txt"), "second").unwrap();
     fs::write(second.join("report.txt"), "hidden by the first").unwrap();
-    let scene = Scene { folders: Folders::new(vec![scene.open(), second]), root: scene.root };
-    assert_eq!(scene.read("only.txt").await, "second");
-    assert_eq!(scene.read("report.txt").await, "one\ntwo\nthree\n");
-    let came = scene.list("", "*.txt", false).await;
+    let fixture = Fixture { folders: Folders::new(vec![fixture.open(), second]), root: fixture.root };
+    assert_eq!(fixture.read("only.txt").await, "second");
+    assert_eq!(fixture.read("report.txt").await, "one\ntwo\nthree\n");
+    let came = fixture.list("", "*.txt", false).await;
     assert!(came.contains("ROOT/open: 1 entry") && came.contains("ROOT/second: 2 entries"), "{came}");
-    let came = scene.read("nothing.md").await;
+    let came = fixture.read("nothing.md").await;
     assert!(came.contains("`ROOT/open`, `ROOT/second`"), "{came}");
     // A missing folder does not affect the others.
-    let gone = scene.root.path().join("gone");
-    let scene = Scene { folders: Folders::new(vec![gone, scene.open()]), root: scene.root };
-    assert_eq!(scene.read("report.txt").await, "one\ntwo\nthree\n");
+    let gone = fixture.root.path().join("gone");
+    let fixture = Fixture { folders: Folders::new(vec![gone, fixture.open()]), root: fixture.root };
+    assert_eq!(fixture.read("report.txt").await, "one\ntwo\nthree\n");
 }
 
 #[test]
-fn folders_are_shown_plainly() {
-    let scene = Scene::new();
+fn normalizes_roots() {
+    let fixture = Fixture::new();
     let home = std::env::home_dir().unwrap();
     let given = ["~", "~/x", "/etc/~/x", "a/./b"].map(PathBuf::from);
-    let winding = scene.open().join("docs/../docs");
+    let winding = fixture.open().join("docs/../docs");
     let folders = Folders::new(given.into_iter().chain([winding]).collect());
     let here = std::env::current_dir().unwrap();
-    let docs = scene.open().join("docs").canonicalize().unwrap();
+    let docs = fixture.open().join("docs").canonicalize().unwrap();
     let expect = [home.clone(), home.join("x"), PathBuf::from("/etc/~/x"), here.join("a/b"), docs];
     assert!(folders.roots().eq(expect.iter()), "{folders:?}");
 }
 
 #[tokio::test]
-async fn a_tilde_is_the_home_of_the_user() {
-    let scene = Scene::new();
-    fs::create_dir(scene.open().join("~")).unwrap();
-    fs::write(scene.open().join("~/a.txt"), "in a folder of that name").unwrap();
-    assert!(scene.read("~/a.txt").await.contains("leads outside"));
-    assert_eq!(scene.read("./~/a.txt").await, "in a folder of that name");
-    let home = Scene { folders: Folders::new(vec![PathBuf::from("~")]), root: scene.root };
+async fn expands_tilde_to_home() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.open().join("~")).unwrap();
+    fs::write(fixture.open().join("~/a.txt"), "in a folder of that name").unwrap();
+    assert!(fixture.read("~/a.txt").await.contains("leads outside"));
+    assert_eq!(fixture.read("./~/a.txt").await, "in a folder of that name");
+    let home = Fixture { folders: Folders::new(vec![PathBuf::from("~")]), root: fixture.root };
     let came = home.read("~/no-such-file.txt").await;
     assert!(came.contains("there is no `~/no-such-file.txt`"), "{came}");
 }
 
 #[tokio::test]
-async fn paths_are_shown_without_detours() {
-    let scene = Scene::new();
-    let came = scene.list("docs/../docs/./深层/..", "*.md", false).await;
+async fn normalizes_listed_path() {
+    let fixture = Fixture::new();
+    let came = fixture.list("docs/../docs/./深层/..", "*.md", false).await;
     assert_eq!(came, "ROOT/open/docs: 1 entry for `*.md`\n说明.md  9 B");
 }
 
 #[test]
-fn encodings_are_guessed_by_what_makes_sense() {
+fn guesses_plausible_encoding() {
     use encoding_rs::{BIG5, EUC_KR, GB18030, SHIFT_JIS, WINDOWS_1251, WINDOWS_1252};
     let check = |text: &str, written: &'static encoding_rs::Encoding, expect| {
         let (bytes, _, _) = written.encode(text);
@@ -391,13 +392,13 @@ fn encodings_are_guessed_by_what_makes_sense() {
 
 #[tokio::test]
 async fn errors_of_reading_are_localized() {
-    let scene = Scene::new();
-    scene.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
-    scene.write("blob", b"ab\0cd");
-    scene.write("latin.txt", b"caf\xe9 au lait");
+    let fixture = Fixture::new();
+    fixture.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
+    fixture.write("blob", b"ab\0cd");
+    fixture.write("latin.txt", b"caf\xe9 au lait");
     let read = async |path: &str, lines: [Option<u64>; 3], encoding: Option<&str>| {
         let ([first, limit, char], encoding) = (lines, encoding.map(str::to_owned));
-        scene.chinese(read_file::run(&scene.folders, path.to_owned(), first, limit, char, encoding).await)
+        fixture.chinese(read_file::run(&fixture.folders, path.to_owned(), first, limit, char, encoding).await)
     };
     let check = async |path: &str, expect: &str| assert_eq!(read(path, [None; 3], None).await, expect);
     check(
@@ -427,26 +428,26 @@ async fn errors_of_reading_are_localized() {
         read("report.txt", [Some(2), None, Some(9)], None).await,
         "error: 第 2 行只有 3 个字符：offset_char = 9 已超出末尾"
     );
-    let none = Scene { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
+    let none = Fixture { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
     assert_eq!(
         none.chinese(read_file::run(&none.folders, "a".to_owned(), None, None, None, None).await),
         "error: 没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`"
     );
-    let gone = Scene { folders: Folders::new(vec![none.root.path().join("gone")]), root: none.root };
+    let gone = Fixture { folders: Folders::new(vec![none.root.path().join("gone")]), root: none.root };
     let came = gone.chinese(read_file::run(&gone.folders, "a".to_owned(), None, None, None, None).await);
     assert!(came.starts_with("error: 无法打开文件夹 `ROOT/gone`："), "{came}");
 }
 
 #[tokio::test]
 async fn notes_of_reading_are_localized() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let (gbk, _, _) = encoding_rs::GBK.encode("你好，世界");
-    scene.write("gbk.txt", &gbk);
-    scene.write("latin.txt", b"caf\xe9");
-    scene.write("long.txt", "é".repeat(1 << 20).as_bytes());
+    fixture.write("gbk.txt", &gbk);
+    fixture.write("latin.txt", b"caf\xe9");
+    fixture.write("long.txt", "é".repeat(1 << 20).as_bytes());
     let read = async |path: &str, lines: [Option<u64>; 2], encoding: Option<&str>| {
         let ([first, limit], encoding) = (lines, encoding.map(str::to_owned));
-        scene.chinese(read_file::run(&scene.folders, path.to_owned(), first, limit, None, encoding).await)
+        fixture.chinese(read_file::run(&fixture.folders, path.to_owned(), first, limit, None, encoding).await)
     };
     let check = async |first, limit, expect: &str| {
         assert_eq!(read("report.txt", [Some(first), Some(limit)], None).await, expect);
@@ -466,18 +467,18 @@ async fn notes_of_reading_are_localized() {
 
 #[tokio::test]
 async fn messages_of_listing_are_localized() {
-    let scene = Scene::new();
+    let fixture = Fixture::new();
     let list = async |path: &str, recursive| {
-        scene.chinese(list_files::run(&scene.folders, Some(path.to_owned()), None, recursive).await)
+        fixture.chinese(list_files::run(&fixture.folders, Some(path.to_owned()), None, recursive).await)
     };
     assert_eq!(list("report.txt", false).await, "error: `report.txt` 不是文件夹：请使用 `read_file`");
-    fs::create_dir(scene.open().join("many")).unwrap();
+    fs::create_dir(fixture.open().join("many")).unwrap();
     for number in 0..1_005 {
-        scene.write(&format!("many/{number:04}"), b"");
+        fixture.write(&format!("many/{number:04}"), b"");
     }
     let came = list("many", false).await;
     assert!(came.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"), "{came}");
-    fs::create_dir_all(scene.open().join(["deep"; 40].join("/"))).unwrap();
+    fs::create_dir_all(fixture.open().join(["deep"; 40].join("/"))).unwrap();
     let came = list("deep", true).await;
     assert!(came.ends_with("/` 层次太深]"), "{came}");
 }
@@ -488,7 +489,7 @@ fn every_file_type_has_a_chinese_name() {
 }
 
 #[test]
-fn sizes_are_for_people() {
+fn formats_human_readable_sizes() {
     let check = |bytes: u64, expect: &str| assert_eq!(list::size(bytes), expect);
     check(0, "0 B");
     check(1023, "1023 B");

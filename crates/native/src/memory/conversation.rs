@@ -9,11 +9,11 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallContext, RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-use super::{Memory, unread};
+use super::{Memory, store_error};
 use crate::localized_output::with_chinese;
 
 /// Default number of turns.
-const USUAL: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 /// The requested part of the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -48,15 +48,15 @@ pub async fn get_conversation_history(
     context: &CallContext,
 ) -> Result<ToolOutput, ToolError> {
     let store = memory.store()?;
-    let limit = limit.unwrap_or(USUAL) as usize;
+    let limit = limit.unwrap_or(DEFAULT_LIMIT) as usize;
     let query = query.filter(|words| !words.trim().is_empty());
     let kind = kind.unwrap_or(if query.is_some() { HistoryKind::Search } else { HistoryKind::Recent });
     if kind == HistoryKind::Conversations {
-        let found = store.conversations(Some(limit)).await.map_err(|error| unread(&error))?;
+        let found = store.conversations(Some(limit)).await.map_err(|error| store_error(&error))?;
         let line = |one: &toolhub_core::conversation::ConversationSummary| {
             format!("{} {} ({} turns): {}", one.id, time(one.last), one.turns, first_line(&one.opening))
         };
-        return Ok(listed(&found.iter().map(line).collect::<Vec<_>>(), "conversations"));
+        return Ok(list_output(&found.iter().map(line).collect::<Vec<_>>(), "conversations"));
     }
     if kind == HistoryKind::Search && query.is_none() {
         return Err(ToolError::failed(LocalizedText::new(
@@ -69,9 +69,9 @@ pub async fn get_conversation_history(
     let most = (kind != HistoryKind::First).then_some(limit);
     let text = query.filter(|_| kind == HistoryKind::Search);
     let wanted = TurnQuery { conversation, text, role: None, limit: most };
-    let mut turns = store.turns(wanted).await.map_err(|error| unread(&error))?;
+    let mut turns = store.turns(wanted).await.map_err(|error| store_error(&error))?;
     turns.truncate(limit);
-    Ok(told(&turns))
+    Ok(turns_output(&turns))
 }
 
 /// Implemented by hand: a plain enum is easier to read in an error than a branch per variant.
@@ -89,7 +89,7 @@ impl schemars::JsonSchema for HistoryKind {
     }
 }
 
-fn told(turns: &[Turn]) -> ToolOutput {
+fn turns_output(turns: &[Turn]) -> ToolOutput {
     let mut text = String::new();
     let mut list = Vec::with_capacity(turns.len());
     for turn in turns {
@@ -110,7 +110,7 @@ fn told(turns: &[Turn]) -> ToolOutput {
     output(&said, RawObject::default().with("turns", RawJson::of(&list)))
 }
 
-fn listed(lines: &[String], key: &str) -> ToolOutput {
+fn list_output(lines: &[String], key: &str) -> ToolOutput {
     let said = match lines.is_empty() {
         true => LocalizedText::new("there are none yet", "还没有"),
         false => LocalizedText::from(lines.join("\n")),

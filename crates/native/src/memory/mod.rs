@@ -38,6 +38,6 @@ impl std::fmt::Debug for Memory {
     }
 }
 
-fn unread(error: &StoreError) -> ToolError {
+fn store_error(error: &StoreError) -> ToolError {
     ToolError::failed(LocalizedText::new(error.to_string(), format!("存储无法读取：{error}")))
 }

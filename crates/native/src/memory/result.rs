@@ -6,7 +6,7 @@ use toolhub_core::text::pages;
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-use super::{Memory, unread};
+use super::{Memory, store_error};
 
 /// Characters per page.
 const PAGE: usize = 4_000;
@@ -21,7 +21,7 @@ pub async fn read_result(
     page: Option<u32>,
 ) -> Result<ToolOutput, ToolError> {
     let found =
-        memory.store()?.output(&RecordId::new(handle.trim())).await.map_err(|error| unread(&error))?;
+        memory.store()?.output(&RecordId::new(handle.trim())).await.map_err(|error| store_error(&error))?;
     let Some(output) = found.and_then(ToolOutput::from_raw) else {
         return Err(ToolError::failed(LocalizedText::new(
             format!("there is no result `{handle}`, or it is no longer kept; call the tool again"),

@@ -6,22 +6,22 @@ use reqwest::header::{ACCEPT, HeaderMap};
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 
-use super::answer::{Fields, Hit, Misread, hits};
-use super::question::{Freshness, Question};
+use super::response::{Fields, Hit, ParseError, hits};
+use super::search_query::{Freshness, SearchQuery};
 use super::setup::Target;
 
 const FIELDS: Fields = Fields { snippet: "description", published: &["page_age", "age"] };
 
-pub(super) fn request(client: &Client, target: &Target, question: &Question) -> RequestBuilder {
+pub(super) fn request(client: &Client, target: &Target, search_query: &SearchQuery) -> RequestBuilder {
     let mut url = target.url.clone();
     {
         let mut pairs = url.query_pairs_mut();
-        pairs.append_pair("q", &question.query).append_pair("count", &question.count.to_string());
+        pairs.append_pair("q", &search_query.query).append_pair("count", &search_query.count.to_string());
         pairs.append_pair("result_filter", "web");
-        if let Some(language) = &question.language {
+        if let Some(language) = &search_query.language {
             pairs.append_pair("search_lang", language.brave());
         }
-        if let Some(freshness) = question.freshness {
+        if let Some(freshness) = search_query.freshness {
             let code = match freshness {
                 Freshness::Day => "pd",
                 Freshness::Week => "pw",
@@ -38,20 +38,20 @@ pub(super) fn request(client: &Client, target: &Target, question: &Question) -> 
     }
 }
 
-pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, Misread> {
-    let answer = Misread::parse(body)?;
-    match answer.get("web").map(|web| web.get("results").and_then(Value::as_array)) {
+pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, ParseError> {
+    let response = ParseError::parse(body)?;
+    match response.get("web").map(|web| web.get("results").and_then(Value::as_array)) {
         Some(Some(results)) => Ok(hits(results, &FIELDS)),
-        Some(None) => Err(Misread::No("web.results")),
+        Some(None) => Err(ParseError::MissingField("web.results")),
         // `web` is omitted if nothing was found.
-        None if answer.get("type").is_some_and(|kind| kind == "search") => Ok(Vec::new()),
-        None => Err(Misread::No("web")),
+        None if response.get("type").is_some_and(|kind| kind == "search") => Ok(Vec::new()),
+        None => Err(ParseError::MissingField("web")),
     }
 }
 
 /// Whether the key was rejected: an invalid key yields 422, like invalid arguments.
-pub(super) fn refuses_key(told: &Value) -> bool {
-    let code = told.pointer("/error/code").and_then(Value::as_str);
+pub(super) fn rejects_key(body_json: &Value) -> bool {
+    let code = body_json.pointer("/error/code").and_then(Value::as_str);
     code.is_some_and(|code| code.starts_with("SUBSCRIPTION_TOKEN"))
 }
 

@@ -8,13 +8,13 @@ use reqwest::Client;
 use reqwest::redirect::Policy;
 use url::Url;
 
-use super::failure::SearchFailure;
+use super::error::SearchError;
 
-const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
 
 /// The shared client.
-pub(super) fn client() -> Result<Client, SearchFailure> {
+pub(super) fn client() -> Result<Client, SearchError> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| {
         // Fails only if another provider is installed already, which works as well.
@@ -31,12 +31,12 @@ pub(super) fn client() -> Result<Client, SearchFailure> {
         });
         Client::builder()
             .user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_DEADLINE)
+            .connect_timeout(CONNECT_TIMEOUT)
             .redirect(same_origin)
             .build()
             .map_err(|error| root_cause(&error))
     });
-    client.clone().map_err(|cause| SearchFailure::NoClient { cause })
+    client.clone().map_err(|cause| SearchError::NoClient { cause })
 }
 
 /// The innermost error. Outer errors include the URL, which may contain a password.

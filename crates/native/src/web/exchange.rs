@@ -5,72 +5,75 @@ use std::time::Duration;
 use reqwest::header::LOCATION;
 use reqwest::{Client, RequestBuilder, Response};
 
-use super::answer::Hit;
 use super::client::{client, root_cause};
-use super::failure::SearchFailure;
+use super::error::SearchError;
+use super::error_response::{ErrorResponse, error_response};
 use super::provider::SearchProvider;
-use super::question::Question;
-use super::refusal::{Refused, refusal};
+use super::response::Hit;
+use super::search_query::SearchQuery;
 use super::setup::{Target, place_of};
 use super::{brave, searxng, tavily};
 
-const MAX_BODY: usize = 2 << 20;
+const MAX_BODY_BYTES: usize = 2 << 20;
 /// Maximum number of bytes read of an error response.
-const MAX_REFUSAL: usize = 64 << 10;
+const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// Searches with `target` and returns up to the requested number of results.
 pub(super) async fn search(
     target: &Target,
-    question: &Question,
+    search_query: &SearchQuery,
     deadline: Duration,
-) -> Result<Vec<Hit>, SearchFailure> {
+) -> Result<Vec<Hit>, SearchError> {
     let client = client()?;
-    let request = request(&client, target, question);
+    let request = request(&client, target, search_query);
     match tokio::time::timeout(deadline, exchange(target, request)).await {
         Ok(hits) => hits.map(|mut hits| {
-            hits.truncate(question.count);
+            hits.truncate(search_query.count);
             hits
         }),
-        Err(_) => Err(SearchFailure::TooSlow { place: target.place(), after: deadline }),
+        Err(_) => Err(SearchError::TimedOut { place: target.place(), after: deadline }),
     }
 }
 
-fn request(client: &Client, target: &Target, question: &Question) -> RequestBuilder {
+fn request(client: &Client, target: &Target, search_query: &SearchQuery) -> RequestBuilder {
     match target.provider {
-        SearchProvider::Searxng => searxng::request(client, target, question),
-        SearchProvider::Brave => brave::request(client, target, question),
-        SearchProvider::Tavily => tavily::request(client, target, question),
+        SearchProvider::Searxng => searxng::request(client, target, search_query),
+        SearchProvider::Brave => brave::request(client, target, search_query),
+        SearchProvider::Tavily => tavily::request(client, target, search_query),
     }
 }
 
-async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, SearchFailure> {
+async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, SearchError> {
     let place = target.place();
     let response = request.send().await.map_err(|error| {
         let cause = target.hide(&root_cause(&error));
         let place = place.clone();
         if error.is_connect() || error.is_builder() {
-            SearchFailure::Unreachable { place, cause }
+            SearchError::Unreachable { place, cause }
         } else {
-            SearchFailure::Lost { place, cause }
+            SearchError::Lost { place, cause }
         }
     })?;
     let status = response.status();
     if status.is_redirection() {
         let to = redirect_of(&response);
-        return Err(SearchFailure::Redirected { place, to });
+        return Err(SearchError::Redirected { place, to });
     }
     let headers = response.headers().clone();
     if !status.is_success() {
         // The body is optional information.
-        let (body, _) = read(response, MAX_REFUSAL).await.unwrap_or_default();
-        return Err(refusal(target, &Refused { status: status.as_u16(), headers: &headers, body: &body }));
+        let (body, _) = read(response, MAX_ERROR_BODY).await.unwrap_or_default();
+        return Err(error_response(
+            target,
+            &ErrorResponse { status: status.as_u16(), headers: &headers, body: &body },
+        ));
     }
-    let (body, rest) = read(response, MAX_BODY).await.map_err(|error| SearchFailure::Lost {
+    let (body, rest) = read(response, MAX_BODY_BYTES).await.map_err(|error| SearchError::Lost {
         place: place.clone(),
         cause: target.hide(&root_cause(&error)),
     })?;
     if rest == Rest::Left {
-        return Err(SearchFailure::TooLarge { place, most: MAX_BODY });
+        return Err(SearchError::TooLarge { place, most: MAX_BODY_BYTES });
     }
     let hits = match target.provider {
         SearchProvider::Searxng => searxng::read(&body),

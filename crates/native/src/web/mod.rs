@@ -1,30 +1,30 @@
 //! `search_web`: sends a query to a search service. The submodules select the service, implement its API and define the
 //! failures.
 
-mod answer;
 mod brave;
 mod client;
+mod error;
+mod error_response;
 mod exchange;
-mod failure;
-mod how_to;
 mod key;
 mod language;
 mod plain;
 mod provider;
-mod question;
-mod refusal;
+mod response;
+mod search_query;
 mod searxng;
 mod setup;
+mod setup_help;
 mod tavily;
 
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 pub use provider::SearchProvider;
-pub use question::Freshness;
-pub use setup::{SearchChoice, WebSearch};
+pub use search_query::Freshness;
+pub use setup::{SearchConfig, WebSearch};
 
-use question::{Asked, Question};
+use search_query::{SearchArguments, SearchQuery};
 
 /// Searches the web and gives titles, addresses and short excerpts of the pages found, best first.
 ///
@@ -40,11 +40,11 @@ pub async fn search_web(
     #[doc = "Language of the pages: `zh`, `en`, `pt-BR`; any if left out"] language: Option<String>,
     #[doc = "How old the pages may be; any age if left out"] freshness: Option<Freshness>,
 ) -> Result<ToolOutput, ToolError> {
-    let asked = Asked { query, count, language, freshness };
+    let arguments = SearchArguments { query, count, language, freshness };
     let target = web.target()?;
-    let question = Question::read(&asked)?;
-    let hits = exchange::search(target, &question, web.deadline()).await?;
-    answer::describe(target.provider, &question, hits)
+    let search_query = SearchQuery::read(&arguments)?;
+    let hits = exchange::search(target, &search_query, web.deadline()).await?;
+    response::describe(target.provider, &search_query, hits)
 }
 
 #[cfg(test)]

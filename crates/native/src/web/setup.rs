@@ -5,16 +5,16 @@ use std::time::Duration;
 use toolhub_core::lang::LocalizedText;
 use url::Url;
 
-use super::failure::SearchFailure;
+use super::error::SearchError;
 use super::key::{ApiKey, hidden};
 use super::provider::SearchProvider;
 
 /// Less than the timeout of a call, so that the error names the slow service.
-const DEADLINE: Duration = Duration::from_secs(25);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// The user's configuration, with variables expanded.
 #[derive(Clone)]
-pub struct SearchChoice {
+pub struct SearchConfig {
     /// The service.
     pub provider: SearchProvider,
     /// The URL; the default one if `None`.
@@ -23,7 +23,7 @@ pub struct SearchChoice {
     pub api_key: Option<String>,
 }
 
-impl std::fmt::Debug for SearchChoice {
+impl std::fmt::Debug for SearchConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SearchChoice").field("provider", &self.provider).finish_non_exhaustive()
     }
@@ -32,7 +32,7 @@ impl std::fmt::Debug for SearchChoice {
 /// The configured service of `search_web`. Creates nothing and connects to nothing before the first search.
 #[derive(Debug, Clone)]
 pub struct WebSearch {
-    setup: Result<Target, SearchFailure>,
+    setup: Result<Target, SearchError>,
     deadline: Duration,
 }
 
@@ -44,12 +44,12 @@ pub(super) struct Target {
     pub(super) url: Url,
     pub(super) key: Option<ApiKey>,
     /// The origin of the key.
-    pub(super) key_place: KeyPlace,
+    pub(super) key_source: KeySource,
 }
 
 /// The origin of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyPlace {
+pub(super) enum KeySource {
     Config,
     Variable(&'static str),
 }
@@ -62,32 +62,32 @@ impl std::fmt::Debug for Target {
 
 impl WebSearch {
     /// The first service with a variable in the environment.
-    pub fn found(lookup: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Self {
         let set = |provider: &SearchProvider| lookup(provider.variable()).is_some_and(|text| !blank(&text));
         match SearchProvider::ALL.into_iter().find(set) {
-            Some(provider) => Self::chosen(SearchChoice { provider, url: None, api_key: None }, lookup),
-            None => Self::with(Err(SearchFailure::NotSetUp)),
+            Some(provider) => Self::from_config(SearchConfig { provider, url: None, api_key: None }, lookup),
+            None => Self::with(Err(SearchError::NotConfigured)),
         }
     }
 
     /// The configured service; missing values are taken from the environment.
-    pub fn chosen(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Self {
-        Self::with(target(choice, lookup).map_err(SearchFailure::WrongSetup))
+    pub fn from_config(choice: SearchConfig, lookup: &dyn Fn(&str) -> Option<String>) -> Self {
+        Self::with(target(choice, lookup).map_err(SearchError::InvalidConfig))
     }
 
     /// An invalid configuration, which every search reports.
     pub fn wrong(why: LocalizedText) -> Self {
-        Self::with(Err(SearchFailure::WrongSetup(why)))
+        Self::with(Err(SearchError::InvalidConfig(why)))
     }
 
     /// Replaces the deadline of a search.
     #[must_use]
-    pub fn within(self, deadline: Duration) -> Self {
+    pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    fn with(setup: Result<Target, SearchFailure>) -> Self {
-        Self { setup, deadline: DEADLINE }
+    fn with(setup: Result<Target, SearchError>) -> Self {
+        Self { setup, deadline: REQUEST_TIMEOUT }
     }
 
     /// Whether a service is configured.
@@ -95,7 +95,7 @@ impl WebSearch {
         self.target().is_ok()
     }
 
-    pub(super) fn target(&self) -> Result<&Target, SearchFailure> {
+    pub(super) fn target(&self) -> Result<&Target, SearchError> {
         self.setup.as_ref().map_err(Clone::clone)
     }
 
@@ -130,17 +130,17 @@ fn blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Target, LocalizedText> {
-    let SearchChoice { provider, url, api_key } = choice;
+fn target(choice: SearchConfig, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Target, LocalizedText> {
+    let SearchConfig { provider, url, api_key } = choice;
     let (id, variable) = (provider.id(), provider.variable());
     let given = |text: Option<String>| text.filter(|text| !blank(text));
     let from_variable = || given(lookup(variable));
     let (url, key) = (given(url), given(api_key));
-    let (url, key, key_place) = match provider {
-        SearchProvider::Searxng => (url.or_else(from_variable), key, KeyPlace::Config),
+    let (url, key, key_source) = match provider {
+        SearchProvider::Searxng => (url.or_else(from_variable), key, KeySource::Config),
         _ => match key {
-            Some(key) => (url, Some(key), KeyPlace::Config),
-            None => (url, from_variable(), KeyPlace::Variable(variable)),
+            Some(key) => (url, Some(key), KeySource::Config),
+            None => (url, from_variable(), KeySource::Variable(variable)),
         },
     };
     let url = url.or_else(|| provider.home().map(str::to_owned)).ok_or_else(|| {
@@ -162,17 +162,17 @@ fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
             ));
         }
         Some(text) => Some(ApiKey::new(&text).ok_or_else(|| {
-            let place = key_place.name();
+            let place = key_source.name();
             LocalizedText::new(
                 format!("{place} holds characters that no key has: copy the key again"),
                 format!("{place} 含有密钥不该有的字符：请重新复制密钥"),
             )
         })?),
     };
-    Ok(Target { provider, url: address(url.trim(), provider)?, key, key_place })
+    Ok(Target { provider, url: address(url.trim(), provider)?, key, key_source })
 }
 
-impl KeyPlace {
+impl KeySource {
     /// The name for messages.
     pub(super) fn name(self) -> String {
         match self {

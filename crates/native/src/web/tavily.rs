@@ -5,20 +5,20 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::answer::{Fields, Hit, Misread, hits};
-use super::question::Question;
+use super::response::{Fields, Hit, ParseError, hits};
+use super::search_query::SearchQuery;
 use super::setup::Target;
 
 const FIELDS: Fields = Fields { snippet: "content", published: &["published_date"] };
 
-pub(super) fn request(client: &Client, target: &Target, question: &Question) -> RequestBuilder {
+pub(super) fn request(client: &Client, target: &Target, search_query: &SearchQuery) -> RequestBuilder {
     let mut body = json!({
-        "query": question.query,
-        "max_results": question.count,
+        "query": search_query.query,
+        "max_results": search_query.count,
         "search_depth": "basic",
         "topic": "general",
     });
-    if let Some(freshness) = question.freshness {
+    if let Some(freshness) = search_query.freshness {
         body["time_range"] = Value::from(freshness.word());
     }
     let request = client
@@ -32,8 +32,9 @@ pub(super) fn request(client: &Client, target: &Target, question: &Question) -> 
     }
 }
 
-pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, Misread> {
-    let answer = Misread::parse(body)?;
-    let results = answer.get("results").and_then(Value::as_array).ok_or(Misread::No("results"))?;
+pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, ParseError> {
+    let response = ParseError::parse(body)?;
+    let results =
+        response.get("results").and_then(Value::as_array).ok_or(ParseError::MissingField("results"))?;
     Ok(hits(results, &FIELDS))
 }

@@ -4,15 +4,15 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use toolhub_core::ToolError;
 use toolhub_core::lang::{Lang, Localize};
 
-use super::answer::{Hit, Misread};
+use super::error_response::retry_after;
 use super::language::Language;
 use super::plain::plain;
-use super::refusal::retry_after;
-use super::setup::{SearchChoice, WebSearch};
+use super::response::{Hit, ParseError};
+use super::setup::{SearchConfig, WebSearch};
 use super::{SearchProvider, brave, searxng, tavily};
 
 #[test]
-fn text_becomes_plain() {
+fn strips_markup_from_text() {
     let check = |given: &str, expect: &str| assert_eq!(plain(given), expect, "{given}");
     check("plain", "plain");
     check("<strong>Rust</strong> &amp; C++", "Rust & C++");
@@ -31,7 +31,7 @@ fn text_becomes_plain() {
 }
 
 #[test]
-fn languages_are_written_as_each_service_wants() {
+fn formats_language_for_each_provider() {
     let check = |given: &str, expect: Option<(&str, &str)>| {
         let language = Language::parse(given);
         let came = language.as_ref().map(|language| (language.searxng(), language.brave().to_owned()));
@@ -65,7 +65,7 @@ fn hit(title: &str, url: &str, snippet: &str, published: Option<&str>) -> Hit {
 }
 
 #[test]
-fn odd_answers_are_read_as_far_as_they_go() {
+fn parses_incomplete_responses_partially() {
     let odd = r#"[{"title": "no address"}, 7, null, {"url": " "}, {"url": "https://a.example/", "title": null, "content": 5},
         {"url": "https://b.example/\u001b[2J", "title": "<b>B</b>", "content": "x", "publishedDate": null, "pubdate": "2026-01-02"}]"#;
     let expect = [
@@ -74,19 +74,22 @@ fn odd_answers_are_read_as_far_as_they_go() {
     ];
     assert_eq!(searxng::read(format!("{{\"results\": {odd}}}").as_bytes()).unwrap(), expect);
     assert_eq!(tavily::read(br#"{"results": []}"#).unwrap(), []);
-    assert_eq!(tavily::read(br#"{"answer": "42"}"#).unwrap_err(), Misread::No("results"));
+    assert_eq!(tavily::read(br#"{"answer": "42"}"#).unwrap_err(), ParseError::MissingField("results"));
     assert_eq!(brave::read(br#"{"type": "search", "query": {"original": "x"}}"#).unwrap(), []);
-    assert_eq!(brave::read(br#"{"type": "search", "web": {}}"#).unwrap_err(), Misread::No("web.results"));
-    assert_eq!(brave::read(br#"{"hello": 1}"#).unwrap_err(), Misread::No("web"));
-    assert!(matches!(searxng::read(b"<html>").unwrap_err(), Misread::NotJson(_)));
-    assert!(matches!(searxng::read(b"{\"results\": [\"\xff\"]}").unwrap_err(), Misread::NotJson(_)));
+    assert_eq!(
+        brave::read(br#"{"type": "search", "web": {}}"#).unwrap_err(),
+        ParseError::MissingField("web.results")
+    );
+    assert_eq!(brave::read(br#"{"hello": 1}"#).unwrap_err(), ParseError::MissingField("web"));
+    assert!(matches!(searxng::read(b"<html>").unwrap_err(), ParseError::NotJson(_)));
+    assert!(matches!(searxng::read(b"{\"results\": [\"\xff\"]}").unwrap_err(), ParseError::NotJson(_)));
     let silent = br#"{"results": [], "unresponsive_engines": [["google", "CAPTCHA"], ["bing"], 3]}"#;
     let engines = vec!["google (CAPTCHA)".to_owned(), "bing".to_owned()];
-    assert_eq!(searxng::read(silent).unwrap_err(), Misread::Silent(engines));
+    assert_eq!(searxng::read(silent).unwrap_err(), ParseError::EnginesUnresponsive(engines));
 }
 
 #[test]
-fn the_used_up_limit_counts() {
+fn waits_for_exhausted_rate_limit_window() {
     let check = |remaining: &'static str, reset: &'static str, expect: Option<u64>| {
         let mut headers = HeaderMap::new();
         headers.insert("x-ratelimit-remaining", HeaderValue::from_static(remaining));
@@ -100,7 +103,7 @@ fn the_used_up_limit_counts() {
 }
 
 #[test]
-fn a_wait_is_given_in_seconds_or_as_a_moment() {
+fn parses_retry_after_seconds_and_dates() {
     let check = |text: &str| {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", text.parse().unwrap());
@@ -130,12 +133,12 @@ fn used(web: &WebSearch) -> String {
 }
 
 #[test]
-fn the_environment_is_looked_through_in_order() {
+fn checks_environment_variables_in_order() {
     let check = |set: &[(&str, &str)], expect: &str| {
         let set: Vec<(String, String)> = set.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
         let lookup =
             move |name: &str| set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        let came = used(&WebSearch::found(&lookup));
+        let came = used(&WebSearch::from_environment(&lookup));
         assert!(came.starts_with(expect), "{came}");
     };
     let (searxng, brave, tavily) =
@@ -152,7 +155,7 @@ fn the_environment_is_looked_through_in_order() {
 }
 
 #[test]
-fn the_choice_comes_before_the_environment() {
+fn configured_provider_overrides_environment() {
     let lookup = |name: &str| match name {
         "SEARXNG_URL" => Some("http://env.example".to_owned()),
         "TAVILY_API_KEY" => Some("env".to_owned()),
@@ -160,8 +163,8 @@ fn the_choice_comes_before_the_environment() {
     };
     let check = |provider, url: &str, key: &str, expect: &str| {
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let choice = SearchChoice { provider, url: given(url), api_key: given(key) };
-        let came = used(&WebSearch::chosen(choice, &lookup));
+        let choice = SearchConfig { provider, url: given(url), api_key: given(key) };
+        let came = used(&WebSearch::from_config(choice, &lookup));
         assert!(came.starts_with(expect), "{came}");
     };
     check(
@@ -178,30 +181,30 @@ fn the_choice_comes_before_the_environment() {
 }
 
 #[test]
-fn nothing_prints_a_secret() {
-    let choice = SearchChoice {
+fn debug_output_hides_secrets() {
+    let choice = SearchConfig {
         provider: SearchProvider::Brave,
         url: Some("https://name:hunter2@x.example/?token=hunter3".to_owned()),
         api_key: Some("hunter4".to_owned()),
     };
     let mut shown = format!("{choice:?}");
-    let web = WebSearch::chosen(choice, &|_| None);
+    let web = WebSearch::from_config(choice, &|_| None);
     shown += &format!("{web:?} {:?} {}", web.target().unwrap().key, web.target().unwrap().place());
     assert!(!shown.contains("hunter") && shown.contains("x.example"), "{shown}");
     assert_eq!(web.target().unwrap().hide("a hunter4 b hunter2 c"), "a … b … c");
-    let wrong = SearchChoice {
+    let wrong = SearchConfig {
         provider: SearchProvider::Searxng,
         url: Some("https://name:hunter2@x.example:port/".to_owned()),
         api_key: Some("hunter4".to_owned()),
     };
-    let failure = WebSearch::chosen(wrong, &|_| None).target().unwrap_err();
+    let failure = WebSearch::from_config(wrong, &|_| None).target().unwrap_err();
     let shown = format!("{failure} {failure:?} {}", failure.localize(Lang::Zh));
     assert!(!shown.contains("hunter") && shown.contains("地址不对"), "{shown}");
 }
 
 #[test]
-fn the_way_to_a_service_is_told_in_both_languages() {
-    let failure = ToolError::from(WebSearch::found(&|_| None).target().unwrap_err());
+fn setup_instructions_are_localized() {
+    let failure = ToolError::from(WebSearch::from_environment(&|_| None).target().unwrap_err());
     for (lang, begins) in [(Lang::En, "no search service"), (Lang::Zh, "还没有设置搜索服务")] {
         let text = failure.localize(lang);
         assert!(text.starts_with(begins), "{text}");

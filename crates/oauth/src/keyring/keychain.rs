@@ -7,7 +7,7 @@ use super::Entry;
 
 const SERVICE: &str = "toolhub";
 
-pub(super) fn is_there() -> bool {
+pub(super) fn is_available() -> bool {
     true
 }
 

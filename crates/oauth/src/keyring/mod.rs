@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 mod system;
 
 /// Timeout of the keyring, which may prompt the user to unlock it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const KEYRING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The attributes of a keyring entry.
 #[cfg_attr(windows, expect(dead_code, reason = "there is no keyring to ask"))]
@@ -27,21 +27,24 @@ pub(crate) struct Keyring {
     /// The data folder: each folder has its own logins.
     home: String,
     /// Set after a timeout: the keyring is not used again, since every call would wait for it.
-    silent: AtomicBool,
+    unresponsive: AtomicBool,
 }
 
 impl Keyring {
     pub(crate) fn new(home: &Path) -> Self {
         let home = std::path::absolute(home).unwrap_or_else(|_| home.to_owned());
-        Self { home: home.to_string_lossy().into_owned(), silent: AtomicBool::new(!system::is_there()) }
+        Self {
+            home: home.to_string_lossy().into_owned(),
+            unresponsive: AtomicBool::new(!system::is_available()),
+        }
     }
 
-    async fn ask<T>(&self, work: impl Future<Output = Option<T>>) -> Option<T> {
-        if self.silent.load(Ordering::Relaxed) {
+    async fn with_timeout<T>(&self, work: impl Future<Output = Option<T>>) -> Option<T> {
+        if self.unresponsive.load(Ordering::Relaxed) {
             return None;
         }
-        let answer = tokio::time::timeout(PATIENCE, work).await;
-        self.silent.store(answer.is_err(), Ordering::Relaxed);
+        let answer = tokio::time::timeout(KEYRING_TIMEOUT, work).await;
+        self.unresponsive.store(answer.is_err(), Ordering::Relaxed);
         answer.ok().flatten()
     }
 
@@ -51,25 +54,25 @@ impl Keyring {
 
     /// Reads the text stored under a key.
     pub(crate) async fn read(&self, key: &str) -> Option<Zeroizing<String>> {
-        self.ask(system::read(&self.entry(key))).await
+        self.with_timeout(system::read(&self.entry(key))).await
     }
 
     /// Stores a text under a key. Returns whether it can be read back, since some keyrings truncate long texts.
     pub(crate) async fn write(&self, key: &str, text: &str) -> bool {
         let entry = self.entry(key);
-        let kept = self.ask(async {
+        let stored = self.with_timeout(async {
             system::write(&entry, text).await?;
             (system::read(&entry).await?.as_str() == text).then_some(())
         });
-        let kept = kept.await.is_some();
-        if !kept {
-            self.ask(system::remove(&entry)).await;
+        let stored = stored.await.is_some();
+        if !stored {
+            self.with_timeout(system::remove(&entry)).await;
         }
-        kept
+        stored
     }
 
     /// Removes the entry of a key.
     pub(crate) async fn remove(&self, key: &str) {
-        self.ask(system::remove(&self.entry(key))).await;
+        self.with_timeout(system::remove(&self.entry(key))).await;
     }
 }

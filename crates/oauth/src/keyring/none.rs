@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::Entry;
 
-pub(super) fn is_there() -> bool {
+pub(super) fn is_available() -> bool {
     false
 }
 

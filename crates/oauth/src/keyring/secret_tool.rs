@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::Entry;
 
 /// Only in a desktop session: otherwise no prompt can unlock it.
-pub(super) fn is_there() -> bool {
+pub(super) fn is_available() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("DBUS_SESSION_BUS_ADDRESS") && (set("DISPLAY") || set("WAYLAND_DISPLAY"))
 }

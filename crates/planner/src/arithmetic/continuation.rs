@@ -1,22 +1,22 @@
 //! Operations on a number calculated before: `then multiply that by 10`, 再乘以 4, `and plus 3`.
 
 use crate::arithmetic::expression::{Expression, starts};
-use crate::lexer::spelled::operand;
+use crate::lexer::number_words::operand;
 use crate::lexer::token::{Kind, Token};
 
 /// An operation on the previous result.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Continued {
+pub(crate) enum Continuation {
     /// `… * 3`.
-    By(&'static str, String),
+    Binary(&'static str, String),
     /// `sqrt(…)`.
-    Within(&'static str),
+    Call(&'static str),
     /// `15% of …`.
     ShareOf(String),
 }
 
 /// Words between a calculation and an operation on its result.
-const JOINTS: [(&[&str], ()); 33] = [
+const CONNECTIVES: [(&[&str], ()); 33] = [
     (&[","], ()),
     (&["，"], ()),
     (&["、"], ()),
@@ -52,7 +52,7 @@ const JOINTS: [(&[&str], ()); 33] = [
     (&["so"], ()),
 ];
 /// Words for the previous result.
-const THAT: [(&[&str], ()); 17] = [
+const RESULT_WORDS: [(&[&str], ()); 17] = [
     (&["it"], ()),
     (&["that"], ()),
     (&["this"], ()),
@@ -72,7 +72,7 @@ const THAT: [(&[&str], ()); 17] = [
     (&["所", "得", "结", "果"], ()),
 ];
 /// Operators between the previous result and a number.
-const BETWEEN: [(&[&str], &str); 25] = [
+const INFIX_WORDS: [(&[&str], &str); 25] = [
     (&["times"], "*"),
     (&["multiplied", "by"], "*"),
     (&["divided", "by"], "/"),
@@ -115,7 +115,7 @@ const VERBS: [(&[&str], Verb); 9] = [
     (&["add"], ("+", &["to"])),
 ];
 /// Operations without a second operand in the text.
-const ALONE: [(&[&str], (&str, &str)); 16] = [
+const UNARY_PHRASES: [(&[&str], (&str, &str)); 16] = [
     (&["squared"], ("^", "2")),
     (&["cubed"], ("^", "3")),
     (&["square"], ("^", "2")),
@@ -134,7 +134,7 @@ const ALONE: [(&[&str], (&str, &str)); 16] = [
     (&["减", "半"], ("/", "2")),
 ];
 /// Functions applied to the previous result.
-const WITHIN: [(&[&str], &str); 9] = [
+const FUNCTION_WORDS: [(&[&str], &str); 9] = [
     (&["take", "the", "square", "root"], "sqrt"),
     (&["square", "root"], "sqrt"),
     (&["the", "square", "root"], "sqrt"),
@@ -146,14 +146,14 @@ const WITHIN: [(&[&str], &str); 9] = [
     (&["取", "整"], "round"),
 ];
 
-impl Continued {
+impl Continuation {
     /// Applies the operation to an expression.
     pub(crate) fn apply(&self, before: &str) -> String {
         let inner = if self.binds_looser(before) { before.to_owned() } else { format!("({before})") };
         match self {
-            Self::By("^", number) => format!("{inner}^{number}"),
-            Self::By(sign, number) => format!("{inner} {sign} {number}"),
-            Self::Within(name) => format!("{name}({before})"),
+            Self::Binary("^", number) => format!("{inner}^{number}"),
+            Self::Binary(sign, number) => format!("{inner} {sign} {number}"),
+            Self::Call(name) => format!("{name}({before})"),
             Self::ShareOf(share) => format!("{share}% of {inner}"),
         }
     }
@@ -175,8 +175,8 @@ impl Continued {
         };
         let alone = !outside.contains(' ') && outside.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
         match self {
-            Self::By("+" | "-", number) if !number.ends_with('%') => alone || only("+-*/^"),
-            Self::By("*" | "/", _) => alone || only("*/^"),
+            Self::Binary("+" | "-", number) if !number.ends_with('%') => alone || only("+-*/^"),
+            Self::Binary("*" | "/", _) => alone || only("*/^"),
             _ => alone,
         }
     }
@@ -185,53 +185,56 @@ impl Continued {
 /// The number of tokens that join an operation to the previous result.
 pub(crate) fn joints(tokens: &[Token<'_>], at: usize) -> usize {
     let mut next = at;
-    while let Some(((), length)) = starts(tokens, next, &JOINTS) {
+    while let Some(((), length)) = starts(tokens, next, &CONNECTIVES) {
         next += length;
     }
     next - at
 }
 
 /// The operation that begins at token `at`, and the index of the token after it.
-pub(crate) fn read(tokens: &[Token<'_>], at: usize) -> Option<(Continued, usize)> {
-    let that = |at: usize| starts(tokens, at, &THAT).map_or(0, |(_, length)| length);
+pub(crate) fn read(tokens: &[Token<'_>], at: usize) -> Option<(Continuation, usize)> {
+    let that = |at: usize| starts(tokens, at, &RESULT_WORDS).map_or(0, |(_, length)| length);
     let is = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(words));
     let found = by_verb(tokens, at).or_else(|| {
         // `15% of that`.
         let (share, length) = operand(tokens, at)?;
         let of = at + length + 1;
         let fits = is(at + length, &["%", "percent"]) && is(of, &["of"]) && that(of + 1) > 0;
-        fits.then(|| (Continued::ShareOf(share), of + 1 + that(of + 1)))
+        fits.then(|| (Continuation::ShareOf(share), of + 1 + that(of + 1)))
     });
     let found = found.or_else(|| {
         let next = at + that(at);
         let next = next + usize::from(that(at) > 0 && is(next, &["再"]));
-        if let Some((name, length)) = starts(tokens, next, &WITHIN) {
+        if let Some((name, length)) = starts(tokens, next, &FUNCTION_WORDS) {
             let of = usize::from(is(next + length, &["of"]));
             let after = next + length + of;
-            return Some((Continued::Within(name), after + that(after)));
+            return Some((Continuation::Call(name), after + that(after)));
         }
-        if let Some(((sign, number), length)) = starts(tokens, next, &ALONE) {
-            return Some((Continued::By(sign, number.to_owned()), next + length + that(next + length)));
+        if let Some(((sign, number), length)) = starts(tokens, next, &UNARY_PHRASES) {
+            return Some((
+                Continuation::Binary(sign, number.to_owned()),
+                next + length + that(next + length),
+            ));
         }
         // 结果的 15%.
         if is(next, &["的"]) && is(next + 2, &["%"]) && that(at) > 0 {
-            return Some((Continued::ShareOf(operand(tokens, next + 1)?.0), next + 3));
+            return Some((Continuation::ShareOf(operand(tokens, next + 1)?.0), next + 3));
         }
         // `- 5` with a blank is a subtraction; `-5` may be a number.
         let apart = tokens.get(next).zip(tokens.get(next + 1));
         let minus = apart.is_some_and(|(sign, number)| {
             matches!(sign.text, "-" | "−" | "–") && (number.start > sign.end || that(at) > 0)
         });
-        let (sign, length) = if minus { ("-", 1) } else { starts(tokens, next, &BETWEEN)? };
+        let (sign, length) = if minus { ("-", 1) } else { starts(tokens, next, &INFIX_WORDS)? };
         let (number, after) = amount(tokens, next + length)?;
-        Some((Continued::By(sign, number), after))
+        Some((Continuation::Binary(sign, number), after))
     });
     found.filter(|(_, after)| ends(tokens, *after))
 }
 
 /// `multiply that by 10`, `add 5 to it`, `divide by 4`, `subtract 3`.
-fn by_verb(tokens: &[Token<'_>], at: usize) -> Option<(Continued, usize)> {
-    let that = |at: usize| starts(tokens, at, &THAT).map_or(0, |(_, length)| length);
+fn by_verb(tokens: &[Token<'_>], at: usize) -> Option<(Continuation, usize)> {
+    let that = |at: usize| starts(tokens, at, &RESULT_WORDS).map_or(0, |(_, length)| length);
     let ((sign, joint), length) = starts(tokens, at, &VERBS)?;
     let next = at + length;
     let is_joint = |at: usize| tokens.get(at).is_some_and(|token| token.is_any(joint));
@@ -240,12 +243,12 @@ fn by_verb(tokens: &[Token<'_>], at: usize) -> Option<(Continued, usize)> {
         let power = starts(tokens, by, &[(&["to", "the", "power", "of"], ())]).map(|(_, length)| length);
         let skip = power.or_else(|| is_joint(by).then_some(1))?;
         let (number, after) = amount(tokens, by + skip)?;
-        return Some((Continued::By(sign, number), after));
+        return Some((Continuation::Binary(sign, number), after));
     }
     let (number, after) = amount(tokens, next)?;
     // `add 5 to B2` is not an operation on the previous result; `add 5 to it` is.
     let to = if is_joint(after) { Some(that(after + 1)).filter(|length| *length > 0)? + 1 } else { 0 };
-    Some((Continued::By(sign, number), after + to))
+    Some((Continuation::Binary(sign, number), after + to))
 }
 
 /// A number or a percentage: `15%`.
@@ -341,7 +344,7 @@ mod tests {
     use crate::lexer::token::tokens;
 
     #[test]
-    fn what_goes_on_is_read() {
+    fn parses_follow_up_arithmetic() {
         let check = |text: &str, expect: &str| {
             let all = tokens(text);
             let found = read(&all, joints(&all, 0)).filter(|(_, after)| *after == all.len());
@@ -369,12 +372,12 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_is_kept_together() {
-        assert_eq!(Continued::By("*", "2".to_owned()).apply("3 + 4"), "(3 + 4) * 2");
-        assert_eq!(Continued::By("*", "2".to_owned()).apply("sqrt(3 + 4)"), "sqrt(3 + 4) * 2");
-        assert_eq!(Continued::By("-", "2".to_owned()).apply("12 / 5 * 10"), "12 / 5 * 10 - 2");
-        assert_eq!(Continued::By("*", "2".to_owned()).apply("15% of 80"), "(15% of 80) * 2");
-        assert_eq!(Continued::Within("sqrt").apply("3 + 4"), "sqrt(3 + 4)");
-        assert_eq!(Continued::By("^", "2".to_owned()).apply("2.5"), "2.5^2");
+    fn adds_parentheses_by_operator_precedence() {
+        assert_eq!(Continuation::Binary("*", "2".to_owned()).apply("3 + 4"), "(3 + 4) * 2");
+        assert_eq!(Continuation::Binary("*", "2".to_owned()).apply("sqrt(3 + 4)"), "sqrt(3 + 4) * 2");
+        assert_eq!(Continuation::Binary("-", "2".to_owned()).apply("12 / 5 * 10"), "12 / 5 * 10 - 2");
+        assert_eq!(Continuation::Binary("*", "2".to_owned()).apply("15% of 80"), "(15% of 80) * 2");
+        assert_eq!(Continuation::Call("sqrt").apply("3 + 4"), "sqrt(3 + 4)");
+        assert_eq!(Continuation::Binary("^", "2".to_owned()).apply("2.5"), "2.5^2");
     }
 }

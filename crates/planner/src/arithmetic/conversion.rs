@@ -1,7 +1,7 @@
 //! Reads conversions between units as an expression for a calculator: `5 km to miles`, `5 公里是多少英里`.
 
 use crate::arithmetic::expression::{Expression, starts};
-use crate::lexer::spelled::operand;
+use crate::lexer::number_words::operand;
 use crate::lexer::token::{Kind, Token};
 use crate::lexer::units;
 

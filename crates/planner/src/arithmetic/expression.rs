@@ -2,9 +2,9 @@
 
 use crate::arithmetic::continuation;
 use crate::arithmetic::conversion::{conversion, how_many};
-use crate::arithmetic::shares::share;
+use crate::arithmetic::fractions::fraction;
 use crate::arithmetic::word_problem::word_problem;
-use crate::lexer::spelled::{numeral, numerals, operand};
+use crate::lexer::number_words::{numeral, numerals, operand};
 use crate::lexer::token::{Kind, Token};
 use crate::lexer::units;
 
@@ -22,20 +22,20 @@ pub(crate) struct Expression {
 enum Piece {
     Operand(String),
     /// An infix operator.
-    Between(&'static str),
+    Infix(&'static str),
     /// A postfix operator: `%`, `!`, `^2`.
-    After(String),
+    Postfix(String),
     /// A function before its operand, which is put in brackets: `sqrt`.
     Function(&'static str),
     /// A function after its operand, which is put in brackets: 的平方根.
-    Around(&'static str),
+    Enclosing(&'static str),
     /// 80 的 15%: a percentage of the preceding operand.
     ShareOf(String),
     Open,
     Close,
 }
 
-const BETWEEN: [(&[&str], &str); 31] = [
+const INFIX_WORDS: [(&[&str], &str); 31] = [
     (&["multiplied", "by"], "*"),
     (&["divided", "by"], "/"),
     (&["to", "the", "power", "of"], "^"),
@@ -92,7 +92,7 @@ const FUNCTIONS: [(&[&str], &str); 22] = [
     (&["factorial", "of"], "factorial"),
     (&["cbrt"], "cbrt"),
 ];
-const AROUND: [(&[&str], &str); 6] = [
+const ENCLOSING_WORDS: [(&[&str], &str); 6] = [
     (&["开", "平", "方"], "sqrt"),
     (&["开", "立", "方"], "cbrt"),
     (&["的", "平", "方", "根"], "sqrt"),
@@ -133,12 +133,12 @@ pub(crate) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
         match conversion(text, tokens, at)
             .filter(|_| free(at))
             .or_else(|| how_many(tokens, at))
-            .or_else(|| share(tokens, at))
+            .or_else(|| fraction(tokens, at))
             .or_else(|| word_problem(tokens, at))
             .or_else(|| of_two(tokens, at))
             .or_else(|| continuation::begun(tokens, at).filter(|(_, after)| (at..*after).all(free)))
             .or_else(|| of_several(tokens, at, free))
-            .or_else(|| Run::read(tokens, at, free))
+            .or_else(|| ExpressionBuilder::read(tokens, at, free))
         {
             Some(begun) => {
                 let (expression, after) = continuation::chained(tokens, begun, free);
@@ -281,11 +281,11 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
     if let Some(found) = power(tokens, at).or_else(|| nth_power(tokens, at)) {
         return Some(found);
     }
-    if let Some((name, length)) = starts(tokens, at, &AROUND) {
-        return Some((Piece::Around(name), length));
+    if let Some((name, length)) = starts(tokens, at, &ENCLOSING_WORDS) {
+        return Some((Piece::Enclosing(name), length));
     }
     if let Some((text, length)) = starts(tokens, at, &AFTER) {
-        return Some((Piece::After(text.to_owned()), length));
+        return Some((Piece::Postfix(text.to_owned()), length));
     }
     if matches!(token.text, ")" | "）") {
         return Some((Piece::Close, 1));
@@ -295,9 +295,9 @@ fn piece(tokens: &[Token<'_>], at: usize, wants_operand: bool) -> Option<(Piece,
         && tokens[at - 1].end == token.start
         && tokens.get(at + 1).is_none_or(|next| next.kind != Kind::Number)
     {
-        return Some((Piece::After("x".to_owned()), 1));
+        return Some((Piece::Postfix("x".to_owned()), 1));
     }
-    starts(tokens, at, &BETWEEN).map(|(sign, length)| (Piece::Between(sign), length))
+    starts(tokens, at, &INFIX_WORDS).map(|(sign, length)| (Piece::Infix(sign), length))
 }
 
 /// `2 to the 16th`, `2 to the 16th power`.
@@ -306,7 +306,7 @@ fn nth_power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
     let number = tokens.get(at + 2).filter(|token| token.kind == Kind::Number)?;
     let fits = word(at, &["to"]) && word(at + 1, &["the"]) && word(at + 3, &["st", "nd", "rd", "th"]);
     let length = 4 + usize::from(word(at + 4, &["power"]));
-    fits.then(|| (Piece::After(format!("^{}", number.text)), length))
+    fits.then(|| (Piece::Postfix(format!("^{}", number.text)), length))
 }
 
 /// 的 10 次方, 的 15%, 的百分之十五.
@@ -315,8 +315,8 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
     if text(at) != "的" {
         return None;
     }
-    let share = text(at + 1) == "百" && text(at + 2) == "分" && text(at + 3) == "之";
-    let from = if share { at + 4 } else { at + 1 };
+    let fraction = text(at + 1) == "百" && text(at + 2) == "分" && text(at + 3) == "之";
+    let from = if fraction { at + 4 } else { at + 1 };
     let (number, next) = match tokens.get(from)?.kind {
         Kind::Number => (text(from).to_owned(), from + 1),
         Kind::Han => {
@@ -332,19 +332,19 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
         }
         _ => return None,
     };
-    if share {
+    if fraction {
         return Some((Piece::ShareOf(number), next - at));
     }
     match (text(next), text(next + 1)) {
         ("%", _) => Some((Piece::ShareOf(number), next + 1 - at)),
-        ("次", "方" | "幂") => Some((Piece::After(format!("^{number}")), next + 2 - at)),
+        ("次", "方" | "幂") => Some((Piece::Postfix(format!("^{number}")), next + 2 - at)),
         _ => None,
     }
 }
 
 /// The state of the expression parser.
 #[derive(Default)]
-struct Run {
+struct ExpressionBuilder {
     out: Vec<String>,
     /// The index in `out` at which the last operand begins.
     operand: usize,
@@ -354,7 +354,7 @@ struct Run {
     operators: usize,
 }
 
-impl Run {
+impl ExpressionBuilder {
     fn read(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<(Expression, usize)> {
         let mut run = Self::default();
         let mut next = at;
@@ -403,12 +403,12 @@ impl Run {
                     self.out.push(")".to_owned());
                 }
             }
-            Piece::Between(sign) => {
+            Piece::Infix(sign) => {
                 self.operators += 1;
                 self.out.push(if sign == "^" { sign.to_owned() } else { format!(" {sign} ") });
                 return Some(true);
             }
-            Piece::After(text) => {
+            Piece::Postfix(text) => {
                 self.operators += usize::from(text != "x" && text != "%");
                 self.out.push(text);
             }
@@ -419,14 +419,14 @@ impl Run {
                 self.pending += 1;
                 return Some(true);
             }
-            Piece::Around(name) => {
+            Piece::Enclosing(name) => {
                 self.operators += 1;
                 self.out.insert(self.operand, format!("{name}("));
                 self.out.push(")".to_owned());
             }
-            Piece::ShareOf(share) => {
+            Piece::ShareOf(fraction) => {
                 self.operators += 1;
-                self.out.insert(self.operand, format!("{share}% of "));
+                self.out.insert(self.operand, format!("{fraction}% of "));
             }
             Piece::Open => {
                 // `sqrt(2)`: the bracket of the function is already open.
@@ -453,7 +453,7 @@ mod tests {
     use crate::lexer::token::tokens;
 
     #[test]
-    fn expressions_are_found() {
+    fn finds_arithmetic_expressions() {
         let check = |text: &str, expect: &[&str]| {
             let tokens = tokens(text);
             let found: Vec<_> = find(text, &tokens, &|_| true).into_iter().map(|found| found.text).collect();

@@ -3,5 +3,5 @@
 pub(crate) mod continuation;
 pub(crate) mod conversion;
 pub(crate) mod expression;
-pub(crate) mod shares;
+pub(crate) mod fractions;
 pub(crate) mod word_problem;

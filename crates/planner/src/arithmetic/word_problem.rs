@@ -1,14 +1,14 @@
 //! Arithmetic word problems: discounts, percentages, equal shares, logarithms with a base.
 
 use crate::arithmetic::expression::Expression;
-use crate::lexer::spelled::{numeral, operand};
+use crate::lexer::number_words::{numeral, operand};
 use crate::lexer::token::{Kind, Token};
 
 /// The maximum distance between the two numbers of a problem in tokens.
-const REACH: usize = 12;
+const MAX_NUMBER_DISTANCE: usize = 12;
 
 /// Words before a percentage that is added or subtracted.
-const MORE: [&str; 14] = [
+const INCREASE_WORDS: [&str; 14] = [
     "涨价",
     "上涨",
     "涨了",
@@ -24,7 +24,7 @@ const MORE: [&str; 14] = [
     "plus",
     "increase of",
 ];
-const LESS: [&str; 14] = [
+const DECREASE_WORDS: [&str; 14] = [
     "降价",
     "下降",
     "降了",
@@ -70,7 +70,7 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     if at > 0 && tokens[at - 1].text == "第" {
         return None;
     }
-    for next in at + length..(at + length + REACH).min(tokens.len()) {
+    for next in at + length..(at + length + MAX_NUMBER_DISTANCE).min(tokens.len()) {
         let text = |step: usize| tokens.get(next + step).map_or("", |token| token.text);
         if matches!(text(0), "." | "?" | "!" | "。" | "？" | "！" | ";" | "；")
             && tokens[next].kind == Kind::Mark
@@ -101,10 +101,10 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
                 let says = |listed: &[&str]| {
                     listed.iter().any(|word| before.replace(' ', "").ends_with(&word.replace(' ', "")))
                 };
-                if says(&MORE) {
+                if says(&INCREASE_WORDS) {
                     return Some(made(tokens, at, after + 1, format!("{first} + {second}%")));
                 }
-                if says(&LESS) {
+                if says(&DECREASE_WORDS) {
                     return Some(made(tokens, at, after + 1, format!("{first} - {second}%")));
                 }
             }

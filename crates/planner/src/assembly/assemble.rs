@@ -4,25 +4,25 @@ use jiff::civil::Date;
 use toolhub_core::RawJson;
 
 use crate::assembly::coverage::{self, Part, Unused};
-use crate::assembly::fan;
+use crate::assembly::expand_list;
 use crate::assembly::inherit;
 use crate::assembly::problem;
 use crate::assembly::unserved;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::split::{self, Clause};
-use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
+use crate::plan::{Complexity, IncompleteCall, Plan, Slot, Step, StepId, UnprovenStep};
 use crate::safety::proof::Claim;
 use crate::selection::candidates::Candidates;
 use crate::selection::choose;
 use crate::selection::choose::{Choice, Chooser, Schemas};
-use crate::selection::probe;
+use crate::selection::implied_need;
 use crate::selection::verb_class;
-use crate::values::candidate::{Candidate, Given};
+use crate::values::candidate::{ArgumentValue, Candidate};
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::role::Role;
 
 /// Score by which a proven tool may be below an unproven one and still be preferred.
-const LESS: f32 = 1.0;
+const PROVEN_TOLERANCE: f32 = 1.0;
 
 /// A step under construction.
 struct Draft {
@@ -33,18 +33,18 @@ struct Draft {
 impl Draft {
     /// All calls of this step, each with the start of the text that contains its arguments.
     fn calls(&self, text: &str, today: Date) -> Vec<(usize, Choice)> {
-        let reading = Reading::of(&text[self.clause.start..self.clause.end], today);
-        fan::out(&self.choice, &reading).into_iter().map(|call| (self.clause.start, call)).collect()
+        let parsed = ParsedText::of(&text[self.clause.start..self.clause.end], today);
+        expand_list::expand(&self.choice, &parsed).into_iter().map(|call| (self.clause.start, call)).collect()
     }
 }
 
 /// Plans a text with normalised (half-width) characters.
 pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
-    let reading = Reading::of(text, today);
-    let about = choose::wish(&reading);
+    let parsed = ParsedText::of(text, today);
+    let about = choose::intent(&parsed);
     let mut chooser = Chooser { candidates, schemas: Schemas::default(), about };
-    let clauses = split::clauses(&reading);
-    if let Some((rest, parts)) = crate::selection::foreign::split(text, &clauses, candidates) {
+    let clauses = split::clauses(&parsed);
+    if let Some((rest, parts)) = crate::selection::unsupported::split(text, &clauses, candidates) {
         let mut plan = assemble(text[rest.start..rest.end].trim(), candidates, today);
         if !plan.steps.is_empty() {
             plan.unserved.extend(parts);
@@ -58,16 +58,16 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
-        if let Some(choice) = chooser.choose(&reading, text, &[]) {
+        if let Some(choice) = chooser.choose(&parsed, text, &[]) {
             // A read-only request in one clause is not replaced by an unproven change.
             let looks = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
             let unproven = !verb_class::is_harmless(&choice) && {
-                let calls = fan::out(&choice, &reading);
-                !Claim { reading: &reading, calls: &calls }.doubts().is_empty()
+                let calls = expand_list::expand(&choice, &parsed);
+                !Claim { parsed: &parsed, calls: &calls }.doubts().is_empty()
             };
             let better = (choice.is_whole()
                 && !(looks && unproven)
-                && !drafts.iter().any(|draft| says_as_much(draft, &choice, &reading)))
+                && !drafts.iter().any(|draft| covers_as_much(draft, &choice, &parsed)))
                 || drafts.is_empty();
             if better {
                 let own = vec![Draft { choice, clause: whole }];
@@ -89,9 +89,9 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         let parts: Vec<Part<'_>> =
             calls.iter().map(|(start, choice)| Part { start: *start, choice }).collect();
         if !parts.is_empty() {
-            let unused = coverage::unused(text, &parts, &reading);
+            let unused = coverage::unused(text, &parts, &parsed);
             let mut against = parts.iter().filter_map(|part| {
-                unused.objection(part.choice.tool.name().as_str(), chooser.trace(part.choice))
+                unused.objection(part.choice.tool.name().as_str(), chooser.side_effect(part.choice))
             });
             match against.next() {
                 Some(objection) => plan = Plan { problems: vec![objection], ..Plan::default() },
@@ -118,10 +118,10 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
 
 /// Whether the only clause that is a step has every value that the same tool would take from the whole request, so that the
 /// rest of the request does not belong to its arguments.
-fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
+fn covers_as_much(draft: &Draft, whole: &Choice, parsed: &ParsedText<'_>) -> bool {
     let clause = draft.clause;
     let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
-    let slots = draft.choice.filling.slots.iter().zip(&whole.filling.slots);
+    let slots = draft.choice.assignment.slots.iter().zip(&whole.assignment.slots);
     let differing: Vec<(&Parameter, bool)> = whole
         .parameters
         .iter()
@@ -139,12 +139,12 @@ fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
         && draft.choice.is_whole()
         && !differing.is_empty()
         && differing.iter().all(reaches)
-        && reading.mentions.iter().all(|mention| {
-            let told = matches!(mention.value, Value::Literal(_) | Value::When(_) | Value::Number(_));
+        && parsed.mentions.iter().all(|mention| {
+            let told = matches!(mention.value, Value::Literal(_) | Value::Moment(_) | Value::Number(_));
             let inside = clause.start <= mention.start
                 && mention.end <= clause.end
-                && draft.choice.filling.uses(mention.start - clause.start, mention.end - clause.start);
-            !told || inside || !whole.filling.uses(mention.start, mention.end)
+                && draft.choice.assignment.uses(mention.start - clause.start, mention.end - clause.start);
+            !told || inside || !whole.assignment.uses(mention.start, mention.end)
         })
 }
 
@@ -152,10 +152,10 @@ fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
 /// prove.
 fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &str, today: Date) {
     let proven = |draft: &Draft| -> Option<Choice> {
-        let reading = Reading::of(&text[draft.clause.start..draft.clause.end], today);
+        let parsed = ParsedText::of(&text[draft.clause.start..draft.clause.end], today);
         let doubts = |choice: &Choice| {
-            let calls = fan::out(choice, &reading);
-            Claim { reading: &reading, calls: &calls }.doubts()
+            let calls = expand_list::expand(choice, &parsed);
+            Claim { parsed: &parsed, calls: &calls }.doubts()
         };
         if verb_class::is_harmless(&draft.choice)
             || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
@@ -163,7 +163,9 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
             return None;
         }
         let near = |rival: &&Choice| {
-            rival.is_whole() && !verb_class::is_harmless(rival) && rival.score + LESS >= draft.choice.score
+            rival.is_whole()
+                && !verb_class::is_harmless(rival)
+                && rival.score + PROVEN_TOLERANCE >= draft.choice.score
         };
         let mut others = draft.choice.rivals.iter().filter(near).filter(|rival| doubts(rival).is_empty());
         let rival = others.next()?;
@@ -212,37 +214,39 @@ fn by_clause(
         let own = &text[clause.start..clause.end];
         let from = open.unwrap_or(clause.start);
         let scope = Clause { start: from, end: clause.end };
-        let reading = Reading::of(&text[scope.start..scope.end], today);
+        let parsed = ParsedText::of(&text[scope.start..scope.end], today);
         let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
         let earlier: Vec<&Choice> = earlier.iter().collect();
-        let bare = Reading::of(own, Date::ZERO);
+        let bare = ParsedText::of(own, Date::ZERO);
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
         let goes_on = drafts.last().is_some_and(|last| {
             verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
-        }) && choose::wish(&bare).speaks_of_own();
+        }) && choose::intent(&bare).has_own_object();
         // 都有哪些工作表？: a question about a thing may have no other verb.
         let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
-        let asks = choose::wish(&bare).asks()
-            || !probe::needs(&bare).is_empty()
+        let asks = choose::intent(&bare).asks()
+            || !implied_need::needs(&bare).is_empty()
             || goes_on
-            || questions && choose::wish(&bare).speaks_of_own();
+            || questions && choose::intent(&bare).has_own_object();
         // This clause may contain the missing arguments of an unfinished step.
         if let Some(begun) = unfinished.last() {
-            let mut again = chooser.again(&begun.choice, &reading);
-            inherit::inherit(&mut again, &text[scope.start..scope.end], &earlier);
-            if again.is_whole() {
+            let mut refill = chooser.refill(&begun.choice, &parsed);
+            inherit::inherit(&mut refill, &text[scope.start..scope.end], &earlier);
+            if refill.is_whole() {
                 // `the status and the diff of X`: the clause may also be a step of its own.
                 let other = chooser.choose(&bare, own, &earlier).filter(|other| {
-                    begins_with_article(own) && goes_on_about(&again, other) && asks_again(&again, other)
+                    begins_with_article(own)
+                        && continues_reading(&refill, other)
+                        && repeats_path(&refill, other)
                 });
-                drafts.push(Draft { choice: again, clause: scope });
+                drafts.push(Draft { choice: refill, clause: scope });
                 drafts.extend(other.map(|choice| Draft { choice, clause: *clause }));
                 unfinished.clear();
                 open = None;
                 continue;
             }
         }
-        let Some(choice) = chooser.choose(&reading, own, &earlier).filter(|_| asks) else {
+        let Some(choice) = chooser.choose(&parsed, own, &earlier).filter(|_| asks) else {
             open = Some(from);
             continue;
         };
@@ -271,11 +275,11 @@ fn by_clause(
         && let Some(end) = clauses.last().map(|clause| clause.end).filter(|end| *end > from)
     {
         let scope = Clause { start: last.clause.start, end };
-        let reading = Reading::of(&text[scope.start..scope.end], today);
-        let again = chooser.again(&last.choice, &reading);
-        let filled = |choice: &Choice| choice.filling.slots.iter().flatten().count();
-        if again.is_whole() && filled(&again) > filled(&last.choice) {
-            *last = Draft { choice: again, clause: scope };
+        let parsed = ParsedText::of(&text[scope.start..scope.end], today);
+        let refill = chooser.refill(&last.choice, &parsed);
+        let filled = |choice: &Choice| choice.assignment.slots.iter().flatten().count();
+        if refill.is_whole() && filled(&refill) > filled(&last.choice) {
+            *last = Draft { choice: refill, clause: scope };
         }
     }
     (drafts, unfinished)
@@ -288,7 +292,7 @@ fn begins_with_article(clause: &str) -> bool {
 }
 
 /// Whether both tools are read-only, and the second has all its arguments.
-fn goes_on_about(first: &Choice, second: &Choice) -> bool {
+fn continues_reading(first: &Choice, second: &Choice) -> bool {
     verb_class::is_harmless(first)
         && verb_class::is_harmless(second)
         && second.is_whole()
@@ -296,9 +300,9 @@ fn goes_on_about(first: &Choice, second: &Choice) -> bool {
 }
 
 /// Whether the second choice is another tool with the same path.
-fn asks_again(first: &Choice, second: &Choice) -> bool {
+fn repeats_path(first: &Choice, second: &Choice) -> bool {
     let path = |choice: &Choice| {
-        let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+        let mut slots = choice.parameters.iter().zip(&choice.assignment.slots);
         slots
             .find(|(parameter, _)| parameter.role == Role::Path)
             .and_then(|(_, slot)| slot.clone())
@@ -309,7 +313,7 @@ fn asks_again(first: &Choice, second: &Choice) -> bool {
 
 /// Whether a clause adds details to the step before it: the same tool, and only arguments that the step lacks.
 fn adds(choice: &Choice, before: &Choice) -> bool {
-    let own = choice.filling.slots.iter().zip(&before.filling.slots).filter(|(slot, _)| {
+    let own = choice.assignment.slots.iter().zip(&before.assignment.slots).filter(|(slot, _)| {
         slot.as_ref().is_some_and(|slot| slot.end > slot.start || slot.score > 0.0 && slot.start > 0)
     });
     let mut some = false;
@@ -322,12 +326,12 @@ fn adds(choice: &Choice, before: &Choice) -> bool {
 
 /// Whether a clause has no values of its own and repeats the step before it.
 fn repeats(choice: &Choice, before: &Choice) -> bool {
-    let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    let own = choice.assignment.slots.iter().flatten().any(|slot| slot.end > slot.start);
     choice.tool.name() == before.tool.name() && !own && !choice.parameters.is_empty()
 }
 
 fn join(before: &mut Choice, choice: Choice) {
-    for (old, new) in before.filling.slots.iter_mut().zip(choice.filling.slots) {
+    for (old, new) in before.assignment.slots.iter_mut().zip(choice.assignment.slots) {
         if old.is_none() {
             // The value belongs to another clause: it has no range in this one.
             *old = new.map(|new| Candidate { start: 0, end: 0, ..new });
@@ -340,15 +344,19 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let before = plan.steps.last().map(|step| step.id.clone());
     let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
     // A series is planned as a whole or not at all.
-    if calls.len() > fan::MAX_CALLS {
-        plan.problems.push(problem::too_many(draft.choice.tool.name().as_str(), calls.len(), fan::MAX_CALLS));
+    if calls.len() > expand_list::MAX_CALLS {
+        plan.problems.push(problem::too_many(
+            draft.choice.tool.name().as_str(),
+            calls.len(),
+            expand_list::MAX_CALLS,
+        ));
         return;
     }
-    let reading = Reading::of(said, today);
+    let parsed = ParsedText::of(said, today);
     let harmless = verb_class::is_harmless(&draft.choice);
     let doubts = match harmless {
         true => Vec::new(),
-        false => Claim { reading: &reading, calls: &calls }.doubts(),
+        false => Claim { parsed: &parsed, calls: &calls }.doubts(),
     };
     for call in calls {
         let id = StepId::new(format!("step{}", plan.steps.len() + 1));
@@ -357,19 +365,19 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
         }
         if !doubts.is_empty() {
             let reasons = doubts.iter().map(|doubt| doubt.text(call.tool.name().as_str())).collect();
-            plan.unproven.push(Unproven { step: id.clone(), reasons });
+            plan.unproven.push(UnprovenStep { step: id.clone(), reasons });
         }
         let mut dependencies = Vec::new();
         let mut arguments = Vec::new();
-        for (parameter, slot) in call.parameters.iter().zip(&call.filling.slots) {
+        for (parameter, slot) in call.parameters.iter().zip(&call.assignment.slots) {
             let Some(slot) = slot else { continue };
             let value = match (&slot.value, &before) {
-                (Given::Said(value), _) => Slot::Value(RawJson::from(value.clone())),
-                (Given::Result, Some(before)) => {
+                (ArgumentValue::FromRequest(value), _) => Slot::Value(RawJson::from(value.clone())),
+                (ArgumentValue::Result, Some(before)) => {
                     dependencies.push(before.clone());
                     Slot::ResultOf(before.clone())
                 }
-                (Given::Result, None) => continue,
+                (ArgumentValue::Result, None) => continue,
             };
             arguments.push((parameter.name.clone(), value));
         }
@@ -390,19 +398,18 @@ fn refuse(plan: &mut Plan, draft: &Draft) {
     let choice = &draft.choice;
     let name = choice.tool.name();
     let mut missing = Vec::new();
-    for place in choice.filling.missing(&choice.parameters) {
+    for place in choice.assignment.missing(&choice.parameters) {
         let parameter = &choice.parameters[place];
         missing.push(parameter.name.clone());
         plan.problems.push(problem::missing(name.as_str(), parameter));
     }
-    let known =
-        choice.parameters.iter().zip(&choice.filling.slots).filter_map(|(parameter, slot)| {
-            match &slot.as_ref()?.value {
-                Given::Said(value) => {
-                    Some((parameter.name.clone(), Slot::Value(RawJson::from(value.clone()))))
-                }
-                Given::Result => None,
+    let known = choice.parameters.iter().zip(&choice.assignment.slots).filter_map(|(parameter, slot)| {
+        match &slot.as_ref()?.value {
+            ArgumentValue::FromRequest(value) => {
+                Some((parameter.name.clone(), Slot::Value(RawJson::from(value.clone()))))
             }
-        });
-    plan.unfinished.push(Unfinished { tool: name.clone(), arguments: known.collect(), missing });
+            ArgumentValue::Result => None,
+        }
+    });
+    plan.unfinished.push(IncompleteCall { tool: name.clone(), arguments: known.collect(), missing });
 }

@@ -5,38 +5,38 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::lexer::labels;
 use crate::lexer::lexicon;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::token::{Kind, Token};
 use crate::selection::choose::Choice;
-use crate::values::candidate::Given;
+use crate::values::candidate::ArgumentValue;
 use crate::values::parameter::Shape;
 use crate::values::phrase::is_stop;
 use crate::values::role::Role;
 
 /// Weights of a word and of a Chinese character; a Chinese word has two characters on average.
-const WORD: f32 = 1.0;
-const CHARACTER: f32 = 0.5;
+const WORD_WEIGHT: f32 = 1.0;
+const CHARACTER_WEIGHT: f32 = 0.5;
 /// Unused words are reported only from this weight and this share of the request.
-const LEAST: f32 = 2.0;
-const SHARE: f32 = 0.4;
+const MIN_REPORTED_WEIGHT: f32 = 2.0;
+const MIN_REPORTED_SHARE: f32 = 0.4;
 /// A label counts as used from this closeness to its value.
-const LABELLED: f32 = 0.8;
+const MIN_LABEL_CLOSENESS: f32 = 0.8;
 /// Maximum number of words shown.
-const SHOWN: usize = 8;
+const MAX_SHOWN_WORDS: usize = 8;
 
 /// Words of politeness and of questions, which are never arguments.
-const SMALL: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
+const FUNCTION_WORDS: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
 new name named called much long many everything something anything content contents value values data number numbers one two \
 full complete first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
 current today day days date time it's what's that's there's i'm word words text line lines inside within so well ";
 /// The same in Chinese, by characters.
-const SMALL_HAN: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
+const FUNCTION_CHARACTERS: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请帮下一个这那是有在把将给用和与及或就都也还再先后到从里中上面内为成做要想能可以\
 麻烦谢多少几什么怎样么哪现时间今天看得着过去来让叫名字值数据内容结果所全整份张条次第些点儿该其之于以并且然接同另外最一二三四五六七八九十两百千万号日月年周星期\
 不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进开始往块边左右按对分马立刻彻底剩余移除删区域";
 
 /// The effect of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trace {
+pub(crate) enum SideEffect {
     /// No change.
     None,
     /// Something is changed or created.
@@ -78,16 +78,16 @@ impl Unused {
     }
 
     fn is_much(&self) -> bool {
-        self.lost >= LEAST && self.lost >= self.all * SHARE
+        self.lost >= MIN_REPORTED_WEIGHT && self.lost >= self.all * MIN_REPORTED_SHARE
     }
 
     /// The reason not to run a step with this effect: it cannot be undone, and part of the request is unused. For a deletion,
     /// one unused word is enough.
-    pub(crate) fn objection(&self, tool: &str, trace: Trace) -> Option<LocalizedText> {
-        let too_much = match trace {
-            Trace::None => false,
-            Trace::Changed => self.is_much(),
-            Trace::Destroyed => self.lost >= WORD,
+    pub(crate) fn objection(&self, tool: &str, side_effect: SideEffect) -> Option<LocalizedText> {
+        let too_much = match side_effect {
+            SideEffect::None => false,
+            SideEffect::Changed => self.is_much(),
+            SideEffect::Destroyed => self.lost >= WORD_WEIGHT,
         };
         let shown = shown(if too_much { &self.words } else { &[] })?;
         Some(LocalizedText::new(
@@ -105,30 +105,30 @@ impl Unused {
 
 /// The words for a message in English and in Chinese; `None` if there are none.
 fn shown(words: &[String]) -> Option<(String, String)> {
-    let words: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
+    let words: Vec<String> = words.iter().take(MAX_SHOWN_WORDS).map(|word| format!("`{word}`")).collect();
     (!words.is_empty()).then(|| (words.join(", "), words.join("、")))
 }
 
 /// Determines the words that the steps do not use.
-pub(crate) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Unused {
+pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) -> Unused {
     let mut used: Vec<(usize, usize)> = Vec::new();
     let mut own: Vec<String> = Vec::new();
-    let stems = labels::stems(reading);
+    let stems = labels::stems(parsed);
     for part in parts {
         let choice = part.choice;
-        let slots = choice.parameters.iter().zip(&choice.filling.slots);
+        let slots = choice.parameters.iter().zip(&choice.assignment.slots);
         for (parameter, slot) in slots.filter_map(|(parameter, slot)| Some((parameter, slot.as_ref()?))) {
             if slot.end > slot.start {
                 used.push((part.start + slot.start, part.start + slot.end));
             }
             // The items of a list or object may be outside its range.
-            if let Given::Said(Json::String(said)) = &slot.value
+            if let ArgumentValue::FromRequest(Json::String(said)) = &slot.value
                 && said.chars().count() > 2
             {
                 // `rename A to Summary, then insert 2 rows on Summary`: a value may be mentioned again.
                 used.extend(text.match_indices(said.as_str()).map(|(at, held)| (at, at + held.len())));
             }
-            if let Given::Said(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
+            if let ArgumentValue::FromRequest(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
                 let texts =
                     crate::safety::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
                 // A name that two parts of the request mention is used in both.
@@ -141,16 +141,16 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
             // ，主题“会议”: the label of a value is used with it.
             let (start, end) = (part.start + slot.start, part.start + slot.end);
             let beside = |place: &labels::Place| {
-                slot.end > slot.start && labels::closeness(*place, reading, start, end) > LABELLED
+                slot.end > slot.start && labels::closeness(*place, parsed, start, end) > MIN_LABEL_CLOSENESS
             };
-            let named = labels::places(&parameter.labels, reading, &stems).into_iter().filter(beside);
+            let named = labels::places(&parameter.labels, parsed, &stems).into_iter().filter(beside);
             used.extend(named.map(|place| (place.start, place.end)));
             if parameter.shape == Shape::Boolean {
-                let said = crate::values::flag::places(parameter, reading, &stems).into_iter();
+                let said = crate::values::flag::places(parameter, parsed, &stems).into_iter();
                 used.extend(said.map(|place| (place.start, place.end)));
             }
             // A search query may cover the rest of the request.
-            if let (Role::Query, Given::Said(value)) = (parameter.role, &slot.value)
+            if let (Role::Query, ArgumentValue::FromRequest(value)) = (parameter.role, &slot.value)
                 && let Some(at) = value.as_str().and_then(|value| text.find(value))
             {
                 used.push((at, at + value.as_str().map_or(0, str::len)));
@@ -158,19 +158,19 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
         }
         own.extend(words_of(choice));
     }
-    let worked_out = reading.expressions.iter().map(|one| (one.start, one.end));
+    let worked_out = parsed.expressions.iter().map(|one| (one.start, one.end));
     let worked_out: Vec<(usize, usize)> =
         worked_out.filter(|(start, end)| covers(&used, *start, *end)).collect();
     used.extend(worked_out);
-    let spots = lexicon::spots(text, &reading.tokens, &|_| false);
-    used.extend(spots.iter().map(|spot| (spot.start, spot.end)));
-    used.extend(fillers(text, reading));
+    let word_matches = lexicon::word_matches(text, &parsed.tokens, &|_| false);
+    used.extend(word_matches.iter().map(|word_match| (word_match.start, word_match.end)));
+    used.extend(fillers(text, parsed));
     let is_used = |token: &Token<'_>| covers(&used, token.start, token.end);
     let (mut all, mut lost) = (0.0, 0.0);
     let mut unused: Vec<(usize, usize)> = Vec::new();
-    for token in reading.tokens.iter().filter(|token| token.kind != Kind::Mark) {
-        let weight = if token.kind == Kind::Han { CHARACTER } else { WORD };
-        let small = is_small(token);
+    for token in parsed.tokens.iter().filter(|token| token.kind != Kind::Mark) {
+        let weight = if token.kind == Kind::Han { CHARACTER_WEIGHT } else { WORD_WEIGHT };
+        let small = is_function_word(token);
         if is_used(token) {
             all += weight;
             continue;
@@ -189,7 +189,7 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
         }
     }
     // Unused files, cells and quoted texts are reported even if few.
-    let literals: Vec<(usize, usize)> = reading
+    let literals: Vec<(usize, usize)> = parsed
         .mentions
         .iter()
         .filter(|mention| {
@@ -204,10 +204,10 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
 }
 
 /// Chinese words of several characters without meaning: 这封, 直接.
-fn fillers(text: &str, reading: &Reading<'_>) -> Vec<(usize, usize)> {
+fn fillers(text: &str, parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    for (at, token) in reading.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Han) {
-        let ends = reading.tokens[at..].iter().take(4).take_while(|other| other.kind == Kind::Han);
+    for (at, token) in parsed.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Han) {
+        let ends = parsed.tokens[at..].iter().take(4).take_while(|other| other.kind == Kind::Han);
         let ends: Vec<usize> = ends.skip(1).map(|other| other.end).collect();
         let known = |end: &&usize| {
             text.get(token.start..**end).is_some_and(|word| crate::lexer::filler::always().contains(word))
@@ -220,10 +220,10 @@ fn fillers(text: &str, reading: &Reading<'_>) -> Vec<(usize, usize)> {
 }
 
 /// Whether a word is never an argument.
-pub(crate) fn is_small(token: &Token<'_>) -> bool {
+pub(crate) fn is_function_word(token: &Token<'_>) -> bool {
     match token.kind {
-        Kind::Han => SMALL_HAN.contains(token.text),
-        _ => is_stop(token.text) || SMALL.contains(&format!(" {} ", token.text.to_lowercase())),
+        Kind::Han => FUNCTION_CHARACTERS.contains(token.text),
+        _ => is_stop(token.text) || FUNCTION_WORDS.contains(&format!(" {} ", token.text.to_lowercase())),
     }
 }
 

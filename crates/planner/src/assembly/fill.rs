@@ -1,32 +1,32 @@
 //! Assigns each parameter of a tool the value that fits best. Two parameters never share a text range.
 
 use crate::lexer::labels;
-use crate::values::candidate::{Candidate, GOOD, Given, Scene, candidates};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext, candidates};
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::role::Role;
 
 /// Minimum score of a value for a required parameter; below it, the parameter is reported as missing.
-const LEAST: f32 = 0.9;
+const MIN_REQUIRED_SCORE: f32 = 0.9;
 /// Minimum score of a value for an optional parameter.
-const LEAST_OPTIONAL: f32 = GOOD;
+const MIN_OPTIONAL_SCORE: f32 = GOOD;
 /// Bonus of a required parameter that competes with an optional one.
-const REQUIRED: f32 = 0.7;
+const REQUIRED_BONUS: f32 = 0.7;
 
 /// Maximum loss of score of a parameter that releases its value to another.
-const MOST_LOST: f32 = 1.2;
+const MAX_SCORE_LOSS: f32 = 1.2;
 /// Minimum gain of the total score for two parameters to exchange values.
-const BETTER: f32 = 0.15;
+const MIN_EXCHANGE_GAIN: f32 = 0.15;
 
 /// The arguments of one call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filling {
+pub(crate) struct Assignment {
     /// Indexed like the parameters.
     pub(crate) slots: Vec<Option<Candidate>>,
     /// All candidates of each parameter, best first.
     pub(crate) others: Vec<Vec<Candidate>>,
 }
 
-impl Filling {
+impl Assignment {
     /// The indices of the required parameters without a value.
     pub(crate) fn missing<'a>(&'a self, parameters: &'a [Parameter]) -> impl Iterator<Item = usize> + 'a {
         parameters
@@ -66,13 +66,13 @@ impl Filling {
 }
 
 /// Fills the parameters from a text.
-pub(crate) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
+pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assignment {
     let others: Vec<Vec<Candidate>> =
-        parameters.iter().map(|parameter| candidates(parameter, scene)).collect();
+        parameters.iter().map(|parameter| candidates(parameter, context)).collect();
     let mut order: Vec<(usize, &Candidate, f32)> = Vec::new();
     for (place, (parameter, found)) in parameters.iter().zip(&others).enumerate() {
-        let least = if parameter.required { LEAST } else { LEAST_OPTIONAL };
-        let bonus = if parameter.required { REQUIRED } else { 0.0 };
+        let least = if parameter.required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
+        let bonus = if parameter.required { REQUIRED_BONUS } else { 0.0 };
         order.extend(
             found
                 .iter()
@@ -81,41 +81,41 @@ pub(crate) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
         );
     }
     order.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)).then(a.1.start.cmp(&b.1.start)));
-    let mut filling = Filling { slots: vec![None; parameters.len()], others: Vec::new() };
+    let mut assignment = Assignment { slots: vec![None; parameters.len()], others: Vec::new() };
     for (place, candidate, _) in order {
-        if filling.slots[place].is_none() && !filling.uses(candidate.start, candidate.end) {
-            filling.slots[place] = Some(candidate.clone());
+        if assignment.slots[place].is_none() && !assignment.uses(candidate.start, candidate.end) {
+            assignment.slots[place] = Some(candidate.clone());
         }
     }
-    make_room(parameters, &mut filling, &others);
-    exchange(parameters, &mut filling, &others);
-    in_order(parameters, &mut filling);
-    numbered(parameters, &mut filling);
-    uncross(parameters, &mut filling, scene);
-    from_before_to(parameters, &mut filling, scene);
-    trim_query(parameters, &mut filling, scene);
-    needed(parameters, &mut filling, &others);
-    crate::values::duration::end(parameters, &mut filling, scene);
-    filling.others = others;
-    filling
+    release_value(parameters, &mut assignment, &others);
+    swap_values(parameters, &mut assignment, &others);
+    in_order(parameters, &mut assignment);
+    numbered(parameters, &mut assignment);
+    assign_labels_in_order(parameters, &mut assignment, context);
+    from_before_to(parameters, &mut assignment, context);
+    trim_query(parameters, &mut assignment, context);
+    select_dependent_choice(parameters, &mut assignment, &others);
+    crate::values::duration::end(parameters, &mut assignment, context);
+    assignment.others = others;
+    assignment
 }
 
 /// Assigns values to indistinguishable parameters of one kind in the order of the request.
-fn in_order(parameters: &[Parameter], filling: &mut Filling) {
-    let plain = |place: usize, filling: &Filling| {
+fn in_order(parameters: &[Parameter], assignment: &mut Assignment) {
+    let plain = |place: usize, assignment: &Assignment| {
         let parameter = &parameters[place];
         let kind = matches!(parameter.shape, Shape::Integer | Shape::Number) || parameter.role == Role::Cell;
-        filling.slots[place].as_ref().is_some_and(|slot| kind && slot.score < 1.2 && slot.end > slot.start)
+        assignment.slots[place].as_ref().is_some_and(|slot| kind && slot.score < 1.2 && slot.end > slot.start)
     };
     for first in 0..parameters.len() {
         for second in first + 1..parameters.len() {
             if parameters[first].shape == parameters[second].shape
-                && plain(first, filling)
-                && plain(second, filling)
+                && plain(first, assignment)
+                && plain(second, assignment)
             {
-                let start = |place: usize| filling.slots[place].as_ref().map_or(0, |slot| slot.start);
+                let start = |place: usize| assignment.slots[place].as_ref().map_or(0, |slot| slot.start);
                 if start(first) > start(second) {
-                    filling.slots.swap(first, second);
+                    assignment.slots.swap(first, second);
                 }
             }
         }
@@ -123,7 +123,7 @@ fn in_order(parameters: &[Parameter], filling: &mut Filling) {
 }
 
 /// Sorts numbered parameters: `color1` gets the value before that of `color2`, and likewise `first` and `second`.
-fn numbered(parameters: &[Parameter], filling: &mut Filling) {
+fn numbered(parameters: &[Parameter], assignment: &mut Assignment) {
     let place_of = |word: &String| match word.as_str() {
         "first" | "one" => Some(1),
         "second" | "two" => Some(2),
@@ -144,14 +144,14 @@ fn numbered(parameters: &[Parameter], filling: &mut Filling) {
                 continue;
             };
             let start = |at: usize| {
-                filling.slots[at].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+                assignment.slots[at].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
             if name == other
                 && place < later
                 && parameters[first].shape == parameters[second].shape
                 && start(first).zip(start(second)).is_some_and(|(first, second)| first > second)
             {
-                filling.slots.swap(first, second);
+                assignment.slots.swap(first, second);
             }
         }
     }
@@ -161,7 +161,7 @@ const FROM_WORDS: [&str; 8] = ["old", "source", "from", "origin", "start", "src"
 const TO_WORDS: [&str; 8] = ["new", "target", "to", "destination", "end", "dest", "dst", "output"];
 
 /// The value of a `from` parameter precedes that of its `to` parameter, unless the word `from` indicates otherwise.
-fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+fn from_before_to(parameters: &[Parameter], assignment: &mut Assignment, context: &MatchContext<'_>) {
     for from in 0..parameters.len() {
         for to in 0..parameters.len() {
             let (one, other) = (&parameters[from], &parameters[to]);
@@ -170,45 +170,48 @@ fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene
                 continue;
             }
             let start = |place: usize| {
-                filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+                assignment.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
             // `how many pesos for 500 dollars`: the currency after the number is the source.
             let measured = matches!(one.role, Role::Currency | Role::Unit);
-            let counted = |place: usize| measured && start(place).is_some_and(|at| follows_number(scene, at));
+            let counted =
+                |place: usize| measured && start(place).is_some_and(|at| follows_number(context, at));
             if counted(from) != counted(to) {
                 if counted(to) {
-                    filling.slots.swap(from, to);
+                    assignment.slots.swap(from, to);
                 }
                 continue;
             }
             if let (Some(first), Some(second)) = (start(from), start(to))
                 && first > second
-                && !follows_from(scene, first)
+                && !follows_from(context, first)
             {
-                filling.slots.swap(from, to);
+                assignment.slots.swap(from, to);
             }
         }
     }
 }
 
-fn follows_number(scene: &Scene<'_>, start: usize) -> bool {
-    let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+fn follows_number(context: &MatchContext<'_>, start: usize) -> bool {
+    let before = context.parsed.text.get(..start).unwrap_or_default().trim_end();
     before.ends_with(|c: char| c.is_ascii_digit())
 }
 
-fn follows_from(scene: &Scene<'_>, start: usize) -> bool {
-    let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+fn follows_from(context: &MatchContext<'_>, start: usize) -> bool {
+    let before = context.parsed.text.get(..start).unwrap_or_default().trim_end();
     ["from", "From", "从", "the old", "原来的"].iter().any(|word| before.ends_with(word))
 }
 
 /// Selects a listed value that, by its description, needs another parameter, if that parameter has a value.
-fn needed(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
+fn select_dependent_choice(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
     for (place, parameter) in parameters.iter().enumerate() {
-        if filling.slots[place].is_some() || others[place].iter().any(|other| other.score >= LEAST_OPTIONAL) {
+        if assignment.slots[place].is_some()
+            || others[place].iter().any(|other| other.score >= MIN_OPTIONAL_SCORE)
+        {
             continue;
         }
         for choice in parameter.choices.iter().filter_map(serde_json::Value::as_str) {
-            let needs = parameters.iter().zip(&filling.slots).any(|(other, slot)| {
+            let needs = parameters.iter().zip(&assignment.slots).any(|(other, slot)| {
                 let said = [
                     format!("`{choice}` (needs `{}`)", other.name),
                     format!("`{choice}`（需要 `{}`）", other.name),
@@ -216,8 +219,8 @@ fn needed(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candida
                 slot.is_some() && said.iter().any(|said| parameter.description.contains(said.as_str()))
             });
             if needs {
-                let value = Given::Said(serde_json::Value::from(choice));
-                filling.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+                let value = ArgumentValue::FromRequest(serde_json::Value::from(choice));
+                assignment.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
                 break;
             }
         }
@@ -225,7 +228,7 @@ fn needed(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candida
 }
 
 /// `base and height as 6 and 10`: consecutive labels before their values get them in order.
-fn uncross(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment, context: &MatchContext<'_>) {
     for first in 0..parameters.len() {
         for second in 0..parameters.len() {
             let (one, other) = (&parameters[first], &parameters[second]);
@@ -236,44 +239,44 @@ fn uncross(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
                 continue;
             }
             let span = |place: usize| {
-                filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+                assignment.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
             let (Some(value), Some(next)) = (span(first), span(second)) else { continue };
             if value < next {
                 continue;
             }
             let last_before = |parameter: &Parameter| {
-                let places = labels::places(&parameter.labels, scene.reading, &scene.stems);
+                let places = labels::places(&parameter.labels, context.parsed, &context.stems);
                 places
                     .into_iter()
                     .filter(|place| place.end <= next && place.strength >= 1.9)
                     .max_by_key(|place| place.start)
             };
             let (Some(label), Some(next_label)) = (last_before(one), last_before(other)) else { continue };
-            let between = scene.reading.text.get(label.end..next_label.start).unwrap_or_default().trim();
+            let between = context.parsed.text.get(label.end..next_label.start).unwrap_or_default().trim();
             if matches!(between, "and" | "," | "和" | "、" | "与" | "and the" | ", and") {
-                filling.slots.swap(first, second);
+                assignment.slots.swap(first, second);
             }
         }
     }
 }
 
 /// Removes from both ends of a query the text used by other parameters.
-fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+fn trim_query(parameters: &[Parameter], assignment: &mut Assignment, context: &MatchContext<'_>) {
     let Some(place) = parameters.iter().position(|parameter| parameter.role == Role::Query) else { return };
-    let spans: Vec<(usize, usize)> = filling
+    let spans: Vec<(usize, usize)> = assignment
         .slots
         .iter()
         .flatten()
         .filter(|slot| slot.end > slot.start)
         .map(|slot| (slot.start, slot.end))
         .collect();
-    let Some(slot) = filling.slots[place].as_ref().filter(|slot| slot.start == slot.end) else { return };
-    let Given::Said(serde_json::Value::String(query)) = &slot.value else { return };
+    let Some(slot) = assignment.slots[place].as_ref().filter(|slot| slot.start == slot.end) else { return };
+    let ArgumentValue::FromRequest(serde_json::Value::String(query)) = &slot.value else { return };
     let (mut start, mut end) = (slot.start, slot.start + query.len());
     loop {
         let before = (start, end);
-        let text = scene.reading.text.get(start..end).unwrap_or_default();
+        let text = context.parsed.text.get(start..end).unwrap_or_default();
         start = end - text.trim_start().len();
         end = start + text.trim().len();
         for (from, to) in &spans {
@@ -284,11 +287,11 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
             }
         }
         if end != before.1 {
-            end = start + without_joint(scene.reading.text.get(start..end).unwrap_or_default()).len();
+            end = start + without_joint(context.parsed.text.get(start..end).unwrap_or_default()).len();
         }
         // `…, 8 results`: the noun after the number is removed with it.
         if let Some((_, to)) = spans.iter().find(|(from, to)| *from > start && *to < end) {
-            let counted = scene.reading.text.get(*to..end).unwrap_or_default().trim();
+            let counted = context.parsed.text.get(*to..end).unwrap_or_default().trim();
             let counts = ["results", "result", "links", "pages", "hits", "条", "条结果", "个结果", "篇"]
                 .contains(&counted);
             end = if counts { *to } else { end };
@@ -298,32 +301,33 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         }
     }
     // 量子计算最近一周的进展: a listed value in the middle is removed from the query.
-    let listed = parameters.iter().zip(&filling.slots).filter(|(parameter, _)| !parameter.choices.is_empty());
+    let listed =
+        parameters.iter().zip(&assignment.slots).filter(|(parameter, _)| !parameter.choices.is_empty());
     let middle = listed
         .filter_map(|(_, slot)| slot.as_ref())
         .map(|slot| (slot.start, slot.end))
         .find(|(from, to)| *from > start && *to < end && from < to);
     if let Some((from, to)) = middle
-        && crate::lexer::name::has_han(scene.reading.text.get(from..to).unwrap_or_default())
+        && crate::lexer::name::has_han(context.parsed.text.get(from..to).unwrap_or_default())
     {
-        let around = [scene.reading.text.get(start..from), scene.reading.text.get(to..end)];
+        let around = [context.parsed.text.get(start..from), context.parsed.text.get(to..end)];
         let text = around.map(Option::unwrap_or_default).concat();
-        if let Some(slot) = filling.slots[place].as_mut() {
-            slot.value = Given::Said(serde_json::Value::from(text.trim()));
+        if let Some(slot) = assignment.slots[place].as_mut() {
+            slot.value = ArgumentValue::FromRequest(serde_json::Value::from(text.trim()));
         }
         return;
     }
     // An optional query is dropped if another parameter uses exactly its text.
     if spans.contains(&(start, end)) && !parameters[place].required {
-        filling.slots[place] = None;
+        assignment.slots[place] = None;
         return;
     }
-    let Some(slot) = filling.slots[place].as_mut() else { return };
-    if let Some(text) = scene.reading.text.get(start..end).filter(|text| !text.trim().is_empty()) {
+    let Some(slot) = assignment.slots[place].as_mut() else { return };
+    if let Some(text) = context.parsed.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         let text = crate::values::phrase::without_searching(text.trim());
         let bare = text.trim_matches(|c: char| "“”\"「」".contains(c)).trim();
         let text = if bare.contains(['“', '”', '"']) || bare.is_empty() { text } else { bare };
-        slot.value = Given::Said(serde_json::Value::from(text));
+        slot.value = ArgumentValue::FromRequest(serde_json::Value::from(text));
     }
 }
 
@@ -361,18 +365,19 @@ fn without_joint(text: &str) -> &str {
 
 /// Lets two parameters exchange values if that raises the total score: one takes the other's value, and the other takes
 /// another candidate.
-fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
-    let least = |place: usize| if parameters[place].required { LEAST } else { LEAST_OPTIONAL };
+fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
+    let least =
+        |place: usize| if parameters[place].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
     let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
     for wants in 0..parameters.len() {
         for holds in 0..parameters.len() {
             let Some(held) =
-                filling.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
+                assignment.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
             else {
                 continue;
             };
-            let own = filling.slots[wants].clone();
-            let mut without = filling.clone();
+            let own = assignment.slots[wants].clone();
+            let mut without = assignment.clone();
             without.slots[wants] = None;
             without.slots[holds] = None;
             let free = |candidate: &&Candidate| !without.uses(candidate.start, candidate.end);
@@ -389,10 +394,12 @@ fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candi
             });
             let Some(instead) = instead else { continue };
             let before = held.score + own.as_ref().map_or(0.0, |own| own.score);
-            if wanted.score + instead.score > before + BETTER && instead.score + MOST_LOST >= held.score {
+            if wanted.score + instead.score > before + MIN_EXCHANGE_GAIN
+                && instead.score + MAX_SCORE_LOSS >= held.score
+            {
                 let (wanted, instead) = (wanted.clone(), instead.clone());
-                filling.slots[wants] = Some(wanted);
-                filling.slots[holds] = Some(instead);
+                assignment.slots[wants] = Some(wanted);
+                assignment.slots[holds] = Some(instead);
             }
         }
     }
@@ -400,34 +407,37 @@ fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candi
 
 /// Gives a required parameter without a value the value of another parameter, if that one is optional or has an
 /// alternative.
-fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
-    let missing: Vec<usize> = filling.missing(parameters).collect();
+fn release_value(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
+    let missing: Vec<usize> = assignment.missing(parameters).collect();
     for place in missing {
-        for wanted in others[place].iter().filter(|candidate| candidate.score >= LEAST) {
+        for wanted in others[place].iter().filter(|candidate| candidate.score >= MIN_REQUIRED_SCORE) {
             let holders: Vec<usize> = (0..parameters.len())
                 .filter(|other| {
-                    filling.slots[*other]
+                    assignment.slots[*other]
                         .as_ref()
                         .is_some_and(|slot| slot.start < wanted.end && wanted.start < slot.end)
                 })
                 .collect();
             let [holder] = holders.as_slice() else { continue };
-            let held = filling.slots[*holder].take();
-            let least = if parameters[*holder].required { LEAST } else { LEAST_OPTIONAL };
+            let held = assignment.slots[*holder].take();
+            let least = if parameters[*holder].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
             let free = |candidate: &&Candidate| {
                 candidate.score >= least
-                    && !filling.uses(candidate.start, candidate.end)
+                    && !assignment.uses(candidate.start, candidate.end)
                     && !(candidate.start < wanted.end && wanted.start < candidate.end)
             };
             let worth = held.as_ref().map_or(0.0, |held| held.score);
-            let instead =
-                others[*holder].iter().find(free).filter(|other| other.score + MOST_LOST >= worth).cloned();
+            let instead = others[*holder]
+                .iter()
+                .find(free)
+                .filter(|other| other.score + MAX_SCORE_LOSS >= worth)
+                .cloned();
             if instead.is_some() || !parameters[*holder].required {
-                filling.slots[*holder] = instead;
-                filling.slots[place] = Some(wanted.clone());
+                assignment.slots[*holder] = instead;
+                assignment.slots[place] = Some(wanted.clone());
                 break;
             }
-            filling.slots[*holder] = held;
+            assignment.slots[*holder] = held;
         }
     }
 }

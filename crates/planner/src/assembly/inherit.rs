@@ -1,7 +1,7 @@
 //! Fills arguments of a step from earlier steps: their file, the other arguments of the same tool, their results.
 
 use crate::selection::choose::Choice;
-use crate::values::candidate::{Candidate, Given};
+use crate::values::candidate::{ArgumentValue, Candidate};
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::role::Role;
 
@@ -50,14 +50,14 @@ const RESULTS: [&str; 38] = [
 const THAT: [&str; 8] = [" it ", " it,", " it.", " that ", " them ", "它", "其", "该"];
 
 /// Whether a text refers to an earlier result.
-pub(crate) fn speaks_of_result(text: &str) -> bool {
+pub(crate) fn refers_to_result(text: &str) -> bool {
     let lower = text.to_lowercase();
     RESULTS.iter().any(|words| lower.contains(words))
 }
 
-fn speaks_of_that(text: &str) -> bool {
+fn refers_to_object(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
-    speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
+    refers_to_result(text) || THAT.iter().any(|words| lower.contains(words))
 }
 
 /// Whether a text refers to an object mentioned before.
@@ -86,7 +86,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     if earlier.is_empty() {
         return;
     }
-    let own = choice.filling.slots.iter().flatten().count();
+    let own = choice.assignment.slots.iter().flatten().count();
     let parameters = std::rc::Rc::clone(&choice.parameters);
     // 抓取 … 的内容，存到 a.txt: a verb of saving without an object refers to the result of the step before.
     let saves = [
@@ -102,11 +102,11 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     ];
     let read = earlier.last().is_some_and(|last| crate::selection::verb_class::is_harmless(last));
     let saved = read && saves.iter().any(|verb| text.trim_start().to_lowercase().starts_with(verb));
-    if speaks_of_result(text) || saved {
+    if refers_to_result(text) || saved {
         take_result(choice, &parameters);
     }
     take_found(choice, text, earlier);
-    let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let missing: Vec<usize> = choice.assignment.missing(&parameters).collect();
     let own_words = crate::values::parameter::words(choice.tool.name().as_str());
     let makes_sheet = own_words.iter().any(|word| word == "create" || word == "add")
         && own_words.iter().any(|word| word == "worksheet" || word == "sheet");
@@ -119,13 +119,17 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         let same_tool = |other: &&&Choice| other.tool.name() == choice.tool.name() && own > 0;
         let by_name = earlier.iter().rev().filter(same_tool).find_map(|other| {
             let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
-            other.filling.slots.get(at)?.clone()
+            other.assignment.slots.get(at)?.clone()
         });
         // `switch to it`: a branch is inherited only if the text refers to it.
         let pointed = wanted.role != Role::Revision || points_back(text);
         let found = by_role(wanted, earlier).filter(|_| pointed).or(by_name).or_else(|| {
-            let own_cells =
-                choice.filling.others.iter().flatten().any(|other| other.end > other.start && is_cell(other));
+            let own_cells = choice
+                .assignment
+                .others
+                .iter()
+                .flatten()
+                .any(|other| other.end > other.start && is_cell(other));
             let harmless = !crate::values::parameter::words(choice.tool.name().as_str())
                 .iter()
                 .any(|word| word == "delete");
@@ -133,7 +137,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         });
         if let Some(found) = found {
             // The value is from another clause: it has no range in this one.
-            choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
+            choice.assignment.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
         }
     }
     // `give A1:H1 … and make it bold`: a range that is inherited has both corners.
@@ -142,9 +146,9 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     let worked_out = earlier.last().is_some_and(|last| {
         last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
     });
-    let lacks: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let lacks: Vec<usize> = choice.assignment.missing(&parameters).collect();
     let only_data = matches!(lacks.as_slice(), [place] if matches!(parameters[*place].shape, Shape::List(_) | Shape::Any));
-    if speaks_of_that(text) || (worked_out && only_data && own > 0) {
+    if refers_to_object(text) || (worked_out && only_data && own > 0) {
         take_result(choice, &parameters);
     }
 }
@@ -175,18 +179,18 @@ fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         return;
     }
     let parameters = std::rc::Rc::clone(&choice.parameters);
-    let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let missing: Vec<usize> = choice.assignment.missing(&parameters).collect();
     for place in missing.into_iter().filter(|place| parameters[*place].role == Role::Id) {
         let gives = |other: &&&Choice| parameters[place].description.contains(other.tool.name().as_str());
         if earlier.last().filter(gives).is_some() {
-            choice.filling.slots[place] =
-                Some(Candidate { value: Given::Result, start: 0, end: 0, score: 2.0 });
+            choice.assignment.slots[place] =
+                Some(Candidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
         }
     }
 }
 
 fn is_cell(candidate: &Candidate) -> bool {
-    matches!(&candidate.value, Given::Said(value) if value.as_str().is_some_and(|text| crate::lexer::literal::cells(text).is_some()))
+    matches!(&candidate.value, ArgumentValue::FromRequest(value) if value.as_str().is_some_and(|text| crate::lexer::literal::cells(text).is_some()))
 }
 
 /// `merge A1:C1 and make it bold`: without cells in the text, those of the last step are used.
@@ -201,7 +205,7 @@ fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
     let (_, slot) = last
         .parameters
         .iter()
-        .zip(&last.filling.slots)
+        .zip(&last.assignment.slots)
         .find(|(parameter, slot)| fits(parameter) && slot.is_some())?;
     slot.clone()
 }
@@ -210,7 +214,7 @@ fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
 fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice]) {
     let Some(last) = earlier.last() else { return };
     let slot_of = |of: &Choice, words: &[&str]| -> Option<(usize, Candidate)> {
-        let mut slots = of.parameters.iter().zip(&of.filling.slots).enumerate();
+        let mut slots = of.parameters.iter().zip(&of.assignment.slots).enumerate();
         slots.find_map(|(place, (parameter, slot))| {
             (parameter.role == Role::Cell && parameter.has_word(words))
                 .then(|| slot.clone().map(|slot| (place, slot)))?
@@ -224,8 +228,8 @@ fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice
     let place = parameters
         .iter()
         .position(|parameter| parameter.role == Role::Cell && parameter.has_word(&["end", "last"]));
-    if let Some(place) = place.filter(|place| choice.filling.slots[*place].is_none()) {
-        choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..end });
+    if let Some(place) = place.filter(|place| choice.assignment.slots[*place].is_none()) {
+        choice.assignment.slots[place] = Some(Candidate { start: 0, end: 0, ..end });
     }
 }
 
@@ -246,7 +250,7 @@ fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
             other
                 .parameters
                 .iter()
-                .zip(&other.filling.slots)
+                .zip(&other.assignment.slots)
                 .find(|(parameter, slot)| fits(parameter) && slot.is_some())
         };
         // A sheet that was renamed or created is referred to by its new name.
@@ -271,8 +275,9 @@ fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
             && parameter.shape == Shape::Text;
         text || matches!(parameter.shape, Shape::Integer | Shape::Number | Shape::Any | Shape::List(_))
     };
-    let missing: Vec<usize> = choice.filling.missing(parameters).collect();
+    let missing: Vec<usize> = choice.assignment.missing(parameters).collect();
     if let Some(place) = missing.into_iter().find(|place| holds(&parameters[*place])) {
-        choice.filling.slots[place] = Some(Candidate { value: Given::Result, start: 0, end: 0, score: 2.0 });
+        choice.assignment.slots[place] =
+            Some(Candidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod coverage;
-pub(crate) mod fan;
+pub(crate) mod expand_list;
 pub(crate) mod fill;
 pub(crate) mod inherit;
 pub(crate) mod problem;

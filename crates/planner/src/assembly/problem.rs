@@ -35,7 +35,7 @@ pub(crate) fn too_many(tool: &str, calls: usize, most: usize) -> LocalizedText {
 
 /// A tool was found, but the request does not give one of its required parameters.
 pub(crate) fn missing(tool: &str, parameter: &Parameter) -> LocalizedText {
-    let (en, zh) = how_to_say(parameter);
+    let (en, zh) = phrasing_hint(parameter);
     let about = parameter.description.split(['\n', '。']).next().unwrap_or_default().trim();
     let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
     let name = &parameter.name;
@@ -45,7 +45,7 @@ pub(crate) fn missing(tool: &str, parameter: &Parameter) -> LocalizedText {
     )
 }
 
-fn how_to_say(parameter: &Parameter) -> (String, String) {
+fn phrasing_hint(parameter: &Parameter) -> (String, String) {
     let name = &parameter.name;
     if !parameter.choices.is_empty() {
         let listed: Vec<String> = parameter

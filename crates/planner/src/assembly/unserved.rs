@@ -1,6 +1,6 @@
 //! Parts of a request that no step of a plan serves. They are reported, so that nothing is dropped silently.
 
-use crate::assembly::coverage::{is_small, words_of};
+use crate::assembly::coverage::{is_function_word, words_of};
 use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::split::Clause;
@@ -9,7 +9,7 @@ use crate::selection::choose::Choice;
 
 /// A clause that contributes no argument is reported if the weight of its unused words reaches this value: a word counts 1, a
 /// Chinese character 0.5.
-const LEAST: f32 = 1.0;
+const MIN_UNUSED_WEIGHT: f32 = 1.0;
 
 /// The clauses that no call serves. `calls` are the calls of the plan, each with the start offset of its source text.
 pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -> Vec<String> {
@@ -19,7 +19,7 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
     let mut used: Vec<(usize, usize)> = Vec::new();
     let mut own: Vec<String> = Vec::new();
     for (start, choice) in calls {
-        let slots = choice.filling.slots.iter().flatten().filter(|slot| slot.end > slot.start);
+        let slots = choice.assignment.slots.iter().flatten().filter(|slot| slot.end > slot.start);
         used.extend(slots.map(|slot| (start + slot.start, start + slot.end)));
         own.extend(words_of(choice));
     }
@@ -30,18 +30,21 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
         // A clause with a verb or a noun that no call covers is unserved.
         let all = tokens(said);
-        let spots = lexicon::spots(said, &all, &|_| false);
-        let foreign = spots.iter().filter(|spot| is_foreign(spot, calls)).count();
-        let spoken: Vec<(usize, usize)> =
-            spots.iter().filter(|spot| is_own(spot, calls)).map(|spot| (spot.start, spot.end)).collect();
+        let word_matches = lexicon::word_matches(said, &all, &|_| false);
+        let foreign = word_matches.iter().filter(|word_match| is_foreign(word_match, calls)).count();
+        let spoken: Vec<(usize, usize)> = word_matches
+            .iter()
+            .filter(|word_match| is_own(word_match, calls))
+            .map(|word_match| (word_match.start, word_match.end))
+            .collect();
         let unused: f32 = all
             .iter()
             .filter(|token| !spoken.iter().any(|(from, to)| *from < token.end && token.start < *to))
-            .filter(|token| token.kind != Kind::Mark && !is_small(token))
+            .filter(|token| token.kind != Kind::Mark && !is_function_word(token))
             .filter(|token| !own.contains(&labels::stem(token.text)))
             .map(|token| if token.kind == Kind::Han { 0.5 } else { 1.0 })
             .sum();
-        if touched { foreign == 0 } else { unused < LEAST && foreign == 0 }
+        if touched { foreign == 0 } else { unused < MIN_UNUSED_WEIGHT && foreign == 0 }
     };
     let left = clauses.iter().filter(|clause| !serves(clause));
     left.map(|clause| text[clause.start..clause.end].trim().to_owned())
@@ -50,43 +53,43 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
 }
 
 /// 做成透视表: whether the name of a call's tool contains a word with the same meaning.
-fn is_own(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
+fn is_own(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> bool {
     calls.iter().any(|(_, choice)| {
         let name = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
-        lexicon::spots(&name, &tokens(&name), &|_| false)
+        lexicon::word_matches(&name, &tokens(&name), &|_| false)
             .iter()
-            .any(|other| other.meaning.things.iter().any(|row| spot.meaning.things.contains(row)))
+            .any(|other| other.meaning.things.iter().any(|row| word_match.meaning.things.contains(row)))
     })
 }
 
 /// Whether a word requests something that none of the calls does or mentions.
-fn is_foreign(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
-    let certain = |row: &usize| lexicon::deed(*row).mark == Some('!');
+fn is_foreign(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> bool {
+    let certain = |row: &usize| lexicon::verb(*row).mark == Some('!');
     let about = |row: &usize| lexicon::thing(*row).mark == Some('!');
-    let meaning = &spot.meaning;
-    let deed = !meaning.deeds.is_empty() && meaning.deeds.iter().all(certain);
+    let meaning = &word_match.meaning;
+    let verb = !meaning.verbs.is_empty() && meaning.verbs.iter().all(certain);
     let thing = !meaning.things.is_empty() && meaning.things.iter().all(about);
-    if !deed && !thing {
+    if !verb && !thing {
         return false;
     }
     !calls.iter().any(|(_, choice)| {
         let mut said = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
         said.push(' ');
         said.push_str(choice.tool.definition.description());
-        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             let Some(slot) = slot else { continue };
             // `with the comment "…"`: the name of an argument that has a value.
             said.push(' ');
             said.push_str(&parameter.words.join(" "));
-            if let crate::values::candidate::Given::Said(value) = &slot.value {
+            if let crate::values::candidate::ArgumentValue::FromRequest(value) = &slot.value {
                 said.push(' ');
                 said.push_str(&value.to_string());
             }
         }
         let all = tokens(&said);
-        let known = lexicon::spots(&said, &all, &|_| false);
+        let known = lexicon::word_matches(&said, &all, &|_| false);
         known.iter().any(|other| {
-            other.meaning.deeds.iter().any(|row| meaning.deeds.contains(row))
+            other.meaning.verbs.iter().any(|row| meaning.verbs.contains(row))
                 || other.meaning.things.iter().any(|row| meaning.things.contains(row))
         })
     })

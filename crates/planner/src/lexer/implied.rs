@@ -1,7 +1,7 @@
 //! The kinds of objects that paths and identifiers imply by their form: a workbook, a folder, an event.
 
 use crate::lexer::lexicon;
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::lexer::token::{Token, is_han, tokens};
 
 /// Whether a path has neither an extension nor a trailing separator.
@@ -28,8 +28,8 @@ pub(crate) fn of_code(code: &str) -> Vec<usize> {
     if letters.len() < 2 || !rest.starts_with(['-', '_']) || !rest.contains(|c: char| c.is_ascii_digit()) {
         return Vec::new();
     }
-    let spots = lexicon::spots(&letters, &tokens(&letters), &|_| false);
-    spots.into_iter().flat_map(|spot| spot.meaning.things).collect()
+    let word_matches = lexicon::word_matches(&letters, &tokens(&letters), &|_| false);
+    word_matches.into_iter().flat_map(|word_match| word_match.meaning.things).collect()
 }
 
 /// Whether a code has the form of a tool name: lower-case words joined by `_`.
@@ -38,23 +38,25 @@ pub(crate) fn is_tool_name(code: &str) -> bool {
     // `node_modules` does not begin with a verb.
     let first = code.split('_').next().unwrap_or_default();
     plain
-        && lexicon::spots(first, &tokens(first), &|_| false).iter().any(|spot| !spot.meaning.deeds.is_empty())
+        && lexicon::word_matches(first, &tokens(first), &|_| false)
+            .iter()
+            .any(|word_match| !word_match.meaning.verbs.is_empty())
 }
 
 /// Whether a word is a proper name, such as a capitalised word inside a sentence.
-pub(crate) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
+pub(crate) fn is_own_name(parsed: &ParsedText<'_>, token: &Token<'_>) -> bool {
     if token.text.starts_with(is_han) {
-        return is_han_name(reading.text, token.start);
+        return is_han_name(parsed.text, token.start);
     }
     // `type server`: the name of a type implies no action.
-    let before = reading.text[..token.start].trim_end();
+    let before = parsed.text[..token.start].trim_end();
     if before.ends_with(" type") || before.ends_with("类型") {
         return true;
     }
     if !token.is_capital() || token.is("Excel") {
         return false;
     }
-    let before = reading.text[..token.start].trim_end();
+    let before = parsed.text[..token.start].trim_end();
     !(before.is_empty()
         || before.ends_with(['.', '?', '!', ':', ',', ';', '"', '，', '。', '：', '！', '？', '-', '\n'])
         || before.ends_with(is_han))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::lexer::name::has_han;
 use crate::lexer::token::Kind;
 
@@ -87,14 +87,14 @@ fn in_longer(text: &str, start: usize, length: usize) -> bool {
 }
 
 /// All places of these labels in a text.
-pub(crate) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
+pub(crate) fn places(labels: &[Label], parsed: &ParsedText<'_>, stems: &[String]) -> Vec<Place> {
     let mut found = Vec::new();
     for label in labels {
         let Some(first) = label.words.first() else { continue };
         if has_han(first) {
             let single = first.chars().nth(1).is_none();
-            for (start, text) in reading.text.match_indices(first.as_str()) {
-                if single && in_longer(reading.text, start, text.len()) {
+            for (start, text) in parsed.text.match_indices(first.as_str()) {
+                if single && in_longer(parsed.text, start, text.len()) {
                     continue;
                 }
                 found.push(Place { start, end: start + text.len(), strength: label.strength });
@@ -104,7 +104,7 @@ pub(crate) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) 
         let count = label.words.len();
         for at in 0..stems.len().saturating_sub(count - 1) {
             if stems[at..at + count] == label.words[..] {
-                let (start, end) = (reading.tokens[at].start, reading.tokens[at + count - 1].end);
+                let (start, end) = (parsed.tokens[at].start, parsed.tokens[at + count - 1].end);
                 found.push(Place { start, end, strength: label.strength });
             }
         }
@@ -113,12 +113,12 @@ pub(crate) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) 
 }
 
 /// The stems of a text's tokens.
-pub(crate) fn stems(reading: &Reading<'_>) -> Vec<String> {
+pub(crate) fn stems(parsed: &ParsedText<'_>) -> Vec<String> {
     let stem_of = |token: &crate::lexer::token::Token<'_>| match token.kind {
         Kind::Word => stem(token.text),
         _ => token.text.to_owned(),
     };
-    reading.tokens.iter().map(stem_of).collect()
+    parsed.tokens.iter().map(stem_of).collect()
 }
 
 /// Words that may occur between a label and its value.
@@ -133,16 +133,16 @@ const SPOTS: [&str; 9] =
     ["in our", "in my", "in this", "in that", "from our", "from my", "of our", "in the", "in your"];
 
 /// The strength with which a label marks a value, from 0 up, by the words between them.
-pub(crate) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: usize) -> f32 {
+pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end: usize) -> f32 {
     if place.start < end && start < place.end {
         return 0.0;
     }
     let before = place.end <= start;
     let (from, to) = if before { (place.end, start) } else { (end, place.start) };
-    let (first, last) = (reading.token_at(from), reading.token_at(to.saturating_sub(1).max(from)));
+    let (first, last) = (parsed.token_at(from), parsed.token_at(to.saturating_sub(1).max(from)));
     let mut near = if before { 1.0 } else { 0.85 };
     let mut strangers = 0;
-    for token in reading.tokens.get(first..last.max(first)).unwrap_or_default() {
+    for token in parsed.tokens.get(first..last.max(first)).unwrap_or_default() {
         if token.start < from || token.end > to {
             continue;
         }
@@ -168,11 +168,11 @@ pub(crate) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: 
         }
     }
     // `"x" in our conversation` is a location, and not the name of the conversation.
-    let spot = reading.text.get(from..to).unwrap_or_default().trim().to_lowercase();
-    if !before && SPOTS.contains(&spot.as_str()) {
+    let word_match = parsed.text.get(from..to).unwrap_or_default().trim().to_lowercase();
+    if !before && SPOTS.contains(&word_match.as_str()) {
         near *= 0.1;
     }
     // Only `=` or a colon in between: the strongest form of a label.
-    let plain = before && matches!(reading.text.get(from..to).map(str::trim), Some("=" | ":" | "："));
+    let plain = before && matches!(parsed.text.get(from..to).map(str::trim), Some("=" | ":" | "："));
     place.strength * near * if plain { 1.6 } else { 1.0 }
 }

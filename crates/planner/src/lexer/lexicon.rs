@@ -8,10 +8,10 @@ use crate::lexer::labels;
 use crate::lexer::token::{Kind, Token, is_han};
 
 const VERBS: &str = include_str!("../../data/verbs.tsv");
-const THINGS: &str = include_str!("../../data/things.tsv");
+const NOUNS: &str = include_str!("../../data/things.tsv");
 
 /// Minimum length of a word for spelling correction, in letters.
-const LONG_ENOUGH: usize = 4;
+const MIN_CORRECTED_LETTERS: usize = 4;
 
 /// A row of a table.
 #[derive(Debug)]
@@ -24,20 +24,20 @@ pub(crate) struct Row {
 /// The meanings of a word, as rows of the tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Meaning {
-    pub(crate) deeds: Vec<usize>,
+    pub(crate) verbs: Vec<usize>,
     pub(crate) things: Vec<usize>,
 }
 
 /// A word of the tables and its byte range.
 #[derive(Debug, Clone)]
-pub(crate) struct Spot {
+pub(crate) struct WordMatch {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) meaning: Meaning,
 }
 
 struct Lexicon {
-    deeds: Vec<Row>,
+    verbs: Vec<Row>,
     things: Vec<Row>,
     /// By the first character; longest first.
     chinese: HashMap<char, Vec<(&'static str, Meaning)>>,
@@ -47,8 +47,8 @@ struct Lexicon {
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     let mut meanings: HashMap<&'static str, Meaning> = HashMap::new();
-    let deeds = read(VERBS, &mut meanings, |meaning| &mut meaning.deeds);
-    let things = read(THINGS, &mut meanings, |meaning| &mut meaning.things);
+    let verbs = read(VERBS, &mut meanings, |meaning| &mut meaning.verbs);
+    let things = read(NOUNS, &mut meanings, |meaning| &mut meaning.things);
     let mut chinese: HashMap<char, Vec<(&'static str, Meaning)>> = HashMap::new();
     let mut english: HashMap<&'static str, Vec<(Vec<&'static str>, Meaning)>> = HashMap::new();
     for (word, meaning) in meanings {
@@ -66,7 +66,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     for entries in english.values_mut() {
         entries.sort_by_key(|(words, _)| std::cmp::Reverse(words.len()));
     }
-    Lexicon { deeds, things, chinese, english }
+    Lexicon { verbs, things, chinese, english }
 });
 
 /// Parses a table. Words of rows named `-` are recognised and have no meaning.
@@ -93,8 +93,8 @@ fn read(
 }
 
 /// The row of an action.
-pub(crate) fn deed(row: usize) -> &'static Row {
-    &LEXICON.deeds[row]
+pub(crate) fn verb(row: usize) -> &'static Row {
+    &LEXICON.verbs[row]
 }
 
 /// The row of a kind of object.
@@ -104,7 +104,7 @@ pub(crate) fn thing(row: usize) -> &'static Row {
 
 /// The English words of the table of objects. The words of a compound are joined by `_`.
 pub(crate) fn thing_words() -> impl Iterator<Item = &'static str> {
-    let rows = THINGS.lines().filter(|line| !line.starts_with('#'));
+    let rows = NOUNS.lines().filter(|line| !line.starts_with('#'));
     rows.flat_map(|row| row.split('\t').skip(1).flat_map(str::split_whitespace))
         .filter(|word| word.is_ascii())
 }
@@ -118,7 +118,7 @@ pub(crate) fn thing_named(name: &str) -> Option<usize> {
 pub(crate) fn is_kind(text: &str) -> bool {
     let words = crate::lexer::token::tokens(text);
     let lower = text.to_lowercase();
-    let found = spots(text, &words, &|_| false);
+    let found = word_matches(text, &words, &|_| false);
     found.len() == 1
         && found[0].start == 0
         && found[0].end == text.len()
@@ -131,20 +131,24 @@ pub(crate) fn is_kind(text: &str) -> bool {
 }
 
 /// The words of the tables among the tokens that are not taken.
-pub(crate) fn spots(text: &str, tokens: &[Token<'_>], is_taken: &dyn Fn(&Token<'_>) -> bool) -> Vec<Spot> {
-    let mut found: Vec<Spot> = Vec::new();
+pub(crate) fn word_matches(
+    text: &str,
+    tokens: &[Token<'_>],
+    is_taken: &dyn Fn(&Token<'_>) -> bool,
+) -> Vec<WordMatch> {
+    let mut found: Vec<WordMatch> = Vec::new();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        let spot = (!is_taken(token)).then(|| match token.kind {
+        let word_match = (!is_taken(token)).then(|| match token.kind {
             Kind::Han => chinese(text, tokens, at, is_taken),
             Kind::Word => english(tokens, at, is_taken),
             Kind::Number | Kind::Mark => None,
         });
-        match spot.flatten() {
-            Some(spot) => {
-                at += tokens[at..].iter().take_while(|token| token.start < spot.end).count().max(1);
-                if spot.meaning != Meaning::default() {
-                    found.push(spot);
+        match word_match.flatten() {
+            Some(word_match) => {
+                at += tokens[at..].iter().take_while(|token| token.start < word_match.end).count().max(1);
+                if word_match.meaning != Meaning::default() {
+                    found.push(word_match);
                 }
             }
             None => at += 1,
@@ -158,7 +162,7 @@ fn chinese(
     tokens: &[Token<'_>],
     at: usize,
     is_taken: &dyn Fn(&Token<'_>) -> bool,
-) -> Option<Spot> {
+) -> Option<WordMatch> {
     let start = tokens[at].start;
     let rest = &text[start..];
     let entries = LEXICON.chinese.get(&rest.chars().next()?)?;
@@ -171,7 +175,7 @@ fn chinese(
     if matches!(word, "行" | "列") && !is_counted(&text[..start]) {
         return None;
     }
-    Some(Spot { start, end: start + length, meaning: meaning.clone() })
+    Some(WordMatch { start, end: start + length, meaning: meaning.clone() })
 }
 
 /// The length of `word` at the beginning of `text`. A blank may precede Latin letters.
@@ -196,7 +200,7 @@ fn is_counted(before: &str) -> bool {
     })
 }
 
-fn english(tokens: &[Token<'_>], at: usize, is_taken: &dyn Fn(&Token<'_>) -> bool) -> Option<Spot> {
+fn english(tokens: &[Token<'_>], at: usize, is_taken: &dyn Fn(&Token<'_>) -> bool) -> Option<WordMatch> {
     let token = &tokens[at];
     for form in forms(token.text) {
         let Some(entries) = LEXICON.english.get(form.as_str()) else { continue };
@@ -207,7 +211,7 @@ fn english(tokens: &[Token<'_>], at: usize, is_taken: &dyn Fn(&Token<'_>) -> boo
         };
         if let Some((words, meaning)) = entries.iter().find(|(words, _)| fits(words)) {
             let end = tokens[at + words.len() - 1].end;
-            return Some(Spot { start: token.start, end, meaning: meaning.clone() });
+            return Some(WordMatch { start: token.start, end, meaning: meaning.clone() });
         }
     }
     None
@@ -235,14 +239,14 @@ fn forms(word: &str) -> Vec<String> {
 /// The verb that a misspelt word stands for: two letters swapped, or one added, missing or wrong.
 pub(crate) fn misspelt(word: &str) -> Option<&'static Meaning> {
     let lower = word.to_lowercase();
-    if lower.len() < LONG_ENOUGH || !lower.is_ascii() {
+    if lower.len() < MIN_CORRECTED_LETTERS || !lower.is_ascii() {
         return None;
     }
-    let entries = LEXICON.english.iter().filter(|(known, _)| known.len() >= LONG_ENOUGH);
+    let entries = LEXICON.english.iter().filter(|(known, _)| known.len() >= MIN_CORRECTED_LETTERS);
     let singles = entries.flat_map(|(known, entries)| {
         entries
             .iter()
-            .filter(|(words, meaning)| words.len() == 1 && !meaning.deeds.is_empty())
+            .filter(|(words, meaning)| words.len() == 1 && !meaning.verbs.is_empty())
             .map(move |entry| (*known, &entry.1))
     });
     // Assumes that the first letter is right. The alphabetical minimum makes the result deterministic.
@@ -273,13 +277,14 @@ mod tests {
     use crate::lexer::token::tokens;
 
     fn names(text: &str) -> Vec<&'static str> {
-        let found = spots(text, &tokens(text), &|_| false);
-        let things = found.iter().flat_map(|spot| spot.meaning.things.iter().map(|row| thing(*row).name));
+        let found = word_matches(text, &tokens(text), &|_| false);
+        let things =
+            found.iter().flat_map(|word_match| word_match.meaning.things.iter().map(|row| thing(*row).name));
         things.collect()
     }
 
     #[test]
-    fn the_longest_word_is_read() {
+    fn prefers_longest_word() {
         assert_eq!(names("做个数据透视表"), ["pivot"]);
         assert_eq!(names("表头加粗"), Vec::<&str>::new());
         assert_eq!(names("which sheets are there"), ["metadata"]);
@@ -288,11 +293,11 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_verbs_are_read() {
-        let deeds = |word: &str| misspelt(word).map(|meaning| deed(meaning.deeds[0]).name);
-        assert_eq!(deeds("delte"), Some("delete"));
-        assert_eq!(deeds("raed"), Some("read"));
-        assert_eq!(deeds("inser"), Some("write"));
-        assert_eq!(deeds("banana"), None);
+    fn recognises_misspelt_verbs() {
+        let verbs = |word: &str| misspelt(word).map(|meaning| verb(meaning.verbs[0]).name);
+        assert_eq!(verbs("delte"), Some("delete"));
+        assert_eq!(verbs("raed"), Some("read"));
+        assert_eq!(verbs("inser"), Some("write"));
+        assert_eq!(verbs("banana"), None);
     }
 }

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use crate::lexer::blank_path;
-pub(crate) use crate::lexer::file_ending::{is_bare_file, is_ending};
+pub(crate) use crate::lexer::file_extension::{is_bare_file, is_ending};
 use crate::lexer::han_path::{han_folder, han_path, han_slashed};
+use crate::lexer::spaced_path;
 use crate::lexer::token::is_han;
 
 /// A literal by kind.
@@ -27,7 +27,7 @@ pub(crate) enum Literal {
 
 /// A literal and its byte range.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct LiteralSpan {
     pub(crate) literal: Literal,
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -50,11 +50,11 @@ const QUOTES: [(char, char); 12] = [
 
 thread_local! {
     /// The last text and its literals: dozens of rules read the same text in turn.
-    static LAST: RefCell<(String, Vec<Found>)> = const { RefCell::new((String::new(), Vec::new())) };
+    static LAST: RefCell<(String, Vec<LiteralSpan>)> = const { RefCell::new((String::new(), Vec::new())) };
 }
 
 /// The literals of a text, in order, without overlaps.
-pub(crate) fn find(text: &str) -> Vec<Found> {
+pub(crate) fn find(text: &str) -> Vec<LiteralSpan> {
     let known = LAST.with_borrow(|(last, found)| (last == text).then(|| found.clone()));
     known.unwrap_or_else(|| {
         let found = scan(text);
@@ -63,14 +63,14 @@ pub(crate) fn find(text: &str) -> Vec<Found> {
     })
 }
 
-fn scan(text: &str) -> Vec<Found> {
+fn scan(text: &str) -> Vec<LiteralSpan> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..)
         && let Some(first) = rest.chars().next()
     {
         let read = quoted(text, at)
-            .or_else(|| blank_path::read(text, at))
+            .or_else(|| spaced_path::read(text, at))
             .or_else(|| rooted(text, at))
             .or_else(|| han_path(text, at))
             .or_else(|| han_slashed(text, at))
@@ -80,7 +80,7 @@ fn scan(text: &str) -> Vec<Found> {
             .or_else(|| run(text, at));
         match read {
             Some((literal, length)) if length > 0 => {
-                found.push(Found { literal, start: at, end: at + length });
+                found.push(LiteralSpan { literal, start: at, end: at + length });
                 at += length;
             }
             _ => at += first.len_utf8(),
@@ -458,7 +458,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_are_found() {
+    fn finds_literals() {
         let check = |text: &str, expect: &[Literal]| {
             let found: Vec<_> = find(text).into_iter().map(|found| found.literal).collect();
             assert_eq!(found, expect, "{text}");

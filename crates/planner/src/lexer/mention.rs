@@ -9,15 +9,15 @@ use crate::lexer::number::{self, Number};
 use crate::lexer::series;
 use crate::lexer::token::{Token, tokens};
 use crate::values::date::{self, Moment};
+use crate::values::date_time_join;
 use crate::values::holiday;
-use crate::values::same_day;
 
 /// The kind of a mention.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Literal(Literal),
     Number(Number),
-    When(Moment),
+    Moment(Moment),
     Name,
     Place,
     /// A day with a name: `Christmas`.
@@ -34,7 +34,7 @@ pub(crate) struct Mention {
 
 /// An analysed text: its tokens, mentions and expressions.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct ParsedText<'a> {
     pub(crate) text: &'a str,
     pub(crate) tokens: Vec<Token<'a>>,
     /// Sorted by position and without overlaps.
@@ -45,7 +45,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) today: Date,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ParsedText<'a> {
     /// Analyses a text. Relative dates are resolved against `today`.
     pub(crate) fn of(text: &'a str, today: Date) -> Self {
         let all = tokens(text);
@@ -67,13 +67,13 @@ impl<'a> Reading<'a> {
             match date::read(&all, at, today).filter(|when| (at..when.after).all(free)) {
                 Some(when) => {
                     let (start, end) = (all[at].start, all[when.after - 1].end);
-                    dates.push(Mention { value: Value::When(when.moment), start, end });
+                    dates.push(Mention { value: Value::Moment(when.moment), start, end });
                     at = when.after;
                 }
                 None => at += 1,
             }
         }
-        same_day::join(text, &mut dates);
+        date_time_join::join(text, &mut dates);
         mentions.extend(dates);
         let is_taken = taken(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
@@ -81,7 +81,7 @@ impl<'a> Reading<'a> {
         // `how many hours are in 3 days`: a duration inside an expression is an operand, not a date.
         mentions.retain(|mention| {
             let inside = |found: &Expression| found.start < mention.start && mention.end <= found.end;
-            !matches!(mention.value, Value::When(_)) || !expressions.iter().any(inside)
+            !matches!(mention.value, Value::Moment(_)) || !expressions.iter().any(inside)
         });
         let is_taken = taken(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
@@ -120,9 +120,9 @@ impl<'a> Reading<'a> {
         mentions.retain(|mention| {
             !matches!(mention.value, Value::Number(_)) || !text[..mention.start].ends_with('^')
         });
-        let mut reading = Self { text, tokens: all, mentions, expressions, today };
-        reading.weaken();
-        reading
+        let mut parsed = Self { text, tokens: all, mentions, expressions, today };
+        parsed.weaken();
+        parsed
     }
 
     /// `two numbers: 4 and 5`: drops a number that only gives the length of a list that follows.

@@ -1,7 +1,6 @@
 //! Splits a request into tokens, literals, numbers, names and clauses, with the word tables of both languages.
 
-pub(crate) mod blank_path;
-pub(crate) mod file_ending;
+pub(crate) mod file_extension;
 pub(crate) mod filler;
 pub(crate) mod han_path;
 pub(crate) mod implied;
@@ -11,8 +10,9 @@ pub(crate) mod literal;
 pub(crate) mod mention;
 pub(crate) mod name;
 pub(crate) mod number;
+pub(crate) mod number_words;
 pub(crate) mod series;
-pub(crate) mod spelled;
+pub(crate) mod spaced_path;
 pub(crate) mod split;
 pub(crate) mod token;
 pub(crate) mod units;

@@ -11,9 +11,9 @@ use crate::lexer::token::{Kind, Token, is_han};
 const TABLES: [&str; 2] = [name_tables::CITIES, name_tables::COUNTRIES];
 
 /// The maximum length of a Chinese place name in characters.
-const LONGEST: usize = 10;
+const MAX_PLACE_CHARS: usize = 10;
 /// The maximum length of an English place name in words.
-const MOST_WORDS: usize = 5;
+const MAX_PLACE_WORDS: usize = 5;
 
 static PLACES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let rows = TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#'));
@@ -58,7 +58,7 @@ pub(crate) fn is_country(name: &str) -> bool {
 }
 
 /// Words that are capitalised at the start of a sentence or are not names.
-const NO_NAMES: &str = " i i'm i'd i've i'll a an the what what's which who whom whose when where why how is are was \
+const NON_NAMES: &str = " i i'm i'd i've i'll a an the what what's which who whom whose when where why how is are was \
 were do does did can could would should will please find get give show tell calculate compute create make \
 book send write read open list search look check help if in on at for from to of and or also then next after before \
 with using use my me we our you your it its there this that these those suppose given let imagine \
@@ -115,7 +115,7 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
     let run: Vec<&str> = tokens[at..]
         .iter()
         .enumerate()
-        .take(LONGEST)
+        .take(MAX_PLACE_CHARS)
         .take_while(|(place, token)| token.kind == Kind::Han && free(at + place))
         .map(|(_, token)| token.text)
         .collect();
@@ -140,7 +140,7 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
 
 fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<Name> {
     // A place may be written in lowercase: `weather in tokyo`.
-    let place = (1..=MOST_WORDS).rev().find(|length| {
+    let place = (1..=MAX_PLACE_WORDS).rev().find(|length| {
         let Some(words) = tokens.get(at..at + length) else { return false };
         let joined = words.windows(2).all(|pair| text[pair[0].end..pair[1].start] == *" ");
         let name = &text[words[0].start..words[words.len() - 1].end];
@@ -228,7 +228,7 @@ fn is_common(name: &str) -> bool {
 
 fn is_no_name(word: &str) -> bool {
     let word = word.to_lowercase().replace('’', "'");
-    NO_NAMES.contains(&format!(" {word} ")) || (word.len() > 3 && crate::lexer::units::of(&word).is_some())
+    NON_NAMES.contains(&format!(" {word} ")) || (word.len() > 3 && crate::lexer::units::of(&word).is_some())
 }
 
 fn is_short_form(word: &str) -> bool {
@@ -265,12 +265,12 @@ pub(crate) fn has_han(text: &str) -> bool {
 /// Whether a run of 2 to 8 characters has a space before it and whitespace, punctuation or the end of the text after it. Names
 /// are written this way.
 pub(crate) fn stands_alone(text: &str, start: usize, length: usize) -> bool {
-    const LONGEST_NAME: usize = 8;
+    const MAX_NAME_CHARS: usize = 8;
     let run = text.get(start..start + length).unwrap_or_default();
     let after = text.get(start + length..).unwrap_or_default().chars().next();
     text.get(..start).is_some_and(|before| before.ends_with(' '))
         && after.is_none_or(|c| c.is_whitespace() || "，。；！？、,;.".contains(c))
-        && (2..=LONGEST_NAME).contains(&run.chars().count())
+        && (2..=MAX_NAME_CHARS).contains(&run.chars().count())
 }
 
 #[cfg(test)]
@@ -279,7 +279,7 @@ mod tests {
     use crate::lexer::token::tokens;
 
     #[test]
-    fn names_are_found() {
+    fn finds_proper_names() {
         let check = |text: &str, expect: &[&str]| {
             let tokens = tokens(text);
             let mut found = Vec::new();

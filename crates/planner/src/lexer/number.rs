@@ -1,6 +1,6 @@
 //! Numbers in natural language: digits, words, Chinese numerals, millions, percentages and units.
 
-use crate::lexer::spelled::{numerals, ordinal_word, words};
+use crate::lexer::number_words::{numerals, ordinal_word, words};
 use crate::lexer::token::{Kind, Token};
 use crate::lexer::units::{self, Unit};
 
@@ -19,7 +19,7 @@ pub(crate) struct Number {
 
 /// A number and its token range, including its unit.
 #[derive(Debug, Clone)]
-pub(crate) struct Reading {
+pub(crate) struct ParsedNumber {
     pub(crate) number: Number,
     pub(crate) first: usize,
     pub(crate) after: usize,
@@ -39,7 +39,7 @@ const SCALES: [(&str, f64); 9] = [
 const CURRENCIES: [&str; 4] = ["$", "¥", "€", "£"];
 
 /// Reads the number that starts at token `at`.
-pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Reading> {
+pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<ParsedNumber> {
     let token = tokens.get(at)?;
     let (mut value, mut after, mut weak) = match token.kind {
         Kind::Number => (digits(token.text)?, at + 1, false),
@@ -121,7 +121,7 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Readin
     }
     weak = weak && !percent;
     let number = Number { value, percent: percent || percent_before, unit, weak, ordinal };
-    Some(Reading { number, first, after })
+    Some(ParsedNumber { number, first, after })
 }
 
 fn digits(text: &str) -> Option<f64> {
@@ -184,7 +184,7 @@ mod tests {
     use crate::lexer::token::tokens;
 
     #[test]
-    fn numbers_are_read() {
+    fn parses_numbers() {
         let check = |text: &str, value: f64, unit: &str| {
             let tokens = tokens(text);
             let number = (0..tokens.len()).find_map(|at| read(text, &tokens, at)).unwrap().number;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_and_words_that_are_none() {
+    fn parses_percentages_and_skips_ordinary_words() {
         let text = "15% 一下 three";
         let all = tokens(text);
         let found: Vec<_> = (0..all.len()).filter_map(|at| read(text, &all, at)).collect();

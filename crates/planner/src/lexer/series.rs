@@ -1,7 +1,7 @@
 //! Enumerations: `Tokyo and Berlin`, `1, 2, 3 and 4`, `苹果、香蕉和梨`.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::token::Kind;
 
 /// Words and marks that may stand between two items of an enumeration.
@@ -14,7 +14,7 @@ const JOINTS: [&str; 18] = [
 fn alike(first: &Value, second: &Value) -> bool {
     match (first, second) {
         (Value::Name | Value::Place, Value::Name | Value::Place) => true,
-        (Value::Number(_), Value::Number(_)) | (Value::When(_), Value::When(_)) => true,
+        (Value::Number(_), Value::Number(_)) | (Value::Moment(_), Value::Moment(_)) => true,
         (Value::Literal(first), Value::Literal(second)) => {
             std::mem::discriminant(first) == std::mem::discriminant(second)
         }
@@ -23,9 +23,9 @@ fn alike(first: &Value, second: &Value) -> bool {
 }
 
 /// The index range of the enumeration that contains the mention at `at`.
-pub(crate) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize> {
+pub(crate) fn around(parsed: &ParsedText<'_>, at: usize) -> std::ops::Range<usize> {
     let joined = |first: &Mention, second: &Mention| {
-        let between: Vec<_> = reading
+        let between: Vec<_> = parsed
             .tokens
             .iter()
             .filter(|token| token.start >= first.end && token.end <= second.start)
@@ -46,10 +46,10 @@ pub(crate) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize>
             && between.iter().skip(unit).all(|token| token.is_any(&JOINTS))
     };
     let (mut first, mut last) = (at, at);
-    while first > 0 && joined(&reading.mentions[first - 1], &reading.mentions[first]) {
+    while first > 0 && joined(&parsed.mentions[first - 1], &parsed.mentions[first]) {
         first -= 1;
     }
-    while last + 1 < reading.mentions.len() && joined(&reading.mentions[last], &reading.mentions[last + 1]) {
+    while last + 1 < parsed.mentions.len() && joined(&parsed.mentions[last], &parsed.mentions[last + 1]) {
         last += 1;
     }
     first..last + 1
@@ -81,12 +81,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_seen() {
+    fn finds_enumerations() {
         let check = |text: &str, expect: &[&str]| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            let range = around(&reading, 0);
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            let range = around(&parsed, 0);
             let found: Vec<_> =
-                reading.mentions[range].iter().map(|mention| reading.written(mention)).collect();
+                parsed.mentions[range].iter().map(|mention| parsed.written(mention)).collect();
             assert_eq!(found, expect, "{text}");
         };
         check("time in Tokyo and in Berlin", &["Tokyo", "Berlin"]);

@@ -3,7 +3,7 @@
 
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::token::{Kind, Token};
 
 /// A part of a request.
@@ -137,24 +137,24 @@ const HAN_VERBS: [&str; 66] = [
 ];
 
 /// The clauses of a text, in order; at least one.
-pub(crate) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
-    let tokens = &reading.tokens;
+pub(crate) fn clauses(parsed: &ParsedText<'_>) -> Vec<Clause> {
+    let tokens = &parsed.tokens;
     let inside = |token: &Token<'_>| {
         let within = |start: usize, end: usize| start < token.end && token.start < end;
-        reading.mentions.iter().any(|mention| within(mention.start, mention.end))
-            || reading.expressions.iter().any(|found| within(found.start, found.end))
+        parsed.mentions.iter().any(|mention| within(mention.start, mention.end))
+            || parsed.expressions.iter().any(|found| within(found.start, found.end))
     };
     let mut found = Vec::new();
     let mut start = 0;
     let mut depth = 0i32;
     let mut at = 0;
-    let quiet = answer_begins(reading);
+    let quiet = answer_begins(parsed);
     while let Some(token) = tokens.get(at) {
         // A line break starts a new clause unless a mention or a bracket spans it.
         if let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before))
-            && reading.text.get(before.end..token.start).is_some_and(|gap| gap.contains('\n'))
+            && parsed.text.get(before.end..token.start).is_some_and(|gap| gap.contains('\n'))
             && depth <= 0
-            && !reading.mentions.iter().any(|mention| mention.start < before.end && token.start < mention.end)
+            && !parsed.mentions.iter().any(|mention| mention.start < before.end && token.start < mention.end)
         {
             found.push(Clause { start, end: before.end });
             start = token.start;
@@ -167,7 +167,7 @@ pub(crate) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
             - i32::from(matches!(token.text, ")" | "）" | "]"));
         let told = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is("and"))
             && quiet.is_some_and(|from| from <= token.start);
-        let cut = (depth <= 0 && !told).then(|| boundary(reading, at)).flatten();
+        let cut = (depth <= 0 && !told).then(|| boundary(parsed, at)).flatten();
         match cut {
             Some(length) => {
                 found.push(Clause { start, end: token.start });
@@ -177,17 +177,17 @@ pub(crate) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
             None => at += 1,
         }
     }
-    found.push(Clause { start, end: reading.text.len() });
-    found.retain_mut(|clause| trim(reading, clause));
+    found.push(Clause { start, end: parsed.text.len() });
+    found.retain_mut(|clause| trim(parsed, clause));
     if found.is_empty() {
-        found.push(Clause { start: 0, end: reading.text.len() });
+        found.push(Clause { start: 0, end: parsed.text.len() });
     }
     found
 }
 
 /// `Reply to mail 5520 with: works for me, see you then`: the start of a reply text. Commas do not end it.
-pub(crate) fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
-    let lower = reading.text.to_lowercase();
+pub(crate) fn answer_begins(parsed: &ParsedText<'_>) -> Option<usize> {
+    let lower = parsed.text.to_lowercase();
     if let Some(told) = text_begins(&lower) {
         return Some(told);
     }
@@ -227,16 +227,16 @@ fn text_begins(lower: &str) -> Option<usize> {
 }
 
 /// The number of tokens of the boundary at `at`; `None` if there is no boundary.
-fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
-    let tokens = &reading.tokens;
+fn boundary(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
+    let tokens = &parsed.tokens;
     let token = &tokens[at];
-    let numbers = at == 0 || reading.text[..token.start].trim_end().ends_with(|c: char| c.is_ascii_digit());
-    let line = reading.text[..token.start].rsplit('\n').next().unwrap_or_default().trim();
+    let numbers = at == 0 || parsed.text[..token.start].trim_end().ends_with(|c: char| c.is_ascii_digit());
+    let line = parsed.text[..token.start].rsplit('\n').next().unwrap_or_default().trim();
     if numbers && token.text == "." && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     // `without .git`: a dot before a letter does not end a sentence.
-    if token.text == "." && reading.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
+    if token.text == "." && parsed.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
     if matches!(token.text, "." | "?" | "!" | ";" | "。" | "？" | "！" | "；") {
@@ -272,20 +272,20 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         // ，结果写到 B1: the result is passed to the next order.
         let result = tokens.get(next).zip(tokens.get(next + 1));
         if result.is_some_and(|(first, second)| first.text == "结" && second.text == "果")
-            && begins_verb(reading, next + 2)
+            && begins_verb(parsed, next + 2)
         {
             return Some(1);
         }
-        if begins_with_other(reading, at, next) {
+        if begins_with_other(parsed, at, next) {
             return Some(1);
         }
-        if token.text != "、" && both_ask(reading, at) {
+        if token.text != "、" && both_ask(parsed, at) {
             return Some(1);
         }
         // 、 separates list items; a word that may be a verb starts a clause only if it is unambiguous.
         let begins = match token.text {
-            "、" => begins_plainly(reading, next),
-            _ => begins_verb(reading, next),
+            "、" => begins_plainly(parsed, next),
+            _ => begins_verb(parsed, next),
         };
         return begins.then_some(next - at);
     }
@@ -295,17 +295,17 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         }
         // `and tentatively accept …`: an adverb may precede the verb.
         let adverb = tokens.get(next).is_some_and(|token| token.text.len() > 4 && token.text.ends_with("ly"));
-        return (begins_verb(reading, next)
-            || begins_unknown(reading, next)
-            || adverb && begins_verb(reading, next + 1)
-            || noun_clause(reading, at))
+        return (begins_verb(parsed, next)
+            || begins_unknown(parsed, next)
+            || adverb && begins_verb(parsed, next + 1)
+            || noun_clause(parsed, at))
         .then_some(next - at);
     }
     None
 }
 
 /// 现在东京几点，23*47 等于多少: whether a question follows a comma and another question or a calculation precedes it.
-fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
+fn both_ask(parsed: &ParsedText<'_>, comma: usize) -> bool {
     const QUESTIONS: [&str; 15] = [
         "几点",
         "多少",
@@ -326,11 +326,11 @@ fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
     const ELLIPTICAL: [&str; 11] =
         ["有", "是", "都", "分别", "一共", "共", "总共", "还", "各", "其中", "里面"];
     const ENDS: [char; 8] = ['，', ',', '。', '？', '?', '！', '；', '\n'];
-    let comma = &reading.tokens[comma];
-    let left = reading.text[..comma.start].rsplit(ENDS).next().unwrap_or_default();
-    let right = reading.text[comma.end..].split(ENDS).next().unwrap_or_default();
+    let comma = &parsed.tokens[comma];
+    let left = parsed.text[..comma.start].rsplit(ENDS).next().unwrap_or_default();
+    let right = parsed.text[comma.end..].split(ENDS).next().unwrap_or_default();
     let asks = |part: &str| QUESTIONS.iter().any(|word| part.contains(word));
-    let calculates = reading
+    let calculates = parsed
         .expressions
         .iter()
         .any(|found| found.end <= comma.start && found.start + left.len() >= comma.start);
@@ -340,43 +340,45 @@ fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
 }
 
 /// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind with its own verb follows.
-fn begins_with_other(reading: &Reading<'_>, comma: usize, at: usize) -> bool {
+fn begins_with_other(parsed: &ParsedText<'_>, comma: usize, at: usize) -> bool {
     // ，邮件 mail-72 删掉: the noun of the thing may precede its name.
-    let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..)).unwrap_or_default();
+    let rest = parsed.tokens.get(at).and_then(|token| parsed.text.get(token.start..)).unwrap_or_default();
     let kind = ["邮件", "日程", "会议"].iter().find(|kind| rest.starts_with(**kind));
     let at = at + kind.map_or(0, |kind| kind.chars().count());
-    let Some(token) = reading.tokens.get(at).filter(|_| reading.tokens[comma].text != "、") else {
+    let Some(token) = parsed.tokens.get(at).filter(|_| parsed.tokens[comma].text != "、") else {
         return false;
     };
     let code = |value: &Value| {
         matches!(value, Value::Literal(Literal::Code(_) | Literal::Mail(_)))
             || kind.is_some() && matches!(value, Value::Number(_))
     };
-    let begins = reading.mentions.iter().any(|mention| mention.start == token.start && code(&mention.value));
-    let comma = &reading.tokens[comma];
-    let before = reading.mentions.iter().any(|mention| mention.end <= comma.start && code(&mention.value));
+    let begins = parsed.mentions.iter().any(|mention| mention.start == token.start && code(&mention.value));
+    let comma = &parsed.tokens[comma];
+    let before = parsed.mentions.iter().any(|mention| mention.end <= comma.start && code(&mention.value));
     let own = |start: usize, end: usize| {
-        let text = reading.text.get(start..end).unwrap_or_default();
-        let spots = lexicon::spots(text, &crate::lexer::token::tokens(text), &|_| false);
-        spots.iter().any(|spot| {
-            !spot.meaning.deeds.is_empty() && crate::lexer::name::has_han(&text[spot.start..spot.end])
+        let text = parsed.text.get(start..end).unwrap_or_default();
+        let word_matches = lexicon::word_matches(text, &crate::lexer::token::tokens(text), &|_| false);
+        word_matches.iter().any(|word_match| {
+            !word_match.meaning.verbs.is_empty()
+                && crate::lexer::name::has_han(&text[word_match.start..word_match.end])
         })
     };
-    let rest = reading.text.get(token.start..).unwrap_or_default();
+    let rest = parsed.text.get(token.start..).unwrap_or_default();
     let end = token.start + rest.find(['，', '。', '；', ',']).unwrap_or(rest.len());
     begins && before && own(0, comma.start) && own(token.start, end)
 }
 
 /// `… and water the plants`: whether a word that is in no table stands in the position of a verb, before an object.
-fn begins_unknown(reading: &Reading<'_>, at: usize) -> bool {
+fn begins_unknown(parsed: &ParsedText<'_>, at: usize) -> bool {
     const OBJECTS: [&str; 11] =
         ["it", "them", "the", "my", "our", "this", "that", "me", "these", "us", "him"];
-    let (Some(word), Some(object)) = (reading.tokens.get(at), reading.tokens.get(at + 1)) else {
+    let (Some(word), Some(object)) = (parsed.tokens.get(at), parsed.tokens.get(at + 1)) else {
         return false;
     };
-    let known = !lexicon::spots(word.text, &crate::lexer::token::tokens(word.text), &|_| false).is_empty();
+    let known =
+        !lexicon::word_matches(word.text, &crate::lexer::token::tokens(word.text), &|_| false).is_empty();
     let mentioned =
-        reading.mentions.iter().any(|mention| mention.start < word.end && word.start < mention.end);
+        parsed.mentions.iter().any(|mention| mention.start < word.end && word.start < mention.end);
     word.kind == Kind::Word
         && word.text.len() > 2
         && word.text.bytes().all(|byte| byte.is_ascii_lowercase())
@@ -388,31 +390,31 @@ fn begins_unknown(reading: &Reading<'_>, at: usize) -> bool {
 }
 
 /// `… and the last 3 commits`: whether another kind of thing follows as a second object of the same verb.
-fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
-    let tokens = &reading.tokens;
+fn noun_clause(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let tokens = &parsed.tokens;
     let Some(next) = tokens.get(at + 1).filter(|next| next.is_any(&["the", "its", "their", "also", "all"]))
     else {
         return false;
     };
     let literal = |token: &Token<'_>| {
-        reading.mentions.iter().any(|mention| {
+        parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(_))
                 && mention.start < token.end
                 && token.start < mention.end
         })
     };
-    let spots = lexicon::spots(reading.text, tokens, &literal);
-    let end = tokens.get(at + 6).map_or(reading.text.len(), |token| token.start);
+    let word_matches = lexicon::word_matches(parsed.text, tokens, &literal);
+    let end = tokens.get(at + 6).map_or(parsed.text.len(), |token| token.start);
     let own = |row: &usize| {
         ["commit", "branch", "status", "diff", "staged", "unstaged"].contains(&lexicon::thing(*row).name)
     };
-    let later = spots
-        .iter()
-        .find(|spot| spot.start >= next.start && spot.end <= end && spot.meaning.things.iter().any(own));
+    let later = word_matches.iter().find(|word_match| {
+        word_match.start >= next.start && word_match.end <= end && word_match.meaning.things.iter().any(own)
+    });
     let Some(later) = later else { return false };
-    spots.iter().take_while(|spot| spot.end <= next.start).any(|spot| {
-        spot.meaning.things.iter().any(own)
-            && spot.meaning.things.iter().all(|row| !later.meaning.things.contains(row))
+    word_matches.iter().take_while(|word_match| word_match.end <= next.start).any(|word_match| {
+        word_match.meaning.things.iter().any(own)
+            && word_match.meaning.things.iter().all(|row| !later.meaning.things.contains(row))
     })
 }
 
@@ -421,38 +423,38 @@ pub(crate) fn is_verb(word: &str) -> bool {
     VERBS.contains(&format!(" {} ", word.to_lowercase()))
 }
 
-fn begins_plainly(reading: &Reading<'_>, at: usize) -> bool {
-    let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..)).unwrap_or_default();
+fn begins_plainly(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let rest = parsed.tokens.get(at).and_then(|token| parsed.text.get(token.start..)).unwrap_or_default();
     HAN_VERBS.iter().any(|verb| rest.starts_with(verb))
 }
 
-fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
-    let Some(token) = reading.tokens.get(at) else { return false };
+fn begins_verb(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let Some(token) = parsed.tokens.get(at) else { return false };
     match token.kind {
         // `A1 写 …`: a cell followed by its verb.
-        _ if reading.mentions.iter().any(|mention| {
+        _ if parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == token.start
         }) =>
         {
-            let next = reading.tokens.get(at + 1);
-            next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
+            let next = parsed.tokens.get(at + 1);
+            next.is_some_and(|next| next.kind == Kind::Han && begins_verb(parsed, at + 1))
         }
         // A capitalised word inside a sentence is a name: `write Name, Email into …`.
         Kind::Word => {
             is_verb(token.text)
-                && !(at > 0 && token.is_capital() && !starts_sentence(reading, at))
-                && !is_label(reading, at)
+                && !(at > 0 && token.is_capital() && !starts_sentence(parsed, at))
+                && !is_label(parsed, at)
         }
         Kind::Han => {
-            let rest = &reading.text[token.start..];
+            let rest = &parsed.text[token.start..];
             // ，抄送 a@b.cn adds a recipient.
             if rest.starts_with("抄送") && at > 0 {
                 return false;
             }
             // 放在 E2 is a location, not a separate order.
-            let spots = lexicon::spots(rest, &crate::lexer::token::tokens(rest), &|_| false);
-            let first = spots.first().filter(|spot| {
-                spot.start == 0
+            let word_matches = lexicon::word_matches(rest, &crate::lexer::token::tokens(rest), &|_| false);
+            let first = word_matches.first().filter(|word_match| {
+                word_match.start == 0
                     && (!rest.starts_with('放')
                         || ["放首", "放一首", "放点"].iter().any(|play| rest.starts_with(play)))
             });
@@ -462,45 +464,45 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             if sums.contains(&&rest[..end]) {
                 return false;
             }
-            begins_plainly(reading, at) || first.is_some_and(|spot| !spot.meaning.deeds.is_empty())
+            begins_plainly(parsed, at) || first.is_some_and(|word_match| !word_match.meaning.verbs.is_empty())
         }
         Kind::Number => {
-            let next = reading.tokens.get(at + 1);
-            next.is_some_and(|next| matches!(next.text, "." | "、" | ")")) && begins_verb(reading, at + 2)
+            let next = parsed.tokens.get(at + 1);
+            next.is_some_and(|next| matches!(next.text, "." | "、" | ")")) && begins_verb(parsed, at + 2)
         }
         Kind::Mark => false,
     }
 }
 
 /// `…, type "project"`: whether a word that may be a verb is a label, with its value directly after it.
-fn is_label(reading: &Reading<'_>, at: usize) -> bool {
+fn is_label(parsed: &ParsedText<'_>, at: usize) -> bool {
     let labels = ["type", "name", "title", "note", "message", "text", "place"];
-    let Some(next) = reading.tokens.get(at + 1) else { return false };
+    let Some(next) = parsed.tokens.get(at + 1) else { return false };
     at > 0
-        && reading.tokens[at].is_any(&labels)
-        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is") || is_told(reading, at))
+        && parsed.tokens[at].is_any(&labels)
+        && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is") || is_reported(parsed, at))
 }
 
 /// `…, type person, observation …`: whether exactly one word stands between a label and the next mark.
-fn is_told(reading: &Reading<'_>, at: usize) -> bool {
-    let after = reading.tokens.get(at + 2);
-    reading.tokens[at].is_any(&["type", "name", "title"])
-        && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Word)
+fn is_reported(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let after = parsed.tokens.get(at + 2);
+    parsed.tokens[at].is_any(&["type", "name", "title"])
+        && parsed.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Word)
         && after.is_none_or(|after| matches!(after.text, "," | "." | ":" | ";"))
 }
 
 /// Whether a word is at the start of a sentence or of a list item.
-fn starts_sentence(reading: &Reading<'_>, at: usize) -> bool {
-    let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+fn starts_sentence(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| parsed.tokens.get(at));
     let gap =
-        before.and_then(|before| reading.text.get(before.end..reading.tokens[at].start)).unwrap_or_default();
+        before.and_then(|before| parsed.text.get(before.end..parsed.tokens[at].start)).unwrap_or_default();
     gap.contains('\n')
         || before.is_some_and(|before| !matches!(before.text, "," | "，" | "、") && !before.is("and"))
 }
 
 /// Trims whitespace, separators and list numbers. Returns whether anything is left.
-fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
-    let Some(text) = reading.text.get(clause.start..clause.end) else { return false };
+fn trim(parsed: &ParsedText<'_>, clause: &mut Clause) -> bool {
+    let Some(text) = parsed.text.get(clause.start..clause.end) else { return false };
     let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；".contains(c));
     // Removes an unpaired quote at either end; paired quotes belong to the text that they enclose.
     let kept = match kept.matches('"').count() {
@@ -514,7 +516,7 @@ fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
     let item = item.filter(|item| !item.starts_with(|c: char| c.is_ascii_digit()));
     let kept = item.map_or(kept, str::trim_start);
     let kept = kept.strip_prefix("- ").unwrap_or(kept);
-    let start = kept.as_ptr() as usize - reading.text.as_ptr() as usize;
+    let start = kept.as_ptr() as usize - parsed.text.as_ptr() as usize;
     *clause = Clause { start, end: start + kept.len() };
     kept.contains(char::is_alphanumeric)
 }
@@ -526,11 +528,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clauses_are_cut() {
+    fn splits_request_into_clauses() {
         let check = |text: &str, expect: &[&str]| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
             let found: Vec<_> =
-                clauses(&reading).iter().map(|clause| &text[clause.start..clause.end]).collect();
+                clauses(&parsed).iter().map(|clause| &text[clause.start..clause.end]).collect();
             assert_eq!(found, expect, "{text}");
         };
         check("Read a.txt and then list docs/", &["Read a.txt", "list docs/"]);

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_come_apart() {
+    fn splits_text_into_tokens() {
         let check = |text: &str, expect: &[&str]| {
             assert_eq!(tokens(text).iter().map(|token| token.text).collect::<Vec<_>>(), expect, "{text}");
         };

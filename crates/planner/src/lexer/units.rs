@@ -8,7 +8,7 @@ use crate::lexer::token::{Kind, Token};
 const TABLE: &str = include_str!("../../data/units.tsv");
 
 /// The maximum length of a Chinese unit in characters.
-const LONGEST: usize = 4;
+const MAX_UNIT_CHARS: usize = 4;
 
 /// A unit. All spellings of a unit are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(crate) fn at(tokens: &[Token<'_>], at: usize) -> (Option<Unit>, usize) {
     }
     let han: Vec<&str> = tokens[at..]
         .iter()
-        .take(LONGEST)
+        .take(MAX_UNIT_CHARS)
         .take_while(|token| token.kind == Kind::Han)
         .map(|token| token.text)
         .collect();

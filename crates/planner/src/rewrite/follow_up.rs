@@ -7,14 +7,14 @@ use crate::arithmetic::continuation;
 use crate::arithmetic::expression;
 use crate::lexer::labels;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::name::has_han;
-use crate::selection::probe;
+use crate::selection::implied_need;
 use crate::spreadsheet::sheet;
-use crate::values::candidate::Scene;
+use crate::values::candidate::MatchContext;
 
 /// Maximum number of earlier exchanges considered.
-const LOOKED_BACK: usize = 8;
+const MAX_EARLIER_EXCHANGES: usize = 8;
 
 /// A request and its answer.
 #[derive(Debug, Clone, Copy)]
@@ -80,14 +80,14 @@ const BEFORE: [&str; 9] = ["in", "at", "for", "on", "with", "of", "the", "在", 
 
 /// The self-contained form of a request that continues an earlier one. `before` has the oldest exchange first.
 pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
-    let before = before.get(before.len().saturating_sub(LOOKED_BACK)..)?;
+    let before = before.get(before.len().saturating_sub(MAX_EARLIER_EXCHANGES)..)?;
     let (last, earlier) = before.split_last()?;
     let text = crate::plain(request);
     let meant_before = || in_context(last.request, earlier).unwrap_or_else(|| crate::plain(last.request));
-    worked_on(&text, &meant_before, last).or_else(|| {
+    continue_calculation(&text, &meant_before, last).or_else(|| {
         let meant = meant_before();
         // A question never repeats a change.
-        let changes = crate::selection::choose::wish(&Reading::of(&meant, Date::ZERO)).changes();
+        let changes = crate::selection::choose::intent(&ParsedText::of(&meant, Date::ZERO)).changes();
         if changes && asks(request) {
             return None;
         }
@@ -108,22 +108,22 @@ fn asks(request: &str) -> bool {
 pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)> {
     let text = crate::plain(request);
     let path = |text: &str| {
-        let reading = Reading::of(text, Date::ZERO);
-        let named = reading.mentions.iter().rev().find_map(|mention| match &mention.value {
+        let parsed = ParsedText::of(text, Date::ZERO);
+        let named = parsed.mentions.iter().rev().find_map(|mention| match &mention.value {
             Value::Literal(Literal::Path(path)) => Some(path.clone()),
             _ => None,
         });
-        let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
-        named.map(|path| (path, sheet::find(&scene).last().map(|sheet| sheet.text.to_owned())))
+        let context = MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words: Vec::new() };
+        named.map(|path| (path, sheet::find(&context).last().map(|sheet| sheet.text.to_owned())))
     };
     if path(&text).is_some() {
         return None;
     }
     let (file, sheet) =
-        before.iter().rev().take(LOOKED_BACK).find_map(|one| path(&crate::plain(one.request)))?;
-    let own = Reading::of(&text, Date::ZERO);
-    let scene = Scene { reading: &own, stems: labels::stems(&own), tool_words: Vec::new() };
-    let sheet = sheet.filter(|_| sheet::find(&scene).is_empty());
+        before.iter().rev().take(MAX_EARLIER_EXCHANGES).find_map(|one| path(&crate::plain(one.request)))?;
+    let own = ParsedText::of(&text, Date::ZERO);
+    let context = MatchContext { parsed: &own, stems: labels::stems(&own), tool_words: Vec::new() };
+    let sheet = sheet.filter(|_| sheet::find(&context).is_empty());
     let whole = match (has_han(&text), sheet) {
         (true, Some(sheet)) => format!("在 {file} 的“{sheet}”工作表里，{text}"),
         (true, None) => format!("在 {file} 里，{text}"),
@@ -134,7 +134,11 @@ pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)
 }
 
 /// `times 3`: continues with the previous result as shown in the answer, so that it is not rounded twice.
-fn worked_on(text: &str, meant_before: &dyn Fn() -> String, last: &Exchange<'_>) -> Option<String> {
+fn continue_calculation(
+    text: &str,
+    meant_before: &dyn Fn() -> String,
+    last: &Exchange<'_>,
+) -> Option<String> {
     let bare = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
     let bare = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
         .iter()
@@ -164,7 +168,7 @@ fn worked_on(text: &str, meant_before: &dyn Fn() -> String, last: &Exchange<'_>)
         alone.then_some(text)
     };
     let before = meant_before();
-    let told = Reading::of(&before, Date::ZERO);
+    let told = ParsedText::of(&before, Date::ZERO);
     let exact = match told.expressions.as_slice() {
         [one] => whole(&one.text),
         _ => None,
@@ -195,21 +199,21 @@ pub(crate) fn exchanged(text: &str, before: &str) -> Option<String> {
     if !(opened || closed) || bare.is_empty() {
         return None;
     }
-    let reading = Reading::of(bare, Date::ZERO);
-    let [mention] = reading.mentions.as_slice() else { return None };
+    let parsed = ParsedText::of(bare, Date::ZERO);
+    let [mention] = parsed.mentions.as_slice() else { return None };
     let head = bare[..mention.start].trim();
     let alone = bare[mention.end..].trim().is_empty()
         && head.split_whitespace().all(|word| BEFORE.contains(&word.to_lowercase().as_str()));
     if !alone {
         return None;
     }
-    let old = Reading::of(before, Date::ZERO);
+    let old = ParsedText::of(before, Date::ZERO);
     let new = &bare[mention.start..mention.end];
     if let Some(place) = old.mentions.iter().rev().find(|other| is_alike(other, mention)) {
         return Some(format!("{}{new}{}", &before[..place.start], &before[place.end..]));
     }
     // `what time is it?`, `and in Tokyo?`: the previous request has no place to replace.
-    let asks_time = !probe::needs(&old).is_empty() && mention.value == Value::Place;
+    let asks_time = !implied_need::needs(&old).is_empty() && mention.value == Value::Place;
     asks_time.then(|| match has_han(before) {
         true => format!("{new}{before}"),
         false => format!("{} in {new}", before.trim_end_matches(['?', '.', '!', ' '])),
@@ -242,7 +246,7 @@ fn is_alike(one: &Mention, other: &Mention) -> bool {
         (Value::Literal(one), Value::Literal(other)) => {
             std::mem::discriminant(one) == std::mem::discriminant(other)
         }
-        (Value::Number(_), Value::Number(_)) | (Value::When(_), Value::When(_)) => true,
+        (Value::Number(_), Value::Number(_)) | (Value::Moment(_), Value::Moment(_)) => true,
         (Value::Place, Value::Place | Value::Name) | (Value::Name, Value::Place) => true,
         _ => false,
     }
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_never_repeats_a_change() {
+    fn does_not_repeat_change_for_question() {
         for question in ["and \"amy\"?", "what about \"eve\"", "how about \"eve\"?", "那“amy”呢"] {
             check(&[("remove user \"bob\"", "done")], question, "");
             check(&[("删除用户“bob”", "done")], question, "");
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_worked_out_goes_on() {
+    fn continues_earlier_calculation() {
         check(&[("what is 12 / 5", "2.4")], "and times 3", "calculate 12 / 5 * 3");
         check(&[("算一下 23*47", "1081")], "再乘以 4", "计算 23 * 47 * 4");
         check(&[("1+1", "2"), ("times 3", "6")], "minus 1", "calculate (1 + 1) * 3 - 1");
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn another_takes_the_place() {
+    fn replaces_place_of_earlier_request() {
         let tokyo = [("what time is it in Tokyo?", "12:00")];
         check(&tokyo, "what about Berlin?", "what time is it in Berlin?");
         check(&tokyo, "and in Paris", "what time is it in Paris?");
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stays_in_mind() {
+    fn adds_file_of_earlier_request() {
         let check = |before: &str, request: &str, expect: &str| {
             let before = [Exchange { request: before, answer: "" }];
             assert_eq!(placed(request, &before).unwrap_or_default().0, expect, "{request}");

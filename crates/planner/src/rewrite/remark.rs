@@ -109,7 +109,7 @@ const PLACES: [&str; 6] = ["in", "on", "at", "under", "inside", "within"];
 /// Final characters of a Chinese statement about a thing.
 const HAN_ENDS: [char; 2] = ['了', '的'];
 /// The maximum length of a Chinese predicate in characters.
-const LONGEST_STATE: usize = 10;
+const MAX_PREDICATE_CHARS: usize = 10;
 const HAN_LEADS: [&str; 14] = [
     "就",
     "所以",
@@ -130,7 +130,7 @@ const HAN_BOUNDS: [&str; 12] =
     ["别", "不能", "不许", "勿", "如果", "要是", "除了", "只", "吗", "谁", "怎么", "等"];
 
 /// Removes a statement before an order and replaces the pronoun in the order with the statement's subject.
-pub(crate) fn without_lead(text: &str) -> Option<String> {
+pub(crate) fn remove_statement(text: &str) -> Option<String> {
     if has_han(&masked(text, &literal::find(text))) || !text.is_ascii() && has_han(text) {
         return chinese(text);
     }
@@ -183,11 +183,11 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         let own = literal::find(text.get(speaker.len()..places.0)?);
         // `We no longer buy from Old Supplier Ltd, so remove that entity`: the only name.
         if own.is_empty() {
-            let name = crate::rewrite::again::capital_name(text.get(..places.0)?, &[])?;
+            let name = crate::rewrite::coreference::capital_name(text.get(..places.0)?, &[])?;
             let entity = ["that entity", "this entity", "the entity", "that node"]
                 .iter()
                 .any(|kind| has_word(&masked[places.1..], kind));
-            return entity.then(|| pointed(order, &name)).flatten();
+            return entity.then(|| resolve_pronoun(order, &name)).flatten();
         }
         let [one] = own.as_slice() else { return None };
         let (start, end) = (speaker.len() + one.start, speaker.len() + one.end);
@@ -198,9 +198,9 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
             return Some(format!("{order} {last} {}", &text[start..end]));
         }
         let kind = before.rfind(' ').map_or(0, |at| at + 1);
-        let spots = lexicon::spots(&before[kind..], &tokens(&before[kind..]), &|_| false);
-        let is_kind = spots.iter().any(|spot| !spot.meaning.things.is_empty());
-        return pointed(order, &text[if is_kind { kind } else { start }..end]);
+        let word_matches = lexicon::word_matches(&before[kind..], &tokens(&before[kind..]), &|_| false);
+        let is_kind = word_matches.iter().any(|word_match| !word_match.meaning.things.is_empty());
+        return resolve_pronoun(order, &text[if is_kind { kind } else { start }..end]);
     }
     // `the location of evt_12 is now Room 9, please update it`: the statement gives the new value.
     if let Some(now) = head.find(" is now ").or_else(|| head.find(" should now be ")) {
@@ -219,7 +219,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         return None;
     }
     let thing = text.get(..at)?.trim();
-    pointed(order, thing.strip_prefix("Both ").unwrap_or(thing))
+    resolve_pronoun(order, thing.strip_prefix("Both ").unwrap_or(thing))
 }
 
 /// The number of things in `A and B`, `A, B and C`.
@@ -232,11 +232,11 @@ fn counted(word: &str) -> usize {
 }
 
 /// Replaces the pronoun in an order with the thing it refers to.
-fn pointed(order: &str, thing: &str) -> Option<String> {
+fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
     let literals = literal::find(order);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
     let all = tokens(order);
-    let thing_has_kind = !lexicon::spots(thing, &tokens(thing), &|token| {
+    let thing_has_kind = !lexicon::word_matches(thing, &tokens(thing), &|token| {
         literal::find(thing).iter().any(|found| found.start < token.end && token.start < found.end)
     })
     .is_empty();
@@ -258,7 +258,7 @@ fn pointed(order: &str, thing: &str) -> Option<String> {
         {
             let after = all.get(at + 2).filter(|after| after.kind == Kind::Word && free(after.start));
             let kind = after.filter(|after| {
-                !lexicon::spots(after.text, &tokens(after.text), &|_| false).is_empty()
+                !lexicon::word_matches(after.text, &tokens(after.text), &|_| false).is_empty()
                     || after.is_any(&["files", "things", "ones"])
             });
             let object = match kind {
@@ -272,7 +272,8 @@ fn pointed(order: &str, thing: &str) -> Option<String> {
             let end = all[at + 1].end;
             return Some(format!("{}{thing}{}", &order[..token.start], &order[end..]));
         }
-        let kind = next.filter(|next| !lexicon::spots(next.text, &tokens(next.text), &|_| false).is_empty());
+        let kind =
+            next.filter(|next| !lexicon::word_matches(next.text, &tokens(next.text), &|_| false).is_empty());
         match kind {
             // `delete that mail`: a noun for a kind without a name after it refers to the thing in the statement.
             Some(kind)
@@ -339,10 +340,12 @@ fn chinese(text: &str) -> Option<String> {
     let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
     // The subject ends with its last literal or the last noun for its kind.
     let taken = |token: &crate::lexer::token::Token<'_>| !free(token.start);
-    let spots = lexicon::spots(head, &tokens(head), &taken);
-    let kinds = spots.iter().filter(|spot| !spot.meaning.things.is_empty() && spot.meaning.deeds.is_empty());
+    let word_matches = lexicon::word_matches(head, &tokens(head), &taken);
+    let kinds = word_matches
+        .iter()
+        .filter(|word_match| !word_match.meaning.things.is_empty() && word_match.meaning.verbs.is_empty());
     let last = kinds
-        .map(|spot| spot.end)
+        .map(|word_match| word_match.end)
         .chain(literals.iter().map(|found| found.end).filter(|end| *end <= comma))
         .max()?;
     // 邮件 3345 是垃圾邮件: a noun in the predicate is not another subject.
@@ -359,11 +362,13 @@ fn chinese(text: &str) -> Option<String> {
         _ => last,
     };
     let state = head.get(last..)?;
-    let short = state.chars().count() <= LONGEST_STATE;
+    let short = state.chars().count() <= MAX_PREDICATE_CHARS;
     let plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
-    let asks = spots.iter().any(|spot| {
-        !spot.meaning.deeds.is_empty()
-            && head.get(spot.start..spot.end).is_some_and(|word| spot.end <= last && !word.ends_with('了'))
+    let asks = word_matches.iter().any(|word_match| {
+        !word_match.meaning.verbs.is_empty()
+            && head
+                .get(word_match.start..word_match.end)
+                .is_some_and(|word| word_match.end <= last && !word.ends_with('了'))
     });
     let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
     // 涉及隐私，请删除: a polite order after a predicate refers to the subject of the predicate.
@@ -385,8 +390,9 @@ fn chinese(text: &str) -> Option<String> {
             return Some(format!("把 {thing} {}", rest.trim_start()));
         }
     }
-    let own = lexicon::spots(order, &tokens(order), &|_| false);
-    let verb = own.first().filter(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())?;
+    let own = lexicon::word_matches(order, &tokens(order), &|_| false);
+    let verb =
+        own.first().filter(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())?;
     // An order with its own object does not refer to the subject of the statement.
     let rest = order.get(verb.end..)?.replace('它', "");
     let known = [
@@ -425,7 +431,7 @@ fn chinese(text: &str) -> Option<String> {
 }
 
 /// `cancel evt_40, nobody can make it`: removes a reason after an order.
-pub(crate) fn without_reason(text: &str) -> Option<String> {
+pub(crate) fn remove_reason(text: &str) -> Option<String> {
     const REASONS: [&str; 14] = [
         "nobody ",
         "no one ",
@@ -480,9 +486,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_left_out() {
+    fn replaces_statement_by_its_subject() {
         let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(without_lead(text).as_deref(), expect, "{text}");
+            assert_eq!(remove_statement(text).as_deref(), expect, "{text}");
         };
         check(
             "the entity \"Old CRM\" is obsolete, remove it from the graph",
@@ -507,9 +513,9 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_left_out() {
+    fn removes_reason_clauses() {
         let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(without_reason(text).as_deref(), expect, "{text}");
+            assert_eq!(remove_reason(text).as_deref(), expect, "{text}");
         };
         check("cancel evt_40, nobody can make it", Some("cancel evt_40"));
         check("取消 evt_40，因为没人来", Some("取消 evt_40"));

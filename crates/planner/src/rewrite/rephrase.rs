@@ -1,52 +1,57 @@
 //! Rewrites other forms of an order into the imperative that the rest of the planner parses: passives, phrasal verbs with a
 //! separated particle, and unusual conjunctions between list items.
 
-use crate::lexer::literal::{self, Found, Literal};
+use crate::lexer::literal::{self, Literal, LiteralSpan};
 use crate::lexer::token::{Kind, Token, tokens};
-use crate::rewrite::again;
-use crate::rewrite::casual;
-use crate::rewrite::passive_turn;
-use crate::rewrite::pretext;
+use crate::rewrite::colloquial;
+use crate::rewrite::coreference;
+use crate::rewrite::idiom_rewrite;
+use crate::rewrite::passive_rewrite;
+use crate::rewrite::reason_clause;
 use crate::rewrite::remark;
 use crate::rewrite::spelling;
 use crate::rewrite::statement;
-use crate::rewrite::turn;
 use crate::rewrite::verbless;
 use crate::selection::verb_class::VERBS;
 use crate::values::nested_path;
 
 /// Words that leave open whether something is to be done. A request that contains one is not rewritten.
-const OPEN: [&str; 16] = [
+const CONDITIONAL_WORDS: [&str; 16] = [
     "if", "unless", "when", "once", "until", "whether", "not", "never", "should i", "except", "or", "did",
     "don't", "why", "how", "who",
 ];
 
 /// Applies all rewriting steps to the request.
-pub(crate) fn rephrased(text: &str) -> String {
+pub(crate) fn rephrase(text: &str) -> String {
     let mut text = text.to_owned();
     let steps: [fn(&str) -> Option<String>; 17] = [
-        casual::plain,
-        again::told,
-        pretext::without,
-        statement::without,
-        turn::plain,
-        flagged,
-        passive_turn::parts,
+        colloquial::plain,
+        coreference::resolve,
+        reason_clause::remove,
+        statement::remove,
+        idiom_rewrite::plain,
+        negated_flags,
+        passive_rewrite::to_imperatives,
         with_name,
-        spelling::corrected,
+        spelling::correct,
         joined,
         with_verbs,
         with_particle,
-        active,
-        remark::without_lead,
-        remark::without_reason,
+        passive_to_active,
+        remark::remove_statement,
+        remark::remove_reason,
         nested_path::joined,
         verbless::with_verbs,
     ];
     // A rewritten order may be the input of an earlier step.
-    let again: [fn(&str) -> Option<String>; 5] =
-        [pretext::without, statement::without, turn::plain, remark::without_lead, remark::without_reason];
-    for step in steps.into_iter().chain(again) {
+    let coreference: [fn(&str) -> Option<String>; 5] = [
+        reason_clause::remove,
+        statement::remove,
+        idiom_rewrite::plain,
+        remark::remove_statement,
+        remark::remove_reason,
+    ];
+    for step in steps.into_iter().chain(coreference) {
         if let Some(other) = step(&text) {
             text = other;
         }
@@ -55,7 +60,7 @@ pub(crate) fn rephrased(text: &str) -> String {
 }
 
 /// Replaces each byte of a literal with `#` and lowercases the rest. Byte offsets stay valid.
-pub(crate) fn masked(text: &str, literals: &[Found]) -> String {
+pub(crate) fn masked(text: &str, literals: &[LiteralSpan]) -> String {
     let mut bytes = text.to_ascii_lowercase().into_bytes();
     for found in literals {
         bytes[found.start..found.end].fill(b'#');
@@ -65,7 +70,9 @@ pub(crate) fn masked(text: &str, literals: &[Found]) -> String {
 
 /// Whether a text leaves open what is to be done.
 pub(crate) fn is_open(masked: &str) -> bool {
-    masked.contains(['?', '？']) || masked.contains("n't ") || OPEN.iter().any(|word| has_word(masked, word))
+    masked.contains(['?', '？'])
+        || masked.contains("n't ")
+        || CONDITIONAL_WORDS.iter().any(|word| has_word(masked, word))
 }
 
 pub(crate) fn has_word(text: &str, word: &str) -> bool {
@@ -76,13 +83,13 @@ pub(crate) fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// ，不要进回收站: rewrites flags that are expressed as negations.
-fn flagged(text: &str) -> Option<String> {
-    const MOST_FLAGS: usize = 3;
-    let first = one_flag(text)?;
-    Some((1..MOST_FLAGS).fold(first, |text, _| one_flag(&text).unwrap_or(text)))
+fn negated_flags(text: &str) -> Option<String> {
+    const MAX_FLAGS: usize = 3;
+    let first = negated_flag(text)?;
+    Some((1..MAX_FLAGS).fold(first, |text, _| negated_flag(&text).unwrap_or(text)))
 }
 
-fn one_flag(text: &str) -> Option<String> {
+fn negated_flag(text: &str) -> Option<String> {
     const TABLE: &str = include_str!("../../data/negated_flags.tsv");
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -103,10 +110,10 @@ fn one_flag(text: &str) -> Option<String> {
         let rest = &text[at + length..];
         // The flag may be told twice: `permanently, it should not stay in the trash`.
         let others = format!("{} {}", &masked[..at], &masked[at + length..]);
-        let told = has_word(&others, plain) || !plain.is_ascii() && others.contains(plain);
+        let resolve = has_word(&others, plain) || !plain.is_ascii() && others.contains(plain);
         let rest =
             if before.is_empty() { rest.trim_start_matches(['：', ':', '，', ',', ' ']) } else { rest };
-        match (told, before.is_empty()) {
+        match (resolve, before.is_empty()) {
             (true, _) => format!("{before}{rest}"),
             (false, true) => format!("{rest}{gap}{plain}"),
             (false, false) => format!("{before}{gap}{plain}{rest}"),
@@ -172,9 +179,9 @@ fn with_verbs(text: &str) -> Option<String> {
 }
 
 /// `put 120 in B3 and 85 in B4`: repeats the verb for each further value and its cell.
-fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
+fn with_cells(text: &str, masked: &str, literals: &[LiteralSpan]) -> Option<String> {
     const WRITES: [&str; 5] = ["put", "write", "enter", "type", "fill"];
-    let cells: Vec<&Found> = literals
+    let cells: Vec<&LiteralSpan> = literals
         .iter()
         .filter(|found| matches!(&found.literal, Literal::Cells(cells) if !cells.contains(':')))
         .collect();
@@ -208,7 +215,7 @@ fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
     let last = cells.last().map_or(0, |cell| cell.end);
     let tail = text.get(last..)?.trim_end_matches(['.', '!']);
     let shared = [" on ", " in ", " of "].iter().find_map(|word| tail.strip_prefix(*word));
-    let file = |found: &Found| matches!(&found.literal, Literal::Path(_)) && found.start >= last;
+    let file = |found: &LiteralSpan| matches!(&found.literal, Literal::Path(_)) && found.start >= last;
     if let Some(shared) =
         shared.filter(|_| changed && literals.iter().filter(|found| file(found)).count() == 1)
         && result.ends_with(text.get(last..)?)
@@ -254,7 +261,7 @@ fn with_name(text: &str) -> Option<String> {
 /// `check that one out`, `call evt_3 off`: moves a separated particle next to its verb.
 fn with_particle(text: &str) -> Option<String> {
     const PARTICLES: [&str; 9] = ["out", "off", "down", "up", "over", "away", "in", "back", "forward"];
-    const MOST_BETWEEN: usize = 6;
+    const MAX_WORDS_BETWEEN: usize = 6;
     let literals = literal::find(text);
     let all = tokens(text);
     let inside =
@@ -271,7 +278,7 @@ fn with_particle(text: &str) -> Option<String> {
                     !inside(next) && (next.kind == Kind::Mark || next.is_any(&["and", "then", "please"]))
                 })
         };
-        let object = all[at + 1..].iter().take(MOST_BETWEEN).take_while(|next| {
+        let object = all[at + 1..].iter().take(MAX_WORDS_BETWEEN).take_while(|next| {
             inside(next) || next.kind != Kind::Mark || matches!(next.text, "\"" | "'" | "_" | "-" | "/" | ".")
         });
         let count = object.count();
@@ -347,7 +354,7 @@ pub(crate) const PASSIVES: [&str; 12] = [
 ];
 
 /// `X should be renamed to Y`, `I want X deleted`: moves the verb to the front.
-fn active(text: &str) -> Option<String> {
+fn passive_to_active(text: &str) -> Option<String> {
     const WISHES: [&str; 7] =
         ["i want ", "i need ", "i'd like ", "i would like ", "we want ", "we need ", "i'd love "];
     let literals = literal::find(text);
@@ -393,7 +400,7 @@ fn active(text: &str) -> Option<String> {
             .filter(|said| masked[*said..at].ends_with(" and") && !masked[*said..at].contains('#'))
             .unwrap_or(at);
         let order = rewrite(&prefix, (start, end), at + passive.len())?;
-        return Some(turn::first_place(&order).unwrap_or(order));
+        return Some(idiom_rewrite::leading_location(&order).unwrap_or(order));
     }
     let wish = WISHES.iter().find(|wish| masked.starts_with(**wish))?;
     let all = tokens(text);
@@ -416,8 +423,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_forms_become_orders() {
-        let check = |text: &str, expect: &str| assert_eq!(rephrased(text), expect, "{text}");
+    fn rewrites_passives_and_phrasal_verbs_as_imperatives() {
+        let check = |text: &str, expect: &str| assert_eq!(rephrase(text), expect, "{text}");
         check("/tmp/a.txt should be renamed to /tmp/b.txt", "rename /tmp/a.txt to /tmp/b.txt");
         check(
             "a.xlsx: the sheet Stock should be called Inventory from now on",

@@ -11,9 +11,9 @@ use crate::selection::verb_class::VERBS;
 use crate::values::phrase::is_stop;
 
 /// The minimum length of a verb to correct, in letters; shorter verbs resemble too many words.
-const SHORTEST_VERB: usize = 5;
+const MIN_VERB_LETTERS: usize = 5;
 /// The minimum length of a noun to correct, in letters.
-const SHORTEST_NOUN: usize = 7;
+const MIN_NOUN_LETTERS: usize = 7;
 
 /// Words that may precede the verb of a clause.
 const BEFORE_VERB: [&str; 16] = [
@@ -25,12 +25,12 @@ const BEFORE_VERB: [&str; 16] = [
 static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     lexicon::thing_words()
         .flat_map(|words| words.split('_'))
-        .filter(|word| word.len() >= SHORTEST_NOUN && word.bytes().all(|byte| byte.is_ascii_lowercase()))
+        .filter(|word| word.len() >= MIN_NOUN_LETTERS && word.bytes().all(|byte| byte.is_ascii_lowercase()))
         .collect()
 });
 
 /// The text with misspelt words corrected; `None` if there are none.
-pub(crate) fn corrected(text: &str) -> Option<String> {
+pub(crate) fn correct(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let all = tokens(text);
     let mut result = String::with_capacity(text.len());
@@ -66,29 +66,29 @@ fn is_known(token: &Token<'_>) -> bool {
     !lower.bytes().all(|byte| byte.is_ascii_lowercase())
         || is_stop(&lower)
         || split::is_verb(&lower)
-        || !lexicon::spots(token.text, &tokens(token.text), &|_| false).is_empty()
+        || !lexicon::word_matches(token.text, &tokens(token.text), &|_| false).is_empty()
         || VERBS.english.contains_key(&lower)
         || VERBS.tools.contains_key(lower.as_str())
         || NOUNS.contains(lower.trim_end_matches('s'))
-        || crate::assembly::coverage::is_small(token)
+        || crate::assembly::coverage::is_function_word(token)
 }
 
 /// The verb that differs by a missing or doubled letter or by two swapped letters, if there is exactly one.
 fn verb(word: &str) -> Option<&'static str> {
-    if word.len() < SHORTEST_VERB {
+    if word.len() < MIN_VERB_LETTERS {
         return None;
     }
     let mut near = VERBS
         .english
         .keys()
-        .filter(|known| known.len() >= SHORTEST_VERB && !known.contains(' ') && is_slip(known, word));
+        .filter(|known| known.len() >= MIN_VERB_LETTERS && !known.contains(' ') && is_slip(known, word));
     let first = near.next()?;
     near.next().is_none().then_some(first.as_str())
 }
 
 /// The noun that differs by a slip or by one wrong letter, if there is exactly one.
 fn noun(word: &str) -> Option<&'static str> {
-    if word.len() + 1 < SHORTEST_NOUN {
+    if word.len() + 1 < MIN_NOUN_LETTERS {
         return None;
     }
     let mut near = NOUNS.iter().filter(|known| is_slip(known, word) || is_wrong_letter(known, word));
@@ -127,9 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_corrected() {
-        let check =
-            |text: &str, expect: Option<&str>| assert_eq!(corrected(text).as_deref(), expect, "{text}");
+    fn corrects_misspelt_words() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(correct(text).as_deref(), expect, "{text}");
         check("delte row 3 of sheet A in a.xlsx", Some("delete row 3 of sheet A in a.xlsx"));
         check("please creat a branch x", Some("please create a branch x"));
         check("put it in my calender", Some("put it in my calendar"));

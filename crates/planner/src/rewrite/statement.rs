@@ -6,7 +6,7 @@ use crate::lexer::literal;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
 use crate::lexer::token::{is_han, tokens};
-use crate::rewrite::casual::free_text;
+use crate::rewrite::colloquial::free_text;
 use crate::rewrite::rephrase::{has_word, is_open, masked};
 use crate::rewrite::statement_words::{SUBJECTS, asks_for_more, binds, loosened, retracts};
 use crate::selection::verb_class::VERBS;
@@ -61,9 +61,9 @@ const PICKING: [&str; 15] = [
     "last",
 ];
 /// The maximum length of a statement in words.
-const LONGEST: usize = 14;
+const MAX_STATEMENT_WORDS: usize = 14;
 /// The maximum length of a Chinese statement in characters.
-const LONGEST_HAN: usize = 16;
+const MAX_STATEMENT_CHARS: usize = 16;
 
 /// Marks between Chinese clauses.
 const HAN_BREAKS: [char; 10] = ['，', ',', '。', '；', ';', '！', '!', '…', '、', '：'];
@@ -76,7 +76,7 @@ const HAN_BINDING: [&str; 48] = [
 ];
 
 /// Removes the statements before and after an order.
-pub(crate) fn without(text: &str) -> Option<String> {
+pub(crate) fn remove(text: &str) -> Option<String> {
     let literals = literal::find(text);
     if has_han(&masked(text, &literals)) {
         return chinese(text);
@@ -109,7 +109,7 @@ fn is_statement(said: &str) -> bool {
     let states = states || ["nobody", "everyone", "everybody"].contains(first) && words.contains(&"can");
     let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
     plain
-        && words.len() <= LONGEST
+        && words.len() <= MAX_STATEMENT_WORDS
         && !binds(said)
         && !PICKING.iter().any(|word| has_word(&loosened(said), word))
         && !said.contains("n't ")
@@ -166,9 +166,9 @@ pub(crate) fn begins_order(masked: &str) -> bool {
     VERBS.english.contains_key(first)
         || split::is_verb(first)
         || phrase
-        || lexicon::spots(rest, &tokens(rest), &|_| false)
+        || lexicon::word_matches(rest, &tokens(rest), &|_| false)
             .first()
-            .is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())
+            .is_some_and(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty())
 }
 
 /// `In #, replace …`, `as a dry run, …`: the text after a leading location or manner.
@@ -294,8 +294,8 @@ fn trailing(text: &str) -> Option<String> {
     let (at, start) =
         marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
     let said = masked.get(start..)?;
-    let things = lexicon::spots(said, &tokens(said), &|_| false);
-    let names = things.iter().any(|spot| !spot.meaning.things.is_empty());
+    let things = lexicon::word_matches(said, &tokens(said), &|_| false);
+    let names = things.iter().any(|word_match| !word_match.meaning.things.is_empty());
     let upper = text.get(start..)?.split(' ').skip(1).any(|word| word.starts_with(char::is_uppercase));
     let quoted =
         literals.iter().any(|found| found.end == at && matches!(found.literal, literal::Literal::Quoted(_)));
@@ -344,7 +344,7 @@ fn declares(said: &str) -> bool {
         "in", "on", "at", "to", "from", "with", "as", "of", "for", "by", "into", "under", "about", "and",
         "or", "then", "starting", "using", "subject", "body", "location", "title", "type", "until",
     ];
-    const LONGEST_SUBJECT: usize = 7;
+    const MAX_SUBJECT_WORDS: usize = 7;
     let words: Vec<&str> = said.split(' ').collect();
     let first = words.first().copied().unwrap_or_default();
     let verb = words.iter().position(|word| {
@@ -361,7 +361,8 @@ fn declares(said: &str) -> bool {
         && first.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
     clashes
         || is_apposition(said)
-        || subject && verb.is_some_and(|verb| (1..=LONGEST_SUBJECT).contains(&verb) && words.len() > verb + 1)
+        || subject
+            && verb.is_some_and(|verb| (1..=MAX_SUBJECT_WORDS).contains(&verb) && words.len() > verb + 1)
 }
 
 /// `I added the wrong files`: whether a clause starts with a personal pronoun and a verb in the past tense.
@@ -394,7 +395,7 @@ fn chinese(text: &str) -> Option<String> {
     }
     let is_said = |(start, end, _): &(usize, usize, usize)| {
         let said = masked.get(*start..*end).unwrap_or_default().trim();
-        let spots = lexicon::spots(said, &tokens(said), &|_| false);
+        let word_matches = lexicon::word_matches(said, &tokens(said), &|_| false);
         let states = said.ends_with(['了', '啦', '的', '着'])
             || ["老板", "领导", "客户", "他", "她", "我", "大家", "刚才", "刚刚", "反正", "因为", "毕竟"]
                 .iter()
@@ -405,13 +406,13 @@ fn chinese(text: &str) -> Option<String> {
             .any(|word| said.starts_with(word));
         let known =
             |word: &str| past && word.is_ascii() || !VERBS.chinese.contains_key(word.trim_end_matches('了'));
-        let orders = spots.iter().any(|spot| {
-            let word = said.get(spot.start..spot.end).unwrap_or_default();
-            !spot.meaning.things.is_empty() || !spot.meaning.deeds.is_empty() && !known(word)
+        let orders = word_matches.iter().any(|word_match| {
+            let word = said.get(word_match.start..word_match.end).unwrap_or_default();
+            !word_match.meaning.things.is_empty() || !word_match.meaning.verbs.is_empty() && !known(word)
         });
         *start < until
             && !said.is_empty()
-            && said.chars().count() <= LONGEST_HAN
+            && said.chars().count() <= MAX_STATEMENT_CHARS
             && said.chars().filter(|c| is_han(*c)).count() >= 2
             && !said.contains('#')
             && !said
@@ -453,8 +454,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_that_name_nothing_are_left_out() {
-        let check = |text: &str, expect: Option<&str>| assert_eq!(without(text).as_deref(), expect, "{text}");
+    fn removes_statements_without_arguments() {
+        let check = |text: &str, expect: Option<&str>| assert_eq!(remove(text).as_deref(), expect, "{text}");
         check("Disk is nearly full. List /var/cache with sizes", Some("List /var/cache with sizes"));
         check("Room's flooded, ugh. Move event ev_3 to 2026-12-09", Some("Move event ev_3 to 2026-12-09"));
         check("delete email 88213, it's spam", Some("delete email 88213"));

@@ -5,12 +5,12 @@ use crate::lexer::literal::{self, Literal};
 use crate::lexer::name::has_han;
 use crate::lexer::split;
 use crate::lexer::token::tokens;
-use crate::rewrite::casual::free_text;
+use crate::rewrite::colloquial::free_text;
 use crate::rewrite::rephrase::{has_word, is_open, masked};
 use crate::selection::verb_class::VERBS;
 
 /// Kinds of things for which the implied verb reads.
-const LOOKED_AT: [&str; 18] = [
+const READABLE_NOUNS: [&str; 18] = [
     "commit",
     "branch",
     "status",
@@ -32,7 +32,7 @@ const LOOKED_AT: [&str; 18] = [
 ];
 /// Words before a thing to create.
 const NEW: [&str; 6] = ["new ", "a new ", "brand new ", "a fresh ", "fresh ", "a brand new "];
-const MORE: [&str; 7] =
+const ANOTHER_WORDS: [&str; 7] =
     ["one more ", "another ", "an additional ", "additional ", "an extra ", "extra ", "also a "];
 /// Words that show that a text is a sentence and not a noun phrase.
 const SENTENCE: [&str; 34] = [
@@ -115,7 +115,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
         return None;
     }
     let made = NEW.iter().find(|new| part.starts_with(**new)).map(|_| "create");
-    let made = made.or_else(|| MORE.iter().find(|more| part.starts_with(**more)).map(|_| "add"));
+    let made = made.or_else(|| ANOTHER_WORDS.iter().find(|more| part.starts_with(**more)).map(|_| "add"));
     let rest = match made {
         Some(_) => part,
         None => bare,
@@ -124,10 +124,12 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     if SENTENCE.iter().any(|word| has_word(head, word)) {
         return None;
     }
-    let spots = lexicon::spots(rest, &tokens(rest), &|_| false);
+    let word_matches = lexicon::word_matches(rest, &tokens(rest), &|_| false);
     if made.is_some() {
         // `new branch …`: a noun for a kind of thing must precede the first literal, quote or colon.
-        let things = spots.iter().filter(|spot| spot.start < head.len() && !spot.meaning.things.is_empty());
+        let things = word_matches
+            .iter()
+            .filter(|word_match| word_match.start < head.len() && !word_match.meaning.things.is_empty());
         return (things.count() > 0).then_some(made).flatten();
     }
     let colours = [
@@ -140,15 +142,15 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     }
     let known = |word: &str| VERBS.english.contains_key(word) || split::is_verb(word);
     let first_is_verb = known(word) && word != "git"
-        || spots.first().is_some_and(|spot| {
-            spot.start == 0
-                && !spot.meaning.deeds.is_empty()
-                && spot.meaning.things.is_empty()
+        || word_matches.first().is_some_and(|word_match| {
+            word_match.start == 0
+                && !word_match.meaning.verbs.is_empty()
+                && word_match.meaning.things.is_empty()
                 && word != "git"
         });
-    let looks = |spot: &lexicon::Spot| {
-        spot.start < head.len().max(1)
-            && spot.meaning.things.iter().any(|row| LOOKED_AT.contains(&lexicon::thing(*row).name))
+    let looks = |word_match: &lexicon::WordMatch| {
+        word_match.start < head.len().max(1)
+            && word_match.meaning.things.iter().any(|row| READABLE_NOUNS.contains(&lexicon::thing(*row).name))
     };
     let times = is_one_of_several && has_word(head, "time");
     let noun = ["status", "commit", "diff", "log"].contains(&word) && !head[word.len()..].starts_with(" the");
@@ -160,7 +162,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
             ]
             .contains(&word)
     });
-    ((!first_is_verb || noun && word != "commit") && !other_verb && (spots.iter().any(looks) || times))
+    ((!first_is_verb || noun && word != "commit") && !other_verb && (word_matches.iter().any(looks) || times))
         .then_some("show")
 }
 
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_nouns_get_a_verb() {
+    fn adds_verb_to_bare_nouns() {
         let check =
             |text: &str, expect: Option<&str>| assert_eq!(with_verbs(text).as_deref(), expect, "{text}");
         check("last 3 commits of ~/dev/a", Some("show last 3 commits of ~/dev/a"));

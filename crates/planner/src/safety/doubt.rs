@@ -3,7 +3,7 @@
 use toolhub_core::lang::LocalizedText;
 
 /// Maximum number of words shown.
-const SHOWN: usize = 8;
+const MAX_SHOWN_WORDS: usize = 8;
 
 /// A reason why a step is unproven.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,8 @@ impl Doubt {
                 format!("请求中没有与 `{tool}` 的操作相符的动词"),
             ),
             Self::Unused(words) => {
-                let shown: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
+                let shown: Vec<String> =
+                    words.iter().take(MAX_SHOWN_WORDS).map(|word| format!("`{word}`")).collect();
                 LocalizedText::new(
                     format!("not understood: {}", shown.join(", ")),
                     format!("没有看懂：{}", shown.join("、")),

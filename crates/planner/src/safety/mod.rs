@@ -1,10 +1,10 @@
 //! Decides whether a request proves a step that changes something.
 
+pub(crate) mod change_guard;
 pub(crate) mod doubt;
-pub(crate) mod extent;
-pub(crate) mod guess;
+pub(crate) mod guessed_argument;
 pub(crate) mod mood;
+pub(crate) mod number_mismatch;
 pub(crate) mod proof;
-pub(crate) mod reserve;
-pub(crate) mod spoken_of;
+pub(crate) mod request_hints;
 pub(crate) mod unknown_verb;

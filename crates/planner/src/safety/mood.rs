@@ -129,7 +129,7 @@ const ALREADY: [&str; 6] = ["刚刚", "刚才", "刚", "已经", "已", "昨天"
 pub(crate) enum Mood {
     Question,
     Intent,
-    Told,
+    Report,
 }
 
 /// Returns the mood of the first sentence that contains a verb of change and is not an order. `own` is the lowercase request
@@ -194,8 +194,8 @@ fn of(sentence: &str, mark: Option<char>) -> Option<Mood> {
     {
         return Some(Mood::Intent);
     }
-    if is_told(sentence) {
-        return Some(Mood::Told);
+    if is_reported(sentence) {
+        return Some(Mood::Report);
     }
     let asks = sentence.ends_with(['吗', '么']) && !sentence.ends_with("什么");
     let consent = CONSENT.iter().any(|end| {
@@ -223,7 +223,7 @@ pub(crate) fn only_forbids(own: &str) -> bool {
 }
 
 /// 我删除了…: whether the sentence reports a past action.
-fn is_told(sentence: &str) -> bool {
+fn is_reported(sentence: &str) -> bool {
     let Some(rest) = TELLERS.iter().find_map(|teller| sentence.strip_prefix(teller)) else { return false };
     let rest = ALREADY.iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest);
     (1..=3).any(|count| {
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_about_a_change_are_no_orders() {
+    fn does_not_take_question_about_change_for_command() {
         for request in [
             "can i delete row 3 of a.xlsx?",
             "can we cancel order",
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn statements_of_what_will_be_done_or_was_done_are_no_orders() {
+    fn does_not_take_statement_of_intent_or_past_for_command() {
         for request in
             ["i will remove user bob", "let me remove user bob", "we'll delete row 3", "我会删除用户 bob"]
         {
             assert_eq!(first(request), Some(Mood::Intent), "{request}");
         }
-        assert_eq!(first("我删除了用户 bob"), Some(Mood::Told));
-        assert_eq!(first("我已经删了第3行"), Some(Mood::Told));
+        assert_eq!(first("我删除了用户 bob"), Some(Mood::Report));
+        assert_eq!(first("我已经删了第3行"), Some(Mood::Report));
         for request in
             ["i want you to remove user bob", "let me know what is in a.txt", "i'll be away, delete row 3"]
         {

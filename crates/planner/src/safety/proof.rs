@@ -8,21 +8,22 @@ use crate::lexer::filler;
 use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::token::{Kind, Token};
 use crate::safety::doubt::Doubt;
 use crate::selection::choose::Choice;
 use crate::selection::verb_class::{VERBS, classes_of, verbs};
-use crate::values::candidate::{Given, Scene};
+use crate::spreadsheet::cell_value::cells_of;
+use crate::values::candidate::{ArgumentValue, MatchContext};
 use crate::values::flag;
 use crate::values::parameter::{Shape, words};
 use crate::values::role::Role;
 
 /// The minimum strength of a phrase that sets a flag.
-const FLAG: f32 = 2.0;
+const MIN_FLAG_STRENGTH: f32 = 2.0;
 
 /// Number words for the number of calls.
-const COUNTS: [(&str, usize); 11] = [
+const COUNT_WORDS: [(&str, usize); 11] = [
     ("one", 1),
     ("a", 1),
     ("一", 1),
@@ -36,11 +37,11 @@ const COUNTS: [(&str, usize); 11] = [
     ("四", 4),
 ];
 /// The maximum length of a filler in tokens.
-const LONGEST_FILLER: usize = 4;
+const MAX_FILLER_TOKENS: usize = 4;
 
 /// A part of a request and the calls that were planned for it.
 pub(crate) struct Claim<'a> {
-    pub(crate) reading: &'a Reading<'a>,
+    pub(crate) parsed: &'a ParsedText<'a>,
     pub(crate) calls: &'a [Choice],
 }
 
@@ -63,18 +64,22 @@ impl Claim<'_> {
     fn is_comparable(&self, choice: &Choice, rival: &Choice) -> bool {
         let rows = |text: &str| -> BTreeSet<usize> {
             let all = crate::lexer::token::tokens(text);
-            lexicon::spots(text, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect()
+            lexicon::word_matches(text, &all, &|_| false)
+                .into_iter()
+                .flat_map(|word_match| word_match.meaning.things)
+                .collect()
         };
         let named = |choice: &Choice| rows(&words(choice.tool.name().as_str()).join(" "));
         let literal = |token: &Token<'_>| {
-            self.reading.mentions.iter().any(|mention| {
+            self.parsed.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(_))
                     && mention.start < token.end
                     && token.start < mention.end
             })
         };
-        let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &literal);
-        let said: BTreeSet<usize> = spots.into_iter().flat_map(|spot| spot.meaning.things).collect();
+        let word_matches = lexicon::word_matches(self.parsed.text, &self.parsed.tokens, &literal);
+        let said: BTreeSet<usize> =
+            word_matches.into_iter().flat_map(|word_match| word_match.meaning.things).collect();
         let implied = self.implied();
         let meant = |row: &usize| said.contains(row) || implied.contains(row);
         let (own, other) = (named(choice), named(rival));
@@ -87,7 +92,7 @@ impl Claim<'_> {
 
     /// The kinds of things that the files, cells, formulas and codes of the request imply.
     fn implied(&self) -> Vec<usize> {
-        let kinds = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+        let kinds = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
             Value::Literal(Literal::Path(path)) => Some(crate::lexer::implied::of_file(path)),
             Value::Literal(Literal::Quoted(text)) if text.contains(['/', '\\']) => {
                 Some(crate::lexer::implied::of_file(text))
@@ -97,7 +102,7 @@ impl Claim<'_> {
             _ => None,
         });
         let mut kinds: Vec<usize> = kinds.filter_map(lexicon::thing_named).collect();
-        let codes = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+        let codes = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
             Value::Literal(Literal::Code(code)) => Some(crate::lexer::implied::of_code(code)),
             _ => None,
         });
@@ -109,19 +114,18 @@ impl Claim<'_> {
     fn proves(&self, rival: &Choice) -> bool {
         let name = self.calls[0].tool.name();
         // A value from the request takes precedence over the result of an earlier step.
-        let from_result =
-            |choice: &Choice| choice.filling.slots.iter().flatten().any(|slot| slot.value == Given::Result);
+        let from_result = |choice: &Choice| {
+            choice.assignment.slots.iter().flatten().any(|slot| slot.value == ArgumentValue::Result)
+        };
         rival.tool.name() != name
             && (!from_result(rival) || from_result(&self.calls[0]))
             && rival.is_whole()
-            && Claim { reading: self.reading, calls: std::slice::from_ref(rival) }
-                .own_doubts(rival)
-                .is_empty()
+            && Claim { parsed: self.parsed, calls: std::slice::from_ref(rival) }.own_doubts(rival).is_empty()
     }
 
     fn own_doubts(&self, choice: &Choice) -> Vec<Doubt> {
         let mut doubts = Vec::new();
-        let verbs = verbs(self.reading, &classes_of(choice), &self.said());
+        let verbs = verbs(self.parsed, &classes_of(choice), &self.said());
         if verbs.is_empty() && !self.is_noun_phrase(choice) {
             doubts.push(Doubt::Verb);
         }
@@ -137,17 +141,17 @@ impl Claim<'_> {
     /// `Line chart of A1:B13 at E2`: a request without a verb that starts with the thing to create or the format to apply.
     fn is_noun_phrase(&self, choice: &Choice) -> bool {
         let classes = classes_of(choice).classes;
-        let first = self.reading.tokens.iter().position(|token| token.kind != Kind::Mark).unwrap_or(0);
-        let head: Vec<&Token<'_>> = self.reading.tokens[first..].iter().take(3).collect();
+        let first = self.parsed.tokens.iter().position(|token| token.kind != Kind::Mark).unwrap_or(0);
+        let head: Vec<&Token<'_>> = self.parsed.tokens[first..].iter().take(3).collect();
         let known = |token: &&Token<'_>| {
             let lower = token.text.to_lowercase();
             VERBS.english.contains_key(&lower)
                 && !["chart", "graph", "plot", "bold", "format", "style"].contains(&lower.as_str())
         };
         let verbs =
-            self.reading.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
-        let asks = self.reading.text.contains(['?', '？'])
-            || self.reading.tokens.iter().any(|token| {
+            self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
+        let asks = self.parsed.text.contains(['?', '？'])
+            || self.parsed.tokens.iter().any(|token| {
                 token.is_any(&[
                     "is", "are", "was", "were", "has", "have", "did", "does", "if", "what", "which", "why",
                     "should",
@@ -162,13 +166,13 @@ impl Claim<'_> {
         }
         let things: Vec<String> = words(choice.tool.name().as_str()).into_iter().skip(1).collect();
         classes.contains("create")
-            && choice.filling.slots.iter().flatten().count() > 2
+            && choice.assignment.slots.iter().flatten().count() > 2
             && head.iter().any(|token| things.iter().any(|thing| token.is(thing)))
     }
 
     /// The byte ranges of arguments that cannot be verbs. Flags and choices are left out: a word such as `wrap` may be both.
     pub(crate) fn said(&self) -> Vec<(usize, usize)> {
-        let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
+        let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
         let plain = slots.filter(|(parameter, _)| {
             !matches!(parameter.shape, Shape::Boolean)
                 && parameter.choices.is_empty()
@@ -181,19 +185,19 @@ impl Claim<'_> {
     /// The byte ranges from which arguments were read.
     fn taken(&self) -> Vec<(usize, usize)> {
         let mut taken = Vec::new();
-        for slot in self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()) {
+        for slot in self.calls.iter().flat_map(|call| call.assignment.slots.iter().flatten()) {
             if slot.end > slot.start {
                 taken.push((slot.start, slot.end));
             }
-            if let Given::Said(value) = &slot.value {
+            if let ArgumentValue::FromRequest(value) = &slot.value {
                 let (short, texts): (Vec<String>, Vec<String>) =
                     texts_in(value).into_iter().partition(|text| text.chars().count() < 2);
                 taken.extend(texts.iter().filter_map(|text| self.place_of(text)));
                 // 类型是 人: a single character counts only as a separate word.
                 let alone = |text: &String| {
-                    let at = self.reading.text.find(&format!(" {text}"))? + 1;
+                    let at = self.parsed.text.find(&format!(" {text}"))? + 1;
                     let end = at + text.len();
-                    let ends = self.reading.text[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+                    let ends = self.parsed.text[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
                     (ends && crate::lexer::name::has_han(text)).then_some((at, end))
                 };
                 taken.extend(short.iter().filter_map(alone));
@@ -204,15 +208,15 @@ impl Claim<'_> {
 
     /// The byte range of a text in the request, at token boundaries.
     fn place_of(&self, text: &str) -> Option<(usize, usize)> {
-        let tokens = &self.reading.tokens;
-        let mut places = self.reading.text.match_indices(text).map(|(at, _)| (at, at + text.len()));
+        let tokens = &self.parsed.tokens;
+        let mut places = self.parsed.text.match_indices(text).map(|(at, _)| (at, at + text.len()));
         places.find(|(start, end)| {
             tokens.iter().any(|token| token.start == *start) && tokens.iter().any(|token| token.end == *end)
         })
     }
 
     fn unused(&self, choice: &Choice, verbs: &[(usize, usize)]) -> Vec<String> {
-        let reading = self.reading;
+        let parsed = self.parsed;
         let mut used = self.taken();
         used.extend(verbs);
         used.extend(self.things(choice));
@@ -225,10 +229,10 @@ impl Claim<'_> {
             words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
         let described = self.described_words(choice);
         // 表头 is one word, although 表 alone may be a label of an argument.
-        let words_of_two: Vec<(usize, usize)> = (0..reading.tokens.len().saturating_sub(1))
+        let words_of_two: Vec<(usize, usize)> = (0..parsed.tokens.len().saturating_sub(1))
             .filter_map(|at| {
-                let (first, second) = (&reading.tokens[at], &reading.tokens[at + 1]);
-                let text = reading.text.get(first.start..second.end)?;
+                let (first, second) = (&parsed.tokens[at], &parsed.tokens[at + 1]);
+                let text = parsed.text.get(first.start..second.end)?;
                 let han = first.kind == Kind::Han && second.kind == Kind::Han;
                 (han && fillers.iter().any(|set| set.contains(text))).then_some((first.start, second.end))
             })
@@ -238,21 +242,21 @@ impl Claim<'_> {
             |token: &Token<'_>| used.iter().any(|(from, to)| *from < token.end && token.start < *to);
         let mut unused: Vec<(usize, usize)> = Vec::new();
         let mut at = 0;
-        while let Some(token) = reading.tokens.get(at) {
+        while let Some(token) = parsed.tokens.get(at) {
             at += 1;
             // `A -> B`: the arrow is not a comparison.
-            let arrow = token.text == ">" && reading.text[..token.start].ends_with(['-', '=']);
+            let arrow = token.text == ">" && parsed.text[..token.start].ends_with(['-', '=']);
             let ends = arrow
                 || token.text == "!"
-                    && !reading.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
-            if covered(token) || ends || (token.kind == Kind::Mark && !is_telling(token.text)) {
+                    && !parsed.text[token.end..].starts_with(|c: char| c.is_alphanumeric() || c == '=');
+            if covered(token) || ends || (token.kind == Kind::Mark && !is_significant_mark(token.text)) {
                 continue;
             }
-            let run = reading.tokens[at - 1..].iter().take(LONGEST_FILLER);
+            let run = parsed.tokens[at - 1..].iter().take(MAX_FILLER_TOKENS);
             let run = run.take_while(|other| other.kind == token.kind && !covered(other)).count();
             let filler = (1..=run).rev().find(|length| {
-                let end = reading.tokens[at + length - 2].end;
-                let text = reading.text.get(token.start..end).unwrap_or_default();
+                let end = parsed.tokens[at + length - 2].end;
+                let text = parsed.text.get(token.start..end).unwrap_or_default();
                 let text = text.to_lowercase().replace('’', "'");
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 fillers.iter().any(|set| set.contains(&text)) || self.counts(&text)
@@ -262,7 +266,7 @@ impl Claim<'_> {
                 continue;
             }
             // 说明写“空腹”: 写 directly before an argument only introduces it.
-            if token.text == "写" && reading.tokens.get(at).is_some_and(&covered) {
+            if token.text == "写" && parsed.tokens.get(at).is_some_and(&covered) {
                 continue;
             }
             if self.names_literal(choice, at - 1, &covered) {
@@ -279,22 +283,22 @@ impl Claim<'_> {
                 continue;
             }
             let joined =
-                |end: usize| reading.text.get(end..token.start).is_some_and(|gap| gap.trim().is_empty());
+                |end: usize| parsed.text.get(end..token.start).is_some_and(|gap| gap.trim().is_empty());
             match unused.last_mut().filter(|(_, end)| joined(*end)) {
                 Some(last) => last.1 = token.end,
                 None => unused.push((token.start, token.end)),
             }
         }
-        unused.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(str::to_owned).collect()
+        unused.iter().filter_map(|(start, end)| parsed.text.get(*start..*end)).map(str::to_owned).collect()
     }
 
     /// `the report /data/q1.pdf`: whether a lowercase noun between an article and a path describes the path. Never true for
     /// tools that delete.
     fn names_literal(&self, choice: &Choice, at: usize, covered: &dyn Fn(&Token<'_>) -> bool) -> bool {
-        let tokens = &self.reading.tokens;
+        let tokens = &self.parsed.tokens;
         let (Some(token), Some(next)) = (tokens.get(at), tokens.get(at + 1)) else { return false };
         let article = at.checked_sub(1).and_then(|before| tokens.get(before));
-        let path = self.reading.mentions.iter().any(|mention| {
+        let path = self.parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Url(_)))
                 && mention.start == next.start
         });
@@ -304,17 +308,17 @@ impl Claim<'_> {
             && path
             && covered(next)
             && !classes_of(choice).classes.contains("delete")
-            && !BOUNDING.contains(&token.text)
+            && !RESTRICTING_WORDS.contains(&token.text)
     }
 
     /// The byte ranges of words that set or clear flags.
     fn flags(&self) -> Vec<(usize, usize)> {
-        let stems = labels::stems(self.reading);
-        let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
+        let stems = labels::stems(self.parsed);
+        let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
         let flags = slots.filter(|(parameter, slot)| parameter.shape == Shape::Boolean && slot.is_some());
         flags
-            .flat_map(|(parameter, _)| flag::places(parameter, self.reading, &stems))
-            .filter(|place| place.strength > FLAG)
+            .flat_map(|(parameter, _)| flag::places(parameter, self.parsed, &stems))
+            .filter(|place| place.strength > MIN_FLAG_STRENGTH)
             .map(|place| (place.start, place.end))
             .collect()
     }
@@ -322,20 +326,20 @@ impl Claim<'_> {
     /// `write Name, Mail into A1:B1`: a range counts as used through its first cell if there is one value for each of its
     /// cells.
     fn filled_ranges(&self, choice: &Choice) -> Vec<(usize, usize)> {
-        let values = choice.filling.slots.iter().flatten().find_map(|slot| match &slot.value {
-            Given::Said(serde_json::Value::Array(rows)) => {
+        let values = choice.assignment.slots.iter().flatten().find_map(|slot| match &slot.value {
+            ArgumentValue::FromRequest(serde_json::Value::Array(rows)) => {
                 Some(rows.iter().map(|row| row.as_array().map_or(0, Vec::len)).sum::<usize>())
             }
             _ => None,
         });
-        let ranges = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
+        let ranges = self.parsed.mentions.iter().filter_map(|mention| match &mention.value {
             Value::Literal(Literal::Cells(cells)) => Some((mention, cells_of(cells)?)),
             _ => None,
         });
         ranges
             .filter(|(mention, count)| {
                 values == Some(*count)
-                    && choice.filling.slots.iter().flatten().any(|slot| slot.start == mention.start)
+                    && choice.assignment.slots.iter().flatten().any(|slot| slot.start == mention.start)
             })
             .map(|(mention, _)| (mention.start, mention.end))
             .collect()
@@ -347,7 +351,7 @@ impl Claim<'_> {
         let mut fillers = vec![filler::always()];
         fillers.extend(classes.iter().map(|class| filler::of_class(class)));
         let filled = |words: &[&str]| {
-            choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
+            choice.parameters.iter().zip(&choice.assignment.slots).any(|(parameter, slot)| {
                 parameter.has_word(words) && slot.as_ref().is_some_and(|slot| slot.end > slot.start)
             })
         };
@@ -358,11 +362,11 @@ impl Claim<'_> {
             fillers.push(filler::of("group"));
         }
         let cells = |mention: &Mention| matches!(mention.value, Value::Literal(Literal::Cells(_)));
-        if self.reading.mentions.iter().any(cells) {
+        if self.parsed.mentions.iter().any(cells) {
             fillers.push(filler::of("cells"));
         }
-        let mut slots = self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten());
-        if slots.any(|slot| slot.value == Given::Result) {
+        let mut slots = self.calls.iter().flat_map(|call| call.assignment.slots.iter().flatten());
+        if slots.any(|slot| slot.value == ArgumentValue::Result) {
             fillers.push(filler::of("result"));
         }
         fillers
@@ -371,21 +375,21 @@ impl Claim<'_> {
     /// Whether a text is the number of calls, rows or list items.
     fn counts(&self, text: &str) -> bool {
         let rows =
-            self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
-                |slot| match &slot.value {
-                    Given::Said(serde_json::Value::Array(rows))
+            self.calls.iter().flat_map(|call| call.assignment.slots.iter().flatten()).find_map(|slot| {
+                match &slot.value {
+                    ArgumentValue::FromRequest(serde_json::Value::Array(rows))
                         if rows.iter().all(serde_json::Value::is_array) =>
                     {
                         Some(rows.len())
                     }
                     _ => None,
-                },
-            );
+                }
+            });
         // 加两条观察：“甲”、“乙”: the number of list items, or of texts in the only object of a list.
         let texts =
-            self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
-                |slot| match &slot.value {
-                    Given::Said(serde_json::Value::Array(rows))
+            self.calls.iter().flat_map(|call| call.assignment.slots.iter().flatten()).find_map(|slot| {
+                match &slot.value {
+                    ArgumentValue::FromRequest(serde_json::Value::Array(rows))
                         if !rows.iter().any(serde_json::Value::is_array) =>
                     {
                         let inner = rows
@@ -401,9 +405,9 @@ impl Claim<'_> {
                             .or(Some(rows.len()))
                     }
                     _ => None,
-                },
-            );
-        let number = |text: &str| COUNTS.iter().find(|(word, _)| *word == text).map(|(_, count)| *count);
+                }
+            });
+        let number = |text: &str| COUNT_WORDS.iter().find(|(word, _)| *word == text).map(|(_, count)| *count);
         let (head, unit) = text.rsplit_once(' ').unwrap_or(match text.strip_suffix('行') {
             Some(head) => (head, "行"),
             None => (text, ""),
@@ -422,11 +426,12 @@ impl Claim<'_> {
         let mut about: Vec<usize> = Vec::new();
         let mut add = |text: &str| {
             let all = crate::lexer::token::tokens(text);
-            let spots = lexicon::spots(text, &all, &|_| false);
-            about.extend(spots.iter().flat_map(|spot| spot.meaning.things.iter().copied()));
+            let word_matches = lexicon::word_matches(text, &all, &|_| false);
+            about
+                .extend(word_matches.iter().flat_map(|word_match| word_match.meaning.things.iter().copied()));
         };
         add(&words(choice.tool.name().as_str()).join(" "));
-        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             if slot.is_some() {
                 add(&parameter.words.join(" "));
                 if let Shape::List(item) = &parameter.shape
@@ -442,23 +447,25 @@ impl Claim<'_> {
         let described = choice.tool.definition.description();
         let head = first_sentence(described);
         let all = crate::lexer::token::tokens(head);
-        let inside: Vec<usize> =
-            lexicon::spots(head, &all, &|_| false).into_iter().flat_map(|spot| spot.meaning.things).collect();
+        let inside: Vec<usize> = lexicon::word_matches(head, &all, &|_| false)
+            .into_iter()
+            .flat_map(|word_match| word_match.meaning.things)
+            .collect();
         // The entities of a graph are its nodes.
         let is_node = |thing: &usize| lexicon::thing(*thing).name == "node";
         let is_entity = |thing: &usize| lexicon::thing(*thing).name == "entity";
-        let spots = lexicon::spots(self.reading.text, &self.reading.tokens, &|_| false);
-        let agree = |spot: &&lexicon::Spot| {
-            let things = &spot.meaning.things;
-            let said = self.reading.text.get(spot.start..spot.end).unwrap_or_default();
+        let word_matches = lexicon::word_matches(self.parsed.text, &self.parsed.tokens, &|_| false);
+        let agree = |word_match: &&lexicon::WordMatch| {
+            let things = &word_match.meaning.things;
+            let said = self.parsed.text.get(word_match.start..word_match.end).unwrap_or_default();
             let small = !said.contains(char::is_uppercase);
-            let vague = |thing: &usize| small && VAGUE.contains(&lexicon::thing(*thing).name);
+            let vague = |thing: &usize| small && VAGUE_NOUNS.contains(&lexicon::thing(*thing).name);
             things.iter().any(|thing| about.contains(thing))
                 || !deletes && !things.is_empty() && things.iter().all(vague)
-                || things.iter().any(|thing| inside.contains(thing)) && self.is_place(spot)
+                || things.iter().any(|thing| inside.contains(thing)) && self.is_place(word_match)
                 || things.iter().any(is_node) && inside.iter().any(is_entity)
         };
-        spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
+        word_matches.iter().filter(agree).map(|word_match| (word_match.start, word_match.end)).collect()
     }
 
     /// Words of the description's first sentence that neither restrict, count nor name another kind of thing: they only repeat
@@ -471,9 +478,9 @@ impl Claim<'_> {
         let plain = |word: &&str| {
             let all = crate::lexer::token::tokens(word);
             word.len() > 2
-                && !BOUNDING.contains(word)
+                && !RESTRICTING_WORDS.contains(word)
                 && !VERBS.english.contains_key(*word)
-                && lexicon::spots(word, &all, &|_| false).is_empty()
+                && lexicon::word_matches(word, &all, &|_| false).is_empty()
         };
         head.split(|c: char| !c.is_alphanumeric()).filter(plain).map(labels::stem).collect()
     }
@@ -490,20 +497,21 @@ impl Claim<'_> {
         };
         let told = stems(first_sentence(choice.tool.definition.description()));
         let words: Vec<&Token<'_>> =
-            self.reading.tokens.iter().filter(|token| token.kind == Kind::Word).collect();
-        let content = |word: &str| !crate::values::phrase::is_stop(word) && !BOUNDING.contains(&word);
+            self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).collect();
+        let content =
+            |word: &str| !crate::values::phrase::is_stop(word) && !RESTRICTING_WORDS.contains(&word);
         let pairs = words.windows(2).filter(|pair| {
             let said: Vec<String> = pair.iter().flat_map(|token| stems(token.text)).collect();
             pair.iter().any(|token| content(&token.text.to_lowercase()))
-                && self.reading.text.get(pair[0].end..pair[1].start).is_some_and(|gap| gap.trim().is_empty())
+                && self.parsed.text.get(pair[0].end..pair[1].start).is_some_and(|gap| gap.trim().is_empty())
                 && told.windows(said.len()).any(|run| run == said.as_slice())
         });
         pairs.map(|pair| (pair[0].start, pair[1].end)).collect()
     }
 
     /// Whether a word is a location: after `in`, `from` or `to`, or before 里 or 中.
-    fn is_place(&self, spot: &lexicon::Spot) -> bool {
-        let before = self.reading.text.get(..spot.start).unwrap_or_default().trim_end().to_lowercase();
+    fn is_place(&self, word_match: &lexicon::WordMatch) -> bool {
+        let before = self.parsed.text.get(..word_match.start).unwrap_or_default().trim_end().to_lowercase();
         let mut words = before.rsplit(' ');
         let last = words.next().unwrap_or_default();
         let lead = if ["the", "my", "our", "this"].contains(&last) {
@@ -511,7 +519,7 @@ impl Claim<'_> {
         } else {
             last
         };
-        let after = self.reading.text.get(spot.end..).unwrap_or_default().trim_start();
+        let after = self.parsed.text.get(word_match.end..).unwrap_or_default().trim_start();
         ["in", "from", "to", "into", "on", "off"].contains(&lead)
             || before.ends_with(['在', '从', '往'])
             || after.starts_with(['里', '中', '上'])
@@ -519,10 +527,10 @@ impl Claim<'_> {
 
     /// The byte ranges of the labels of arguments that were found.
     fn names_of_arguments(&self, choice: &Choice) -> Vec<(usize, usize)> {
-        let stems = labels::stems(self.reading);
-        let scene = Scene { reading: self.reading, stems, tool_words: Vec::new() };
+        let stems = labels::stems(self.parsed);
+        let context = MatchContext { parsed: self.parsed, stems, tool_words: Vec::new() };
         let mut found = Vec::new();
-        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             let Some(slot) = slot else { continue };
             // The members of an object are labelled beside their values.
             if let Shape::List(item) = &parameter.shape
@@ -532,13 +540,13 @@ impl Claim<'_> {
                     let last = member.words.last().cloned().unwrap_or_default();
                     let mut all = vec![labels::Label::new(&last, 1.0)];
                     all.extend(labels::family(&last).iter().map(|name| labels::Label::new(name, 1.0)));
-                    labels::places(&all, self.reading, &scene.stems)
+                    labels::places(&all, self.parsed, &context.stems)
                 });
                 found.extend(named.map(|place| (place.start, place.end)));
             }
-            for place in labels::places(&parameter.labels, self.reading, &scene.stems) {
+            for place in labels::places(&parameter.labels, self.parsed, &context.stems) {
                 let near = slot.end <= slot.start
-                    || labels::closeness(place, self.reading, slot.start, slot.end) > 0.8;
+                    || labels::closeness(place, self.parsed, slot.start, slot.end) > 0.8;
                 if near && place.strength >= 1.0 {
                     found.push((place.start, place.end));
                 }
@@ -549,10 +557,10 @@ impl Claim<'_> {
 }
 
 /// Kinds of things that are mentioned beside others without restricting them: `the changes`, `the repository`.
-const VAGUE: [&str; 3] = ["diff", "repository", "graph"];
+const VAGUE_NOUNS: [&str; 3] = ["diff", "repository", "graph"];
 
 /// Words that restrict, count, compare or negate. They add meaning that a tool's description does not cover.
-const BOUNDING: [&str; 32] = [
+const RESTRICTING_WORDS: [&str; 32] = [
     "all", "both", "each", "every", "only", "but", "not", "without", "except", "other", "others", "another",
     "several", "certain", "some", "any", "one", "two", "first", "last", "next", "more", "less", "least",
     "most", "than", "before", "after", "instead", "existing", "hidden", "same",
@@ -560,19 +568,6 @@ const BOUNDING: [&str; 32] = [
 
 fn first_sentence(description: &str) -> &str {
     description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default()
-}
-
-/// The number of cells of a range that is a single row or a single column.
-fn cells_of(range: &str) -> Option<usize> {
-    let (first, last) = range.split_once(':')?;
-    let column = |cell: &str| {
-        let letters = cell.bytes().take_while(u8::is_ascii_uppercase);
-        letters.fold(0usize, |column, letter| column * 26 + usize::from(letter - b'A') + 1)
-    };
-    let row = |cell: &str| cell.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse::<usize>().ok();
-    let across = column(last).checked_sub(column(first))? + 1;
-    let down = row(last)?.checked_sub(row(first)?)? + 1;
-    (across == 1 || down == 1).then_some(across * down)
 }
 
 /// Whether the tool's description covers everything and no parameter restricts it.
@@ -584,7 +579,7 @@ fn takes_all(choice: &Choice) -> bool {
 }
 
 /// Marks that may change the meaning; all others are punctuation.
-fn is_telling(mark: &str) -> bool {
+fn is_significant_mark(mark: &str) -> bool {
     matches!(mark, "%" | "#" | "@" | "&" | "+" | "<" | ">" | "≥" | "≤" | "≠" | "!")
 }
 

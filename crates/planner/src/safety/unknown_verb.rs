@@ -1,7 +1,7 @@
 //! Orders with a verb that is in no table. The planner cannot interpret them and must not run a reading tool instead.
 
 use crate::lexer::lexicon;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::name::has_han;
 use crate::lexer::token::{Kind, Token};
 use crate::values::phrase::is_stop;
@@ -15,24 +15,28 @@ const POLITE: [&str; 16] = [
 ];
 
 /// Whether the request is an order with a verb that is in no table: `zap the folder X`, 把 X 搞砸.
-pub(crate) fn is_order(reading: &Reading<'_>) -> bool {
+pub(crate) fn is_order(parsed: &ParsedText<'_>) -> bool {
     let literal = |token: &Token<'_>| {
-        reading.mentions.iter().any(|mention| {
+        parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(_))
                 && mention.start < token.end
                 && token.start < mention.end
         })
     };
-    let spots = lexicon::spots(reading.text, &reading.tokens, &literal);
-    english(reading, &spots, &literal) || chinese(reading, &spots, &literal)
+    let word_matches = lexicon::word_matches(parsed.text, &parsed.tokens, &literal);
+    english(parsed, &word_matches, &literal) || chinese(parsed, &word_matches, &literal)
 }
 
-fn english(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Token<'_>) -> bool) -> bool {
-    if has_han(reading.text) {
+fn english(
+    parsed: &ParsedText<'_>,
+    word_matches: &[lexicon::WordMatch],
+    literal: &dyn Fn(&Token<'_>) -> bool,
+) -> bool {
+    if has_han(parsed.text) {
         return false;
     }
     // `the commits ought to be squashed`: a passive with a verb in no table.
-    let lower = reading.text.to_ascii_lowercase();
+    let lower = parsed.text.to_ascii_lowercase();
     let passive = crate::rewrite::rephrase::PASSIVES
         .iter()
         .find_map(|words| lower.find(words).map(|at| at + words.len()));
@@ -45,14 +49,15 @@ fn english(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Tok
         return true;
     }
     let polite = |token: &&Token<'_>| token.is_any(&POLITE) || token.kind == Kind::Mark;
-    let at = reading.tokens.iter().take_while(polite).count();
-    let (Some(verb), Some(object)) = (reading.tokens.get(at), reading.tokens.get(at + 1)) else {
+    let at = parsed.tokens.iter().take_while(polite).count();
+    let (Some(verb), Some(object)) = (parsed.tokens.get(at), parsed.tokens.get(at + 1)) else {
         return false;
     };
-    let known = spots.iter().any(|spot| spot.start <= verb.start && verb.start < spot.end)
-        || is_stop(verb.text)
-        || crate::lexer::split::is_verb(verb.text);
-    let close = reading.text.get(verb.end..object.start) == Some(" ");
+    let known =
+        word_matches.iter().any(|word_match| word_match.start <= verb.start && verb.start < word_match.end)
+            || is_stop(verb.text)
+            || crate::lexer::split::is_verb(verb.text);
+    let close = parsed.text.get(verb.end..object.start) == Some(" ");
     verb.kind == Kind::Word
         && verb.text.bytes().all(|byte| byte.is_ascii_alphabetic())
         && !known
@@ -63,15 +68,21 @@ fn english(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Tok
 }
 
 /// 把 and 将 mark the object of a verb: some verb must follow them.
-fn chinese(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Token<'_>) -> bool) -> bool {
-    let first = reading.tokens.iter().enumerate().find(|(at, token)| {
-        let next = reading.tokens.get(at + 1).map_or("", |next| next.text);
+fn chinese(
+    parsed: &ParsedText<'_>,
+    word_matches: &[lexicon::WordMatch],
+    literal: &dyn Fn(&Token<'_>) -> bool,
+) -> bool {
+    let first = parsed.tokens.iter().enumerate().find(|(at, token)| {
+        let next = parsed.tokens.get(at + 1).map_or("", |next| next.text);
         let word = matches!(next, "握" | "来" | "近" | "要" | "会" | "关" | "手" | "柄");
         matches!(token.text, "把" | "将") && !literal(token) && !word
     });
     let Some((_, token)) = first else { return false };
-    let verb = |spot: &lexicon::Spot| spot.start >= token.end && !spot.meaning.deeds.is_empty();
-    !spots.iter().any(verb)
+    let verb = |word_match: &lexicon::WordMatch| {
+        word_match.start >= token.end && !word_match.meaning.verbs.is_empty()
+    };
+    !word_matches.iter().any(verb)
 }
 
 #[cfg(test)]
@@ -81,10 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_with_unknown_verbs_are_seen() {
+    fn detects_commands_with_unknown_verbs() {
         let check = |text: &str, expect: bool| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            assert_eq!(is_order(&reading), expect, "{text}");
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            assert_eq!(is_order(&parsed), expect, "{text}");
         };
         check("defenestrate the folder /srv/a", true);
         check("please frobnicate /srv/a", true);

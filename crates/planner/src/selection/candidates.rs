@@ -6,16 +6,16 @@ use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{SearchResult, ToolFinder};
 
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::lexer::split;
 use crate::selection::choose;
-use crate::selection::probe;
-use crate::selection::skeleton;
+use crate::selection::generalize;
+use crate::selection::implied_need;
 
 /// Maximum number of search results per part.
-const LOOKED_AT: usize = 10;
+const MAX_SEARCH_RESULTS: usize = 10;
 /// Maximum number of parts to search for. Requests with more parts are not planned without a model.
-const MOST_PARTS: usize = 24;
+const MAX_PARTS: usize = 24;
 
 /// The search results for each part of one request.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,7 @@ impl Candidates {
     pub async fn gather(request: &str, finder: &dyn ToolFinder) -> Self {
         let mut found = Self::default();
         for part in sub_requests(request) {
-            let search = finder.search(&part, LOOKED_AT).await;
+            let search = finder.search(&part, MAX_SEARCH_RESULTS).await;
             found.add(part, search);
         }
         found
@@ -54,25 +54,25 @@ pub fn sub_requests(request: &str) -> Vec<String> {
     let plain = crate::plain(request);
     let text = plain.as_str();
     // Splitting does not depend on the date.
-    let reading = Reading::of(text, Date::ZERO);
+    let parsed = ParsedText::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
-    found.extend(skeleton::skeleton(&reading));
-    let whole = choose::wish(&reading);
+    found.extend(generalize::generalize(&parsed));
+    let whole = choose::intent(&parsed);
     found.extend(whole.query());
-    for clause in split::clauses(&reading).into_iter().take(MOST_PARTS) {
+    for clause in split::clauses(&parsed).into_iter().take(MAX_PARTS) {
         let part = text.get(clause.start..clause.end).unwrap_or_default().trim();
-        let own = Reading::of(part, Date::ZERO);
-        let wish = choose::wish(&own);
-        let about = wish.query_about(&whole);
+        let own = ParsedText::of(part, Date::ZERO);
+        let intent = choose::intent(&own);
+        let about = intent.query_about(&whole);
         for part in
-            [Some(part.to_owned()), skeleton::skeleton(&own), wish.query(), about].into_iter().flatten()
+            [Some(part.to_owned()), generalize::generalize(&own), intent.query(), about].into_iter().flatten()
         {
             if !part.is_empty() && !found.contains(&part) {
                 found.push(part);
             }
         }
     }
-    for query in probe::queries(&reading) {
+    for query in implied_need::queries(&parsed) {
         found.push(query.to_owned());
     }
     found

@@ -1,23 +1,23 @@
 //! Checks of a choice's arguments that count for or against it.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::selection::choose::Choice;
 use crate::selection::verb_class;
-use crate::values::candidate::{Candidate, GOOD, Given};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
 use crate::values::parameter::Shape;
 use crate::values::role::Role;
 
 /// Minimum score of a record all of whose members are given.
-const RECORD: f32 = 3.0;
+const MIN_RECORD_SCORE: f32 = 3.0;
 
 /// Whether the only required parameter of a read-only tool is a list, and it got one item.
 pub(crate) fn is_list_of_one(choice: &Choice) -> bool {
     let mut required =
-        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+        choice.parameters.iter().zip(&choice.assignment.slots).filter(|(parameter, _)| parameter.required);
     let one = required.next().is_some_and(|(parameter, slot)| {
         matches!(parameter.shape, Shape::List(_))
-            && matches!(slot.as_ref().map(|slot| &slot.value), Some(Given::Said(serde_json::Value::Array(all))) if all.len() == 1)
+            && matches!(slot.as_ref().map(|slot| &slot.value), Some(ArgumentValue::FromRequest(serde_json::Value::Array(all))) if all.len() == 1)
     });
     one && required.next().is_none() && verb_class::is_harmless(choice)
 }
@@ -25,11 +25,11 @@ pub(crate) fn is_list_of_one(choice: &Choice) -> bool {
 /// Whether the only required parameter is a list of records whose members were all found by their roles.
 pub(crate) fn is_record(choice: &Choice) -> bool {
     let mut required =
-        choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
+        choice.parameters.iter().zip(&choice.assignment.slots).filter(|(parameter, _)| parameter.required);
     let first = required.next().is_some_and(|(_, slot)| {
         slot.as_ref().is_some_and(|slot| match &slot.value {
-            Given::Said(serde_json::Value::Array(all)) => {
-                slot.score >= RECORD && all.first().is_some_and(serde_json::Value::is_object)
+            ArgumentValue::FromRequest(serde_json::Value::Array(all)) => {
+                slot.score >= MIN_RECORD_SCORE && all.first().is_some_and(serde_json::Value::is_object)
             }
             _ => false,
         })
@@ -38,21 +38,21 @@ pub(crate) fn is_record(choice: &Choice) -> bool {
 }
 
 /// Whether a tool has a time zone parameter without a value.
-pub(crate) fn leaves_zone(choice: &Choice) -> bool {
-    let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+pub(crate) fn lacks_zone(choice: &Choice) -> bool {
+    let mut slots = choice.parameters.iter().zip(&choice.assignment.slots);
     slots.any(|(parameter, slot)| parameter.role == Role::Zone && slot.is_none())
 }
 
 /// Whether a text refers to cells that the call would not touch.
-pub(crate) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
+pub(crate) fn mentions_other_cells(choice: &Choice, asked: &ParsedText<'_>) -> bool {
     let given: Vec<String> = choice
-        .filling
+        .assignment
         .slots
         .iter()
         .flatten()
         .map(|slot| match &slot.value {
-            Given::Said(value) => value.to_string(),
-            Given::Result => String::new(),
+            ArgumentValue::FromRequest(value) => value.to_string(),
+            ArgumentValue::Result => String::new(),
         })
         .collect();
     let cells = asked.mentions.iter().filter_map(|mention| match &mention.value {
@@ -75,32 +75,32 @@ pub(crate) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
 }
 
 /// `free on 2026-08-03`: for a read-only tool, a single day is both the first and the last.
-pub(crate) fn one_day(choice: &mut Choice) {
-    let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
+pub(crate) fn set_single_day(choice: &mut Choice) {
+    let missing: Vec<usize> = choice.assignment.missing(&choice.parameters).collect();
     let [place] = missing.as_slice() else { return };
     let wanted = &choice.parameters[*place];
     if !wanted.has_word(&["to", "until", "end"]) {
         return;
     }
-    let first = choice.parameters.iter().zip(&choice.filling.slots).find(|(parameter, slot)| {
+    let first = choice.parameters.iter().zip(&choice.assignment.slots).find(|(parameter, slot)| {
         parameter.role == wanted.role && parameter.has_word(&["from", "since", "start"]) && slot.is_some()
     });
     let day = first.and_then(|(_, slot)| slot.clone()).filter(|slot| {
         let is_day = |text: &str| text.len() == 10 && text.as_bytes()[4] == b'-';
-        matches!(&slot.value, Given::Said(value) if value.as_str().is_some_and(is_day))
+        matches!(&slot.value, ArgumentValue::FromRequest(value) if value.as_str().is_some_and(is_day))
     });
     if let Some(day) = day {
-        choice.filling.slots[*place] = Some(Candidate { start: 0, end: 0, ..day });
+        choice.assignment.slots[*place] = Some(Candidate { start: 0, end: 0, ..day });
     }
 }
 
 /// `which branches are there?`: for a read-only tool, an `enum` parameter without a value is set to `all`, if that is listed.
-pub(crate) fn unbounded(choice: &mut Choice, text: &str) {
+pub(crate) fn set_all(choice: &mut Choice, text: &str) {
     // Another restriction must be explicit: `branches that contain X`.
     let bounded = choice
         .parameters
         .iter()
-        .zip(&choice.filling.slots)
+        .zip(&choice.assignment.slots)
         .any(|(parameter, slot)| !parameter.required && slot.is_some());
     if bounded && !["contain", "包含", "含有", "带有", "里有"].iter().any(|word| text.contains(word))
     {
@@ -111,12 +111,12 @@ pub(crate) fn unbounded(choice: &mut Choice, text: &str) {
     if !asks.iter().any(|word| lower.contains(word)) {
         return;
     }
-    let missing: Vec<usize> = choice.filling.missing(&choice.parameters).collect();
+    let missing: Vec<usize> = choice.assignment.missing(&choice.parameters).collect();
     for place in missing {
         let all = choice.parameters[place].choices.iter().find(|value| value.as_str() == Some("all"));
         if let Some(all) = all {
-            let value = Given::Said(all.clone());
-            choice.filling.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+            let value = ArgumentValue::FromRequest(all.clone());
+            choice.assignment.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
         }
     }
 }

@@ -7,87 +7,85 @@ use jiff::civil::Date;
 use toolhub_core::Tool;
 use toolhub_core::finder::{SearchHit, SearchResult};
 
-use crate::assembly::coverage::Trace;
-use crate::assembly::fill::{Filling, fill};
+use crate::assembly::coverage::SideEffect;
+use crate::assembly::fill::{Assignment, fill};
 use crate::assembly::inherit;
 use crate::lexer::labels;
-use crate::lexer::mention::{Mention, Reading, Value};
-use crate::lexer::token::{Kind, Token};
-use crate::safety::spoken_of::{asks_for_all, opens_workbook, speaks_of_inside, speaks_of_tools};
+use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::safety::request_hints::{asks_for_all, mentions_contents, mentions_tools, opens_workbook};
 use crate::selection::candidates::Candidates;
-use crate::selection::choice_check::{is_list_of_one, is_record, leaves_zone, points_elsewhere};
-use crate::selection::deed::{Agreement, Profile, Wish};
-use crate::selection::probe;
-use crate::selection::skeleton;
+use crate::selection::choice_check::{is_list_of_one, is_record, lacks_zone, mentions_other_cells};
+use crate::selection::generalize;
+use crate::selection::implied_need;
+use crate::selection::intent::{Agreement, Intent, Profile};
 use crate::selection::verb_class;
-use crate::values::candidate::{Candidate, Given, Scene};
+use crate::selection::word_usage::{known_words, used};
+use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
 use crate::values::parameter::{Parameter, parameters};
 use crate::values::phrase::is_stop;
 
 /// Tools with a smaller share of the best search score are not considered.
-const NEAR: f64 = 0.35;
+const MIN_RELATIVE_SCORE: f64 = 0.35;
 /// Maximum number of tools considered per search.
-const MOST: usize = 8;
+const MAX_CONSIDERED_TOOLS: usize = 8;
 /// Score bonuses, relative to the best search rank of 1.
-const WHOLE: f32 = 0.35;
-const CERTAIN: f32 = 0.3;
-const USED: f32 = 0.8;
-/// Bonus for each optional parameter with a value, up to `MOST_EXTRAS`.
-const EXTRA: f32 = 0.1;
-const MOST_EXTRAS: usize = 3;
+const COMPLETE_BONUS: f32 = 0.35;
+const CERTAINTY_BONUS: f32 = 0.3;
+const USED_MENTIONS_BONUS: f32 = 0.8;
+/// Bonus for each optional parameter with a value, up to `MAX_OPTIONAL_BONUSES`.
+const OPTIONAL_VALUE_BONUS: f32 = 0.1;
+const MAX_OPTIONAL_BONUSES: usize = 3;
 /// Penalty for a tool that changes something if the request does not ask for a change.
-const UNASKED: f32 = 0.6;
+const UNREQUESTED_CHANGE_PENALTY: f32 = 0.6;
 /// Penalty for a search tool if the request contains an expression to calculate.
-const WORKED_OUT: f32 = 0.6;
+const NEEDLESS_SEARCH_PENALTY: f32 = 0.6;
 /// Penalty for tools about tools if the request does not mention tools.
-const ABOUT_TOOLS: f32 = 0.5;
+const ABOUT_TOOLS_PENALTY: f32 = 0.5;
 /// If the search found no match by words, minimum certainty of the arguments and minimum search confidence.
-const CERTAIN_ENOUGH: f32 = 0.6;
-const FOUND_ENOUGH: f64 = 0.2;
+const MIN_CERTAINTY: f32 = 0.6;
+const MIN_SEARCH_CONFIDENCE: f64 = 0.2;
 /// Minimum search confidence for a tool that gets no argument.
-const BEYOND_DOUBT: f64 = 0.7;
+const MIN_CONFIDENCE_WITHOUT_ARGUMENT: f64 = 0.7;
 /// Minimum score for a tool whose name contains both the verb and the object of the request.
-const BY_NAME: f32 = 0.55;
+const MIN_SCORE_BY_NAME: f32 = 0.55;
 /// Score by which an incomplete tool may be below one that gets no argument and still be preferred.
-const NEARLY: f32 = 0.5;
+const INCOMPLETE_TOLERANCE: f32 = 0.5;
 /// Maximum length of a search text without names, in characters.
-const SHORT_SEARCH: usize = 16;
+const MAX_SHORT_SEARCH_CHARS: usize = 16;
 /// Score by which a complete tool may be below an incomplete one and still be preferred.
-const LACKING: f32 = 0.25;
+const COMPLETE_TOLERANCE: f32 = 0.25;
 /// Score by which a tool that needs one call may be below one that needs several and still be preferred.
-const IN_ONE_CALL: f32 = 1.2;
+const SINGLE_CALL_TOLERANCE: f32 = 1.2;
 /// Score by which a tool that takes a single value may be below one that takes a list and still be preferred.
-const ALONE: f32 = 0.5;
+const SINGLE_VALUE_TOLERANCE: f32 = 0.5;
 /// Tools within this distance of the best score are kept as rivals.
-const RIVALRY: f32 = 1.0;
+const RIVAL_DISTANCE: f32 = 1.0;
 /// Bonus for a tool whose words contain all content words of the request, in proportion.
-const KNOWN_WORDS: f32 = 0.8;
+const KNOWN_WORDS_BONUS: f32 = 0.8;
 /// Bonus for a read-only tool whose name contains the verb of the request.
-const SAME_VERB: f32 = 0.3;
+const SAME_VERB_BONUS: f32 = 0.3;
 /// Penalty for a tool without parameters if the request contains a name.
-const NAMELESS: f32 = 0.5;
-/// Weight of a word that occurs only in the description.
-const BY_DESCRIPTION: f32 = 0.8;
+const UNUSED_NAME_PENALTY: f32 = 0.5;
 /// Rank factor for tools found only by the request without its values, if the request itself finds something.
-const BY_SKELETON: f32 = 0.75;
+const GENERALIZED_RANK_FACTOR: f32 = 0.75;
 /// Rank factor for tools found only by words from the tables.
-const REPHRASED: f32 = 0.7;
+const TABLE_WORDS_RANK_FACTOR: f32 = 0.7;
 /// Rank of a tool that the contents of a text suggest.
-const SUGGESTED: f32 = 0.8;
+const IMPLIED_NEED_RANK: f32 = 0.8;
 /// The same if the contents are unambiguous.
-const BEYOND: f32 = 1.4;
+const CERTAIN_NEED_RANK: f32 = 1.4;
 
 /// A tool with its arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
     pub(crate) tool: Tool,
     pub(crate) parameters: Rc<Vec<Parameter>>,
-    pub(crate) filling: Filling,
+    pub(crate) assignment: Assignment,
     pub(crate) score: f32,
     /// Whether the tool performs the requested action, judged by verbs.
     does: Agreement,
     /// Score of the tool's own words.
-    stands: f32,
+    intent_score: f32,
     /// Share of the request's content words that the tool's own words contain.
     known: f32,
     /// Confidence of the search that some tool fits.
@@ -99,11 +97,11 @@ pub(crate) struct Choice {
 impl Choice {
     /// Whether the text contains no value for the tool.
     pub(crate) fn is_empty(&self) -> bool {
-        self.filling.slots.iter().all(Option::is_none)
+        self.assignment.slots.iter().all(Option::is_none)
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.filling.missing(&self.parameters).next().is_none()
+        self.assignment.missing(&self.parameters).next().is_none()
     }
 }
 
@@ -135,29 +133,29 @@ pub(crate) struct Chooser<'a> {
     pub(crate) candidates: &'a Candidates,
     pub(crate) schemas: Schemas,
     /// The intent of the whole request.
-    pub(crate) about: Wish,
+    pub(crate) about: Intent,
 }
 
 impl Chooser<'_> {
     /// The effect of the tool according to its name.
-    pub(crate) fn trace(&mut self, choice: &Choice) -> Trace {
+    pub(crate) fn side_effect(&mut self, choice: &Choice) -> SideEffect {
         let profile = self.schemas.profile(&choice.tool);
         match (profile.destroys, profile.changes) {
-            (true, _) => Trace::Destroyed,
-            (false, true) => Trace::Changed,
-            (false, false) => Trace::None,
+            (true, _) => SideEffect::Destroyed,
+            (false, true) => SideEffect::Changed,
+            (false, false) => SideEffect::None,
         }
     }
 
     /// Chooses the tool for a text and fills its arguments from the text. `part` is the searched part of the text.
     pub(crate) fn choose(
         &mut self,
-        reading: &Reading<'_>,
+        parsed: &ParsedText<'_>,
         part: &str,
         earlier: &[&Choice],
     ) -> Option<Choice> {
-        let asked = Reading::of(part.trim(), Date::ZERO);
-        let bare = skeleton::skeleton(&asked);
+        let asked = ParsedText::of(part.trim(), Date::ZERO);
+        let bare = generalize::generalize(&asked);
         let searches: Vec<&SearchResult> = [Some(part.trim()), bare.as_deref()]
             .into_iter()
             .flatten()
@@ -165,11 +163,11 @@ impl Chooser<'_> {
             .collect();
         let fits = searches.iter().any(|search| search.fits);
         let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
-        let mut looked: Vec<Considered<'_>> = Vec::new();
+        let mut looked: Vec<RankedHit<'_>> = Vec::new();
         let own = self.candidates.of(part.trim()).is_some_and(|search| search.fits);
         let ranked = searches.iter().enumerate().flat_map(|(place, search)| {
-            let worth = if own && place > 0 { BY_SKELETON } else { 1.0 };
-            near(search).into_iter().map(move |one| Considered { rank: one.rank * worth, ..one })
+            let worth = if own && place > 0 { GENERALIZED_RANK_FACTOR } else { 1.0 };
+            near(search).into_iter().map(move |one| RankedHit { rank: one.rank * worth, ..one })
         });
         for considered in ranked {
             match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
@@ -177,65 +175,65 @@ impl Chooser<'_> {
                 None => looked.push(considered),
             }
         }
-        let wish = wish(&asked);
-        let about = wish.query_about(&self.about).filter(|_| !earlier.is_empty());
-        let in_other_words = [wish.query(), about].into_iter().flatten();
+        let intent = intent(&asked);
+        let about = intent.query_about(&self.about).filter(|_| !earlier.is_empty());
+        let in_other_words = [intent.query(), about].into_iter().flatten();
         let in_other_words: Vec<&SearchResult> =
             in_other_words.filter_map(|query| self.candidates.of(&query)).collect();
         for considered in in_other_words.into_iter().flat_map(near) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
-                looked.push(Considered { rank: considered.rank * REPHRASED, ..considered });
+                looked.push(RankedHit { rank: considered.rank * TABLE_WORDS_RANK_FACTOR, ..considered });
             }
         }
         let by_words = looked.len();
-        for need in probe::needs(&asked) {
-            let found = self.candidates.of(probe::query(need)).map(near).unwrap_or_default();
-            for Considered { hit, .. } in found {
+        for need in implied_need::needs(&asked) {
+            let found = self.candidates.of(implied_need::query(need)).map(near).unwrap_or_default();
+            for RankedHit { hit, .. } in found {
                 if !need.is_met(&self.schemas.of(&hit.tool)) {
                     continue;
                 }
-                let rank = if by_words == 0 || !fits { 1.0 } else { SUGGESTED };
+                let rank = if by_words == 0 || !fits { 1.0 } else { IMPLIED_NEED_RANK };
                 // An unambiguous need outweighs the search ranks of other tools.
-                let rank = if need.is_plain() { BEYOND } else { rank };
+                let rank = if need.is_plain() { CERTAIN_NEED_RANK } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
                     // A tool that was found by its words keeps its rank.
-                    Some(_) if need == probe::Need::Page => {}
-                    Some(known) if need == probe::Need::Agenda => {
+                    Some(_) if need == implied_need::Need::Page => {}
+                    Some(known) if need == implied_need::Need::Agenda => {
                         known.suggested = known.suggested || self.schemas.profile(&hit.tool).harmless;
                     }
                     Some(known) if need.is_plain() => (known.suggested, known.rank) = (true, rank),
                     Some(known) => known.suggested = true,
-                    None => looked.push(Considered { hit, rank, suggested: true }),
+                    None => looked.push(RankedHit { hit, rank, suggested: true }),
                 }
             }
         }
         let mut choices: Vec<Choice> = Vec::new();
         for considered in looked {
-            let Some(choice) =
-                self.consider(&considered, &Asked { reading, asked: &asked, wish: &wish, earlier })
+            let Some(choice) = self
+                .consider(&considered, &ClauseContext { parsed, asked: &asked, intent: &intent, earlier })
             else {
                 continue;
             };
             let sure = fits
                 || considered.suggested
-                || speaks_for_itself(&choice, confidence, reading)
-                || agrees(&choice, confidence, reading)
-                || (wish.searches()
+                || is_proven_by_arguments(&choice, confidence, parsed)
+                || agrees(&choice, confidence, parsed)
+                || (intent.searches()
                     && self.schemas.profile(&choice.tool).searches
                     && choice.does == Agreement::Does
-                    && choice.stands > 0.0)
+                    && choice.intent_score > 0.0)
                 || follows(&choice, confidence, earlier, asked.text)
                 || (choice.known > 0.79
                     && (choice.does == Agreement::Does
                         || choice.does == Agreement::Unknown
-                            && !wish.asks()
+                            && !intent.asks()
                             && verb_class::is_harmless(&choice))
-                    && choice.stands > 0.0
+                    && choice.intent_score > 0.0
                     && choice.is_whole()
-                    && (used(&choice.filling, reading) > 0.99
-                        || reading.mentions.is_empty()
+                    && (used(&choice.assignment, parsed) > 0.99
+                        || parsed.mentions.is_empty()
                             && self.schemas.profile(&choice.tool).searches
-                            && asked.text.chars().count() <= SHORT_SEARCH))
+                            && asked.text.chars().count() <= MAX_SHORT_SEARCH_CHARS))
                 || (choice.does == Agreement::Does && choice.is_whole() && is_record(&choice));
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
@@ -252,12 +250,12 @@ impl Chooser<'_> {
             }
         }
         // Without a verb, no change is requested: prefer a read-only tool.
-        if let Some(change) = best.as_ref().filter(|best| !wish.asks() && !verb_class::is_harmless(best)) {
+        if let Some(change) = best.as_ref().filter(|best| !intent.asks() && !verb_class::is_harmless(best)) {
             let look = choices.iter().filter(|choice| {
                 choice.is_whole()
                     && !choice.is_empty()
                     && verb_class::is_harmless(choice)
-                    && choice.score + NEARLY * 2.0 >= change.score
+                    && choice.score + INCOMPLETE_TOLERANCE * 2.0 >= change.score
             });
             let look = look.max_by(|a, b| a.score.total_cmp(&b.score));
             best = look.filter(|_| !change.is_whole()).or(Some(change)).cloned();
@@ -270,7 +268,9 @@ impl Chooser<'_> {
                 && !asks_for_all(asked.text)
         }) {
             let near = |choice: &&Choice| {
-                !choice.is_whole() && choice.does == Agreement::Does && choice.score + NEARLY >= empty.score
+                !choice.is_whole()
+                    && choice.does == Agreement::Does
+                    && choice.score + INCOMPLETE_TOLERANCE >= empty.score
             };
             let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(empty)).cloned();
@@ -281,8 +281,8 @@ impl Chooser<'_> {
                 choice.is_whole()
                     && !choice.is_empty()
                     && choice.does == Agreement::Does
-                    && choice.score + LACKING >= lacking.score
-                    && used(&choice.filling, reading) > 0.99
+                    && choice.score + COMPLETE_TOLERANCE >= lacking.score
+                    && used(&choice.assignment, parsed) > 0.99
             };
             let instead = choices.iter().filter(whole).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(&lacking)).cloned();
@@ -292,21 +292,21 @@ impl Chooser<'_> {
             let bare = |choice: &&Choice| {
                 choice.parameters.is_empty()
                     && choice.does == Agreement::Does
-                    && choice.stands > 0.0
-                    && choice.score + NEARLY >= empty.score
+                    && choice.intent_score > 0.0
+                    && choice.score + INCOMPLETE_TOLERANCE >= empty.score
             };
             let instead = choices.iter().filter(bare).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(&empty)).cloned();
         }
         // `read a.md, b.md and c.md`: prefer one call with a list, if a tool takes one.
         if let Some(one) = best.clone() {
-            let calls = crate::assembly::fan::out(&one, reading).len();
+            let calls = crate::assembly::expand_list::expand(&one, parsed).len();
             let takes = |choice: &&Choice| {
                 choice.is_whole()
                     && choice.does == Agreement::Does
-                    && choice.score + IN_ONE_CALL >= one.score
-                    && choice.filling.slots.iter().flatten().any(|slot| {
-                        matches!(&slot.value, Given::Said(serde_json::Value::Array(all)) if all.len() == calls)
+                    && choice.score + SINGLE_CALL_TOLERANCE >= one.score
+                    && choice.assignment.slots.iter().flatten().any(|slot| {
+                        matches!(&slot.value, ArgumentValue::FromRequest(serde_json::Value::Array(all)) if all.len() == calls)
                     })
             };
             if calls > 1
@@ -321,9 +321,10 @@ impl Chooser<'_> {
                 choice.is_whole()
                     && choice.does == list.does
                     && !is_list_of_one(choice)
-                    && choice.score + ALONE >= list.score
-                    && choice.filling.slots.iter().flatten().any(|slot| {
-                        list.filling.uses(slot.start, slot.end) && matches!(slot.value, Given::Said(_))
+                    && choice.score + SINGLE_VALUE_TOLERANCE >= list.score
+                    && choice.assignment.slots.iter().flatten().any(|slot| {
+                        list.assignment.uses(slot.start, slot.end)
+                            && matches!(slot.value, ArgumentValue::FromRequest(_))
                     })
             };
             let one = choices.iter().filter(alone).max_by(|a, b| a.score.total_cmp(&b.score));
@@ -331,128 +332,143 @@ impl Chooser<'_> {
         }
         // A tool that gets no arguments requires a high search confidence.
         let mut best = best.filter(|best| {
-            !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT
+            !best.is_empty()
+                || best.parameters.is_empty()
+                || best.confidence >= MIN_CONFIDENCE_WITHOUT_ARGUMENT
         })?;
-        choices.retain(|other| other.tool.name() != best.tool.name() && other.score + RIVALRY >= best.score);
+        choices.retain(|other| {
+            other.tool.name() != best.tool.name() && other.score + RIVAL_DISTANCE >= best.score
+        });
         choices.sort_by(|a, b| b.score.total_cmp(&a.score));
         best.rivals = Rc::new(choices);
         Some(best)
     }
 
-    fn consider(&mut self, considered: &Considered<'_>, about: &Asked<'_>) -> Option<Choice> {
-        let Asked { reading, asked, wish, earlier } = *about;
+    fn consider(&mut self, considered: &RankedHit<'_>, about: &ClauseContext<'_>) -> Option<Choice> {
+        let ClauseContext { parsed, asked, intent, earlier } = *about;
         let tool = &considered.hit.tool;
         let parameters = self.schemas.of(tool);
-        let filling = fill(&parameters, &scene(tool, &parameters, reading));
+        let assignment = fill(&parameters, &context(tool, &parameters, parsed));
         let mut choice = Choice {
             tool: tool.clone(),
             parameters,
-            filling,
+            assignment,
             score: considered.rank,
             does: Agreement::Unknown,
-            stands: 0.0,
+            intent_score: 0.0,
             known: 0.0,
             confidence: 1.0,
             rivals: Rc::default(),
         };
         inherit::inherit(&mut choice, asked.text, earlier);
         if self.schemas.profile(tool).harmless {
-            crate::selection::choice_check::unbounded(&mut choice, asked.text);
-            crate::selection::choice_check::one_day(&mut choice);
+            crate::selection::choice_check::set_all(&mut choice, asked.text);
+            crate::selection::choice_check::set_single_day(&mut choice);
         }
-        let filling = &choice.filling;
+        let assignment = &choice.assignment;
         let mut score = considered.rank
-            + CERTAIN * filling.certainty(&choice.parameters)
-            + USED * used(filling, reading)
-            + EXTRA * filling.extras(&choice.parameters).min(MOST_EXTRAS) as f32;
+            + CERTAINTY_BONUS * assignment.certainty(&choice.parameters)
+            + USED_MENTIONS_BONUS * used(assignment, parsed)
+            + OPTIONAL_VALUE_BONUS * assignment.extras(&choice.parameters).min(MAX_OPTIONAL_BONUSES) as f32;
         let profile = self.schemas.profile(tool);
         choice.known = known_words(&choice, &profile, asked);
-        score += KNOWN_WORDS * choice.known;
+        score += KNOWN_WORDS_BONUS * choice.known;
         // Completeness counts only if an argument was given, or if the tool has no parameters.
         let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
         if choice.is_whole() && fits {
-            score += WHOLE;
+            score += COMPLETE_BONUS;
         }
-        let standing = wish.standing(&profile);
-        score += standing.score;
-        choice.stands = standing.score;
-        choice.does = if considered.suggested { Agreement::Unknown } else { standing.does };
+        let intent_match = intent.intent_match(&profile);
+        score += intent_match.score;
+        choice.intent_score = intent_match.score;
+        choice.does = if considered.suggested { Agreement::Unknown } else { intent_match.does };
         match choice.does {
             Agreement::DoesNot => return None,
-            Agreement::Unknown | Agreement::Doubtful if profile.changes => score -= UNASKED,
+            Agreement::Unknown | Agreement::Doubtful if profile.changes => {
+                score -= UNREQUESTED_CHANGE_PENALTY;
+            }
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
         if profile.harmless && verb_class::looks_alike(&choice, asked) {
-            score += SAME_VERB;
+            score += SAME_VERB_BONUS;
         }
         // `show /etc/hosts`: a path without further words refers to the whole file.
-        if profile.reads_text && wish.has_bare_path && !speaks_of_inside(asked.text) {
-            score += SAME_VERB;
+        if profile.reads_text && intent.has_bare_path && !mentions_contents(asked.text) {
+            score += SAME_VERB_BONUS;
         }
         // A workbook named earlier is not a text file either.
         if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
             return None;
         }
         // `clear B2:C4 of sheet S` does not delete the sheet: the change must affect the cells in the request.
-        if profile.changes && points_elsewhere(&choice, asked) {
+        if profile.changes && mentions_other_cells(&choice, asked) {
             return None;
         }
         // A request with a name is unlikely to refer to a tool without parameters.
         let names = |mention: &&Mention| matches!(mention.value, Value::Name | Value::Literal(_));
         if choice.parameters.is_empty() && asked.mentions.iter().any(|mention| names(&mention)) {
-            score -= NAMELESS;
+            score -= UNUSED_NAME_PENALTY;
         }
         // Prefer calculating to searching, unless the request asks for a search.
-        if profile.searches && !asked.expressions.is_empty() && !wish.searches() {
+        if profile.searches && !asked.expressions.is_empty() && !intent.searches() {
             let covered: usize = asked.expressions.iter().map(|found| found.end - found.start).sum();
-            score -= if covered * 2 > asked.text.len() { WORKED_OUT * 3.0 } else { WORKED_OUT };
+            score -= if covered * 2 > asked.text.len() {
+                NEEDLESS_SEARCH_PENALTY * 3.0
+            } else {
+                NEEDLESS_SEARCH_PENALTY
+            };
         }
         // The same for questions about the time.
         let for_a_clock = || {
-            probe::needs(asked).iter().any(|need| matches!(need, probe::Need::Clock | probe::Need::Countdown))
+            implied_need::needs(asked)
+                .iter()
+                .any(|need| matches!(need, implied_need::Need::Clock | implied_need::Need::Countdown))
         };
-        if profile.searches && !wish.searches() && for_a_clock() {
-            score -= WORKED_OUT;
+        if profile.searches && !intent.searches() && for_a_clock() {
+            score -= NEEDLESS_SEARCH_PENALTY;
         }
         // A comparison needs two named things.
         if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, asked) {
-            score -= SAME_VERB;
+            score -= SAME_VERB_BONUS;
         }
         // In a later part, a tool without parameters must be requested in its own words.
         if !earlier.is_empty() && choice.parameters.is_empty() && choice.known < 0.5 {
             return None;
         }
         // A page with a given address is not searched for, and a missing time zone cannot be guessed.
-        if profile.searches && !wish.searches() && probe::needs(asked).contains(&probe::Need::Page) {
-            score -= WORKED_OUT;
+        if profile.searches
+            && !intent.searches()
+            && implied_need::needs(asked).contains(&implied_need::Need::Page)
+        {
+            score -= NEEDLESS_SEARCH_PENALTY;
         }
-        if crate::safety::spoken_of::leaves_zone(asked.text) && leaves_zone(&choice) {
+        if crate::safety::request_hints::lacks_zone(asked.text) && lacks_zone(&choice) {
             return None;
         }
-        if is_about_tools(tool) && !speaks_of_tools(asked.text) {
-            score -= ABOUT_TOOLS;
+        if is_about_tools(tool) && !mentions_tools(asked.text) {
+            score -= ABOUT_TOOLS_PENALTY;
         }
         choice.score = score;
         Some(choice)
     }
 
     /// The same tool, filled from another text.
-    pub(crate) fn again(&mut self, choice: &Choice, reading: &Reading<'_>) -> Choice {
-        let filling = fill(&choice.parameters, &scene(&choice.tool, &choice.parameters, reading));
-        Choice { filling, ..choice.clone() }
+    pub(crate) fn refill(&mut self, choice: &Choice, parsed: &ParsedText<'_>) -> Choice {
+        let assignment = fill(&choice.parameters, &context(&choice.tool, &choice.parameters, parsed));
+        Choice { assignment, ..choice.clone() }
     }
 }
 
 /// The request: the text with the arguments, the part of it with the action, and the earlier steps.
-struct Asked<'a> {
-    reading: &'a Reading<'a>,
-    asked: &'a Reading<'a>,
-    wish: &'a Wish,
+struct ClauseContext<'a> {
+    parsed: &'a ParsedText<'a>,
+    asked: &'a ParsedText<'a>,
+    intent: &'a Intent,
     earlier: &'a [&'a Choice],
 }
 
 /// A tool under consideration.
-struct Considered<'a> {
+struct RankedHit<'a> {
     hit: &'a SearchHit,
     /// Search score relative to the best.
     rank: f32,
@@ -461,41 +477,47 @@ struct Considered<'a> {
 }
 
 /// The hits worth considering, each with its score relative to the best.
-fn near(search: &SearchResult) -> Vec<Considered<'_>> {
+fn near(search: &SearchResult) -> Vec<RankedHit<'_>> {
     let best = search.hits.first().map_or(0.0, |hit| hit.score);
-    let near = search.hits.iter().take(MOST).filter(|hit| best > 0.0 && hit.score >= best * NEAR);
-    near.map(|hit| Considered { hit, rank: (hit.score / best) as f32, suggested: false }).collect()
+    let near = search
+        .hits
+        .iter()
+        .take(MAX_CONSIDERED_TOOLS)
+        .filter(|hit| best > 0.0 && hit.score >= best * MIN_RELATIVE_SCORE);
+    near.map(|hit| RankedHit { hit, rank: (hit.score / best) as f32, suggested: false }).collect()
 }
 
 /// Whether the arguments alone prove that a tool is meant: all values of the text are used, and fit.
-fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
+fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
     let literals =
-        reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
+        parsed.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
     choice.is_whole()
         && choice.does != Agreement::Doubtful
         && literals > 0
-        && confidence >= if literals > 1 { FOUND_ENOUGH / 2.0 } else { FOUND_ENOUGH }
-        && used(&choice.filling, reading) > 0.99
-        && choice.filling.certainty(&choice.parameters) >= CERTAIN_ENOUGH
+        && confidence >= if literals > 1 { MIN_SEARCH_CONFIDENCE / 2.0 } else { MIN_SEARCH_CONFIDENCE }
+        && used(&choice.assignment, parsed) > 0.99
+        && choice.assignment.certainty(&choice.parameters) >= MIN_CERTAINTY
 }
 
 /// Whether a tool performs the requested action with the given values.
-fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
-    let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
+fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
+    let given = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
-        && (choice.stands >= BY_NAME && (confidence >= FOUND_ENOUGH || verb_class::is_harmless(choice))
-            || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
+        && (choice.intent_score >= MIN_SCORE_BY_NAME
+            && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_harmless(choice))
+            || choice.intent_score > 0.0 && given && used(&choice.assignment, parsed) > 0.7)
 }
 
 /// Whether a step continues an earlier one: it performs the requested action with a value from this part.
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], asked: &str) -> bool {
-    let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
-    let pointed = choice.stands > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(asked);
+    let own = choice.assignment.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    let pointed =
+        choice.intent_score > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(asked);
     !earlier.is_empty()
         && (own || pointed)
         && choice.does == Agreement::Does
         && choice.is_whole()
-        && (choice.stands > 0.0 || confidence >= FOUND_ENOUGH / 2.0)
+        && (choice.intent_score > 0.0 || confidence >= MIN_SEARCH_CONFIDENCE / 2.0)
 }
 
 fn is_about_tools(tool: &Tool) -> bool {
@@ -506,10 +528,10 @@ fn is_about_tools(tool: &Tool) -> bool {
 }
 
 /// The intent of a text. Names of sheets are ignored.
-pub(crate) fn wish(asked: &Reading<'_>) -> Wish {
-    let scene = Scene { reading: asked, stems: labels::stems(asked), tool_words: Vec::new() };
+pub(crate) fn intent(asked: &ParsedText<'_>) -> Intent {
+    let context = MatchContext { parsed: asked, stems: labels::stems(asked), tool_words: Vec::new() };
     let mut names: Vec<(usize, usize)> =
-        crate::spreadsheet::sheet::find(&scene).iter().map(|name| (name.start, name.end)).collect();
+        crate::spreadsheet::sheet::find(&context).iter().map(|name| (name.start, name.end)).collect();
     // Text to be written into cells is ignored, too, but `a comment` is an object and not such a text.
     let is_text = |entry: &&Candidate| {
         let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
@@ -517,12 +539,12 @@ pub(crate) fn wish(asked: &Reading<'_>) -> Wish {
     };
     // The text of a reply is ignored as well.
     names.extend(crate::lexer::split::answer_begins(asked).map(|start| (start, asked.text.len())));
-    let written = crate::spreadsheet::entry::candidates(&scene);
+    let written = crate::spreadsheet::entry::candidates(&context);
     names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
-    Wish::of(asked, &names)
+    Intent::of(asked, &names)
 }
 
-fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) -> Scene<'a> {
+fn context<'a>(tool: &Tool, parameters: &[Parameter], parsed: &'a ParsedText<'a>) -> MatchContext<'a> {
     let description = tool.definition.description();
     let head = description.split("\n\n").find(|part| !part.trim().is_empty()).unwrap_or_default();
     let mut words: Vec<String> = crate::values::parameter::words(tool.name().as_str());
@@ -534,59 +556,5 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
     words.extend(parameters.iter().flat_map(|parameter| parameter.words.iter().cloned()));
     words.push(tool.name().as_str().to_owned());
     let tool_words = words.iter().map(|word| labels::stem(word)).collect();
-    Scene { reading, stems: labels::stems(reading), tool_words }
-}
-
-/// The share of the request's content words that occur in the tool's name, description or parameters. Words that are
-/// arguments are not counted.
-fn known_words(choice: &Choice, profile: &Profile, asked: &Reading<'_>) -> f32 {
-    let mut own: Vec<String> = crate::assembly::coverage::words_of(choice);
-    let described = choice.parameters.iter().flat_map(|parameter| {
-        parameter.description.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2)
-    });
-    own.extend(described.map(labels::stem));
-    let taken = |token: &Token<'_>| {
-        asked.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
-    };
-    let named: Vec<String> = crate::values::parameter::words(choice.tool.name().as_str())
-        .iter()
-        .map(|word| labels::stem(word))
-        .collect();
-    let (mut all, mut known) = (0usize, 0.0);
-    for token in &asked.tokens {
-        if token.kind != Kind::Word || taken(token) || crate::assembly::coverage::is_small(token) {
-            continue;
-        }
-        all += 1;
-        let stem = labels::stem(token.text);
-        known += match named.contains(&stem) {
-            true => 1.0,
-            false if own.contains(&stem) => BY_DESCRIPTION,
-            false => 0.0,
-        };
-    }
-    let spots = crate::lexer::lexicon::spots(asked.text, &asked.tokens, &taken);
-    for spot in spots.iter().filter(|spot| crate::lexer::name::has_han(&asked.text[spot.start..spot.end])) {
-        all += 1;
-        known += if profile.knows(&spot.meaning) { 1.0 } else { 0.0 };
-    }
-    if all == 0 { 0.5 } else { known / all as f32 }
-}
-
-/// The weighted share of the mentions in a text that are used as arguments.
-fn used(filling: &Filling, reading: &Reading<'_>) -> f32 {
-    let weight = |value: &Value| match value {
-        Value::Literal(_) => 2.0,
-        Value::Number(number) if number.weak => 0.2,
-        Value::Number(_) | Value::When(_) | Value::Place => 1.0,
-        Value::Name | Value::Holiday => 0.8,
-    };
-    let all: f32 = reading.mentions.iter().map(|mention| weight(&mention.value)).sum();
-    let used: f32 = reading
-        .mentions
-        .iter()
-        .filter(|mention| filling.uses(mention.start, mention.end))
-        .map(|mention| weight(&mention.value))
-        .sum();
-    if all > 0.0 { used / all } else { 0.5 }
+    MatchContext { parsed, stems: labels::stems(parsed), tool_words }
 }

@@ -3,9 +3,10 @@
 pub(crate) mod candidates;
 pub(crate) mod choice_check;
 pub(crate) mod choose;
-pub(crate) mod deed;
-pub(crate) mod foreign;
-pub(crate) mod probe;
-pub(crate) mod skeleton;
+pub(crate) mod generalize;
+pub(crate) mod implied_need;
+pub(crate) mod intent;
+pub(crate) mod unsupported;
 pub(crate) mod verb_class;
-pub(crate) mod verb_place;
+pub(crate) mod verb_position;
+pub(crate) mod word_usage;

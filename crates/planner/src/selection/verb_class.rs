@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use crate::lexer::labels;
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::lexer::token::{Kind, Token};
 use crate::selection::choose::Choice;
 use crate::values::parameter::words;
@@ -20,14 +20,14 @@ pub(crate) struct Classes {
     pub(crate) english: HashMap<String, BTreeSet<&'static str>>,
     pub(crate) chinese: HashMap<&'static str, BTreeSet<&'static str>>,
     /// Verbs with two separated parts, with their class.
-    pub(crate) apart: Vec<(&'static str, String, String)>,
+    pub(crate) separated_verbs: Vec<(&'static str, String, String)>,
     /// The maximum length of an English verb in words and of a Chinese verb in characters.
     pub(crate) longest: (usize, usize),
 }
 
 pub(crate) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
     let (mut tools, mut english, mut chinese) = (HashMap::new(), HashMap::new(), HashMap::new());
-    let mut apart = Vec::new();
+    let mut separated_verbs = Vec::new();
     for row in CLASSES.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = row.split('\t');
         let mut next = || columns.next().unwrap_or_default().split_whitespace();
@@ -39,11 +39,11 @@ pub(crate) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
         next().for_each(|word| add(english.entry(word.replace('_', " ")).or_default()));
         next().for_each(|word| add(chinese.entry(word).or_default()));
         let pairs = next().filter_map(|pair| pair.split_once('…'));
-        apart.extend(pairs.map(|(one, two)| (class, one.replace('_', " "), two.replace('_', " "))));
+        separated_verbs.extend(pairs.map(|(one, two)| (class, one.replace('_', " "), two.replace('_', " "))));
     }
     let words = english.keys().map(|verb: &String| verb.split(' ').count()).max().unwrap_or(1);
     let characters = chinese.keys().map(|verb: &&str| verb.chars().count()).max().unwrap_or(1);
-    Classes { tools, english, chinese, apart, longest: (words, characters) }
+    Classes { tools, english, chinese, separated_verbs, longest: (words, characters) }
 });
 
 /// Whether a tool changes nothing: by its `readOnlyHint`, otherwise by its verb.
@@ -192,12 +192,12 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
 const MAKING: [&str; 3] = ["create", "make", "new"];
 
 /// Whether a request contains a verb of the class of a tool that reads.
-pub(crate) fn looks_alike(choice: &Choice, reading: &Reading<'_>) -> bool {
+pub(crate) fn looks_alike(choice: &Choice, parsed: &ParsedText<'_>) -> bool {
     let mut verb = classes_of(choice);
     verb.classes.retain(|class| class.starts_with("look_"));
     let taken: Vec<(usize, usize)> =
-        reading.mentions.iter().map(|mention| (mention.start, mention.end)).collect();
-    !verb.classes.is_empty() && !verbs(reading, &verb, &taken).is_empty()
+        parsed.mentions.iter().map(|mention| (mention.start, mention.end)).collect();
+    !verb.classes.is_empty() && !verbs(parsed, &verb, &taken).is_empty()
 }
 
 pub(crate) struct Verb {
@@ -218,9 +218,9 @@ impl Verb {
 }
 
 /// The byte ranges of verbs of the tool's class in a request, outside of `taken`.
-pub(crate) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
+pub(crate) fn verbs(parsed: &ParsedText<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let free = |token: &Token<'_>| !taken.iter().any(|(from, to)| *from < token.end && token.start < *to);
-    let tokens = &reading.tokens;
+    let tokens = &parsed.tokens;
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -236,7 +236,7 @@ pub(crate) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]
             tokens[at..].iter().take(longest).take_while(|token| token.kind == kind && free(token)).count();
         // The longest verb at this token, of any class.
         let known = (1..=run).rev().find_map(|length| {
-            let text = reading.text.get(token.start..tokens[at + length - 1].end)?.to_lowercase();
+            let text = parsed.text.get(token.start..tokens[at + length - 1].end)?.to_lowercase();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let (known, fits) = match kind {
                 Kind::Word => {
@@ -257,20 +257,20 @@ pub(crate) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]
         }
     }
     if found.is_empty() {
-        found.extend(apart(reading, tool, taken));
+        found.extend(separated_verbs(parsed, tool, taken));
     }
     found
 }
 
 /// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb with separated parts.
-fn apart(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let lower = reading.text.to_lowercase();
+fn separated_verbs(parsed: &ParsedText<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let lower = parsed.text.to_lowercase();
     let free = |start: usize, end: usize| !taken.iter().any(|(from, to)| *from < end && start < *to);
     let find = |from: usize, part: &str| {
         let place = |(at, _): (usize, &str)| (from + at, from + at + part.len());
         lower.get(from..)?.match_indices(part).map(place).find(|(start, end)| free(*start, *end))
     };
-    let fits = VERBS.apart.iter().filter(|(class, _, _)| tool.classes.contains(class));
+    let fits = VERBS.separated_verbs.iter().filter(|(class, _, _)| tool.classes.contains(class));
     fits.filter_map(|(_, first, second)| {
         let first = find(0, first)?;
         Some(vec![first, find(first.1, second)?])

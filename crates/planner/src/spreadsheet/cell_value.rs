@@ -4,14 +4,14 @@ use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 
 /// The corners of a range, for parameters that take one corner each: `B1:B10`, `C2 到 C5`.
-pub(crate) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+pub(crate) fn corners(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let first = parameter.has_word(&["start", "begin", "first", "from"]);
     let last = parameter.has_word(&["end", "last", "to", "stop"]);
-    let mentions = &scene.reading.mentions;
+    let mentions = &context.parsed.mentions;
     let mut found = Vec::new();
     for (at, mention) in mentions.iter().enumerate() {
         let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
@@ -19,10 +19,10 @@ pub(crate) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate
             // Each corner has its own range, so that one cell range can fill both parameters.
             let middle = mention.start + start.len();
             if first {
-                let value = Given::Said(Json::from(start));
+                let value = ArgumentValue::FromRequest(Json::from(start));
                 found.push(Candidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
             } else if last {
-                let value = Given::Said(Json::from(end));
+                let value = ArgumentValue::FromRequest(Json::from(end));
                 found.push(Candidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
             }
             continue;
@@ -31,7 +31,7 @@ pub(crate) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate
             let between = mentions
                 .get(one)
                 .zip(mentions.get(other))
-                .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
+                .and_then(|(a, b)| context.parsed.text.get(a.end..b.start));
             between.is_some_and(|text| {
                 ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"]
                     .contains(&text.trim())
@@ -40,7 +40,7 @@ pub(crate) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate
         let is_cell = |place: usize| {
             matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
         };
-        let value = Given::Said(Json::from(cells.clone()));
+        let value = ArgumentValue::FromRequest(Json::from(cells.clone()));
         let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);
         let starts = first && is_cell(at + 1) && joint(at, at + 1);
         if ends || starts {
@@ -51,4 +51,17 @@ pub(crate) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate
         }
     }
     found
+}
+
+/// The number of cells of a range that is a single row or a single column.
+pub(crate) fn cells_of(range: &str) -> Option<usize> {
+    let (first, last) = range.split_once(':')?;
+    let column = |cell: &str| {
+        let letters = cell.bytes().take_while(u8::is_ascii_uppercase);
+        letters.fold(0usize, |column, letter| column * 26 + usize::from(letter - b'A') + 1)
+    };
+    let row = |cell: &str| cell.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse::<usize>().ok();
+    let across = column(last).checked_sub(column(first))? + 1;
+    let down = row(last)?.checked_sub(row(first)?)? + 1;
+    (across == 1 || down == 1).then_some(across * down)
 }

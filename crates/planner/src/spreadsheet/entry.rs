@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
-use crate::values::plural::cell;
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::list_value::cell;
 
 /// English verbs before the content.
 const WRITES: [&str; 18] = [
@@ -120,19 +120,19 @@ const NOT_ITSELF: [&str; 24] = [
 ];
 
 /// The content to be written into the cells of a text.
-pub(crate) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
-    let mentions = &scene.reading.mentions;
+pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
+    let mentions = &context.parsed.mentions;
     let cells = mentions.iter().filter(
         |mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':')),
     );
     let found = cells
-        .flat_map(|mention| [before(scene, mention), after(scene, mention), becomes(scene, mention)])
+        .flat_map(|mention| [before(context, mention), after(context, mention), becomes(context, mention)])
         .flatten();
-    found.chain(mentions.iter().filter_map(|mention| into_range(scene, mention))).collect()
+    found.chain(mentions.iter().filter_map(|mention| into_range(context, mention))).collect()
 }
 
 /// `write Name, Mail into A1:B1`, 把 1、2、3 填到 A1:A3: as many values as cells, in a row or a column.
-fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
+fn into_range(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
     let Value::Literal(Literal::Cells(cells)) = &place.value else { return None };
     let (first, last) = cells.split_once(':')?;
     let column = |cell: &str| {
@@ -142,7 +142,7 @@ fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let row = |cell: &str| cell.trim_start_matches(|c: char| c.is_ascii_uppercase()).parse::<usize>().ok();
     let across = column(last).checked_sub(column(first))? + 1;
     let down = row(last)?.checked_sub(row(first)?)? + 1;
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let head = text.get(..place.start)?.trim_end();
     let lower = head.to_ascii_lowercase();
     let (start, end) = match INTO.iter().find(|into| lower.ends_with(&format!(" {into}"))) {
@@ -164,7 +164,7 @@ fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
             (from.max()?, at)
         }
     };
-    let other = scene.reading.mentions.iter().any(|mention| {
+    let other = context.parsed.mentions.iter().any(|mention| {
         let literal =
             matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Json(_)));
         literal && mention.start < end && start < mention.end
@@ -179,12 +179,12 @@ fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     } else {
         members.into_iter().map(|one| Json::Array(vec![one])).collect()
     };
-    Some(Candidate { value: Given::Said(Json::Array(rows)), start, end, score: GOOD + 0.8 })
+    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(rows)), start, end, score: GOOD + 0.8 })
 }
 
 /// `set B7 to 950`, `B7 in tab Rent should be 950`: the new content of a cell.
-fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
-    let text = scene.reading.text;
+fn becomes(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
+    let text = context.parsed.text;
     let rest = text.get(place.end..)?;
     let lower = rest.to_ascii_lowercase();
     let verb = text.get(..place.start)?.to_ascii_lowercase();
@@ -200,7 +200,7 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
         .chain(PUT.iter().filter(|word| lower.starts_with(**word)).map(|word| (0, *word)))
         .min()?;
     // With another cell in between, the content would belong to that cell.
-    let other = scene.reading.mentions.iter().any(|mention| {
+    let other = context.parsed.mentions.iter().any(|mention| {
         matches!(mention.value, Value::Literal(Literal::Cells(_)))
             && mention.start >= place.end
             && mention.start < place.end + at
@@ -224,12 +224,12 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     ];
     let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
     let end = rest[..end].trim_end_matches(['.', '!', '?']).len();
-    entry(scene, start, start + end)
+    entry(context, start, start + end)
 }
 
 /// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: the content before the cell.
-fn before(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
-    let text = scene.reading.text;
+fn before(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
+    let text = context.parsed.text;
     let head = text.get(..place.start)?.trim_end();
     let head = head.strip_suffix("cell").or_else(|| head.strip_suffix("单元格")).unwrap_or(head).trim_end();
     let head = head.strip_suffix("the").unwrap_or(head).trim_end();
@@ -243,18 +243,18 @@ fn before(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
             whole.then_some(at + verb.len())
         });
         let start = begins.max().or_else(|| (*into).starts_with("goes").then_some(0))?;
-        return entry(scene, start, head.len());
+        return entry(context, start, head.len());
     }
     // 把 X 写到 … A1: the file and the sheet may be in between.
     let (at, _) = BEFORE_CELL.iter().filter_map(|verb| head.rfind(verb).map(|at| (at, verb))).max()?;
     let start =
         ["把", "将"].iter().filter_map(|word| head[..at].rfind(word).map(|from| from + word.len())).max()?;
-    entry(scene, start, at)
+    entry(context, start, at)
 }
 
 /// `A1 写 X`: the content after the cell.
-fn after(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
-    let text = scene.reading.text;
+fn after(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
+    let text = context.parsed.text;
     let mut at = place.end;
     let skip = |at: usize, words: &[&str]| {
         let rest = text.get(at..).unwrap_or_default();
@@ -270,15 +270,15 @@ fn after(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let start = skip(start, &["为", "成", "上", "个", "："]).unwrap_or(start);
     let rest = text.get(start..)?;
     let end = rest.find(['。', '，', '；', ';', '\n', '？', '!', '！', ',']).unwrap_or(rest.len());
-    entry(scene, start, start + end)
+    entry(context, start, start + end)
 }
 
 /// The text between two byte offsets as a row of one cell, if it is plain content.
-fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
-    let text = scene.reading.text.get(start..end)?;
+fn entry(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candidate> {
+    let text = context.parsed.text.get(start..end)?;
     let trimmed = text.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」`:：".contains(c));
     let lower = trimmed.to_lowercase();
-    let other = scene.reading.mentions.iter().any(|mention| {
+    let other = context.parsed.mentions.iter().any(|mention| {
         matches!(
             mention.value,
             Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_))
@@ -287,7 +287,7 @@ fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     });
     let words = ["the ", "these ", "this ", "that "];
     let vague = NOT_ITSELF.contains(&lower.as_str()) || words.iter().any(|word| lower.starts_with(word));
-    let result = crate::assembly::inherit::speaks_of_result(trimmed);
+    let result = crate::assembly::inherit::refers_to_result(trimmed);
     // `表头：编号、名称` is a row with its label.
     if trimmed.ends_with("格式") || trimmed.ends_with("format") || lower.starts_with("bold") {
         return None;
@@ -300,7 +300,7 @@ fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     if trimmed.is_empty() || row || trimmed.chars().count() > 60 || other || vague || result {
         return None;
     }
-    let start = trimmed.as_ptr() as usize - scene.reading.text.as_ptr() as usize;
-    let value = Given::Said(Json::Array(vec![Json::Array(vec![cell(trimmed)])]));
+    let start = trimmed.as_ptr() as usize - context.parsed.text.as_ptr() as usize;
+    let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Array(vec![cell(trimmed)])]));
     Some(Candidate { value, start, end: start + trimmed.len(), score: GOOD + 0.6 })
 }

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::lexer::labels::Place;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 
 /// Whether a code is a colour: `D9D9D9`, `#FF0000`.
@@ -17,18 +17,18 @@ pub(crate) fn is_colour(code: &str) -> bool {
 }
 
 /// A value in the form given in the description of a parameter: `owner/name`, a name with `#`.
-pub(crate) fn shown(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+pub(crate) fn shown(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let description = parameter.description.to_lowercase();
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let said = |value: &str, start: usize, end: usize| Candidate {
-        value: Given::Said(Json::from(value)),
+        value: ArgumentValue::FromRequest(Json::from(value)),
         start,
         end,
         score: GOOD + 0.5,
     };
     let mut found = Vec::new();
     if ["owner/", "org/", "user/"].iter().any(|form| description.contains(form)) {
-        for mention in &scene.reading.mentions {
+        for mention in &context.parsed.mentions {
             if let Value::Literal(Literal::Code(code)) = &mention.value
                 && code.split('/').count() == 2
             {
@@ -50,11 +50,15 @@ pub(crate) fn shown(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> 
 }
 
 /// `the number format 0.00%`, 数字格式 #,##0: the text after the label up to a blank.
-pub(crate) fn number_format(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Option<Candidate> {
+pub(crate) fn number_format(
+    parameter: &Parameter,
+    context: &MatchContext<'_>,
+    places: &[Place],
+) -> Option<Candidate> {
     if !(parameter.has_word(&["format"]) && parameter.has_word(&["number", "date", "numeric"])) {
         return None;
     }
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     places.iter().filter(|place| place.strength >= 1.2).find_map(|place| {
         let rest = text.get(place.end..)?;
         let skipped = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'“:：为是用成".contains(c));
@@ -67,7 +71,7 @@ pub(crate) fn number_format(parameter: &Parameter, scene: &Scene<'_>, places: &[
         let is_code = code.contains(['0', '#', '@'])
             && code.chars().all(|c| c.is_ascii_alphanumeric() || "#,.%$-/:;_@¥€ ".contains(c));
         is_code.then(|| Candidate {
-            value: Given::Said(Json::from(code)),
+            value: ArgumentValue::FromRequest(Json::from(code)),
             start,
             end: start + code.len(),
             score: GOOD + 2.0,

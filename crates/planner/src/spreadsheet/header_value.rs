@@ -5,8 +5,8 @@ use serde_json::Value as Json;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
 use crate::lexer::series;
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
-use crate::values::plural::cell;
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
+use crate::values::list_value::cell;
 
 const LABELS: [&str; 9] = [
     "column headers",
@@ -49,12 +49,12 @@ const FIRST_ROWS: [&str; 6] = [
 const WRITES: [&str; 6] = ["write ", "put ", "enter ", "add ", "fill in ", "insert "];
 
 /// The row that a text gives as a list.
-pub(crate) fn candidate(scene: &Scene<'_>) -> Option<Candidate> {
-    labelled(scene).or_else(|| first_row(scene))
+pub(crate) fn candidate(context: &MatchContext<'_>) -> Option<Candidate> {
+    labelled(context).or_else(|| first_row(context))
 }
 
-fn labelled(scene: &Scene<'_>) -> Option<Candidate> {
-    let text = scene.reading.text;
+fn labelled(context: &MatchContext<'_>) -> Option<Candidate> {
+    let text = context.parsed.text;
     let lower = text.to_ascii_lowercase();
     let english = LABELS.iter().filter_map(|label| {
         let at = lower.find(label)?;
@@ -70,20 +70,20 @@ fn labelled(scene: &Scene<'_>) -> Option<Candidate> {
     let start = text.len() - bare.len();
     let ends: &[&str] = if han { &HAN_ENDS } else { &ENDS };
     let length = ends.iter().filter_map(|end| bare.find(end)).min().unwrap_or(bare.len());
-    row(scene, start, start + length)
+    row(context, start, start + length)
 }
 
 /// `put Date, Client, Amount into that sheet's first row`.
-fn first_row(scene: &Scene<'_>) -> Option<Candidate> {
-    let lower = scene.reading.text.to_ascii_lowercase();
+fn first_row(context: &MatchContext<'_>) -> Option<Candidate> {
+    let lower = context.parsed.text.to_ascii_lowercase();
     let end = FIRST_ROWS.iter().filter_map(|words| lower.find(words)).min()?;
     let start = WRITES.iter().filter_map(|verb| lower[..end].rfind(verb).map(|at| at + verb.len())).max()?;
-    row(scene, start, end)
+    row(context, start, end)
 }
 
-fn row(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
-    let text = scene.reading.text.get(start..end)?.trim_end().trim_end_matches(['.', '。']);
-    let literal = scene.reading.mentions.iter().any(|mention| {
+fn row(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candidate> {
+    let text = context.parsed.text.get(start..end)?.trim_end().trim_end_matches(['.', '。']);
+    let literal = context.parsed.mentions.iter().any(|mention| {
         matches!(
             mention.value,
             Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Json(_))
@@ -97,7 +97,7 @@ fn row(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     }
     let bare = |member: &str| cell(member.trim_matches(|c: char| "\"'“”「」".contains(c)));
     let cells: Vec<Json> = members.into_iter().map(bare).collect();
-    let value = Given::Said(Json::Array(vec![Json::Array(cells)]));
+    let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Array(cells)]));
     Some(Candidate { value, start, end: start + text.len(), score: GOOD + 0.9 })
 }
 
@@ -108,16 +108,17 @@ mod tests {
 
     use super::*;
     use crate::lexer::labels;
-    use crate::lexer::mention::Reading;
+    use crate::lexer::mention::ParsedText;
 
     #[test]
-    fn rows_of_headers_are_read() {
+    fn parses_header_rows() {
         let check = |text: &str, expect: Option<Json>| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
-            let found = candidate(&scene).map(|found| match found.value {
-                Given::Said(value) => value[0].clone(),
-                Given::Result => Json::Null,
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            let context =
+                MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words: Vec::new() };
+            let found = candidate(&context).map(|found| match found.value {
+                ArgumentValue::FromRequest(value) => value[0].clone(),
+                ArgumentValue::Result => Json::Null,
             });
             assert_eq!(found, expect, "{text}");
         };

@@ -2,10 +2,10 @@
 
 use crate::lexer::labels::{self, Label};
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::token::{Kind, Token, is_han};
-use crate::spreadsheet::sheet_renamed;
-use crate::values::candidate::Scene;
+use crate::spreadsheet::sheet_rename;
+use crate::values::candidate::MatchContext;
 use crate::values::phrase::{self, Phrase};
 
 /// Characters before 表 in words that do not mean a worksheet.
@@ -26,8 +26,8 @@ const POINTING: [&str; 17] =
     ["第", "这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
 
 /// The names of sheets in a text.
-pub(crate) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
-    let reading = scene.reading;
+pub(crate) fn find<'a>(context: &MatchContext<'a>) -> Vec<Phrase<'a>> {
+    let parsed = context.parsed;
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut add = |spans: Vec<(usize, usize)>| {
         for (start, end) in spans {
@@ -36,7 +36,7 @@ pub(crate) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
             }
         }
     };
-    for mention in &reading.mentions {
+    for mention in &parsed.mentions {
         if let Value::Literal(Literal::Code(name)) = &mention.value
             && name.to_lowercase().starts_with("sheet")
         {
@@ -44,7 +44,7 @@ pub(crate) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
         }
     }
     let markers: Vec<Label> = MARKERS.iter().map(|name| Label::new(name, 1.0)).collect();
-    let mut places = labels::places(&markers, reading, &scene.stems);
+    let mut places = labels::places(&markers, parsed, &context.stems);
     places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
     places.dedup_by(|later, first| later.start < first.end);
     for place in places {
@@ -53,33 +53,33 @@ pub(crate) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
                 && mention.start < place.end
                 && place.start < mention.end
         };
-        if reading.mentions.iter().any(inside) {
+        if parsed.mentions.iter().any(inside) {
             continue;
         }
-        add(beside(reading, place.start, place.end));
+        add(beside(parsed, place.start, place.end));
     }
-    add(after_files(reading));
-    add(after_on(reading));
-    add(sheet_renamed::olds(reading));
+    add(after_files(parsed));
+    add(after_on(parsed));
+    add(sheet_rename::old_names(parsed));
     let into: Vec<(usize, usize)> =
-        found.iter().filter_map(|(_, end)| sheet_renamed::new_name(reading, *end)).collect();
+        found.iter().filter_map(|(_, end)| sheet_rename::new_name(parsed, *end)).collect();
     for (start, end) in into {
         if !found.iter().any(|other| other.0 < end && start < other.1) {
             found.push((start, end));
         }
     }
     let phrase = |(start, end): (usize, usize)| {
-        let text = reading.text.get(start..end)?.trim();
+        let text = parsed.text.get(start..end)?.trim();
         (!text.is_empty()).then_some(Phrase { text, start, end, after: None })
     };
     found.into_iter().filter_map(phrase).collect()
 }
 
 /// The names before or after a marker.
-fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)> {
-    let marker = reading.text.get(start..end).unwrap_or_default();
-    let after = reading.text.get(end..).unwrap_or_default();
-    let before = reading.text.get(..start).unwrap_or_default();
+fn beside(parsed: &ParsedText<'_>, start: usize, end: usize) -> Vec<(usize, usize)> {
+    let marker = parsed.text.get(start..end).unwrap_or_default();
+    let after = parsed.text.get(end..).unwrap_or_default();
+    let before = parsed.text.get(..start).unwrap_or_default();
     if marker == "表"
         && (after.starts_with(['格', '头', '单', '达', '示', '现', '对'])
             || NO_SHEETS.iter().any(|end| before.ends_with(end)))
@@ -100,46 +100,46 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
     if let Some(named) = called_before(before) {
         return vec![named];
     }
-    if let Some(quoted) = quoted_at(reading, None, Some(before.len())) {
+    if let Some(quoted) = quoted_at(parsed, None, Some(before.len())) {
         return vec![quoted];
     }
-    let at = reading.token_at(end);
-    let named = reading.tokens[at..].iter().take_while(|token| token.is_any(&NAMING)).count();
-    let glued = reading.tokens.get(at).is_some_and(|token| token.start == end);
-    if let Some(token) = reading.tokens.get(at)
-        && let Some(quoted) = quoted_at(reading, Some(token.start), None)
+    let at = parsed.token_at(end);
+    let named = parsed.tokens[at..].iter().take_while(|token| token.is_any(&NAMING)).count();
+    let glued = parsed.tokens.get(at).is_some_and(|token| token.start == end);
+    if let Some(token) = parsed.tokens.get(at)
+        && let Some(quoted) = quoted_at(parsed, Some(token.start), None)
         && (marker != "表" || !glued || after.starts_with(['“', '"', '「', '『', '‘']))
     {
-        return with_others(reading, quoted);
+        return with_others(parsed, quoted);
     }
     // A name before the marker is used unless a naming word follows the marker.
-    let told = reading.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
+    let told = parsed.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
     let earlier = match marker.starts_with(is_han) || before.ends_with(is_han) {
         true => run_before(before),
-        false => word_before(reading, start),
+        false => word_before(parsed, start),
     };
     let spaced = !glued || !marker.starts_with(is_han);
     let later = if named > 0 && told {
-        name_at(reading, at + named, true)
+        name_at(parsed, at + named, true)
     } else if spaced {
-        name_at(reading, at, false)
+        name_at(parsed, at, false)
     } else {
         None
     };
     match (earlier, later) {
-        (_, Some(later)) if told => with_others(reading, later),
+        (_, Some(later)) if told => with_others(parsed, later),
         (Some(earlier), Some(later)) if !marker.starts_with(is_han) && !before.ends_with(is_han) => {
             // `Sheets A and B`; `the Orders sheet` before `A1`.
-            with_others(reading, if is_capital(reading, later) { later } else { earlier })
+            with_others(parsed, if is_capital(parsed, later) { later } else { earlier })
         }
         (Some(earlier), _) => vec![earlier],
-        (None, Some(later)) => with_others(reading, later),
+        (None, Some(later)) => with_others(parsed, later),
         (None, None) => Vec::new(),
     }
 }
 
-fn is_capital(reading: &Reading<'_>, span: (usize, usize)) -> bool {
-    reading
+fn is_capital(parsed: &ParsedText<'_>, span: (usize, usize)) -> bool {
+    parsed
         .text
         .get(span.0..span.1)
         .is_some_and(|text| text.starts_with(|c: char| c.is_uppercase() || is_han(c)))
@@ -153,11 +153,11 @@ fn is_period(text: &str) -> bool {
 
 /// `sheet FY25: delete C5:C9`: a cell reference directly after `sheet` is the name of the sheet if the request contains other
 /// cells.
-pub(crate) fn follows_marker(reading: &Reading<'_>, mention: &Mention) -> bool {
+pub(crate) fn follows_marker(parsed: &ParsedText<'_>, mention: &Mention) -> bool {
     let is_cell = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':'));
-    let before = reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    let before = parsed.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
     let others =
-        reading.mentions.iter().filter(|other| matches!(other.value, Value::Literal(Literal::Cells(_))));
+        parsed.mentions.iter().filter(|other| matches!(other.value, Value::Literal(Literal::Cells(_))));
     is_cell(mention)
         && others.count() > 1
         && before.rsplit(' ').next().is_some_and(|word| ["sheet", "worksheet", "tab"].contains(&word))
@@ -170,17 +170,17 @@ fn is_quarter(cells: &str) -> bool {
 
 /// The text inside the quotes that start or end at the given offset.
 pub(crate) fn quoted_at(
-    reading: &Reading<'_>,
+    parsed: &ParsedText<'_>,
     start: Option<usize>,
     end: Option<usize>,
 ) -> Option<(usize, usize)> {
-    reading.mentions.iter().find_map(|mention| match &mention.value {
+    parsed.mentions.iter().find_map(|mention| match &mention.value {
         // `[North Region]`: brackets around a single name count as quotes.
         Value::Literal(literal)
             if (matches!(literal, Literal::Quoted(_)) || is_bracketed(literal))
                 && (Some(mention.end) == end || Some(mention.start) == start) =>
         {
-            let inner = reading.written(mention);
+            let inner = parsed.written(mention);
             let open = inner.chars().next().map_or(0, char::len_utf8);
             let close = inner.chars().next_back().map_or(0, char::len_utf8);
             Some((mention.start + open, mention.end - close))
@@ -194,19 +194,19 @@ fn is_bracketed(literal: &Literal) -> bool {
 }
 
 /// The name that starts at a token. If `announced`, any word is accepted.
-pub(crate) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, usize)> {
-    let token = reading.tokens.get(at)?;
-    if let Some(quoted) = quoted_at(reading, Some(token.start), None) {
+pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Option<(usize, usize)> {
+    let token = parsed.tokens.get(at)?;
+    if let Some(quoted) = quoted_at(parsed, Some(token.start), None) {
         return Some(quoted);
     }
     let taken =
-        reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
+        parsed.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     if let Some(mention) = taken
         && let Value::Literal(literal) = &mention.value
     {
         let code = matches!(literal, Literal::Code(_))
             || matches!(literal, Literal::Cells(cells) if is_quarter(cells))
-            || follows_marker(reading, mention)
+            || follows_marker(parsed, mention)
             || (announced && matches!(literal, Literal::Cells(cells) if !cells.contains(':')));
         return (code && mention.start == token.start).then_some((mention.start, mention.end));
     }
@@ -221,7 +221,7 @@ pub(crate) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
             }
             // `2026预算`: characters that follow without a space extend the name.
             let mut end = token.end;
-            for next in &reading.tokens[at + 1..] {
+            for next in &parsed.tokens[at + 1..] {
                 let glued = next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
                 let ends = matches!(next.text, "的" | "里" | "中" | "表" | "和" | "从" | "上" | "在" | "把");
                 if !glued || ends {
@@ -230,24 +230,24 @@ pub(crate) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                 end = next.end;
             }
             // `called Week 12`: a short number after an announced name belongs to it.
-            let next = reading.tokens.get(reading.token_at(end));
+            let next = parsed.tokens.get(parsed.token_at(end));
             let number = next.filter(|next| {
                 announced
                     && token.is_capital()
                     && next.kind == Kind::Number
                     && next.text.len() <= 4
-                    && reading.text.get(end..next.start) == Some(" ")
+                    && parsed.text.get(end..next.start) == Some(" ")
             });
             Some((token.start, number.map_or(end, |number| number.end)))
         }
         Kind::Han => {
-            let rest = &reading.text[token.start..];
+            let rest = &parsed.text[token.start..];
             if POINTING.iter().any(|word| rest.starts_with(word)) && !announced && !is_period(rest) {
                 return None;
             }
             let stop = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
             let mut length = rest.find(stop).unwrap_or(rest.len());
-            let alone = crate::lexer::name::stands_alone(reading.text, token.start, length);
+            let alone = crate::lexer::name::stands_alone(parsed.text, token.start, length);
             for ending in
                 ["的", "里", "中", "表", "吧", "这", "然后", "并", "和", "与", "上", "吗", "从", "把"]
             {
@@ -258,13 +258,13 @@ pub(crate) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                 }
             }
             // Without a naming word, a name has at most 18 bytes (six Chinese characters) and does not start with a verb.
-            let verb = crate::lexer::lexicon::spots(
+            let verb = crate::lexer::lexicon::word_matches(
                 &rest[..length],
                 &crate::lexer::token::tokens(&rest[..length]),
                 &|_| false,
             )
             .iter()
-            .any(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty());
+            .any(|word_match| word_match.start == 0 && !word_match.meaning.verbs.is_empty());
             (announced || (!verb && length <= 18)).then_some((token.start, token.start + length))
         }
         Kind::Mark => None,
@@ -272,27 +272,24 @@ pub(crate) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
 }
 
 /// A name and the other items of its enumeration.
-fn with_others(reading: &Reading<'_>, first: (usize, usize)) -> Vec<(usize, usize)> {
+fn with_others(parsed: &ParsedText<'_>, first: (usize, usize)) -> Vec<(usize, usize)> {
     let mut found = vec![first];
     let mut end = first.1;
     loop {
-        let mut at = reading.token_at(end);
-        while reading.tokens.get(at).is_some_and(|token| token.is_any(&["”", "\"", "'", "」", "’"])) {
+        let mut at = parsed.token_at(end);
+        while parsed.tokens.get(at).is_some_and(|token| token.is_any(&["”", "\"", "'", "」", "’"])) {
             at += 1;
         }
-        let joint = reading.tokens.get(at);
+        let joint = parsed.tokens.get(at);
         if !joint.is_some_and(|token| token.is_any(&["and", "、", "和", "与", "&", ","])) {
             return found;
         }
         let is_comma = joint.is_some_and(|token| token.text == ",");
-        match name_at(reading, at + 1, false) {
+        match name_at(parsed, at + 1, false) {
             Some(next)
                 if next.0 > end
-                    && (!is_comma || found.len() > 1 || is_capital(reading, next))
-                    && reading
-                        .tokens
-                        .get(reading.token_at(next.1))
-                        .is_none_or(|token| !token.is("sheet")) =>
+                    && (!is_comma || found.len() > 1 || is_capital(parsed, next))
+                    && parsed.tokens.get(parsed.token_at(next.1)).is_none_or(|token| !token.is("sheet")) =>
             {
                 found.push(next);
                 end = next.1;
@@ -303,27 +300,27 @@ fn with_others(reading: &Reading<'_>, first: (usize, usize)) -> Vec<(usize, usiz
 }
 
 /// `FILE / Data / A1:B2`, `FILE 明细 A1`, `Week of FILE`: a separate word beside a workbook.
-fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+fn after_files(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    for mention in &reading.mentions {
+    for mention in &parsed.mentions {
         let Value::Literal(Literal::Path(path)) = &mention.value else { continue };
         if ![".xlsx", ".xls", ".xlsm"].iter().any(|ending| path.to_lowercase().ends_with(ending)) {
             continue;
         }
-        let at = reading.token_at(mention.end);
-        let between = reading.tokens[at..].iter().take_while(|token| token.is_any(&BETWEEN)).count();
-        if let Some(next) = reading.tokens.get(at + between)
-            && let Some(name) = name_at(reading, at + between, before_cell(reading, at + between))
-            && (next.kind != Kind::Han || stands_alone(reading, name))
+        let at = parsed.token_at(mention.end);
+        let between = parsed.tokens[at..].iter().take_while(|token| token.is_any(&BETWEEN)).count();
+        if let Some(next) = parsed.tokens.get(at + between)
+            && let Some(name) = name_at(parsed, at + between, before_cell(parsed, at + between))
+            && (next.kind != Kind::Han || stands_alone(parsed, name))
         {
             found.push(name);
             continue;
         }
-        let of = reading.token_at(mention.start).checked_sub(1);
-        if let Some(of) = of.filter(|of| reading.tokens[*of].is_any(&["of", "in", "from", "/"]))
-            && let Some(before) = of.checked_sub(1).and_then(|at| reading.tokens.get(at))
+        let of = parsed.token_at(mention.start).checked_sub(1);
+        if let Some(of) = of.filter(|of| parsed.tokens[*of].is_any(&["of", "in", "from", "/"]))
+            && let Some(before) = of.checked_sub(1).and_then(|at| parsed.tokens.get(at))
             && is_name(before)
-            && let Some(two) = of.checked_sub(2).and_then(|at| reading.tokens.get(at))
+            && let Some(two) = of.checked_sub(2).and_then(|at| parsed.tokens.get(at))
             && two.is_any(&["on", "in", "from", "of", "to", "the", "into"])
         {
             found.push((before.start, before.end));
@@ -333,39 +330,39 @@ fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
 }
 
 /// `B2 on Payroll, file hr.xlsx`: the word after `on`, if the request names a workbook.
-fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
+fn after_on(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let is_workbook = |mention: &Mention| {
         matches!(&mention.value, Value::Literal(Literal::Path(path))
             if [".xlsx", ".xls", ".xlsm"].iter().any(|ending| path.to_lowercase().ends_with(ending)))
     };
-    if !reading.mentions.iter().any(is_workbook) {
+    if !parsed.mentions.iter().any(is_workbook) {
         return Vec::new();
     }
-    let pairs = reading.tokens.windows(2).enumerate();
+    let pairs = parsed.tokens.windows(2).enumerate();
     // `C20 of Costs, budget.xlsx`: the word after `of` and a cell.
     let of_cells = |token: &Token<'_>| {
         token.is_any(&["of", "in"])
-            && reading.mentions.iter().any(|mention| {
+            && parsed.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(Literal::Cells(_)))
-                    && reading.text.get(mention.end..token.start) == Some(" ")
+                    && parsed.text.get(mention.end..token.start) == Some(" ")
             })
     };
     let named = pairs.filter(|(_, pair)| {
         (pair[0].text == "on" || of_cells(&pair[0])) && pair[1].is_capital() && is_name(&pair[1])
     });
-    named.filter_map(|(at, _)| name_at(reading, at + 1, false)).collect()
+    named.filter_map(|(at, _)| name_at(parsed, at + 1, false)).collect()
 }
 
 /// 三班 的 G2: whether a name stands directly before a cell.
-fn before_cell(reading: &Reading<'_>, at: usize) -> bool {
-    let Some(token) = reading.tokens.get(at).filter(|token| token.kind == Kind::Han) else { return false };
+fn before_cell(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let Some(token) = parsed.tokens.get(at).filter(|token| token.kind == Kind::Han) else { return false };
     let run =
-        reading.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
-    let end = reading.tokens[at + run - 1].end;
-    let glued = reading.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
-    let after = at + run + usize::from(reading.tokens.get(at + run).is_some_and(|next| next.text == "的"));
-    let cell = reading.tokens.get(after).is_some_and(|next| {
-        reading.mentions.iter().any(|mention| {
+        parsed.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
+    let end = parsed.tokens[at + run - 1].end;
+    let glued = parsed.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
+    let after = at + run + usize::from(parsed.tokens.get(at + run).is_some_and(|next| next.text == "的"));
+    let cell = parsed.tokens.get(after).is_some_and(|next| {
+        parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == next.start
         })
     });
@@ -373,33 +370,34 @@ fn before_cell(reading: &Reading<'_>, at: usize) -> bool {
 }
 
 /// Whether a name is delimited by spaces or marks, and the request continues after it.
-fn stands_alone(reading: &Reading<'_>, name: (usize, usize)) -> bool {
-    let after = &reading.text[name.1..];
-    let before = &reading.text[..name.0];
+fn stands_alone(parsed: &ParsedText<'_>, name: (usize, usize)) -> bool {
+    let after = &parsed.text[name.1..];
+    let before = &parsed.text[..name.0];
     // A header or a row is not a sheet.
-    if ["表头", "标题行", "首行", "末行", "标题"].contains(&&reading.text[name.0..name.1]) {
+    if ["表头", "标题行", "首行", "末行", "标题"].contains(&&parsed.text[name.0..name.1]) {
         return false;
     }
     let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
     // 读取 a.xlsx 的 一月: the last word is a sheet name if it is a month or a specific word.
     let last = after.trim_matches(['。', '.', '？', '?', '！', '!', ' ']).is_empty();
-    let told = last && (is_period(&reading.text[name.0..]) || is_own_word(reading, name));
+    let told = last && (is_period(&parsed.text[name.0..]) || is_own_word(parsed, name));
     (ends || told) && begins
 }
 
 /// 读取 a.xlsx 的 销售: whether the last word is a name and not a general noun such as 内容.
-fn is_own_word(reading: &Reading<'_>, name: (usize, usize)) -> bool {
-    let word = reading.text.get(name.0..name.1).unwrap_or_default();
+fn is_own_word(parsed: &ParsedText<'_>, name: (usize, usize)) -> bool {
+    let word = parsed.text.get(name.0..name.1).unwrap_or_default();
     let general = [
         "内容", "数据", "信息", "情况", "东西", "大小", "属性", "名称", "名字", "位置", "详情", "全文",
         "正文", "部分", "全部", "所有", "开头", "结尾",
     ];
-    let after_of = reading.text[..name.0].trim_end().ends_with(['的', '里', '中']);
+    let after_of = parsed.text[..name.0].trim_end().ends_with(['的', '里', '中']);
     after_of
         && (2..=8).contains(&word.chars().count())
         && !general.iter().any(|word_of_all| word.contains(word_of_all))
-        && crate::lexer::lexicon::spots(word, &crate::lexer::token::tokens(word), &|_| false).is_empty()
+        && crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokens(word), &|_| false)
+            .is_empty()
 }
 
 /// Whether a word could name a sheet: it is capitalised or contains digits.
@@ -412,15 +410,15 @@ fn is_name(token: &Token<'_>) -> bool {
 }
 
 /// The English word before a marker: `Orders sheet`, `"the orders tab"`.
-fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
-    let at = reading.token_at(start).checked_sub(1)?;
-    let token = reading.tokens.get(at)?;
+fn word_before(parsed: &ParsedText<'_>, start: usize) -> Option<(usize, usize)> {
+    let at = parsed.token_at(start).checked_sub(1)?;
+    let token = parsed.tokens.get(at)?;
     if is_name(token) {
         // `the Q3 Plan sheet`: adjacent capitalised words form one name.
         let mut first = token.start;
-        for before in reading.tokens[..at].iter().rev() {
-            let close = reading.text.get(before.end..first) == Some(" ");
-            let taken = reading.mentions.iter().any(|mention| {
+        for before in parsed.tokens[..at].iter().rev() {
+            let close = parsed.text.get(before.end..first) == Some(" ");
+            let taken = parsed.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(Literal::Path(_) | Literal::Cells(_)))
                     && mention.start < before.end
                     && before.start < mention.end
@@ -433,7 +431,7 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
         return Some((first, token.end));
     }
     // `the orders sheet`: a lowercase word between an article and the marker.
-    let article = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+    let article = at.checked_sub(1).and_then(|at| parsed.tokens.get(at));
     let general = [
         "new",
         "first",
@@ -555,11 +553,14 @@ pub(crate) fn run_before(before: &str) -> Option<(usize, usize)> {
     .iter()
     .any(|word| run.ends_with(word));
     // 看看明细表, 读取订单表: a leading verb is not part of the name.
-    let spots = crate::lexer::lexicon::spots(run, &crate::lexer::token::tokens(run), &|_| false);
-    let lead = spots
+    let word_matches =
+        crate::lexer::lexicon::word_matches(run, &crate::lexer::token::tokens(run), &|_| false);
+    let lead = word_matches
         .iter()
-        .find(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty() && spot.end > 3)
-        .map_or(0, |spot| spot.end);
+        .find(|word_match| {
+            word_match.start == 0 && !word_match.meaning.verbs.is_empty() && word_match.end > 3
+        })
+        .map_or(0, |word_match| word_match.end);
     let lead = if lead < run.len() { lead } else { 0 };
     // 总表: a single character and 表 form one word.
     let single = run[lead..].chars().count() == 1 && run[lead..].starts_with(is_han);

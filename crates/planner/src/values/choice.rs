@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::lexer::labels::{self, Label, Place};
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::values::parameter::words;
 
 const TABLE: &str = include_str!("../../data/choices.tsv");
 
 /// Words used for a value, by value.
-static SPOKEN: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+static VALUE_LABELS: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
     let mut spoken: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
     for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = row.split('\t');
@@ -42,13 +42,13 @@ pub(crate) fn kinds(words: &[String]) -> Vec<Value> {
 }
 
 /// The words and phrases for a listed value.
-fn sayings(value: &str, description: &str) -> Vec<Label> {
+fn value_labels(value: &str, description: &str) -> Vec<Label> {
     let lower = value.to_lowercase();
     let mut found = vec![Label::new(&words(value).join("_"), 4.0)];
     if crate::lexer::name::has_han(value) {
         found = vec![Label::new(value, 4.0)];
     }
-    found.extend(SPOKEN.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
+    found.extend(VALUE_LABELS.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
     found.extend(described(&lower, description));
     // A single character is part of too many words.
     let telling = |label: &Label| {
@@ -83,7 +83,7 @@ fn described(value: &str, description: &str) -> Option<Label> {
 
 /// A listed value and its place in the request.
 #[derive(Debug, Clone)]
-pub(crate) struct Chosen {
+pub(crate) struct EnumMatch {
     pub(crate) value: Value,
     pub(crate) place: Place,
 }
@@ -92,31 +92,30 @@ pub(crate) struct Chosen {
 pub(crate) fn chosen(
     choices: &[Value],
     description: &str,
-    reading: &Reading<'_>,
+    parsed: &ParsedText<'_>,
     stems: &[String],
-) -> Vec<Chosen> {
-    let mut found: Vec<Chosen> = Vec::new();
+) -> Vec<EnumMatch> {
+    let mut found: Vec<EnumMatch> = Vec::new();
     for choice in choices {
         let said = match choice {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
             _ => continue,
         };
-        for place in labels::places(&sayings(&said, description), reading, stems) {
-            found.push(Chosen { value: choice.clone(), place });
+        for place in labels::places(&value_labels(&said, description), parsed, stems) {
+            found.push(EnumMatch { value: choice.clone(), place });
         }
         // `Europe` for the listed value `European`.
-        for token in
-            reading.tokens.iter().filter(|token| labels::alike(&said, token.text) && !token.is(&said))
+        for token in parsed.tokens.iter().filter(|token| labels::alike(&said, token.text) && !token.is(&said))
         {
             let place = Place { start: token.start, end: token.end, strength: 2.0 };
-            found.push(Chosen { value: choice.clone(), place });
+            found.push(EnumMatch { value: choice.clone(), place });
         }
     }
-    let length = |chosen: &Chosen| chosen.place.end - chosen.place.start;
+    let length = |chosen: &EnumMatch| chosen.place.end - chosen.place.start;
     // `with sizes, sorted by size`: the value after `by` is preferred.
     for one in &mut found {
-        let before = reading.text.get(..one.place.start).unwrap_or_default().trim_end();
+        let before = parsed.text.get(..one.place.start).unwrap_or_default().trim_end();
         one.place.strength += if before.ends_with(" by") || before.ends_with('按') { 0.5 } else { 0.0 };
     }
     found.sort_by(|a, b| {
@@ -124,10 +123,10 @@ pub(crate) fn chosen(
             .then(length(b).cmp(&length(a)))
             .then(a.place.start.cmp(&b.place.start))
     });
-    let mut kept: Vec<Chosen> = Vec::new();
+    let mut kept: Vec<EnumMatch> = Vec::new();
     for chosen in found {
         let overlaps =
-            |other: &Chosen| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
+            |other: &EnumMatch| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
         // The longer of overlapping phrases counts: `premium economy` is not `economy`.
         if !kept.iter().any(|other| overlaps(other) || other.value == chosen.value) {
             kept.push(chosen);
@@ -140,13 +139,13 @@ pub(crate) fn chosen(
     }
     kept.sort_by_key(|chosen| chosen.place.start);
     // `local and remote` of `local`, `remote` and `all`: a request that names all other values means `all`.
-    let is_all = |chosen: &Chosen| chosen.value.as_str() == Some("all");
+    let is_all = |chosen: &EnumMatch| chosen.value.as_str() == Some("all");
     let others = choices.iter().filter(|choice| choice.as_str() != Some("all")).count();
     if others > 1 && others < choices.len() && kept.iter().filter(|chosen| !is_all(chosen)).count() == others
     {
         let (start, end) = (kept[0].place.start, kept[kept.len() - 1].place.end);
         let place = Place { start, end, strength: 4.0 };
-        return vec![Chosen { value: Value::from("all"), place }];
+        return vec![EnumMatch { value: Value::from("all"), place }];
     }
     kept
 }
@@ -155,19 +154,23 @@ pub(crate) fn chosen(
 pub(crate) fn named_by(choices: &[Value], tool_words: &[String]) -> usize {
     let said = |choice: &&Value| {
         let value = choice.as_str().unwrap_or_default().to_lowercase();
-        let spoken = SPOKEN.get(value.as_str()).into_iter().flatten().copied();
+        let spoken = VALUE_LABELS.get(value.as_str()).into_iter().flatten().copied();
         spoken.chain([value.as_str()]).any(|name| tool_words.contains(&labels::stem(name)))
     };
     choices.iter().filter(said).count()
 }
 
 /// Names of languages or currencies in a text, with the code from the table.
-pub(crate) fn spoken_codes(codes: &[&'static str], reading: &Reading<'_>, stems: &[String]) -> Vec<Chosen> {
+pub(crate) fn find_codes(
+    codes: &[&'static str],
+    parsed: &ParsedText<'_>,
+    stems: &[String],
+) -> Vec<EnumMatch> {
     let values: Vec<Value> = codes.iter().map(|code| Value::from(*code)).collect();
-    let mut found = chosen(&values, "", reading, stems);
+    let mut found = chosen(&values, "", parsed, stems);
     // Two-letter codes such as `it` and `de` are also words.
-    let is_name = |chosen: &Chosen| {
-        reading
+    let is_name = |chosen: &EnumMatch| {
+        parsed
             .text
             .get(chosen.place.start..chosen.place.end)
             .is_some_and(|said| said.chars().count() > 2 || crate::lexer::name::has_han(said))
@@ -190,11 +193,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_chosen() {
+    fn finds_enum_values() {
         let check = |choices: &[&str], text: &str, expect: &[&str]| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
             let choices: Vec<Value> = choices.iter().map(|choice| Value::from(*choice)).collect();
-            let found = chosen(&choices, "", &reading, &labels::stems(&reading));
+            let found = chosen(&choices, "", &parsed, &labels::stems(&parsed));
             assert_eq!(
                 found.iter().filter_map(|chosen| chosen.value.as_str()).collect::<Vec<_>>(),
                 expect,

@@ -1,7 +1,7 @@
 //! Recognises questions about the time between two days, and finds the days: `how many days until Christmas`, 距离国庆还有多少天,
 //! `days between March 1 and May 1`.
 
-use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::name::has_han;
 use crate::values::date::Moment;
 
@@ -95,8 +95,8 @@ const DISTANCE: [&str; 22] = [
 ];
 
 /// Whether a text asks for days that a clock cannot count.
-pub(crate) fn is_beyond_clocks(reading: &Reading<'_>) -> bool {
-    let lower = reading.text.to_lowercase();
+pub(crate) fn is_beyond_clocks(parsed: &ParsedText<'_>) -> bool {
+    let lower = parsed.text.to_lowercase();
     OF_WORK.iter().any(|words| lower.contains(words))
 }
 
@@ -104,26 +104,26 @@ pub(crate) fn is_beyond_clocks(reading: &Reading<'_>) -> bool {
 const OF_WORK: [&str; 6] = ["business day", "working day", "work day", "workday", "weekdays", "工作日"];
 
 /// The counted period, if a text asks for one.
-pub(crate) fn read(reading: &Reading<'_>) -> Option<Countdown> {
-    let lower = reading.text.to_lowercase();
+pub(crate) fn read(parsed: &ParsedText<'_>) -> Option<Countdown> {
+    let lower = parsed.text.to_lowercase();
     let chinese = ASKING_HAN.iter().any(|words| lower.contains(words));
     let english = ASKING.iter().any(|words| lower.contains(words));
-    if is_beyond_clocks(reading) {
+    if is_beyond_clocks(parsed) {
         return None;
     }
     // Unit conversions are not periods: `how many days are in 3 weeks`.
-    if !(chinese || english) || !reading.expressions.is_empty() {
+    if !(chinese || english) || !parsed.expressions.is_empty() {
         return None;
     }
-    let days: Vec<&Mention> = reading
+    let days: Vec<&Mention> = parsed
         .mentions
         .iter()
         .filter(|mention| {
-            matches!(mention.value, Value::When(_) | Value::Holiday) && is_told(reading, mention)
+            matches!(mention.value, Value::Moment(_) | Value::Holiday) && is_reported(parsed, mention)
         })
         .collect();
     let is_now = |mention: &&&Mention| {
-        let written = reading.written(mention).to_lowercase();
+        let written = parsed.written(mention).to_lowercase();
         ["today", "now", "今天", "今晚", "tonight"].contains(&written.as_str())
     };
     let told: Vec<&&Mention> = days.iter().filter(|mention| !is_now(mention)).collect();
@@ -131,7 +131,7 @@ pub(crate) fn read(reading: &Reading<'_>) -> Option<Countdown> {
     let span = |mention: &Mention| (mention.start, mention.end);
     match told.as_slice() {
         [one] => {
-            let fits = if has_han(reading.text) && chinese {
+            let fits = if has_han(parsed.text) && chinese {
                 DISTANCE.iter().any(|word| lower.contains(word)) || days.len() > told.len()
             } else {
                 let before = lower[..one.start].trim_end();
@@ -155,11 +155,11 @@ pub(crate) fn read(reading: &Reading<'_>) -> Option<Countdown> {
 }
 
 /// `3 days` in `how many hours in 3 days` is a duration and not a date.
-fn is_told(reading: &Reading<'_>, mention: &Mention) -> bool {
+fn is_reported(parsed: &ParsedText<'_>, mention: &Mention) -> bool {
     match mention.value {
-        Value::When(Moment::Time(_)) => true,
-        Value::When(_) => {
-            let written = reading.written(mention).to_lowercase();
+        Value::Moment(Moment::Time(_)) => true,
+        Value::Moment(_) => {
+            let written = parsed.written(mention).to_lowercase();
             !(written.ends_with("days") || written.ends_with("weeks") || written.ends_with("ago"))
         }
         _ => true,
@@ -191,10 +191,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_read() {
+    fn parses_days_of_countdown() {
         let check = |text: &str, expect: Option<(&str, &str)>| {
-            let reading = Reading::of(text, Date::constant(2026, 11, 15));
-            let found = read(&reading).map(|found| {
+            let parsed = ParsedText::of(text, Date::constant(2026, 11, 15));
+            let found = read(&parsed).map(|found| {
                 let part = |(start, end): Span| &text[start..end];
                 (found.from.map(part).unwrap_or_default(), part(found.until))
             });

@@ -3,7 +3,7 @@
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
 
-use crate::lexer::spelled::numeral;
+use crate::lexer::number_words::numeral;
 use crate::lexer::token::{Kind, Token};
 
 /// A date, a time of day, or both.
@@ -16,7 +16,7 @@ pub(crate) enum Moment {
 
 /// A moment, and the index of the token after it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct When {
+pub(crate) struct DateMatch {
     pub(crate) moment: Moment,
     pub(crate) after: usize,
 }
@@ -38,20 +38,20 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// The moment that begins at token `at`.
-pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<When> {
+pub(crate) fn read(tokens: &[Token<'_>], at: usize, today: Date) -> Option<DateMatch> {
     if let Some((date, after)) = day(tokens, at, today) {
         let joint = usize::from(tokens.get(after).is_some_and(|token| token.is_any(&["at", "T", ",", "的"])));
         let whole = |from: usize| time(tokens, from).map(|(time, after)| (date.to_datetime(time), after));
         return Some(match whole(after + joint) {
-            Some((moment, after)) => When { moment: Moment::DateTime(moment), after },
-            None => When { moment: Moment::Date(date), after },
+            Some((moment, after)) => DateMatch { moment: Moment::DateTime(moment), after },
+            None => DateMatch { moment: Moment::Date(date), after },
         });
     }
     let (time, after) = time(tokens, at)?;
     let joint = usize::from(tokens.get(after).is_some_and(|token| token.is("on")));
     Some(match day(tokens, after + joint, today) {
-        Some((date, after)) => When { moment: Moment::DateTime(date.to_datetime(time)), after },
-        None => When { moment: Moment::Time(time), after },
+        Some((date, after)) => DateMatch { moment: Moment::DateTime(date.to_datetime(time)), after },
+        None => DateMatch { moment: Moment::Time(time), after },
     })
 }
 
@@ -299,7 +299,7 @@ mod tests {
     use crate::lexer::token::tokens;
 
     #[test]
-    fn moments_are_read() {
+    fn parses_dates_and_times() {
         // A Thursday.
         let today = Date::constant(2026, 1, 15);
         let check = |text: &str, expect: &str| {

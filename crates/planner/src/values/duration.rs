@@ -3,10 +3,10 @@
 use jiff::civil::DateTime;
 use serde_json::Value as Json;
 
-use crate::assembly::fill::Filling;
-use crate::lexer::mention::Reading;
+use crate::assembly::fill::Assignment;
+use crate::lexer::mention::ParsedText;
 use crate::lexer::token::{Kind, Token};
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::role::Role;
 
@@ -41,19 +41,19 @@ const WORDS: [(&str, f64); 17] = [
 ];
 
 /// The only duration in a text; `None` if there are several.
-pub(crate) fn only(reading: &Reading<'_>) -> Option<Duration> {
-    let found = find(reading);
+pub(crate) fn only(parsed: &ParsedText<'_>) -> Option<Duration> {
+    let found = find(parsed);
     match found.as_slice() {
         [one] => Some(*one),
         _ => None,
     }
 }
 
-fn find(reading: &Reading<'_>) -> Vec<Duration> {
+fn find(parsed: &ParsedText<'_>) -> Vec<Duration> {
     let mut found = Vec::new();
     let mut at = 0;
-    while at < reading.tokens.len() {
-        match english(reading, at).or_else(|| chinese(reading, at)) {
+    while at < parsed.tokens.len() {
+        match english(parsed, at).or_else(|| chinese(parsed, at)) {
             Some((duration, after)) => {
                 found.push(duration);
                 at = after;
@@ -64,8 +64,8 @@ fn find(reading: &Reading<'_>) -> Vec<Duration> {
     found
 }
 
-fn english(reading: &Reading<'_>, at: usize) -> Option<(Duration, usize)> {
-    let tokens = &reading.tokens;
+fn english(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
+    let tokens = &parsed.tokens;
     let token = |at: usize| tokens.get(at);
     let is = |at: usize, words: &[&str]| token(at).is_some_and(|token| token.is_any(words));
     let first = token(at)?;
@@ -135,11 +135,11 @@ fn number_of(token: &Token<'_>) -> Option<f64> {
 }
 
 /// 45 分钟, 半小时, 一个半小时, 两个小时, 1 小时 30 分
-fn chinese(reading: &Reading<'_>, at: usize) -> Option<(Duration, usize)> {
+fn chinese(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
     const DIGITS: &str = "零一二三四五六七八九";
-    let start = reading.tokens.get(at)?.start;
-    let rest = reading.text.get(start..)?;
-    let before = reading.text.get(..start)?.chars().next_back();
+    let start = parsed.tokens.get(at)?.start;
+    let rest = parsed.text.get(start..)?;
+    let before = parsed.text.get(..start)?.chars().next_back();
     if before.is_some_and(|c| "零一二三四五六七八九十两半个几".contains(c) || c.is_ascii_digit())
     {
         return None;
@@ -192,14 +192,14 @@ fn chinese(reading: &Reading<'_>, at: usize) -> Option<(Duration, usize)> {
             left = rest;
         }
     }
-    let end = reading.text.len() - left.len();
-    (minutes > 0.0).then(|| (Duration { start, end, minutes }, reading.token_at(end)))
+    let end = parsed.text.len() - left.len();
+    (minutes > 0.0).then(|| (Duration { start, end, minutes }, parsed.token_at(end)))
 }
 
 /// The duration as the value of a parameter, in the parameter's unit.
-pub(crate) fn candidate(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+pub(crate) fn candidate(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
     let unit = parameter.words.last().and_then(|word| crate::lexer::units::of(word))?;
-    let minutes = only(scene.reading)?;
+    let minutes = only(context.parsed)?;
     let value = match unit.name() {
         "minute" => minutes.minutes,
         "hour" => minutes.minutes / 60.0,
@@ -208,34 +208,40 @@ pub(crate) fn candidate(parameter: &Parameter, scene: &Scene<'_>) -> Option<Cand
     };
     let whole = value.fract() == 0.0 || parameter.shape != Shape::Integer;
     let value = crate::values::number_value::json(value).filter(|_| whole)?;
-    Some(Candidate { value: Given::Said(value), start: minutes.start, end: minutes.end, score: GOOD + 1.2 })
+    Some(Candidate {
+        value: ArgumentValue::FromRequest(value),
+        start: minutes.start,
+        end: minutes.end,
+        score: GOOD + 1.2,
+    })
 }
 
 /// Computes the end of an event from its start and its duration.
-pub(crate) fn end(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
+pub(crate) fn end(parameters: &[Parameter], assignment: &mut Assignment, context: &MatchContext<'_>) {
     let has =
         |parameter: &Parameter, words: &[&str]| parameter.role == Role::DateTime && parameter.has_word(words);
     let place = |words: &[&str]| parameters.iter().position(|parameter| has(parameter, words));
     let (Some(start), Some(end)) = (place(&["start", "begin"]), place(&["end", "finish"])) else { return };
     let counted = parameters.iter().any(|parameter| parameter.has_word(&["duration", "minutes", "length"]));
-    let Some(length) = only(scene.reading).filter(|_| !counted) else { return };
-    let told = filling.slots[end].as_ref().and_then(said);
+    let Some(length) = only(context.parsed).filter(|_| !counted) else { return };
+    let told = assignment.slots[end].as_ref().and_then(said);
     if told.is_some_and(|told| told.contains('T')) {
         return;
     }
-    let Some(begin) = filling.slots[start].as_ref().and_then(said) else { return };
+    let Some(begin) = assignment.slots[start].as_ref().and_then(said) else { return };
     let Ok(begin) = begin.parse::<DateTime>() else { return };
     let span = jiff::Span::new().seconds((length.minutes * 60.0) as i64);
     let Ok(finish) = begin.checked_add(span) else { return };
     let text = format!("{}T{:02}:{:02}:00", finish.date(), finish.hour(), finish.minute());
-    let value = Given::Said(Json::from(text));
-    filling.slots[end] = Some(Candidate { value, start: length.start, end: length.end, score: GOOD + 0.5 });
+    let value = ArgumentValue::FromRequest(Json::from(text));
+    assignment.slots[end] =
+        Some(Candidate { value, start: length.start, end: length.end, score: GOOD + 0.5 });
 }
 
 fn said(slot: &Candidate) -> Option<&str> {
     match &slot.value {
-        Given::Said(value) => value.as_str().filter(|text| text.contains('T')),
-        Given::Result => None,
+        ArgumentValue::FromRequest(value) => value.as_str().filter(|text| text.contains('T')),
+        ArgumentValue::Result => None,
     }
 }
 
@@ -246,10 +252,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_read() {
+    fn parses_durations() {
         let check = |text: &str, expect: Option<f64>| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            assert_eq!(only(&reading).map(|found| found.minutes), expect, "{text}");
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            assert_eq!(only(&parsed).map(|found| found.minutes), expect, "{text}");
         };
         check("a 90-minute event", Some(90.0));
         check("a two-hour event", Some(120.0));

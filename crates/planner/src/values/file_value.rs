@@ -6,14 +6,14 @@ use crate::lexer::labels::{self, Label};
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
 use crate::lexer::token::{Kind, Token};
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 use crate::values::phrase;
 use crate::values::role::Role;
 
 /// `xlsx files`, `markdown 文件`: glob patterns from an extension.
-pub(crate) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
-    let tokens = &scene.reading.tokens;
+pub(crate) fn patterns(context: &MatchContext<'_>) -> Vec<Candidate> {
+    let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
@@ -51,7 +51,7 @@ pub(crate) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
             _ => continue,
         };
         if is_files {
-            let value = Given::Said(Json::from(format!("*.{ending}")));
+            let value = ArgumentValue::FromRequest(Json::from(format!("*.{ending}")));
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
         }
     }
@@ -59,8 +59,8 @@ pub(crate) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 /// `files that end in .toml`, 以 .log 结尾的文件: glob patterns from an extension with its dot.
-pub(crate) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
-    let text = scene.reading.text;
+pub(crate) fn ending(context: &MatchContext<'_>) -> Option<Candidate> {
+    let text = context.parsed.text;
     text.match_indices('.').find_map(|(at, _)| {
         let word = &text[at + 1..];
         let length = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
@@ -68,11 +68,11 @@ pub(crate) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
         let alone =
             before.is_none_or(|c| c.is_whitespace() || crate::lexer::token::is_han(c) || "“\"'".contains(c));
         let known = crate::lexer::literal::is_ending(&word[..length].to_ascii_lowercase());
-        let inside = scene.reading.mentions.iter().any(|mention| {
+        let inside = context.parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(_)) && mention.start < at && at < mention.end
         });
         (alone && known && !inside).then(|| Candidate {
-            value: Given::Said(Json::from(format!("*.{}", &word[..length]))),
+            value: ArgumentValue::FromRequest(Json::from(format!("*.{}", &word[..length]))),
             start: at,
             end: at + 1 + length,
             score: GOOD + 0.2,
@@ -81,8 +81,8 @@ pub(crate) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
 }
 
 /// `files named X`, 叫 X 的文件: the name of a file to find.
-pub(crate) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
-    let tokens = &scene.reading.tokens;
+pub(crate) fn named(context: &MatchContext<'_>) -> Vec<Candidate> {
+    let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let plain = token.kind == Kind::Word && token.text.is_ascii() && !phrase::is_stop(token.text);
@@ -90,11 +90,11 @@ pub(crate) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
             |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let called =
             ["named", "called", "叫", "为", "做"].iter().any(|word| before(1).eq_ignore_ascii_case(word));
-        let rest = &scene.reading.text[token.end..];
+        let rest = &context.parsed.text[token.end..];
         let file = rest.trim_start().starts_with("的文件")
             || ["file", "files"].contains(&before(2).to_lowercase().as_str());
         if plain && called && file {
-            let value = Given::Said(Json::from(token.text));
+            let value = ArgumentValue::FromRequest(Json::from(token.text));
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
         }
     }
@@ -102,21 +102,26 @@ pub(crate) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 /// Whether a tool is about mail, whose folders have names instead of paths.
-pub(crate) fn is_mail(scene: &Scene<'_>) -> bool {
-    scene.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox")
+pub(crate) fn is_mail(context: &MatchContext<'_>) -> bool {
+    context.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox")
 }
 
 /// The name of a mail folder: `to the Receipts folder`, `to Done`, 移到 归档 文件夹.
-pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
-    let reading = scene.reading;
+pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
+    let parsed = context.parsed;
     let mut found = Vec::new();
     let mut add = |start: usize, end: usize| {
-        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
-            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        if let Some(text) = parsed.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate {
+                value: ArgumentValue::FromRequest(Json::from(text)),
+                start,
+                end,
+                score: GOOD + 0.2,
+            });
         }
     };
-    for (at, _) in reading.text.match_indices("文件夹") {
-        let head = reading.text[..at].trim_end_matches(|c: char| c.is_whitespace() || "”\"」".contains(c));
+    for (at, _) in parsed.text.match_indices("文件夹") {
+        let head = parsed.text[..at].trim_end_matches(|c: char| c.is_whitespace() || "”\"」".contains(c));
         let start = head
             .char_indices()
             .rev()
@@ -132,7 +137,7 @@ pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(start, head.len());
         }
         // 移到文件夹 归档: the name may follow the noun.
-        let rest = &reading.text[at + "文件夹".len()..];
+        let rest = &parsed.text[at + "文件夹".len()..];
         let lead =
             rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c)).len();
         let name = &rest[lead..];
@@ -145,24 +150,23 @@ pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
     // 移到“存档”: the destination of a move.
     for verb in ["移到", "移至", "移动到", "放到", "放进", "归到", "归入", "转到", "挪到", "归档到", "移入"]
     {
-        let quoted = reading.text.match_indices(verb).find_map(|(at, _)| {
-            let rest = reading.text[at + verb.len()..].trim_start();
-            crate::spreadsheet::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None)
+        let quoted = parsed.text.match_indices(verb).find_map(|(at, _)| {
+            let rest = parsed.text[at + verb.len()..].trim_start();
+            crate::spreadsheet::sheet::quoted_at(parsed, Some(parsed.text.len() - rest.len()), None)
         });
         if let Some((start, end)) = quoted {
             add(start, end);
         }
     }
     // `the folder "Tax 2026"`, `the "Tax 2026" folder`: a quoted name beside the noun.
-    let lower = reading.text.to_ascii_lowercase();
+    let lower = parsed.text.to_ascii_lowercase();
     for (at, word) in lower.match_indices("folder") {
-        let rest = &reading.text[at + word.len()..];
+        let rest = &parsed.text[at + word.len()..];
         let rest =
             ["called ", "named "].iter().fold(rest.trim_start(), |rest, word| rest.trim_start_matches(word));
-        let after =
-            crate::spreadsheet::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None);
+        let after = crate::spreadsheet::sheet::quoted_at(parsed, Some(parsed.text.len() - rest.len()), None);
         let before =
-            crate::spreadsheet::sheet::quoted_at(reading, None, Some(reading.text[..at].trim_end().len()));
+            crate::spreadsheet::sheet::quoted_at(parsed, None, Some(parsed.text[..at].trim_end().len()));
         if let Some((start, end)) = after.or(before) {
             add(start, end);
         }
@@ -173,17 +177,22 @@ pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             lower.find(name).filter(|_| !found.iter().any(|other: &Candidate| other.end > other.start));
         if let Some(at) = place {
             let name = name.trim_end_matches(" folder");
-            let text = &reading.text[at..at + name.len()];
-            let value = Given::Said(Json::from(text));
+            let text = &parsed.text[at..at + name.len()];
+            let value = ArgumentValue::FromRequest(Json::from(text));
             found.push(Candidate { value, start: at, end: at + name.len(), score: GOOD + 0.1 });
         }
     }
     let mut add = |start: usize, end: usize| {
-        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
-            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        if let Some(text) = parsed.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate {
+                value: ArgumentValue::FromRequest(Json::from(text)),
+                start,
+                end,
+                score: GOOD + 0.2,
+            });
         }
     };
-    for pair in reading.tokens.windows(2) {
+    for pair in parsed.tokens.windows(2) {
         let [lead, name] = pair else { continue };
         if name.is("folder")
             && lead.kind == Kind::Word
@@ -192,7 +201,7 @@ pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
         {
             add(lead.start, lead.end);
         }
-        let named = reading.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
+        let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
         let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !phrase::is_stop(name.text);
         if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
             add(name.start, name.end);
@@ -202,7 +211,7 @@ pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 /// `the current directory`, 当前目录: the current folder, for a parameter that takes a folder or a repository.
-pub(crate) fn here(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+pub(crate) fn here(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
     const HERE: [&str; 14] = [
         "the current directory",
         "current directory",
@@ -221,28 +230,28 @@ pub(crate) fn here(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate
     ];
     let takes = parameter.role == Role::Folder
         || parameter.role == Role::Path && parameter.has_word(&["repo", "repository", "directory", "folder"]);
-    let reading = scene.reading;
+    let parsed = context.parsed;
     let path = |literal: &Value| matches!(literal, Value::Literal(Literal::Path(_)));
-    if !takes || reading.mentions.iter().any(|mention| path(&mention.value)) {
+    if !takes || parsed.mentions.iter().any(|mention| path(&mention.value)) {
         return None;
     }
-    let lower = reading.text.to_ascii_lowercase();
+    let lower = parsed.text.to_ascii_lowercase();
     let (start, word) = HERE.iter().filter_map(|word| lower.find(word).map(|at| (at, *word))).next()?;
-    let value = Given::Said(Json::from("."));
+    let value = ArgumentValue::FromRequest(Json::from("."));
     Some(Candidate { value, start, end: start + word.len(), score: GOOD })
 }
 
 /// A word beside `folder` or 目录.
-pub(crate) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
+pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     let labels: Vec<Label> =
         ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
     let mut found = Vec::new();
-    for place in labels::places(&labels, scene.reading, &scene.stems) {
-        let at = scene.reading.token_at(place.start);
-        let before = at.checked_sub(1).and_then(|at| scene.reading.tokens.get(at));
-        let after = scene.reading.tokens.get(scene.reading.token_at(place.end));
-        let is_under = scene
-            .reading
+    for place in labels::places(&labels, context.parsed, &context.stems) {
+        let at = context.parsed.token_at(place.start);
+        let before = at.checked_sub(1).and_then(|at| context.parsed.tokens.get(at));
+        let after = context.parsed.tokens.get(context.parsed.token_at(place.end));
+        let is_under = context
+            .parsed
             .text
             .get(place.start..place.end)
             .is_some_and(|text| text.eq_ignore_ascii_case("under"));
@@ -254,12 +263,12 @@ pub(crate) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
         };
         let token = if is_under { after.filter(useful) } else { before.filter(useful) };
         if let Some(token) = token {
-            let value = Given::Said(Json::from(token.text));
+            let value = ArgumentValue::FromRequest(Json::from(token.text));
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
         }
     }
     // `all txt files in logs, …`: the folder after `files in`.
-    for window in scene.reading.tokens.windows(3) {
+    for window in context.parsed.tokens.windows(3) {
         let [files, inside, folder] = window else { continue };
         let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
         if files.is_any(&["files", "file"])
@@ -267,24 +276,24 @@ pub(crate) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             && plain
             && !folder.is_any(&["order", "alphabetical", "total"])
         {
-            let value = Given::Said(Json::from(folder.text));
+            let value = ArgumentValue::FromRequest(Json::from(folder.text));
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
         }
     }
     // docs 里所有的 md 文件: the folder before 里.
-    for window in scene.reading.tokens.windows(2) {
+    for window in context.parsed.tokens.windows(2) {
         let [folder, inside] = window else { continue };
         let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
-        let files = scene.reading.text[inside.end..].contains("文件");
+        let files = context.parsed.text[inside.end..].contains("文件");
         let known = crate::lexer::literal::is_ending(&folder.text.to_lowercase());
         if plain && files && !known && matches!(inside.text, "里" | "下" | "中" | "内") {
-            let value = Given::Said(Json::from(folder.text));
+            let value = ArgumentValue::FromRequest(Json::from(folder.text));
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
         }
     }
     // `which files are in scripts?`: the last word after `in`.
     if let [.., inside, last] =
-        scene.reading.tokens.iter().filter(|token| token.kind != Kind::Mark).collect::<Vec<_>>().as_slice()
+        context.parsed.tokens.iter().filter(|token| token.kind != Kind::Mark).collect::<Vec<_>>().as_slice()
         && inside.is_any(&["in", "inside", "within"])
         && last.kind == Kind::Word
         && last.text.is_ascii()
@@ -302,24 +311,24 @@ pub(crate) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             "directory",
         ])
     {
-        let value = Given::Said(Json::from(last.text));
+        let value = ArgumentValue::FromRequest(Json::from(last.text));
         found.push(Candidate { value, start: last.start, end: last.end, score: GOOD });
     }
     found
 }
 
 /// Whether the request contains a path without quotes.
-pub(crate) fn has_plain_path(scene: &Scene<'_>) -> bool {
-    scene.reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
+pub(crate) fn has_plain_path(context: &MatchContext<'_>) -> bool {
+    context.parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
 }
 
 /// Whether a parameter takes a repository and the request contains a folder that may be one, so that a file does not qualify.
-pub(crate) fn names_repository(parameter: &Parameter, scene: &Scene<'_>) -> bool {
+pub(crate) fn names_repository(parameter: &Parameter, context: &MatchContext<'_>) -> bool {
     let folder =
         |path: &str| crate::lexer::implied::is_bare(path) && !crate::lexer::literal::is_bare_file(path);
     parameter.has_word(&["repo", "repository", "project"])
-        && scene
-            .reading
+        && context
+            .parsed
             .mentions
             .iter()
             .any(|mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if folder(path)))

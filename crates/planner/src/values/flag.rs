@@ -3,8 +3,8 @@
 use serde_json::Value as Json;
 
 use crate::lexer::labels::{self, Label, Place};
-use crate::lexer::mention::Reading;
-use crate::values::candidate::{Candidate, Given, Scene};
+use crate::lexer::mention::ParsedText;
+use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
 use crate::values::parameter::Parameter;
 use crate::values::phrase::is_stop;
 
@@ -88,21 +88,21 @@ fn labels_of(parameter: &Parameter) -> Vec<Label> {
 }
 
 /// The places in a request that mention a flag, the longest phrase first.
-pub(crate) fn places(parameter: &Parameter, reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
-    let mut found = labels::places(&labels_of(parameter), reading, stems);
+pub(crate) fn places(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[String]) -> Vec<Place> {
+    let mut found = labels::places(&labels_of(parameter), parsed, stems);
     found.sort_by_key(|place| std::cmp::Reverse(place.end - place.start));
     found
 }
 
-pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let telling: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
-    let mut found: Vec<Candidate> = places(parameter, scene.reading, &scene.stems)
+    let mut found: Vec<Candidate> = places(parameter, context.parsed, &context.stems)
         .into_iter()
         .map(|place| {
-            let value = Json::from(!denied(scene, place.start));
+            let value = Json::from(!denied(context, place.start));
             Candidate {
-                value: Given::Said(value),
+                value: ArgumentValue::FromRequest(value),
                 start: place.start,
                 end: place.start,
                 score: place.strength,
@@ -110,14 +110,14 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
         })
         .collect();
     // `detailed` matches `details`, and `multi-player` matches `multiplayer`.
-    for token in scene.reading.tokens.iter().filter(|token| token.kind == crate::lexer::token::Kind::Word) {
+    for token in context.parsed.tokens.iter().filter(|token| token.kind == crate::lexer::token::Kind::Word) {
         let said = token.text.to_lowercase().replace('-', "");
         if telling.iter().any(|word| labels::alike(word, &said))
-            && !scene.tool_words[..scene.tool_words.len().min(3)].contains(&said)
+            && !context.tool_words[..context.tool_words.len().min(3)].contains(&said)
             // A noun such as `cells` does not set a flag.
             && !crate::lexer::lexicon::is_kind(&said)
         {
-            let value = Given::Said(Json::from(!denied(scene, token.start)));
+            let value = ArgumentValue::FromRequest(Json::from(!denied(context, token.start)));
             found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });
         }
     }
@@ -128,17 +128,17 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
         .filter(|word| word.len() > 3 && !is_stop(word))
         .map(labels::stem)
         .filter(|word| {
-            !scene.tool_words.contains(word)
+            !context.tool_words.contains(word)
                 && !["default", "true", "false", "whether", "boolean"].contains(&word.as_str())
         })
         .take(6)
         .collect();
-    let said = described.iter().filter(|word| scene.stems.contains(word)).count();
+    let said = described.iter().filter(|word| context.stems.contains(word)).count();
     if said >= 2 && said * 2 >= described.len() {
-        let at = scene.stems.iter().position(|stem| described.contains(stem)).unwrap_or(0);
-        let start = scene.reading.tokens.get(at).map_or(0, |token| token.start);
+        let at = context.stems.iter().position(|stem| described.contains(stem)).unwrap_or(0);
+        let start = context.parsed.tokens.get(at).map_or(0, |token| token.start);
         found.push(Candidate {
-            value: Given::Said(Json::from(!denied(scene, start))),
+            value: ArgumentValue::FromRequest(Json::from(!denied(context, start))),
             start,
             end: start,
             score: 2.1,
@@ -148,12 +148,12 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
 }
 
 /// Whether one of the four tokens before is a negation.
-fn denied(scene: &Scene<'_>, start: usize) -> bool {
-    let at = scene.reading.token_at(start);
+fn denied(context: &MatchContext<'_>, start: usize) -> bool {
+    let at = context.parsed.token_at(start);
     let first = at.saturating_sub(4);
-    let before = scene.reading.tokens.get(first..at).unwrap_or_default();
+    let before = context.parsed.tokens.get(first..at).unwrap_or_default();
     let from = before.first().map_or(start, |token| token.start);
-    let text = scene.reading.text.get(from..start).unwrap_or_default();
+    let text = context.parsed.text.get(from..start).unwrap_or_default();
     let near = text.rsplit([',', '，', '.', '。', ';']).next().unwrap_or_default().to_lowercase();
     AGAINST.iter().any(|word| {
         if crate::lexer::name::has_han(word) {

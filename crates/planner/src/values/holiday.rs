@@ -9,7 +9,7 @@ use toolhub_core::name_tables::HOLIDAYS;
 use crate::lexer::token::{Kind, Token};
 
 /// Maximum length of a name, in words or in characters.
-const LONGEST: usize = 6;
+const MAX_HOLIDAY_LENGTH: usize = 6;
 /// Names that are also numbers; the context decides.
 const NUMERALS: [&str; 2] = ["五一", "六一"];
 
@@ -31,7 +31,7 @@ pub(crate) fn read(tokens: &[Token<'_>], at: usize) -> Option<usize> {
 fn english(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     let which = tokens[at].is_any(&["next", "last", "this"]);
     let first = at + usize::from(which);
-    let after = (1..=LONGEST).rev().find_map(|length| {
+    let after = (1..=MAX_HOLIDAY_LENGTH).rev().find_map(|length| {
         let words = tokens.get(first..first + length)?;
         let name: Vec<String> = words
             .iter()
@@ -54,7 +54,7 @@ fn chinese(tokens: &[Token<'_>], at: usize) -> Option<usize> {
         _ => 0,
     };
     let first = at + year + usize::from(year > 0 && text(at + year) == "的");
-    let (length, name) = (2..=LONGEST).rev().find_map(|length| {
+    let (length, name) = (2..=MAX_HOLIDAY_LENGTH).rev().find_map(|length| {
         let name: String = tokens.get(first..first + length)?.iter().map(|token| token.text).collect();
         NAMES.contains(name.as_str()).then_some((length, name))
     })?;
@@ -70,7 +70,7 @@ mod tests {
     use crate::lexer::token::tokens;
 
     #[test]
-    fn named_days_are_found() {
+    fn finds_holidays() {
         let check = |text: &str, expect: &str| {
             let all = tokens(text);
             let found =

@@ -7,7 +7,7 @@ use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::name::has_han;
 use crate::lexer::token::is_han;
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 use crate::values::role::Role;
 
@@ -66,12 +66,12 @@ const OTHERS: [&str; 47] = [
 
 /// The score of a mail address for a parameter whose description mentions addresses. It is higher if the words around the
 /// address give the parameter's direction (from or to), and negative for the opposite direction.
-pub(crate) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
+pub(crate) fn of_address(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> f32 {
     let description = parameter.description.to_lowercase();
     if !["address", "sender", "recipient", "邮箱", "地址"].iter().any(|word| description.contains(word)) {
         return 0.0;
     }
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let before = text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
     let after = text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
     let came = ["from", "by", "来自", "收到"].iter().any(|word| before.ends_with(word))
@@ -89,17 +89,21 @@ pub(crate) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Men
 }
 
 /// Candidates for a free-text parameter: the text after one of its labels.
-pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    if let Some(sender) = sender(parameter, scene) {
+pub(crate) fn candidates(
+    parameter: &Parameter,
+    context: &MatchContext<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    if let Some(sender) = sender(parameter, context) {
         return vec![sender];
     }
     let takes = parameter.role == Role::Text || parameter.has_word(&["subject", "title"]);
     if !takes {
         return Vec::new();
     }
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let mut found = Vec::new();
-    found.extend(after_name(parameter, scene));
+    found.extend(after_name(parameter, context));
     for place in places.iter().filter(|place| place.strength >= 1.9) {
         let rest = text.get(place.end..).unwrap_or_default();
         let bare = rest.trim_start();
@@ -123,26 +127,26 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         if said.is_empty() {
             continue;
         }
-        let value = Given::Said(Json::from(said));
+        let value = ArgumentValue::FromRequest(Json::from(said));
         found.push(Candidate { value, start, end: start + said.len(), score: GOOD + 1.5 });
     }
     found
 }
 
 /// `Reply to mail 5520 with: works for me`, 回复邮件 88123：收到: the text after a colon that follows the ID of a mail.
-fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
     if parameter.role != Role::Text || !parameter.required {
         return None;
     }
-    let reading = scene.reading;
-    let text = reading.text;
+    let parsed = context.parsed;
+    let text = parsed.text;
     let (colon, mark) = text.char_indices().find(|(at, c)| {
         matches!(c, ':' | '：')
-            && !reading.mentions.iter().any(|mention| mention.start < *at && *at < mention.end)
+            && !parsed.mentions.iter().any(|mention| mention.start < *at && *at < mention.end)
     })?;
     let head = text.get(..colon)?.trim_end();
     let lower = head.to_lowercase();
-    let named = reading.mentions.iter().any(|mention| {
+    let named = parsed.mentions.iter().any(|mention| {
         mention.end == head.len()
             && matches!(mention.value, Value::Literal(Literal::Code(_) | Literal::Mail(_)) | Value::Number(_))
     });
@@ -157,7 +161,7 @@ fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     let said = told.get(..end_of(told))?.trim_end_matches(['.', '。', ' ', ',', '，']);
     ((named || leads) && !labelled && !quoted && !said.is_empty() && (rest.starts_with(' ') || mark == '：'))
         .then(|| Candidate {
-            value: Given::Said(Json::from(said)),
+            value: ArgumentValue::FromRequest(Json::from(said)),
             start,
             end: start + said.len(),
             score: GOOD + 1.2,
@@ -165,11 +169,11 @@ fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
 }
 
 /// 王芳 发来的邮件: the name of the sender before the verb.
-fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+fn sender(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
     if !parameter.has_word(&["from", "sender"]) || !parameter.description.to_lowercase().contains("sender") {
         return None;
     }
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let at = ["发来", "寄来", "发的", "发给我"].iter().find_map(|word| text.find(word))?;
     let head = text.get(..at)?.trim_end();
     let start = head
@@ -189,7 +193,7 @@ fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     let start = head.len() - name.len();
     let length = name.chars().count();
     (has_han(name) && (2..=6).contains(&length)).then(|| Candidate {
-        value: Given::Said(Json::from(name)),
+        value: ArgumentValue::FromRequest(Json::from(name)),
         start,
         end: head.len(),
         score: GOOD + 1.0,
@@ -212,9 +216,9 @@ fn end_of(told: &str) -> usize {
 }
 
 /// `the mails 611, 612 and 613`: whether only other numbers stand between this number and the word for the identified things.
-pub(crate) fn is_listed(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> bool {
+pub(crate) fn is_listed(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> bool {
     const MAILS: [&str; 6] = ["mails", "emails", "messages", "mail", "email", "邮件"];
-    let before = scene.reading.text.get(..mention.start).unwrap_or_default().to_lowercase();
+    let before = context.parsed.text.get(..mention.start).unwrap_or_default().to_lowercase();
     let head = before.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
     let head = head.strip_suffix("and").unwrap_or(head);
     let head = head.trim_end_matches(|c: char| c.is_ascii_digit() || " ,，、和与".contains(c));
@@ -226,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_end_where_another_argument_begins() {
+    fn ends_free_text_before_next_argument() {
         let cut = |text: &'static str| &text[..end_of(text)];
         assert_eq!(cut("bump version to 2.3"), "bump version to 2.3");
         assert_eq!(cut("fix a, b and c, repo /srv/x"), "fix a, b and c");

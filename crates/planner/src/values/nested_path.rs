@@ -1,6 +1,6 @@
 //! Joins the name of a new folder or file with its parent folder: `a folder called X in /data`, 在 /data 下建一个 X 文件夹.
 
-use crate::lexer::literal::{self, Found, Literal};
+use crate::lexer::literal::{self, Literal, LiteralSpan};
 use crate::rewrite::rephrase::masked;
 
 /// Words between a name and its parent folder.
@@ -32,8 +32,8 @@ pub(crate) fn joined(text: &str) -> Option<String> {
 }
 
 /// The path of a folder, if the request contains exactly one.
-fn only_folder(literals: &[Found]) -> Option<&Found> {
-    let is_folder = |found: &&Found| match &found.literal {
+fn only_folder(literals: &[LiteralSpan]) -> Option<&LiteralSpan> {
+    let is_folder = |found: &&LiteralSpan| match &found.literal {
         Literal::Path(path) => {
             let last = path.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default();
             path.contains(['/', '\\']) && !last.trim_start_matches('.').contains('.')
@@ -52,7 +52,7 @@ fn with_name(folder: &str, name: &str) -> Option<String> {
     plain.then(|| format!("{}/{name}", folder.trim_end_matches('/')))
 }
 
-fn english(text: &str, masked: &str, folder: &Found) -> Option<String> {
+fn english(text: &str, masked: &str, folder: &LiteralSpan) -> Option<String> {
     let makes = MAKES.iter().filter_map(|verb| masked.find(verb)).min()?;
     let kind = KINDS
         .iter()
@@ -97,7 +97,7 @@ fn is_one_word(name: &str) -> bool {
         || !name.is_empty() && !name.contains(' ') && !["it", "them", "there", "that", "this"].contains(&name)
 }
 
-fn chinese(text: &str, masked: &str, folder: &Found) -> Option<String> {
+fn chinese(text: &str, masked: &str, folder: &LiteralSpan) -> Option<String> {
     let after = text.get(folder.end..)?;
     let inside = [
         "下面",
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_folders_are_joined() {
+    fn joins_new_name_with_parent_folder() {
         let check = |text: &str, expect: Option<&str>| assert_eq!(joined(text).as_deref(), expect, "{text}");
         check(
             "Make a new directory called archive in /data/projects",

@@ -6,27 +6,32 @@ use crate::lexer::labels::Place;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::number::Number;
-use crate::values::candidate::{Candidate, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
 
 /// The score of a number without further evidence.
-const BARE: f32 = 0.95;
+const BARE_NUMBER_SCORE: f32 = 0.95;
 /// Added if the number has a unit that the parameter's name or description mentions.
-const UNIT: f32 = 1.5;
+const UNIT_BONUS: f32 = 1.5;
 /// Units of countable things.
-const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
+const COUNTABLE_UNITS: [&str; 9] =
+    ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
 /// Words before the number of items to take from a sorted list: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
 const LEADS: [&str; 16] = [
     "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前",
     "近", "新", "多", "后",
 ];
 /// Subtracted for evidence against a number.
-const AGAINST: f32 = 0.7;
+const CONTRADICTION_PENALTY: f32 = 0.7;
 
-pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let mut found = spans(parameter, scene);
-    found.extend(crate::values::duration::candidate(parameter, scene));
-    for mention in &scene.reading.mentions {
+pub(crate) fn candidates(
+    parameter: &Parameter,
+    context: &MatchContext<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    let mut found = spans(parameter, context);
+    found.extend(crate::values::duration::candidate(parameter, context));
+    for mention in &context.parsed.mentions {
         let number = match &mention.value {
             Value::Number(number) => number,
             // A quoted number.
@@ -48,42 +53,47 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
             _ => continue,
         };
         let Some(value) = fitted(parameter, number) else { continue };
-        let label = scene.labelled(places, mention.start, mention.end);
-        let mut score = BARE + label + bonus(parameter, number);
+        let label = context.labelled(places, mention.start, mention.end);
+        let mut score = BARE_NUMBER_SCORE + label + bonus(parameter, number);
         // `top 3`, 前 3 条: the number of leading items.
-        let before = scene.reading.token_at(mention.start).checked_sub(1);
-        let leads = before.and_then(|at| scene.reading.tokens.get(at));
+        let before = context.parsed.token_at(mention.start).checked_sub(1);
+        let leads = before.and_then(|at| context.parsed.tokens.get(at));
         // 最新的 10 封: skips the particle 的.
         let leads = match leads.filter(|token| token.text == "的") {
-            Some(_) => before.and_then(|at| at.checked_sub(1)).and_then(|at| scene.reading.tokens.get(at)),
+            Some(_) => before.and_then(|at| at.checked_sub(1)).and_then(|at| context.parsed.tokens.get(at)),
             None => leads,
         };
-        let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
+        let counted = number.unit.is_none_or(|unit| COUNTABLE_UNITS.contains(&unit.name()));
         // `15 most recent`, `10 latest`: the sort order may follow the number.
-        let next = scene.reading.tokens.get(scene.reading.token_at(mention.end));
+        let next = context.parsed.tokens.get(context.parsed.token_at(mention.end));
         let follows =
             next.is_some_and(|token| token.is_any(&["most", "latest", "newest", "recent", "last", "first"]));
         if (follows || leads.is_some_and(|token| token.is_any(&LEADS))) && counts(parameter) && counted {
-            score += UNIT;
+            score += UNIT_BONUS;
         }
         // `the first 5 lines`, 最后 20 行: selects between `head` and `tail`.
         let said = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
         let (first, last) = (said(&["first", "top", "前", "头"]), said(&["last", "final", "后", "末", "尾"]));
         if parameter.has_word(&["head"]) && first || parameter.has_word(&["tail"]) && last {
-            score += UNIT * 1.5;
+            score += UNIT_BONUS * 1.5;
         } else if parameter.has_word(&["head", "tail"]) {
-            score -= AGAINST;
+            score -= CONTRADICTION_PENALTY;
         }
-        score += bounds(parameter, scene, mention);
-        found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
+        score += bounds(parameter, context, mention);
+        found.push(Candidate {
+            value: ArgumentValue::FromRequest(value),
+            start: mention.start,
+            end: mention.end,
+            score,
+        });
     }
     found
 }
 
 /// `no more than 2000 characters`, `from character 5000`, 从第 5000 个字符: the score that the words before a number add for a
 /// parameter that limits a result or gives its offset. The description must contain the unit.
-fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
-    const MOST: [&str; 14] = [
+fn bounds(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> f32 {
+    const UPPER_BOUND_WORDS: [&str; 14] = [
         "no more than",
         "at most",
         "up to",
@@ -99,7 +109,7 @@ fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
         "不超过",
         "前",
     ];
-    const FROM: [&str; 12] = [
+    const LOWER_BOUND_WORDS: [&str; 12] = [
         "from",
         "starting at",
         "starting from",
@@ -113,7 +123,7 @@ fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
         "第",
         "onwards from",
     ];
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let before = text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
     let after = text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
     let description = parameter.description.to_lowercase();
@@ -131,10 +141,10 @@ fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
     let most = parameter.has_word(&["max", "limit", "length", "count", "size"]);
     let from = parameter.has_word(&["start", "offset", "begin", "index", "from"]);
     match (most, from) {
-        (true, false) if says(&MOST) => UNIT,
-        (false, true) if says(&FROM) => UNIT,
-        (true, false) if says(&FROM) => -UNIT,
-        (false, true) if says(&MOST) => -UNIT,
+        (true, false) if says(&UPPER_BOUND_WORDS) => UNIT_BONUS,
+        (false, true) if says(&LOWER_BOUND_WORDS) => UNIT_BONUS,
+        (true, false) if says(&LOWER_BOUND_WORDS) => -UNIT_BONUS,
+        (false, true) if says(&UPPER_BOUND_WORDS) => -UNIT_BONUS,
         _ => 0.0,
     }
 }
@@ -223,9 +233,9 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     let is_money =
         number.unit.is_some_and(|unit| ["dollar", "euro", "yuan", "yen", "pound"].contains(&unit.name()));
     if number.percent {
-        bonus += if rate { 1.2 } else { -AGAINST };
+        bonus += if rate { 1.2 } else { -CONTRADICTION_PENALTY };
     } else if rate && (number.value > 1.0 || is_money) {
-        bonus -= AGAINST * 0.5;
+        bonus -= CONTRADICTION_PENALTY * 0.5;
     }
     let counts = counts(parameter);
     let places = parameter
@@ -234,17 +244,17 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     let timed = parameter.words.last().and_then(|word| crate::lexer::units::of(word)).is_some();
     if let Some(unit) = number.unit {
         let converted = timed && time_factor(parameter, number) != 1.0;
-        if converted || counts && !number.ordinal && COUNTED.contains(&unit.name()) {
-            bonus += UNIT;
-        } else if places && !counts && COUNTED.contains(&unit.name()) {
+        if converted || counts && !number.ordinal && COUNTABLE_UNITS.contains(&unit.name()) {
+            bonus += UNIT_BONUS;
+        } else if places && !counts && COUNTABLE_UNITS.contains(&unit.name()) {
             // `5 rows` is a count; `row 5` and 第 5 行 are positions.
-            bonus += if number.ordinal { UNIT * 0.5 } else { -AGAINST * 2.0 };
+            bonus += if number.ordinal { UNIT_BONUS * 0.5 } else { -CONTRADICTION_PENALTY * 2.0 };
         } else if parameter.units.contains(&unit) {
-            bonus += UNIT;
+            bonus += UNIT_BONUS;
         } else if is_money && money {
-            bonus += UNIT * 0.7;
+            bonus += UNIT_BONUS * 0.7;
         } else if !parameter.units.is_empty() && !parameter.units.iter().any(|other| other.name() == "item") {
-            bonus -= AGAINST * 0.6;
+            bonus -= CONTRADICTION_PENALTY * 0.6;
         }
     }
     let is_year =
@@ -254,28 +264,28 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     } else if parameter.words.last().is_some_and(|word| word == "year")
         && !(100.0..2200.0).contains(&number.value)
     {
-        bonus -= AGAINST;
+        bonus -= CONTRADICTION_PENALTY;
     }
     let wants_ordinal =
         parameter.has_word(&["row", "column", "col", "page", "index", "line", "position", "nth", "offset"]);
     if number.ordinal {
-        bonus += if wants_ordinal { 0.4 } else { -AGAINST * 0.5 };
+        bonus += if wants_ordinal { 0.4 } else { -CONTRADICTION_PENALTY * 0.5 };
     }
     if number.weak {
-        bonus -= AGAINST * 1.6;
+        bonus -= CONTRADICTION_PENALTY * 1.6;
     }
     bonus
 }
 
 /// `rows 4 to 6`, `columns B to D`, `第 4 到第 6 行`: the start and the count of a span.
-fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+fn spans(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let column = parameter.has_word(&["col", "column"]);
     let row = parameter.has_word(&["row", "line", "start", "offset"]);
     let count = parameter.has_word(&["count", "limit", "num", "number"]);
     if parameter.shape != Shape::Integer || !(column || row || count) {
         return Vec::new();
     }
-    let tokens = &scene.reading.tokens;
+    let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         let said = |step: usize| tokens.get(at + step).map_or("", |token| token.text);
@@ -316,7 +326,7 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             Some(last) if count && last >= first => {
                 // An empty range after the start, so that start and count can be read from the same text.
                 found.push(Candidate {
-                    value: Given::Said(Json::from(last - first + 1)),
+                    value: ArgumentValue::FromRequest(Json::from(last - first + 1)),
                     start: end,
                     end,
                     score: 4.0,
@@ -328,31 +338,41 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         };
         let right = if is_column { column || (is_letter && !row) } else { !column };
         // `insert a row after row 5`, B 列后面插一列: the position after the given one is meant.
-        if last.is_none() && right && scene.tool_words.iter().any(|word| word == "insert") {
+        if last.is_none() && right && context.tool_words.iter().any(|word| word == "insert") {
             let before = [back(1), back(2)]
                 .iter()
                 .position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
             let behind = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
             let rest =
-                tokens.get(at + 1).and_then(|unit| scene.reading.text.get(unit.end..)).unwrap_or_default();
+                tokens.get(at + 1).and_then(|unit| context.parsed.text.get(unit.end..)).unwrap_or_default();
             let said_behind = matches!(said(1), "行" | "列")
                 .then(|| behind.iter().find(|word| rest.trim_start().starts_with(**word)))
                 .flatten();
             let span = match (before, said_behind) {
                 (Some(step), _) => Some((tokens[at - step - 1].start, token.end)),
                 (None, Some(word)) => {
-                    let from = scene.reading.text.len() - rest.trim_start().len();
+                    let from = context.parsed.text.len() - rest.trim_start().len();
                     Some((token.start, from + word.len()))
                 }
                 (None, None) => None,
             };
             if let Some((start, end)) = span {
-                found.push(Candidate { value: Given::Said(Json::from(value + 1)), start, end, score: 5.0 });
+                found.push(Candidate {
+                    value: ArgumentValue::FromRequest(Json::from(value + 1)),
+                    start,
+                    end,
+                    score: 5.0,
+                });
                 continue;
             }
         }
         if right && (last.is_some() || is_letter) {
-            found.push(Candidate { value: Given::Said(Json::from(value)), start, end, score: 4.0 });
+            found.push(Candidate {
+                value: ArgumentValue::FromRequest(Json::from(value)),
+                start,
+                end,
+                score: 4.0,
+            });
         }
     }
     found

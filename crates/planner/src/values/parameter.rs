@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::lexer::labels::{self, Label};
 use crate::lexer::name::has_han;
 use crate::lexer::units::{self, Unit};
-use crate::values::role::{Role, Told};
+use crate::values::role::{Role, RoleEvidence};
 
 /// The type of a parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,9 +41,9 @@ pub(crate) struct Parameter {
 }
 
 /// Schemas nested deeper than this are not filled.
-const DEEPEST: usize = 4;
+const MAX_SCHEMA_DEPTH: usize = 4;
 /// The maximum number of parameters per schema; the rest is ignored.
-const MOST: usize = 64;
+const MAX_PARAMETERS: usize = 64;
 
 /// Words of names that carry no meaning beside other words.
 const GENERIC: [&str; 22] = [
@@ -94,7 +94,7 @@ fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
         .collect();
     let mut found: Vec<Parameter> = properties
         .iter()
-        .take(MOST)
+        .take(MAX_PARAMETERS)
         .filter_map(|(name, schema)| {
             Some(Parameter {
                 required: required.contains(&name.as_str()),
@@ -146,7 +146,8 @@ impl Parameter {
         let shape = shape(name, kind, about, depth);
         let format = kind.get("format").and_then(Value::as_str).unwrap_or_default();
         let examples = examples(&description, kind);
-        let role = Role::of(&words, &Told { description: &description, format, about, examples: &examples });
+        let role =
+            Role::of(&words, &RoleEvidence { description: &description, format, about, examples: &examples });
         let bound = |key: &str| kind.get(key).and_then(Value::as_f64);
         let mut labels = labels_of(&words);
         if role == Role::Id {
@@ -260,12 +261,12 @@ fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> 
         "integer" | "int" => Shape::Integer,
         "number" | "float" | "double" => Shape::Number,
         "boolean" | "bool" => Shape::Boolean,
-        "array" | "tuple" | "list" if depth < DEEPEST => {
+        "array" | "tuple" | "list" if depth < MAX_SCHEMA_DEPTH => {
             let empty = Map::new();
             let items = schema.get("items").and_then(Value::as_object).unwrap_or(&empty);
             Shape::List(Box::new(Parameter::read(name, items, about, depth + 1)))
         }
-        "object" | "dict" if depth < DEEPEST => {
+        "object" | "dict" if depth < MAX_SCHEMA_DEPTH => {
             Shape::Object(members(&Value::Object(schema.clone()), about, depth + 1))
         }
         _ => Shape::Any,

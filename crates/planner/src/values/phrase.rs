@@ -1,7 +1,7 @@
 //! Free text in a request: the text after a label, between function words, or left as a search query.
 
 use crate::lexer::labels::Place;
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::lexer::name::{has_han, stands_alone};
 use crate::lexer::token::{Kind, Token};
 use crate::values::search_words::{CLOSINGS, FOUND_HAN, HAN_OPENINGS, OPENINGS, SEARCHING, SEARCHING_HAN};
@@ -37,24 +37,24 @@ const HAN_ENDS: [&str; 16] =
     ["然后", "并且", "并", "再", "接着", "以及", "的", "到", "在", "给", "和", "吗", "呢", "用", "，", "。"];
 
 /// The text after a label, up to the first word or mark that ends it.
-pub(crate) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phrase<'a>> {
-    let mut at = reading.token_at(place.end);
+pub(crate) fn after_label<'a>(place: Place, parsed: &ParsedText<'a>) -> Option<Phrase<'a>> {
+    let mut at = parsed.token_at(place.end);
     let skips = |token: &Token<'_>| {
         token.is_any(&[
             "is", "as", "=", ":", "：", "to", "the", "named", "called", "of", "为", "是", "叫", "\"", "成",
             "a", "an", "写", "用", "做", "it", "them", "上", "在", "于",
         ])
     };
-    while reading.tokens.get(at).is_some_and(skips) {
+    while parsed.tokens.get(at).is_some_and(skips) {
         at += 1;
     }
-    let first = reading.tokens.get(at).filter(|first| first.kind != Kind::Mark)?;
+    let first = parsed.tokens.get(at).filter(|first| first.kind != Kind::Mark)?;
     let mut end = first.start;
     // 3号会议室: a Chinese name may start with a number.
     let numbered = first.kind == Kind::Number
-        && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
+        && parsed.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
     // 302 会议室: a room after its number.
-    let room = reading.text.get(first.end..).and_then(|rest| {
+    let room = parsed.text.get(first.end..).and_then(|rest| {
         let bare = rest.trim_start();
         let kind = ["号会议室", "会议室", "室", "教室", "号楼", "楼"]
             .iter()
@@ -62,14 +62,14 @@ pub(crate) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
         Some(first.end + rest.len() - bare.len() + kind.len())
     });
     if let Some(end) = room.filter(|_| first.kind == Kind::Number) {
-        let text = reading.text.get(first.start..end)?;
+        let text = parsed.text.get(first.start..end)?;
         return Some(Phrase { text, start: first.start, end, after: None });
     }
     if first.kind == Kind::Han || numbered {
-        let rest = &reading.text[first.start..];
+        let rest = &parsed.text[first.start..];
         let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
         let mut length = rest.find(stop).unwrap_or(rest.len());
-        let alone = stands_alone(reading.text, first.start, length);
+        let alone = stands_alone(parsed.text, first.start, length);
         for ending in HAN_ENDS {
             let inner = alone && !"的吗呢".contains(ending) && ending.chars().count() == 1;
             if let Some(found) = rest[..length].find(ending).filter(|found| *found > 0 && !inner) {
@@ -78,13 +78,13 @@ pub(crate) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
         }
         end += length;
     } else {
-        for token in &reading.tokens[at..] {
-            let gap = reading.text.get(end..token.start).unwrap_or_default();
+        for token in &parsed.tokens[at..] {
+            let gap = parsed.text.get(end..token.start).unwrap_or_default();
             // `3.2.1` and B1机房 are written without a blank.
             let glued = gap.is_empty() && token.start > first.start;
             let dot = glued
                 && token.text == "."
-                && reading.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric());
+                && parsed.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric());
             if dot || glued && token.kind == Kind::Han && !HAN_ENDS.contains(&token.text) {
                 end = token.end;
                 continue;
@@ -99,7 +99,7 @@ pub(crate) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
             end = token.end;
         }
     }
-    let text = reading.text.get(first.start..end)?.trim();
+    let text = parsed.text.get(first.start..end)?.trim();
     let text = text.trim_end_matches(" of");
     (!text.is_empty()).then(|| Phrase {
         text,
@@ -110,18 +110,18 @@ pub(crate) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
 }
 
 /// The runs of content words of an English text.
-pub(crate) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
+pub(crate) fn chunks<'a>(parsed: &ParsedText<'a>) -> Vec<Phrase<'a>> {
     let mut found = Vec::new();
     let mut open: Option<(usize, usize)> = None;
     let mut before: Option<String> = None;
     let mut close = |open: &mut Option<(usize, usize)>, before: &mut Option<String>| {
         if let Some((start, end)) = open.take()
-            && let Some(text) = reading.text.get(start..end)
+            && let Some(text) = parsed.text.get(start..end)
         {
             found.push(Phrase { text, start, end, after: before.take() });
         }
     };
-    for token in &reading.tokens {
+    for token in &parsed.tokens {
         let content = token.kind == Kind::Word && !is_stop(token.text);
         if content {
             open = Some((open.map_or(token.start, |(start, _)| start), token.end));
@@ -221,9 +221,9 @@ pub(crate) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
             || is_stop(word)
             || SEARCHING.contains(&format!(" {} ", word.to_lowercase()))
             || tool_words.contains(&crate::lexer::labels::stem(word))
-            || crate::lexer::lexicon::spots(word, &crate::lexer::token::tokens(word), &|_| false)
+            || crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokens(word), &|_| false)
                 .iter()
-                .any(|spot| !spot.meaning.things.is_empty())
+                .any(|word_match| !word_match.meaning.things.is_empty())
     };
     let known_thing =
         |word: &str| tool_words.contains(&crate::lexer::labels::stem(word)) || word.ends_with("mails");
@@ -282,8 +282,8 @@ pub(crate) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
 }
 
 /// The search query: the request without its opening and closing words.
-pub(crate) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
-    let mut text = reading.text.trim();
+pub(crate) fn remainder<'a>(parsed: &ParsedText<'a>) -> Option<Phrase<'a>> {
+    let mut text = parsed.text.trim();
     loop {
         let before = text;
         text = text.trim_start_matches(|c: char| c.is_whitespace() || ",，:：、\"“".contains(c));
@@ -331,7 +331,7 @@ pub(crate) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
     if only_asks(text) {
         return None;
     }
-    let start = text.as_ptr() as usize - reading.text.as_ptr() as usize;
+    let start = text.as_ptr() as usize - parsed.text.as_ptr() as usize;
     (!text.is_empty()).then(|| Phrase { text, start, end: start + text.len(), after: None })
 }
 
@@ -342,24 +342,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_search_for_is_left() {
+    fn extracts_search_query() {
         let check = |text: &str, expect: &str| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            assert_eq!(remainder(&reading).unwrap().text, expect, "{text}");
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            assert_eq!(remainder(&parsed).unwrap().text, expect, "{text}");
         };
         check("Please search the web for rust async books.", "rust async books");
         check("帮我搜索一下人工智能的最新进展", "人工智能的最新进展");
         check("请在网上查一下北京的天气？", "北京的天气");
-        let nothing = Reading::of("帮我上网搜一下", Date::constant(2026, 1, 15));
+        let nothing = ParsedText::of("帮我上网搜一下", Date::constant(2026, 1, 15));
         assert_eq!(remainder(&nothing), None);
     }
 
     #[test]
-    fn chunks_stand_between_small_words() {
-        let reading =
-            Reading::of("Find a historical law case about fraud in the city", Date::constant(2026, 1, 15));
+    fn splits_chunks_at_function_words() {
+        let parsed =
+            ParsedText::of("Find a historical law case about fraud in the city", Date::constant(2026, 1, 15));
         let found: Vec<_> =
-            chunks(&reading).into_iter().map(|chunk| (chunk.after.unwrap_or_default(), chunk.text)).collect();
+            chunks(&parsed).into_iter().map(|chunk| (chunk.after.unwrap_or_default(), chunk.text)).collect();
         assert_eq!(
             found,
             [

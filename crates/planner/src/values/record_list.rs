@@ -3,14 +3,14 @@
 use serde_json::{Map, Value as Json};
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::series;
-use crate::values::candidate::{Candidate, GOOD, Given};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::record_value::{CONTAINERS, Part, Span, after_any, thing_at};
 
 /// Names with their types.
-pub(crate) struct Several(Vec<(Span, Span)>);
+pub(crate) struct RecordNames(Vec<(Span, Span)>);
 
 /// Words that announce several things.
 const COUNTS: [&str; 12] =
@@ -24,14 +24,14 @@ const OWN_TYPES: [&str; 8] =
 const COMMON_TYPES: [&str; 5] = [", of type ", " of type ", ", type ", "，类型", " 类型"];
 
 /// `two entities to the graph, type supplier: A and B`, 新增两个实体：甲 和 乙，类型都是“中间件”.
-pub(crate) fn several(reading: &Reading<'_>) -> Option<Several> {
-    let text = reading.text;
+pub(crate) fn record_names(parsed: &ParsedText<'_>) -> Option<RecordNames> {
+    let text = parsed.text;
     let lower = text.to_ascii_lowercase();
     if !COUNTS.iter().any(|word| lower.contains(word)) {
         return None;
     }
     let quoted_beside = |kinds: &[Span]| {
-        let quoted = reading
+        let quoted = parsed
             .mentions
             .iter()
             .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))));
@@ -62,10 +62,10 @@ pub(crate) fn several(reading: &Reading<'_>) -> Option<Several> {
         if let Some(pairs) = pairs.filter(|pairs| pairs.len() > 1) {
             let kinds: Vec<Span> = pairs.iter().map(|(_, kind)| *kind).collect();
             let sound = pairs.iter().all(|(name, kind)| plain(name) && plain(kind));
-            return (sound && !quoted_beside(&kinds)).then_some(Several(pairs));
+            return (sound && !quoted_beside(&kinds)).then_some(RecordNames(pairs));
         }
     }
-    let kind = after_any(reading, &TYPES)?;
+    let kind = after_any(parsed, &TYPES)?;
     let listed = match colon {
         Some((colon, mark)) => {
             let rest = text.get(colon + mark.len_utf8()..)?;
@@ -89,7 +89,7 @@ pub(crate) fn several(reading: &Reading<'_>) -> Option<Several> {
     let names: Vec<Span> = series::members(listed).into_iter().map(place).collect();
     let apart = |span: &Span| plain(span) && !(span.0 < kind.1 && kind.0 < span.1);
     (names.len() > 1 && names.iter().all(apart) && !quoted_beside(&[kind]))
-        .then(|| Several(names.into_iter().map(|name| (name, kind)).collect()))
+        .then(|| RecordNames(names.into_iter().map(|name| (name, kind)).collect()))
 }
 
 /// Skips `in the knowledge graph` at the start of a text.
@@ -106,14 +106,14 @@ fn past_place(text: &str) -> &str {
 
 /// The list of objects for names with types, without observations.
 pub(crate) fn candidate<'a>(
-    several: &Several,
+    record_names: &RecordNames,
     members: impl Iterator<Item = (&'a Parameter, Option<Part>)>,
-    reading: &Reading<'_>,
+    parsed: &ParsedText<'_>,
 ) -> Option<Candidate> {
     let members: Vec<(&Parameter, Option<Part>)> = members.collect();
-    let said = |span: &Span| reading.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
+    let said = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
     let mut objects = Vec::new();
-    for (name, kind) in &several.0 {
+    for (name, kind) in &record_names.0 {
         let mut object = Map::new();
         for (member, part) in &members {
             let value = match part {
@@ -126,12 +126,12 @@ pub(crate) fn candidate<'a>(
         }
         objects.push(Json::Object(object));
     }
-    let (start, end) = (several.0.first()?.0.0, several.0.last()?.0.1);
-    Some(Candidate { value: Given::Said(Json::Array(objects)), start, end, score: GOOD + 1.0 })
+    let (start, end) = (record_names.0.first()?.0.0, record_names.0.last()?.0.1);
+    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(objects)), start, end, score: GOOD + 1.0 })
 }
 
 /// `new person: Priya Nair`, `a person called Priya Nair`, `Priya Nair … as a person`: the type and the name of a new thing.
-pub(crate) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
+pub(crate) fn of_new_kind(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
     const OTHERS: [&str; 15] = [
         "entity",
         "node",
@@ -149,7 +149,7 @@ pub(crate) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
         "thing",
         "type",
     ];
-    let lower = reading.text.to_ascii_lowercase();
+    let lower = parsed.text.to_ascii_lowercase();
     let word_at = |at: usize| {
         let rest = &lower[at..];
         let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
@@ -168,7 +168,7 @@ pub(crate) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
             let Some(mark) = marks.iter().find(|mark| lower[at + length..].starts_with(**mark)) else {
                 continue;
             };
-            let name = thing_at(reading, at + length + mark.len())?;
+            let name = thing_at(parsed, at + length + mark.len())?;
             return Some(((at, at + length), name));
         }
     }
@@ -182,7 +182,7 @@ pub(crate) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
     let verb = ["add ", "put ", "record ", "store ", "save "];
     let start =
         verb.iter().find_map(|verb| lower.find(verb).filter(|at| whole(*at)).map(|at| at + verb.len()))?;
-    let name = thing_at(reading, start)?;
+    let name = thing_at(parsed, start)?;
     let placed = [" to the ", " in the ", " into the ", "' to the ", "' in the ", "\" to the ", "\" in the "]
         .iter()
         .any(|lead| lower[name.1..].starts_with(lead));
@@ -190,15 +190,15 @@ pub(crate) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
 }
 
 /// The index of the token after `in the knowledge graph:`, if that phrase starts at token `at`.
-pub(crate) fn past_container(reading: &Reading<'_>, at: usize) -> Option<usize> {
-    let token = reading.tokens.get(at)?;
-    let lower = reading.text.get(token.start..)?.to_ascii_lowercase();
+pub(crate) fn past_container(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
+    let token = parsed.tokens.get(at)?;
+    let lower = parsed.text.get(token.start..)?.to_ascii_lowercase();
     let rest = ["in ", "to ", "into "].iter().find_map(|lead| lower.strip_prefix(lead))?;
     let rest = ["the ", "my ", "our "].iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest);
     let container = CONTAINERS.iter().find(|word| rest.starts_with(**word))?;
     let rest = rest[container.len()..].trim_start();
     let rest = rest.strip_prefix(':').or_else(|| rest.strip_prefix(','))?;
-    Some(reading.token_at(reading.text.len() - rest.len()))
+    Some(parsed.token_at(parsed.text.len() - rest.len()))
 }
 
 /// `one more observation for X in the graph: …`: the start of a text after its kind and a colon.
@@ -213,10 +213,10 @@ pub(crate) fn announced(lower: &str) -> Option<usize> {
 }
 
 /// The span of an unquoted text up to the end of its clause; `None` if it contains a quote.
-pub(crate) fn to_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
-    let rest = reading.text.get(start..)?;
+pub(crate) fn to_end(parsed: &ParsedText<'_>, start: usize) -> Option<Span> {
+    let rest = parsed.text.get(start..)?;
     let start = start + rest.len() - rest.trim_start().len();
-    let rest = reading.text.get(start..)?;
+    let rest = parsed.text.get(start..)?;
     let ends = ["，", "。", "；", "; ", ". ", ", ", "\n"];
     let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
     let end = rest[..end].trim_end_matches(['.', '!', ' ']).len();

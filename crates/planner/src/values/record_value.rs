@@ -3,9 +3,9 @@
 use serde_json::{Map, Value as Json};
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::token::{Kind, is_han};
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::phrase::is_stop;
 use crate::values::record_list;
@@ -45,43 +45,47 @@ fn part_of(member: &Parameter) -> Option<Part> {
 }
 
 /// A list with the object that the request describes.
-pub(crate) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Candidate> {
-    let reading = scene.reading;
+pub(crate) fn candidates(members: &[Parameter], context: &MatchContext<'_>) -> Option<Candidate> {
+    let parsed = context.parsed;
     let needed = || members.iter().filter(|member| member.required);
     let parts: Vec<Part> = needed().map(part_of).collect::<Option<_>>()?;
     let has = |part: Part| parts.contains(&part);
     if has(Part::Name)
         && has(Part::Type)
         && !has(Part::From)
-        && let Some(several) = record_list::several(reading)
+        && let Some(record_names) = record_list::record_names(parsed)
     {
-        return record_list::candidate(&several, needed().map(|member| (member, part_of(member))), reading);
+        return record_list::candidate(
+            &record_names,
+            needed().map(|member| (member, part_of(member))),
+            parsed,
+        );
     }
     let mut found: Vec<(Part, Vec<Span>)> = Vec::new();
     if has(Part::Old) && has(Part::New) {
-        let (old, new) = replacement(reading)?;
+        let (old, new) = replacement(parsed)?;
         found.extend([(Part::Old, vec![old]), (Part::New, vec![new])]);
     } else if has(Part::From) && has(Part::To) {
-        let (from, to) = match triple(reading) {
+        let (from, to) = match triple(parsed) {
             Some((from, to, relation)) if has(Part::Type) => {
                 found.push((Part::Type, vec![relation]));
                 (from, to)
             }
-            _ => ends(reading)?,
+            _ => ends(parsed)?,
         };
         found.extend([(Part::From, vec![from]), (Part::To, vec![to])]);
-    } else if let Some((kind, name)) = record_list::of_new_kind(reading).filter(|_| has(Part::Type)) {
+    } else if let Some((kind, name)) = record_list::of_new_kind(parsed).filter(|_| has(Part::Type)) {
         found.extend([(Part::Name, vec![name]), (Part::Type, vec![kind])]);
     } else {
-        found.push((Part::Name, vec![name(reading)?]));
+        found.push((Part::Name, vec![name(parsed)?]));
     }
     if has(Part::Type) && !found.iter().any(|(part, _)| *part == Part::Type) {
         let relation = has(Part::From);
-        let span = if relation { relation_type(reading, &found) } else { after_any(reading, &TYPES) };
+        let span = if relation { relation_type(parsed, &found) } else { after_any(parsed, &TYPES) };
         found.push((Part::Type, vec![span?]));
     }
     if has(Part::Texts) {
-        let texts = texts(reading, &found);
+        let texts = texts(parsed, &found);
         // An entity with a type needs no observations.
         if texts.is_empty() && !has(Part::Type) {
             return None;
@@ -91,7 +95,7 @@ pub(crate) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
     let mut object = Map::new();
     for member in needed() {
         let (_, spans) = found.iter().find(|(part, _)| Some(*part) == part_of(member))?;
-        let said = |span: &Span| reading.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
+        let said = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
         let value = match member.shape {
             Shape::List(_) => Json::Array(spans.iter().filter_map(said).collect()),
             _ => spans.first().and_then(said)?,
@@ -99,19 +103,19 @@ pub(crate) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
         object.insert(member.name.clone(), value);
     }
     let (start, end) = *found.first()?.1.first()?;
-    let value = Given::Said(Json::Array(vec![Json::Object(object)]));
+    let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Object(object)]));
     Some(Candidate { value, start, end, score: GOOD + 1.0 })
 }
 
 /// The text inside the quotes that start at a byte offset.
-pub(crate) fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
-    crate::spreadsheet::sheet::quoted_at(reading, Some(start), None)
+pub(crate) fn quoted_at(parsed: &ParsedText<'_>, start: usize) -> Option<Span> {
+    crate::spreadsheet::sheet::quoted_at(parsed, Some(start), None)
 }
 
 /// `replace A with B`, 把 A 改成 B: the old text and the new text.
-fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
-    let text = reading.text;
-    let free = |at: usize| !reading.mentions.iter().any(|mention| mention.start < at && at < mention.end);
+fn replacement(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
+    let text = parsed.text;
+    let free = |at: usize| !parsed.mentions.iter().any(|mention| mention.start < at && at < mention.end);
     let lower = text.to_ascii_lowercase();
     let english = [
         ("replace ", &[" with ", " by "][..]),
@@ -131,7 +135,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
                 .find(|(at, _)| free(at + 1))
         });
         let Some((middle, length)) = joint else { continue };
-        return Some((bare(reading, start, middle)?, until_end(reading, middle + length)?));
+        return Some((bare(parsed, start, middle)?, until_end(parsed, middle + length)?));
     }
     let chinese =
         ["替换成", "替换为", "改成", "改为", "换成", "换为", "修改为", "修改成", "更新为", "替换", "变成"];
@@ -142,7 +146,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         })
         .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
     // config.toml 里的 A 换成 B: without 把, the old text starts after the file.
-    let file = reading
+    let file = parsed
         .mentions
         .iter()
         .find(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end <= middle);
@@ -159,12 +163,12 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         .filter(|at| free(*at))
         .max()
         .unwrap_or(start);
-    Some((bare(reading, from, middle)?, until_end(reading, middle + verb.len())?))
+    Some((bare(parsed, from, middle)?, until_end(parsed, middle + verb.len())?))
 }
 
 /// A span without surrounding whitespace, quotes and introductory words.
-fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
-    let text = reading.text.get(start..end)?;
+fn bare(parsed: &ParsedText<'_>, start: usize, end: usize) -> Option<Span> {
+    let text = parsed.text.get(start..end)?;
     let mut rest = text.trim_start();
     for word in [
         "every ",
@@ -189,10 +193,10 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
         }
     }
     let start = end - rest.len();
-    let inner = quoted_at(reading, start);
+    let inner = quoted_at(parsed, start);
     if let Some(inner) = inner {
         // Only quotes and whitespace may follow the quoted text.
-        let after = reading
+        let after = parsed
             .text
             .get(inner.1..end)?
             .trim_matches(|c: char| c.is_whitespace() || "\"'”’」』`》".contains(c));
@@ -201,7 +205,7 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
     let kept = rest.trim_end();
     let path =
         |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
-    let other = reading.mentions.iter().any(|mention| {
+    let other = parsed.mentions.iter().any(|mention| {
         matches!(&mention.value, Value::Literal(literal) if path(literal))
             && mention.start < start + kept.len()
             && start < mention.end
@@ -210,13 +214,13 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
 }
 
 /// The replacement text: quoted, or up to a mark or the place of the replacement.
-fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
-    let rest = reading.text.get(start..)?;
+fn until_end(parsed: &ParsedText<'_>, start: usize) -> Option<Span> {
+    let rest = parsed.text.get(start..)?;
     let start = start + rest.len() - rest.trim_start().len();
-    if let Some(inner) = quoted_at(reading, start) {
+    if let Some(inner) = quoted_at(parsed, start) {
         return Some(inner);
     }
-    let rest = reading.text.get(start..)?;
+    let rest = parsed.text.get(start..)?;
     let ends = [" in ", " within ", " inside ", " of ", "，", "。", ", ", "；", "; ", " on ", "\n"];
     let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
     let end = rest[..end].trim_end_matches(['.', '!', '?', ' ']).len();
@@ -266,33 +270,33 @@ pub(crate) const CONTAINERS: [&str; 9] = [
 ];
 
 /// The name of the entity.
-fn name(reading: &Reading<'_>) -> Option<Span> {
-    before(reading)
-        .or_else(|| after_any(reading, &NAMES))
-        .or_else(|| of_observation(reading))
-        .or_else(|| after_any(reading, &PLAIN_NAMES))
-        .or_else(|| owner(reading))
-        .or_else(|| after_any(reading, &OWNERS))
+fn name(parsed: &ParsedText<'_>) -> Option<Span> {
+    before(parsed)
+        .or_else(|| after_any(parsed, &NAMES))
+        .or_else(|| of_observation(parsed))
+        .or_else(|| after_any(parsed, &PLAIN_NAMES))
+        .or_else(|| owner(parsed))
+        .or_else(|| after_any(parsed, &OWNERS))
 }
 
 /// `Lena Park's note`, 陈刚 的“单身”这条观察: the owner before a possessive.
-fn owner(reading: &Reading<'_>) -> Option<Span> {
-    let text = reading.text;
-    let named = reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
+fn owner(parsed: &ParsedText<'_>) -> Option<Span> {
+    let text = parsed.text;
+    let named = parsed.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
     let possessive = |mention: &&crate::lexer::mention::Mention| {
         text.get(mention.end..).is_some_and(|rest| rest.starts_with("'s ") || rest.starts_with("’s "))
     };
     if let Some(mention) = named.into_iter().find(possessive) {
         return Some((mention.start, mention.end));
     }
-    let quoted = reading.mentions.iter().find_map(|mention| match &mention.value {
+    let quoted = parsed.mentions.iter().find_map(|mention| match &mention.value {
         Value::Literal(Literal::Quoted(_)) => {
             text.get(..mention.start)?.trim_end().strip_suffix('的').map(str::len)
         }
         _ => None,
     })?;
     let head = text.get(..quoted)?.trim_end();
-    if let Some(named) = crate::spreadsheet::sheet::quoted_at(reading, None, Some(head.len())) {
+    if let Some(named) = crate::spreadsheet::sheet::quoted_at(parsed, None, Some(head.len())) {
         return Some(named);
     }
     let start = head
@@ -305,12 +309,12 @@ fn owner(reading: &Reading<'_>) -> Option<Span> {
 }
 
 /// “王强”的观察, `Lena Park's observation`: the owner of an observation.
-fn of_observation(reading: &Reading<'_>) -> Option<Span> {
-    let text = reading.text;
+fn of_observation(parsed: &ParsedText<'_>) -> Option<Span> {
+    let text = parsed.text;
     let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
     let head = text.get(..at)?.trim_end();
     let at = head.len();
-    if let Some(quoted) = crate::spreadsheet::sheet::quoted_at(reading, None, Some(head.len())) {
+    if let Some(quoted) = crate::spreadsheet::sheet::quoted_at(parsed, None, Some(head.len())) {
         return Some(quoted);
     }
     let start = head
@@ -323,14 +327,14 @@ fn of_observation(reading: &Reading<'_>) -> Option<Span> {
 }
 
 /// 王芳 这个实体, `Kestrel: add …`: the name before the noun for its kind or before a colon.
-fn before(reading: &Reading<'_>) -> Option<Span> {
-    let text = reading.text;
+fn before(parsed: &ParsedText<'_>) -> Option<Span> {
+    let text = parsed.text;
     let pointed =
         ["这个实体", "这个节点", "那个实体", "该实体", "那个节点"].iter().find_map(|word| text.find(word));
     let head = match pointed {
         Some(at) => text.get(..at)?.trim_end(),
         None => text.split_once(": ").map(|(head, _)| head).filter(|head| {
-            reading.mentions.iter().any(|mention| {
+            parsed.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Name | Value::Place)
                     && mention.start == 0
                     && mention.end == head.len()
@@ -339,7 +343,7 @@ fn before(reading: &Reading<'_>) -> Option<Span> {
     };
     // 给“消息网关”这个实体: the name is the text inside the quotes.
     if pointed.is_some()
-        && let Some(quoted) = crate::spreadsheet::sheet::quoted_at(reading, None, Some(head.len()))
+        && let Some(quoted) = crate::spreadsheet::sheet::quoted_at(parsed, None, Some(head.len()))
     {
         return Some(quoted);
     }
@@ -351,28 +355,28 @@ fn before(reading: &Reading<'_>) -> Option<Span> {
 }
 
 /// The name after one of `words`, ignoring occurrences inside literals.
-pub(crate) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
-    let lower = reading.text.to_ascii_lowercase();
+pub(crate) fn after_any(parsed: &ParsedText<'_>, words: &[&str]) -> Option<Span> {
+    let lower = parsed.text.to_ascii_lowercase();
     words.iter().find_map(|word| {
         lower.match_indices(word).find_map(|(at, _)| {
             let whole = !word.is_ascii()
                 || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
                     && !lower[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            let inside = reading.mentions.iter().any(|mention| {
+            let inside = parsed.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
             });
             // `From Here`: a capitalised word inside a sentence is part of a name.
             let before = lower[..at].trim_end();
-            let capital = reading.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
+            let capital = parsed.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
                 && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
-            (whole && !inside && !capital).then(|| thing_at(reading, at + word.len())).flatten()
+            (whole && !inside && !capital).then(|| thing_at(parsed, at + word.len())).flatten()
         })
     })
 }
 
 /// The name that starts at a byte offset, after introductory words.
-pub(crate) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
-    let mut at = reading.token_at(from);
+pub(crate) fn thing_at(parsed: &ParsedText<'_>, from: usize) -> Option<Span> {
+    let mut at = parsed.token_at(from);
     let announces = [
         "named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node", "称",
         "name", "字",
@@ -383,42 +387,42 @@ pub(crate) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
             at > 0
                 && [at, at + 1]
                     .iter()
-                    .all(|at| reading.tokens.get(*at).is_some_and(|token| token.is_capital()))
+                    .all(|at| parsed.tokens.get(*at).is_some_and(|token| token.is_capital()))
         };
-        while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) && !named(at) {
+        while parsed.tokens.get(at).is_some_and(|token| token.is_any(&announces)) && !named(at) {
             at += 1;
         }
         // `entity in the graph: X`: the location precedes the name.
-        if let Some(past) = record_list::past_container(reading, at) {
+        if let Some(past) = record_list::past_container(parsed, at) {
             at = past;
             continue;
         }
         // 给知识图谱里的 海棠项目: the container is not the name.
-        let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..))?;
+        let rest = parsed.tokens.get(at).and_then(|token| parsed.text.get(token.start..))?;
         let lower = rest.to_ascii_lowercase();
         let Some(container) = CONTAINERS.iter().find(|word| lower.starts_with(**word)) else { break };
         let after = rest[container.len()..].trim_start();
         let inside = ["里面的", "里的", "中的", "里面", "里", "中", "上的", "的"]
             .iter()
             .find(|word| after.starts_with(**word))?;
-        at = reading.token_at(reading.text.len() - after.len() + inside.len());
+        at = parsed.token_at(parsed.text.len() - after.len() + inside.len());
     }
-    let token = reading.tokens.get(at)?;
+    let token = parsed.tokens.get(at)?;
     let mention =
-        reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
+        parsed.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     match mention.map(|mention| (&mention.value, mention)) {
-        Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
+        Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(parsed, token.start),
         // `Link Nina Vogel`: if a mention starts with a capitalised verb, the name starts after the verb.
         Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
-            return Some((token.start, with_number(reading, with_han(reading, mention.end))));
+            return Some((token.start, with_number(parsed, with_han(parsed, mention.end))));
         }
-        Some((Value::Literal(_) | Value::When(_), _)) => return None,
+        Some((Value::Literal(_) | Value::Moment(_), _)) => return None,
         Some((Value::Number(_) | Value::Holiday, _)) | None => {}
     }
     match token.kind {
-        Kind::Word if !is_stop(token.text) => Some((token.start, with_han(reading, token.end))),
+        Kind::Word if !is_stop(token.text) => Some((token.start, with_han(parsed, token.end))),
         Kind::Han => {
-            let end = with_han(reading, token.start);
+            let end = with_han(parsed, token.start);
             (end > token.start).then_some((token.start, end))
         }
         _ => None,
@@ -426,30 +430,30 @@ pub(crate) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
 }
 
 /// `Boat 7`: a number of up to four digits after a name belongs to it.
-fn with_number(reading: &Reading<'_>, end: usize) -> usize {
-    let next = reading.tokens.get(reading.token_at(end));
+fn with_number(parsed: &ParsedText<'_>, end: usize) -> usize {
+    let next = parsed.tokens.get(parsed.token_at(end));
     let close = |token: &&crate::lexer::token::Token<'_>| {
-        token.kind == Kind::Number && token.text.len() <= 4 && reading.text.get(end..token.start) == Some(" ")
+        token.kind == Kind::Number && token.text.len() <= 4 && parsed.text.get(end..token.start) == Some(" ")
     };
     next.filter(close).map_or(end, |token| token.end)
 }
 
 /// The end of a run of Chinese characters: a space, a mark or a function word.
-fn with_han(reading: &Reading<'_>, from: usize) -> usize {
-    let rest = reading.text.get(from..).unwrap_or_default();
+fn with_han(parsed: &ParsedText<'_>, from: usize) -> usize {
+    let rest = parsed.text.get(from..).unwrap_or_default();
     let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
-    let alone = crate::lexer::name::stands_alone(reading.text, from, ends);
+    let alone = crate::lexer::name::stands_alone(parsed.text, from, ends);
     let small = if alone { "的" } else { "的和与加添是到在里给把" };
     from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
 }
 
 /// The quoted texts that belong to no other part.
-fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
+fn texts(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
     let taken = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
     };
-    let quoted = reading.mentions.iter().filter_map(|mention| match &mention.value {
-        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
+    let quoted = parsed.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
         _ => None,
     });
     let quoted: Vec<Span> = quoted.filter(|span| !taken(span)).collect();
@@ -470,27 +474,27 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
         "note:",
         "fact:",
     ];
-    let lower = reading.text.to_ascii_lowercase();
+    let lower = parsed.text.to_ascii_lowercase();
     let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
     let told = told.or_else(|| record_list::announced(&lower));
-    let span = told.and_then(|at| record_list::to_end(reading, at)).filter(|span| !taken(span));
-    span.or_else(|| said_of(reading, found)).into_iter().collect()
+    let span = told.and_then(|at| record_list::to_end(parsed, at)).filter(|span| !taken(span));
+    span.or_else(|| statement_about(parsed, found)).into_iter().collect()
 }
 
 /// `remember that Nina works from Graz`: the statement about the name after `that`.
-fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+fn statement_about(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let (_, name) =
         found.iter().find_map(|(part, spans)| (*part == Part::Name).then(|| (part, spans.first())))?;
     let (start, end) = *name?;
-    let before = reading.text.get(..start)?.trim_end();
+    let before = parsed.text.get(..start)?.trim_end();
     if !before.ends_with(" that") {
         return None;
     }
-    let rest = reading.text.get(end..)?;
+    let rest = parsed.text.get(end..)?;
     let from = end + rest.len() - rest.trim_start().len();
-    let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
+    let last = from + parsed.text[from..].trim_end_matches(['.', '!', ' ']).len();
     // `that Tomasz manages Warehouse East` is a relation, not an observation.
-    let relates = crate::values::relation_value::stated(reading).is_some();
+    let relates = crate::values::relation_value::stated(parsed).is_some();
     (last > from && !relates).then_some((from, last))
 }
 
@@ -512,16 +516,16 @@ mod tests {
             members.iter().map(|(name, list)| ((*name).to_owned(), property(*list))).collect();
         let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
         let members = parameters(&json!({"properties": properties, "required": required}), "");
-        let reading = Reading::of(text, Date::constant(2026, 1, 15));
-        let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
-        match candidates(&members, &scene)?.value {
-            Given::Said(value) => Some(value[0].clone()),
-            Given::Result => None,
+        let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+        let context = MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words: Vec::new() };
+        match candidates(&members, &context)?.value {
+            ArgumentValue::FromRequest(value) => Some(value[0].clone()),
+            ArgumentValue::Result => None,
         }
     }
 
     #[test]
-    fn replacements_are_read() {
+    fn parses_text_replacements() {
         let edit = |text: &str| read(&[("oldText", false), ("newText", false)], text);
         let expect = |old: &str, new: &str| Some(json!({"oldText": old, "newText": new}));
         assert_eq!(
@@ -535,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn things_and_relations_are_read() {
+    fn parses_entities_and_relations() {
         assert_eq!(
             read(
                 &[("name", false), ("entityType", false), ("observations", true)],

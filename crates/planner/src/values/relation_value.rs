@@ -1,7 +1,7 @@
 //! Relations in natural language: both ends and the type.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::name::has_han;
 use crate::values::record_value::{Part, Span, after_any, quoted_at, thing_at};
 
@@ -26,11 +26,11 @@ const RELATIONS: [&str; 17] = [
 ];
 
 /// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
-pub(crate) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    if let Some(stated) = stated(reading).or_else(|| quoted(reading)) {
+pub(crate) fn triple(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
+    if let Some(stated) = stated(parsed).or_else(|| quoted(parsed)) {
         return Some(stated);
     }
-    let text = reading.text;
+    let text = parsed.text;
     let part = |word: &str| {
         let start = word.as_ptr() as usize - text.as_ptr() as usize;
         (start, start + word.len())
@@ -39,8 +39,8 @@ pub(crate) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
     if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
         // `this relation in the graph: Tom works_at Acme`: the location precedes the relation.
-        let at = crate::values::record_list::past_container(reading, reading.token_at(at))
-            .and_then(|token| reading.tokens.get(token))
+        let at = crate::values::record_list::past_container(parsed, parsed.token_at(at))
+            .and_then(|token| parsed.tokens.get(token))
             .map_or(at, |token| token.start);
         if let Some(named) = named_ends(text, at) {
             return Some(named);
@@ -106,24 +106,24 @@ pub(crate) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
 }
 
 /// `that Tomasz manages Warehouse East`: two names with one verb between them, and nothing else.
-pub(crate) fn stated(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    let text = reading.text;
+pub(crate) fn stated(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
+    let text = parsed.text;
     named_ends(text, text.find(" that ")? + 6)
 }
 
 /// “甲”到“乙”之间类型为“丙”的关系: three quoted texts, both ends and the type.
-fn quoted(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    let quoted: Vec<_> = reading
+fn quoted(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
+    let quoted: Vec<_> = parsed
         .mentions
         .iter()
         .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))))
         .collect();
     let [from, to, kind] = quoted.as_slice() else { return None };
-    let joint = reading.text.get(from.end..to.start)?.trim();
-    let told = reading.text.get(to.end..kind.start)?.trim();
+    let joint = parsed.text.get(from.end..to.start)?.trim();
+    let told = parsed.text.get(to.end..kind.start)?.trim();
     let known = ["之间类型为", "之间类型是", "之间的类型为", "类型为", "之间关系类型为", "的关系类型为"];
-    let ends = reading.text.get(kind.end..)?.trim_start().starts_with("的关系");
-    let span = |at: usize| quoted_at(reading, at);
+    let ends = parsed.text.get(kind.end..)?.trim_start().starts_with("的关系");
+    let span = |at: usize| quoted_at(parsed, at);
     (["到", "和", "与", "跟"].contains(&joint) && known.contains(&told) && ends)
         .then(|| Some((span(from.start)?, span(to.start)?, span(kind.start)?)))
         .flatten()
@@ -164,8 +164,8 @@ fn named_ends(text: &str, start: usize) -> Option<(Span, Span, Span)> {
 }
 
 /// `relate A to B`, `from A to B`, `between A and B`, 从 A 到 B, A 和 B 之间: both ends of a relation.
-pub(crate) fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
-    let lower = reading.text.to_ascii_lowercase();
+pub(crate) fn ends(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
+    let lower = parsed.text.to_ascii_lowercase();
     let frames = [
         ("relate ", " to "),
         ("link ", " to "),
@@ -183,22 +183,22 @@ pub(crate) fn ends(reading: &Reading<'_>) -> Option<(Span, Span)> {
         ("在", "与"),
         ("建立", "到"),
     ];
-    arrow(reading).or_else(|| {
+    arrow(parsed).or_else(|| {
         frames.iter().find_map(|(before, joint)| {
             let start = lower.find(before)? + before.len();
-            let first = thing_at(reading, start)?;
+            let first = thing_at(parsed, start)?;
             let rest = lower.get(first.1..)?;
             let quote = rest.len() - rest.trim_start_matches(|c: char| "\"'”’」』`".contains(c)).len();
             let second = rest[quote..].trim_start().strip_prefix(joint.trim())?;
-            let second = thing_at(reading, reading.text.len() - second.len())?;
+            let second = thing_at(parsed, parsed.text.len() - second.len())?;
             (first != second).then_some((first, second))
         })
     })
 }
 
 /// 陈静 -> 数据中台: both ends of an arrow.
-fn arrow(reading: &Reading<'_>) -> Option<(Span, Span)> {
-    let text = reading.text;
+fn arrow(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
+    let text = parsed.text;
     let (at, length) =
         ["->", "→", "=>"].iter().find_map(|arrow| text.find(arrow).map(|at| (at, arrow.len())))?;
     let head = text.get(..at)?.trim_end();
@@ -214,16 +214,16 @@ fn arrow(reading: &Reading<'_>) -> Option<(Span, Span)> {
 }
 
 /// The type of a relation: the text after its label, otherwise the only code or quoted text that is not one of its ends.
-pub(crate) fn relation_type(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+pub(crate) fn relation_type(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let taken = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
     };
-    if let Some(span) = after_any(reading, &RELATIONS).filter(|span| !taken(span)) {
+    if let Some(span) = after_any(parsed, &RELATIONS).filter(|span| !taken(span)) {
         return Some(span);
     }
-    let mut others = reading.mentions.iter().filter_map(|mention| match &mention.value {
+    let mut others = parsed.mentions.iter().filter_map(|mention| match &mention.value {
         Value::Literal(Literal::Code(_)) => Some((mention.start, mention.end)),
-        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
+        Value::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
         _ => None,
     });
     let first = others.by_ref().find(|span| !taken(span))?;

@@ -1,7 +1,7 @@
 //! Relative paths with two components: `projects/thesis` looks like a branch name; the context decides whether it is a folder.
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::values::parameter::Parameter;
 
 /// Prefixes of branch and remote names.
@@ -61,14 +61,14 @@ const HAN_PLACES: [&str; 5] = ["在", "仓库", "目录", "项目", "文件夹"]
 const HAN_AFTER: [&str; 9] = ["里", "中", "下", "上", "仓库", "这个仓库", "目录", "项目", "这个项目"];
 
 /// Whether a name with a slash may be the value of a path parameter; a repository must be a folder.
-pub(crate) fn fits(parameter: &Parameter, reading: &Reading<'_>, mention: &Mention) -> bool {
-    !parameter.has_word(&["repo", "repository", "project"]) || is_folder(reading, mention.start, mention.end)
+pub(crate) fn fits(parameter: &Parameter, parsed: &ParsedText<'_>, mention: &Mention) -> bool {
+    !parameter.has_word(&["repo", "repository", "project"]) || is_folder(parsed, mention.start, mention.end)
 }
 
 /// Whether a name with two components is a folder: its position is that of a place, or the request names no other folder, and
 /// no adjacent word marks it as a branch.
-pub(crate) fn is_folder(reading: &Reading<'_>, start: usize, end: usize) -> bool {
-    let text = reading.text;
+pub(crate) fn is_folder(parsed: &ParsedText<'_>, start: usize, end: usize) -> bool {
+    let text = parsed.text;
     let (Some(name), Some(before), Some(after)) = (text.get(start..end), text.get(..start), text.get(end..))
     else {
         return false;
@@ -95,7 +95,7 @@ pub(crate) fn is_folder(reading: &Reading<'_>, start: usize, end: usize) -> bool
                 _ => false,
             }
     };
-    placed || !reading.mentions.iter().any(other)
+    placed || !parsed.mentions.iter().any(other)
 }
 
 #[cfg(test)]
@@ -105,11 +105,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_folders_are_told_from_branches() {
+    fn distinguishes_relative_folders_from_branches() {
         let check = |text: &str, name: &str, expect: bool| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
             let start = text.find(name).unwrap_or_default();
-            assert_eq!(is_folder(&reading, start, start + name.len()), expect, "{text}");
+            assert_eq!(is_folder(&parsed, start, start + name.len()), expect, "{text}");
         };
         check("show what is staged in projects/thesis", "projects/thesis", true);
         check("last 25 commits, infra/terraform", "infra/terraform", true);

@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
-use crate::lexer::mention::{Reading, Value};
+use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::token::{Kind, Token, is_han};
-use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 use crate::values::phrase::is_stop;
 
@@ -54,20 +54,20 @@ const NO_NAMES: [&str; 28] = [
 ];
 
 /// All names of branches, tags or commits that are candidates for a parameter.
-pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
-    let reading = scene.reading;
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+    let parsed = context.parsed;
     let is_base = parameter.has_word(&["base", "from", "source", "start"]);
     let mut found: Vec<Candidate> = Vec::new();
-    if let Some(of_file) = file_at(parameter, scene) {
+    if let Some(of_file) = file_at(parameter, context) {
         found.push(of_file);
         return found;
     }
-    for (at, token) in reading.tokens.iter().enumerate() {
-        let Some(end) = name_end(reading, token) else { continue };
-        if crate::values::relative_folder::is_folder(reading, token.start, end) {
+    for (at, token) in parsed.tokens.iter().enumerate() {
+        let Some(end) = name_end(parsed, token) else { continue };
+        if crate::values::relative_folder::is_folder(parsed, token.start, end) {
             continue;
         }
-        let name = reading.text.get(token.start..end).unwrap_or_default();
+        let name = parsed.text.get(token.start..end).unwrap_or_default();
         if found.iter().any(|other| token.start < other.end)
             || NO_NAMES.contains(&name.to_lowercase().as_str())
         {
@@ -77,79 +77,79 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
         if !is_code(name) && crate::lexer::split::is_verb(name) {
             continue;
         }
-        let lead = lead(reading, at);
+        let lead = lead(parsed, at);
         let follows =
-            |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(reading, at, leads);
-        let next = reading.tokens.get(reading.token_at(end)).filter(|next| next.start >= end);
+            |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(parsed, at, leads);
+        let next = parsed.tokens.get(parsed.token_at(end)).filter(|next| next.start >= end);
         let named = next.is_some_and(|next| next.is_any(&AFTER));
         let coded = is_code(name);
         let score = match (is_base, follows(&BASES)) {
             (true, true) => GOOD + 0.5,
             (true, false) => continue,
-            (false, true) if !coded || has_new_name(reading, at) => continue,
-            (false, _) if follows(&LEADS) || named || is_called(reading, at) => GOOD + 0.3,
+            (false, true) if !coded || has_new_name(parsed, at) => continue,
+            (false, _) if follows(&LEADS) || named || is_called(parsed, at) => GOOD + 0.3,
             (false, _) if coded => GOOD,
             (false, _) => continue,
         };
-        let value = Given::Said(Json::from(name));
+        let value = ArgumentValue::FromRequest(Json::from(name));
         found.push(Candidate { value, start: token.start, end, score });
     }
     found
 }
 
 /// `README.md as it was in v2.1`: a file at a commit, for a tool that takes both in one string.
-fn file_at(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
-    let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
+fn file_at(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+    let says = |word: &str| context.tool_words.iter().any(|other| other == word);
     if !parameter.has_word(&["revision"]) || !says("path") || !says("written") {
         return None;
     }
-    let reading = scene.reading;
-    let file = reading.mentions.iter().find_map(|mention| match &mention.value {
+    let parsed = context.parsed;
+    let file = parsed.mentions.iter().find_map(|mention| match &mention.value {
         Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']) && !path.ends_with('/') => {
             Some((mention, path))
         }
         _ => None,
     })?;
-    let revision = reading.tokens.iter().find_map(|token| {
-        let end = name_end(reading, token)?;
-        let name = reading.text.get(token.start..end)?;
+    let revision = parsed.tokens.iter().find_map(|token| {
+        let end = name_end(parsed, token)?;
+        let name = parsed.text.get(token.start..end)?;
         let apart = token.start >= file.0.end || end <= file.0.start;
         (is_code(name) && apart).then_some((token.start, end, name))
     })?;
-    let value = Given::Said(Json::from(format!("{}:{}", revision.2, file.1)));
+    let value = ArgumentValue::FromRequest(Json::from(format!("{}:{}", revision.2, file.1)));
     let (start, end) = (revision.0.min(file.0.start), revision.1.max(file.0.end));
     Some(Candidate { value, start, end, score: GOOD + 1.0 })
 }
 
 /// `create branch X from Y`: whether the request gives the name of a new branch as well.
-fn has_new_name(reading: &Reading<'_>, at: usize) -> bool {
-    reading.tokens[..at].iter().any(|token| token.is("branch"))
-        || reading.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
+fn has_new_name(parsed: &ParsedText<'_>, at: usize) -> bool {
+    parsed.tokens[..at].iter().any(|token| token.is("branch"))
+        || parsed.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
 }
 
 /// 建一个叫 X 的新分支: whether a naming verb precedes a name in a request about branches.
-fn is_called(reading: &Reading<'_>, at: usize) -> bool {
-    let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+fn is_called(parsed: &ParsedText<'_>, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| parsed.tokens.get(at));
     let called = before.is_some_and(|token| token.is_any(&["called", "named", "叫", "名", "为"]));
-    called && (reading.text.contains("分支") || reading.tokens.iter().any(|token| token.is("branch")))
+    called && (parsed.text.contains("分支") || parsed.tokens.iter().any(|token| token.is("branch")))
 }
 
 /// The end of the name that starts at a token; `None` if no name can start there.
-fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
-    let literal = reading.mentions.iter().find(|mention| {
+fn name_end(parsed: &ParsedText<'_>, token: &Token<'_>) -> Option<usize> {
+    let literal = parsed.mentions.iter().find(|mention| {
         matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
     });
     if let Some(mention) = literal {
         let code = matches!(mention.value, Value::Literal(Literal::Code(_))) && mention.start == token.start;
-        return code.then(|| extended(reading, mention.end));
+        return code.then(|| extended(parsed, mention.end));
     }
     (token.kind == Kind::Word && token.text.is_ascii() && !is_stop(token.text))
-        .then(|| extended(reading, token.end))
+        .then(|| extended(parsed, token.end))
 }
 
 /// Extends a name with adjacent characters: `HEAD~2`, `v1.4^`, and Chinese characters after a separator: `feature/支付`.
-fn extended(reading: &Reading<'_>, end: usize) -> usize {
-    let rest = reading.text.get(end..).unwrap_or_default();
+fn extended(parsed: &ParsedText<'_>, end: usize) -> usize {
+    let rest = parsed.text.get(end..).unwrap_or_default();
     let mut before = ' ';
     let more = rest
         .char_indices()
@@ -174,18 +174,18 @@ fn is_code(name: &str) -> bool {
 }
 
 /// The word that introduces the name at a token.
-fn lead<'a>(reading: &'a Reading<'_>, at: usize) -> Option<&'a Token<'a>> {
+fn lead<'a>(parsed: &'a ParsedText<'_>, at: usize) -> Option<&'a Token<'a>> {
     let mut at = at.checked_sub(1)?;
     // `branch called X`: skips words between lead and name, except `branch`, which is a lead itself.
-    while reading.tokens.get(at)?.is_any(&BETWEEN) && !reading.tokens[at].is("branch") {
+    while parsed.tokens.get(at)?.is_any(&BETWEEN) && !parsed.tokens[at].is("branch") {
         at = at.checked_sub(1)?;
     }
-    reading.tokens.get(at)
+    parsed.tokens.get(at)
 }
 
 /// Whether one of the Chinese leads stands directly before a name.
-fn ends_with(reading: &Reading<'_>, at: usize, leads: &[&str]) -> bool {
-    let before = reading.tokens.get(at).and_then(|token| reading.text.get(..token.start)).unwrap_or_default();
+fn ends_with(parsed: &ParsedText<'_>, at: usize, leads: &[&str]) -> bool {
+    let before = parsed.tokens.get(at).and_then(|token| parsed.text.get(..token.start)).unwrap_or_default();
     let before = before.trim_end().trim_end_matches(['：', ':', '叫', '为', '是']).trim_end();
     leads.iter().any(|lead| !lead.is_ascii() && before.ends_with(lead))
 }
@@ -200,16 +200,17 @@ mod tests {
     use crate::values::parameter::parameters;
 
     #[test]
-    fn names_of_branches_are_read() {
+    fn finds_branch_names() {
         let check = |name: &str, text: &str, expect: Option<&str>| {
             let schema = json!({"properties": {name: {"type": "string"}}});
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
-            let found = candidates(&parameters(&schema, "")[0], &scene);
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            let context =
+                MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words: Vec::new() };
+            let found = candidates(&parameters(&schema, "")[0], &context);
             let best = found.iter().max_by(|a, b| a.score.total_cmp(&b.score));
             let best = best.map(|best| match &best.value {
-                Given::Said(value) => value.as_str().unwrap_or_default().to_owned(),
-                Given::Result => String::new(),
+                ArgumentValue::FromRequest(value) => value.as_str().unwrap_or_default().to_owned(),
+                ArgumentValue::Result => String::new(),
             });
             assert_eq!(best.as_deref(), expect, "{text}");
         };

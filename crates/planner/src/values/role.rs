@@ -40,7 +40,7 @@ pub(crate) enum Role {
 
 /// The schema information beside the name. `about` is the description of the tool.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Told<'a> {
+pub(crate) struct RoleEvidence<'a> {
     pub(crate) description: &'a str,
     pub(crate) format: &'a str,
     pub(crate) about: &'a str,
@@ -138,8 +138,8 @@ const NAMES: [&str; 24] = [
 
 impl Role {
     /// Derives the role. `about` is the description of the tool; `examples` are the examples of the parameter.
-    pub(crate) fn of(words: &[String], told: &Told<'_>) -> Self {
-        let Told { description, format, about, examples } = *told;
+    pub(crate) fn of(words: &[String], evidence: &RoleEvidence<'_>) -> Self {
+        let RoleEvidence { description, format, about, examples } = *evidence;
         match format {
             "email" | "idn-email" => return Self::Mail,
             "uri" | "url" | "iri" => return Self::Url,
@@ -254,11 +254,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_told() {
+    fn derives_roles_from_names_and_descriptions() {
         let check = |name: &str, description: &str, expect: Role| {
             let words = crate::values::parameter::words(name);
-            let told = Told { description, ..Told::default() };
-            assert_eq!(Role::of(&words, &told), expect, "{name}: {description}");
+            let evidence = RoleEvidence { description, ..RoleEvidence::default() };
+            assert_eq!(Role::of(&words, &evidence), expect, "{name}: {description}");
         };
         check("filepath", "Path to Excel file", Role::Path);
         check("sheet_name", "", Role::Sheet);
@@ -273,9 +273,9 @@ mod tests {
         check("email_id", "", Role::Id);
         check("branch_name", "", Role::Revision);
         check("branch_type", "", Role::Other);
-        let told = Told { about: "Moves or renames a file", ..Told::default() };
-        assert_eq!(Role::of(&["destination".to_owned()], &told), Role::Path);
-        let told = Told { about: "Books a flight", ..Told::default() };
-        assert_eq!(Role::of(&["destination".to_owned()], &told), Role::Place);
+        let evidence = RoleEvidence { about: "Moves or renames a file", ..RoleEvidence::default() };
+        assert_eq!(Role::of(&["destination".to_owned()], &evidence), Role::Path);
+        let evidence = RoleEvidence { about: "Books a flight", ..RoleEvidence::default() };
+        assert_eq!(Role::of(&["destination".to_owned()], &evidence), Role::Place);
     }
 }

@@ -6,90 +6,95 @@ use crate::lexer::labels::{self, Label, Place};
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
+use crate::spreadsheet::cell_like_name::{is_called, names_sheet};
 use crate::spreadsheet::cell_value;
 use crate::spreadsheet::format_value;
 use crate::spreadsheet::sheet;
-use crate::values::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
+use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
 use crate::values::choice;
+use crate::values::date_time_value;
 use crate::values::file_value;
+use crate::values::location_value;
 use crate::values::message_value;
-use crate::values::moment_value;
 use crate::values::parameter::Parameter;
 use crate::values::phrase;
-use crate::values::place_value;
 use crate::values::relative_folder;
+use crate::values::relative_time_value;
 use crate::values::revision_value;
 use crate::values::role::Role;
-use crate::values::shift_value;
 use crate::values::transfer_value;
 
 /// The score of a value that is used only if no other parameter takes it.
-const LAST_RESORT: f32 = 0.9;
+const FALLBACK_SCORE: f32 = 0.9;
 
 /// Candidates for a parameter with an enumeration in its schema.
-pub(crate) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
+pub(crate) fn chosen(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+    let found = choice::chosen(&parameter.choices, &parameter.description, context.parsed, &context.stems);
     // `Accept, decline or …`: if the tool's description contains several of the values, each of them identifies a choice.
-    let named = choice::named_by(&parameter.choices, &scene.tool_words) > 1;
+    let named = choice::named_by(&parameter.choices, &context.tool_words) > 1;
     found
         .into_iter()
         .map(|chosen| {
             let (start, end) = (chosen.place.start, chosen.place.end);
             // A value that is also a word of the tool is weak evidence: `search` for a tool that searches.
-            let said = scene.reading.text.get(start..end).unwrap_or_default();
+            let said = context.parsed.text.get(start..end).unwrap_or_default();
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
             let stem = labels::stem(said);
             // `sorted by size`: the word after `by` is a choice.
-            let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+            let before = context.parsed.text.get(..start).unwrap_or_default().trim_end();
             let by = before.ends_with(" by") || before.ends_with('按');
-            let own = scene.tool_words.contains(&stem) && (!named || stem == value) && !by;
-            let label = scene.labelled(places, start, end) * 0.5;
+            let own = context.tool_words.contains(&stem) && (!named || stem == value) && !by;
+            let label = context.labelled(places, start, end) * 0.5;
             let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
-            Candidate { value: Given::Said(chosen.value), start, end, score }
+            Candidate { value: ArgumentValue::FromRequest(chosen.value), start, end, score }
         })
         .collect()
 }
 
-pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    if let Some(found) = transfer_value::candidates(parameter, scene) {
+pub(crate) fn candidates(
+    parameter: &Parameter,
+    context: &MatchContext<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    if let Some(found) = transfer_value::candidates(parameter, context) {
         return found;
     }
-    let mut found = by_role(parameter, scene, places);
-    found.extend(format_value::number_format(parameter, scene, places));
-    found.extend(format_value::shown(parameter, scene));
-    found.extend(file_value::here(parameter, scene));
+    let mut found = by_role(parameter, context, places);
+    found.extend(format_value::number_format(parameter, context, places));
+    found.extend(format_value::shown(parameter, context));
+    found.extend(file_value::here(parameter, context));
     if parameter.role == Role::Place
-        && let Some((start, end)) = place_value::room(scene.reading.text)
+        && let Some((start, end)) = location_value::room(context.parsed.text)
     {
-        let value = Given::Said(Json::from(&scene.reading.text[start..end]));
+        let value = ArgumentValue::FromRequest(Json::from(&context.parsed.text[start..end]));
         found.push(Candidate { value, start, end, score: GOOD + 1.0 });
     }
     let kinds = choice::kinds(&parameter.words);
     if !kinds.is_empty() {
         let plain = Parameter { choices: kinds, ..parameter.clone() };
-        found.extend(chosen(&plain, scene, places));
+        found.extend(chosen(&plain, context, places));
     }
-    for mention in &scene.reading.mentions {
-        let Some((text, base)) = by_mention(parameter, scene, mention) else { continue };
-        let mut label = scene.labelled(places, mention.start, mention.end).max(within(places, mention));
+    for mention in &context.parsed.mentions {
+        let Some((text, base)) = by_mention(parameter, context, mention) else { continue };
+        let mut label = context.labelled(places, mention.start, mention.end).max(within(places, mention));
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
         }
         // A city and its country have separate ranges, so that they can go to two parameters.
-        let written = scene.reading.written(mention);
+        let written = context.parsed.written(mention);
         let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == Value::Place) {
             Some(at) => (mention.start + at, mention.start + at + text.len()),
             None => (mention.start, mention.end),
         };
-        let value = Given::Said(Json::from(text));
+        let value = ArgumentValue::FromRequest(Json::from(text));
         found.push(Candidate { value, start, end, score: base + label });
     }
     if is_free(parameter.role) {
-        found.extend(examples(parameter, scene));
-        found.extend(assigned(parameter, scene, places));
-        found.extend(labelled(parameter, scene, places));
-        found.extend(message_value::candidates(parameter, scene, places));
-        found.extend(chunks(parameter, scene));
+        found.extend(examples(parameter, context));
+        found.extend(assigned(parameter, context, places));
+        found.extend(labelled(parameter, context, places));
+        found.extend(message_value::candidates(parameter, context, places));
+        found.extend(chunks(parameter, context));
     }
     found
 }
@@ -112,10 +117,10 @@ fn is_free(role: Role) -> bool {
 }
 
 /// The text and the score of a mention as the value of a parameter; `None` if it does not fit.
-fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<(String, f32)> {
+fn by_mention(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Option<(String, f32)> {
     let role = parameter.role;
-    let written = || scene.reading.written(mention).to_owned();
-    let own = || scene.tool_words.contains(&labels::stem(&written()));
+    let written = || context.parsed.written(mention).to_owned();
+    let own = || context.tool_words.contains(&labels::stem(&written()));
     if matches!(mention.value, Value::Literal(Literal::Code(_))) && own() {
         return None;
     }
@@ -126,12 +131,12 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         {
             (text.clone(), GOOD + 0.2)
         }
-        (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
+        (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(context) => return None,
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'))
                     || crate::lexer::literal::is_bare_file(text);
-            let named = &scene.tool_words[..scene.tool_words.len().min(4)];
+            let named = &context.tool_words[..context.tool_words.len().min(4)];
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
                 return None;
             }
@@ -139,7 +144,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             if is_file && role == Role::Folder && crate::lexer::literal::is_ending(text.rsplit('.').next()?) {
                 return None;
             }
-            if is_file && file_value::names_repository(parameter, scene) {
+            if is_file && file_value::names_repository(parameter, context) {
                 return None;
             }
             let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
@@ -147,7 +152,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
         }
         (Value::Literal(Literal::Code(text)), Role::Path)
-            if text.contains('/') && relative_folder::fits(parameter, scene.reading, mention) =>
+            if text.contains('/') && relative_folder::fits(parameter, context.parsed, mention) =>
         {
             (text.clone(), if transfer_value::is_target(parameter) { FAIR } else { GOOD })
         }
@@ -164,14 +169,14 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             return None;
         }
         (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => {
-            (text.clone(), FAIR + message_value::of_address(parameter, scene, mention))
+            (text.clone(), FAIR + message_value::of_address(parameter, context, mention))
         }
         (Value::Literal(Literal::Formula(text)), Role::Formula) => (text.clone(), GOOD + 1.0),
         (Value::Literal(Literal::Cells(text)), Role::Range) => {
             (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
         }
         (Value::Literal(Literal::Cells(text)), Role::Cell) if !text.contains(':') => {
-            (text.clone(), if names_sheet(scene, mention) { -GOOD } else { GOOD })
+            (text.clone(), if names_sheet(context, mention) { -GOOD } else { GOOD })
         }
         (Value::Literal(Literal::Cells(text)), Role::Id) => (text.clone(), POOR),
         (
@@ -180,14 +185,14 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         ) => {
             let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
             let base = match role {
-                Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
+                Role::Sheet if is_cell && !names_sheet(context, mention) => return None,
                 Role::Name | Role::Other
-                    if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) =>
+                    if is_cell && !names_sheet(context, mention) && !is_called(context, mention) =>
                 {
                     return None;
                 }
                 Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
-                Role::Sheet => LAST_RESORT,
+                Role::Sheet => FALLBACK_SCORE,
                 _ => FAIR,
             };
             (text.clone(), base)
@@ -207,8 +212,8 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
                     return None;
                 }
                 Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
-                Role::Sheet => LAST_RESORT,
-                Role::Path | Role::Folder if is_rooted(text) && file_value::has_plain_path(scene) => POOR,
+                Role::Sheet => FALLBACK_SCORE,
+                Role::Path | Role::Folder if is_rooted(text) && file_value::has_plain_path(context) => POOR,
                 Role::Path | Role::Folder if is_rooted(text) => GOOD,
                 Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
                 Role::Path | Role::Folder if !text.contains(' ') => POOR,
@@ -218,32 +223,34 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
-        (Value::Place, Role::Zone) => (place_value::zone(parameter, &written()), GOOD + 0.2),
+        (Value::Place, Role::Place) => (location_value::part(parameter, &written())?, GOOD + 0.2),
+        (Value::Place, Role::Zone) => (location_value::zone(parameter, &written()), GOOD + 0.2),
         (Value::Literal(Literal::Code(text)), Role::Zone) if text.contains('/') => (text.clone(), GOOD + 0.2),
-        (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&scene.reading.written(mention)) => {
+        (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&context.parsed.written(mention)) => {
             (written(), GOOD + 0.2)
         }
         // `at Room 12`: a name after `at` is a place. Of other names only the part after `of` is used if it is a place: `King
         // of France` gives France.
-        (Value::Name, Role::Place) if place_value::stands_at(scene, mention) => (written(), GOOD + 0.1),
+        (Value::Name, Role::Place) if location_value::follows_at_or_in(context, mention) => {
+            (written(), GOOD + 0.1)
+        }
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if crate::lexer::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
         },
         // A place that is in no table is passed on; the clock tool then reports that it is unknown.
         (Value::Name, Role::Zone) => {
-            (written(), if place_value::stands_in(scene, mention) { GOOD } else { POOR })
+            (written(), if location_value::follows_place_preposition(context, mention) { GOOD } else { POOR })
         }
         (Value::Name | Value::Holiday, Role::Name) if !own() => (written(), FAIR + 0.7),
         (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
         (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
         (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
         (Value::Number(number), Role::Id) if !number.percent => (
-            plain(scene, mention)?,
-            if message_value::is_listed(parameter, scene, mention) { GOOD } else { POOR * 0.6 },
+            plain(context, mention)?,
+            if message_value::is_listed(parameter, context, mention) { GOOD } else { POOR * 0.6 },
         ),
-        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
+        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(context, mention)?, POOR * 0.6),
         _ => return None,
     })
 }
@@ -281,110 +288,96 @@ fn within(places: &[Place], mention: &Mention) -> f32 {
 }
 
 /// The digits, sign and decimal point of a number, without its unit.
-fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
-    let written = scene.reading.written(mention);
+fn plain(context: &MatchContext<'_>, mention: &Mention) -> Option<String> {
+    let written = context.parsed.written(mention);
     let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
 }
 
-/// `to Q1`, `called Q1`, 改成 Q1: text that looks like a cell may be a new name.
-fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
-    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
-    ["to", "as", "called", "named", "into", "sheet", "tab", "叫", "为", "成", "名", "表"]
-        .iter()
-        .any(|word| before.ends_with(word))
-}
-
-/// `Q1 sheet`, `Q1 表`: text that looks like a cell may be the name of a sheet.
-fn names_sheet(scene: &Scene<'_>, mention: &Mention) -> bool {
-    let rest = scene.reading.text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
-    ["sheet", "worksheet", "tab ", "工作表", "表"].iter().any(|word| rest.starts_with(word))
-        || sheet::follows_marker(scene.reading, mention)
-}
-
 /// The topic of a search in the tool's own data. Web searches use a longer query.
-fn topic<'a>(scene: &Scene<'a>) -> Option<(usize, &'a str)> {
+fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
     let others = ["web", "internet", "tool", "conversation"];
-    let other = scene.tool_words.iter().any(|word| others.contains(&word.as_str()));
-    (!other).then(|| crate::values::topic::topic(scene.reading)).flatten()
+    let other = context.tool_words.iter().any(|word| others.contains(&word.as_str()));
+    (!other).then(|| crate::values::topic::topic(context.parsed)).flatten()
 }
 
-fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
-    let reading = scene.reading;
+fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+    let parsed = context.parsed;
     let said = |value: &str, start: usize, end: usize, score: f32| Candidate {
-        value: Given::Said(Json::from(value)),
+        value: ArgumentValue::FromRequest(Json::from(value)),
         start,
         end,
         score,
     };
     match parameter.role {
-        Role::Expression => reading
+        Role::Expression => parsed
             .expressions
             .iter()
             .map(|found| said(&found.text, found.start, found.end, GOOD + 0.5))
             .collect(),
-        Role::Sheet => sheet::find(scene)
+        Role::Sheet => sheet::find(context)
             .into_iter()
             .map(|found| {
-                let label = scene.labelled(places, found.start, found.end).min(1.5);
+                let label = context.labelled(places, found.start, found.end).min(1.5);
                 said(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
         // The old and the new name of a sheet.
         Role::Name
             if parameter.has_word(&["old", "new", "source", "target"])
-                && scene.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
+                && context.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
         {
             let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
-            sheet::find(scene).into_iter().map(named).collect()
+            sheet::find(context).into_iter().map(named).collect()
         }
-        Role::Zone => place_value::unknown(scene)
+        Role::Zone => location_value::unknown(context)
             .into_iter()
-            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
+            .map(|(start, end)| said(&parsed.text[start..end], start, end, GOOD))
             .collect(),
-        Role::Cell => cell_value::corners(parameter, scene),
-        Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
+        Role::Cell => cell_value::corners(parameter, context),
+        Role::Date | Role::Time | Role::DateTime => date_time_value::candidates(parameter, context, places),
         // An empty range: the query does not block other arguments. Their text is removed from it later.
-        Role::Query if topic(scene).is_some() => {
-            topic(scene).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
+        Role::Query if topic(context).is_some() => {
+            topic(context).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
         }
-        Role::Query => phrase::remainder(reading)
+        Role::Query => phrase::remainder(parsed)
             .map(|rest| {
-                if let Some((start, text)) = phrase::searched(&rest, &scene.tool_words) {
+                if let Some((start, text)) = phrase::searched(&rest, &context.tool_words) {
                     return said(text, start, start, GOOD + 0.2);
                 }
-                let spoken = reading.text[..rest.start].to_lowercase();
+                let spoken = parsed.text[..rest.start].to_lowercase();
                 let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
                 let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
                 said(rest.text, rest.start, rest.start, if asked { GOOD + 0.2 } else { FAIR })
             })
             .into_iter()
             .collect(),
-        Role::Shift => shift_value::shifts(scene, places),
-        Role::Until => moment_value::until(scene),
+        Role::Shift => relative_time_value::relative_times(context, places),
+        Role::Until => date_time_value::until(context),
         Role::Pattern => {
-            let mut found = file_value::patterns(scene);
-            found.extend(file_value::named(scene));
-            found.extend(file_value::ending(scene));
+            let mut found = file_value::patterns(context);
+            found.extend(file_value::named(context));
+            found.extend(file_value::ending(context));
             found
         }
-        Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
-        Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
-        Role::Folder => match file_value::is_mail(scene) {
-            true => file_value::mail_folders(scene),
-            false => file_value::folders(scene),
+        Role::Language => spoken(&choice::LANGUAGES, parameter, context, places),
+        Role::Currency => spoken(&choice::CURRENCIES, parameter, context, places),
+        Role::Folder => match file_value::is_mail(context) {
+            true => file_value::mail_folders(context),
+            false => file_value::folders(context),
         },
-        Role::Revision => revision_value::candidates(parameter, scene),
-        Role::Place if !parameter.required => place_value::apposed(scene)
+        Role::Revision => revision_value::candidates(parameter, context),
+        Role::Place if !parameter.required => location_value::separate_location(context)
             .or_else(|| {
-                place_value::capitals(scene).filter(|_| !parameter.has_word(&["city", "country", "state"]))
+                location_value::capitals(context)
+                    .filter(|_| !parameter.has_word(&["city", "country", "state"]))
             })
-            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.2))
+            .map(|(start, end)| said(&parsed.text[start..end], start, end, GOOD + 0.2))
             .into_iter()
             .collect(),
         Role::Mail | Role::Name | Role::Other if parameter.has_word(&["from", "sender"]) => {
-            place_value::sender(scene)
-                .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.5))
+            location_value::sender(context)
+                .map(|(start, end)| said(&parsed.text[start..end], start, end, GOOD + 0.5))
                 .into_iter()
                 .collect()
         }
@@ -396,7 +389,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
 fn spoken(
     codes: &[&'static str],
     parameter: &Parameter,
-    scene: &Scene<'_>,
+    context: &MatchContext<'_>,
     places: &[Place],
 ) -> Vec<Candidate> {
     let shows = |example: &String| {
@@ -409,51 +402,51 @@ fn spoken(
         || described.contains("代码")
         || parameter.role == Role::Currency;
     let upper = parameter.role == Role::Currency;
-    choice::spoken_codes(codes, scene.reading, &scene.stems)
+    choice::find_codes(codes, context.parsed, &context.stems)
         .into_iter()
         .filter_map(|chosen| {
             let (start, end) = (chosen.place.start, chosen.place.end);
-            let written = scene.reading.text.get(start..end)?;
+            let written = context.parsed.text.get(start..end)?;
             let code = chosen.value.as_str()?;
             let value = match (wants_code, upper) {
                 (true, true) => code.to_uppercase(),
                 (true, false) => code.to_owned(),
                 (false, _) => written.to_owned(),
             };
-            let score = GOOD + scene.labelled(places, start, end);
-            Some(Candidate { value: Given::Said(Json::from(value)), start, end, score })
+            let score = GOOD + context.labelled(places, start, end);
+            Some(Candidate { value: ArgumentValue::FromRequest(Json::from(value)), start, end, score })
         })
         .collect()
 }
 
 /// Example values of the parameter that occur in the request.
-fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     // Examples also match similar words, and the first part of a compound: `gas-powered`.
-    for token in &scene.reading.tokens {
+    for token in &context.parsed.tokens {
         let near = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
         if let Some(example) = parameter.examples.iter().find(near) {
-            let value = Given::Said(Json::from(example.as_str()));
+            let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
         }
     }
-    for token in scene.reading.tokens.iter().filter(|token| token.text.contains('-')) {
+    for token in context.parsed.tokens.iter().filter(|token| token.text.contains('-')) {
         let first = token.text.split('-').next().unwrap_or_default();
         if let Some(example) =
             parameter.examples.iter().find(|example| example.len() > 2 && example.eq_ignore_ascii_case(first))
         {
-            let value = Given::Said(Json::from(example.as_str()));
+            let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
             found.push(Candidate { value, start: token.start, end: token.start + first.len(), score: GOOD });
         }
     }
     for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
         for place in
-            labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], scene.reading, &scene.stems)
+            labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], context.parsed, &context.stems)
         {
-            let said = scene.reading.text.get(place.start..place.end).unwrap_or_default();
-            let own = scene.tool_words.contains(&labels::stem(said));
+            let said = context.parsed.text.get(place.start..place.end).unwrap_or_default();
+            let own = context.tool_words.contains(&labels::stem(said));
             let score = if own { POOR } else { GOOD };
-            let value = Given::Said(Json::from(example.as_str()));
+            let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
             found.push(Candidate { value, start: place.start, end: place.end, score });
         }
     }
@@ -461,11 +454,11 @@ fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 /// `change the location of X to Y`, 把 X 的地点改成 Y: the new value of a labelled field.
-fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+fn assigned(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
     if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
         return Vec::new();
     }
-    let text = scene.reading.text;
+    let text = context.parsed.text;
     let mut found = Vec::new();
     for place in places.iter().filter(|place| place.strength >= 1.9) {
         let rest = text.get(place.end..).unwrap_or_default();
@@ -484,7 +477,7 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
         }
         let start = place.end + at + joint.len();
         let start = start + text[start..].len() - text[start..].trim_start().len();
-        let (from, to) = match sheet::quoted_at(scene.reading, Some(start), None) {
+        let (from, to) = match sheet::quoted_at(context.parsed, Some(start), None) {
             Some(inner) => inner,
             None => {
                 let rest = &text[start..];
@@ -494,7 +487,7 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
             }
         };
         if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
-            let value = Given::Said(Json::from(value));
+            let value = ArgumentValue::FromRequest(Json::from(value));
             found.push(Candidate { value, start: from, end: to, score: GOOD + 1.8 });
         }
     }
@@ -502,25 +495,25 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
 }
 
 /// The text after one of the parameter's labels.
-fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+fn labelled(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
     let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
     let mut found = Vec::new();
     for place in places.iter().filter(|place| place.strength >= 1.2 && free) {
-        let Some(phrase) = phrase::after_label(*place, scene.reading) else { continue };
-        let own = phrase.text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
+        let Some(phrase) = phrase::after_label(*place, context.parsed) else { continue };
+        let own = phrase.text.split_whitespace().all(|word| context.tool_words.contains(&labels::stem(word)));
         // An ID contains a digit or a capital letter.
         let odd = parameter.role == Role::Id
             && !phrase.text.contains(|c: char| c.is_ascii_digit() || c.is_uppercase());
         if own || odd || lexicon::is_kind(phrase.text) {
             continue;
         }
-        let value = Given::Said(Json::from(phrase.text));
+        let value = ArgumentValue::FromRequest(Json::from(phrase.text));
         // `title it X`, 标题写 X: a verb or a sign between label and value confirms the label.
-        let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
-        let label = scene.reading.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
+        let between = context.parsed.text.get(place.end..phrase.start).unwrap_or_default().trim();
+        let label = context.parsed.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
         let naming = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
         // `…, location Main St 4`, ，地点 三号会议室: a label at the start of a clause introduces its value.
-        let before = scene.reading.text.get(..place.start).unwrap_or_default().trim_end();
+        let before = context.parsed.text.get(..place.start).unwrap_or_default().trim_end();
         let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
         let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
             .contains(&between)
@@ -535,8 +528,8 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
 }
 
 /// The words of a run before the tool's own words at its end.
-fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
-    let own = |word: &str| scene.tool_words.contains(&labels::stem(word));
+fn modifier<'a>(context: &MatchContext<'_>, run: &'a str) -> Option<&'a str> {
+    let own = |word: &str| context.tool_words.contains(&labels::stem(word));
     let mut kept = run;
     while let Some((head, _)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
         kept = head.trim_end();
@@ -545,7 +538,7 @@ fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
 }
 
 /// Runs of words that are not the tool's own; they score highest after a preposition.
-fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     if !parameter.required
         || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id | Role::Query)
     {
@@ -554,15 +547,15 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let topic =
         matches!(parameter.role, Role::Query) || parameter.has_word(&["topic", "subject", "about", "text"]);
     let mut found = Vec::new();
-    for chunk in phrase::chunks(scene.reading) {
+    for chunk in phrase::chunks(context.parsed) {
         let own = chunk
             .text
             .split_whitespace()
-            .filter(|word| scene.tool_words.contains(&labels::stem(word)))
+            .filter(|word| context.tool_words.contains(&labels::stem(word)))
             .count();
         let words = chunk.text.split_whitespace().count();
         // A fragment of a quoted text or a name is not a value.
-        let torn = scene.reading.mentions.iter().any(|mention| {
+        let torn = context.parsed.mentions.iter().any(|mention| {
             let inside = mention.start <= chunk.start && chunk.end <= mention.end;
             inside && chunk.end - chunk.start + 2 < mention.end - mention.start
         });
@@ -570,17 +563,17 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             continue;
         }
         // `rock concerts`, `a single room`: the modifier of the tool's own noun gives its kind.
-        let named = scene.reading.mentions.iter().any(|mention| {
-            let whole = !matches!(mention.value, Value::Literal(_) | Value::When(_));
+        let named = context.parsed.mentions.iter().any(|mention| {
+            let whole = !matches!(mention.value, Value::Literal(_) | Value::Moment(_));
             whole && mention.start < chunk.end && chunk.start < mention.end
         });
         if own > 0
             && !named
-            && let Some(kind) = modifier(scene, chunk.text)
+            && let Some(kind) = modifier(context, chunk.text)
         {
             let named = parameter
                 .has_word(&["type", "genre", "category", "kind", "style", "class", "cuisine", "topic"]);
-            let value = Given::Said(Json::from(kind));
+            let value = ArgumentValue::FromRequest(Json::from(kind));
             let end = chunk.start + kind.len();
             found.push(Candidate { value, start: chunk.start, end, score: if named { 1.15 } else { 0.92 } });
         }
@@ -592,7 +585,7 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             Some(_) => score += 0.1,
             None => {}
         }
-        let value = Given::Said(Json::from(chunk.text));
+        let value = ArgumentValue::FromRequest(Json::from(chunk.text));
         found.push(Candidate { value, start: chunk.start, end: chunk.end, score });
     }
     found

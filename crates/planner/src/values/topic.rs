@@ -1,6 +1,6 @@
 //! The topic of a search, if the request names it: `anything about X`, 跟 X 有关的.
 
-use crate::lexer::mention::Reading;
+use crate::lexer::mention::ParsedText;
 use crate::spreadsheet::sheet;
 
 /// Words before the topic.
@@ -42,13 +42,13 @@ const HAN_LEADS: [&str; 4] = ["跟", "和", "与", "同"];
 const HAN_TAILS: [&str; 6] = ["有关", "相关", "沾边", "有联系", "有关系", "有关联"];
 
 /// The byte offset and the text of the topic.
-pub(crate) fn topic<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
-    english(reading).or_else(|| chinese(reading)).or_else(|| inside(reading))
+pub(crate) fn topic<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
+    english(parsed).or_else(|| chinese(parsed)).or_else(|| inside(parsed))
 }
 
 /// 在图谱里查 采购: the text after a location and a search verb.
-fn inside<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
-    let text = reading.text;
+fn inside<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
+    let text = parsed.text;
     let leads = ["里查", "里找", "中查", "中找", "里面查", "里面找", "里查一下", "里找一下"];
     let start = leads.iter().filter_map(|lead| text.find(lead).map(|at| at + lead.len())).max()?;
     let rest = text.get(start..)?.trim_start();
@@ -56,28 +56,28 @@ fn inside<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
     let plain = !said.is_empty()
         && said.chars().count() <= 12
         && !said.contains(['，', '的', '和', '“'])
-        && !reading.mentions.iter().any(|mention| mention.end > start);
+        && !parsed.mentions.iter().any(|mention| mention.end > start);
     plain.then_some((text.len() - rest.len(), said))
 }
 
-fn is_free(reading: &Reading<'_>, at: usize) -> bool {
-    !reading.mentions.iter().any(|mention| mention.start <= at && at < mention.end)
+fn is_free(parsed: &ParsedText<'_>, at: usize) -> bool {
+    !parsed.mentions.iter().any(|mention| mention.start <= at && at < mention.end)
 }
 
-fn english<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
-    let lower = reading.text.to_ascii_lowercase();
+fn english<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
+    let lower = parsed.text.to_ascii_lowercase();
     let start = ABOUT
         .iter()
         .flat_map(|word| lower.match_indices(word).map(|(at, word)| (at, at + word.len())))
-        .filter(|(at, _)| is_free(reading, *at))
+        .filter(|(at, _)| is_free(parsed, *at))
         .map(|(_, end)| end)
         .max()?;
-    if let Some((from, to)) = sheet::quoted_at(reading, Some(start), None) {
-        return Some((from, &reading.text[from..to]));
+    if let Some((from, to)) = sheet::quoted_at(parsed, Some(start), None) {
+        return Some((from, &parsed.text[from..to]));
     }
-    let rest = reading.text.get(start..)?;
+    let rest = parsed.text.get(start..)?;
     let start = start + if rest.starts_with("the ") { 4 } else { 0 };
-    let rest = reading.text.get(start..)?;
+    let rest = parsed.text.get(start..)?;
     let end = ENDS.iter().filter_map(|end| lower[start..].find(end)).min().unwrap_or(rest.len());
     let verb = rest[..end]
         .match_indices(" and ")
@@ -87,14 +87,14 @@ fn english<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
     (!text.is_empty()).then_some((start, text))
 }
 
-fn chinese<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
-    let text = reading.text;
-    let end = HAN_TAILS.iter().filter_map(|tail| text.find(tail)).filter(|at| is_free(reading, *at)).min()?;
+fn chinese<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
+    let text = parsed.text;
+    let end = HAN_TAILS.iter().filter_map(|tail| text.find(tail)).filter(|at| is_free(parsed, *at)).min()?;
     let head = text.get(..end)?.trim_end();
     let (at, lead) = HAN_LEADS
         .iter()
         .filter_map(|lead| head.rfind(lead).map(|at| (at, lead.len())))
-        .filter(|(at, _)| is_free(reading, *at))
+        .filter(|(at, _)| is_free(parsed, *at))
         .max()?;
     let inner = head.get(at + lead..)?;
     let start = at + lead + inner.len() - inner.trim_start().len();
@@ -111,10 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_read() {
+    fn extracts_search_topic() {
         let check = |text: &str, expect: Option<&str>| {
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
-            assert_eq!(topic(&reading).map(|(_, text)| text), expect, "{text}");
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
+            assert_eq!(topic(&parsed).map(|(_, text)| text), expect, "{text}");
         };
         check("look through the graph for anything about solar panels", Some("solar panels"));
         check("find mails about \"VPN outage\" and then open the first one", Some("VPN outage"));

@@ -3,8 +3,8 @@
 use serde_json::Value as Json;
 
 use crate::lexer::literal::{Literal, is_ending};
-use crate::lexer::mention::{Mention, Reading, Value};
-use crate::values::candidate::{Candidate, FAIR, GOOD, Given, Scene};
+use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 use crate::values::role::Role;
 
@@ -34,21 +34,21 @@ fn end_of(parameter: &Parameter) -> Option<End> {
 }
 
 /// Candidates for a parameter that is one end of a transfer; `None` for other parameters.
-pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec<Candidate>> {
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Vec<Candidate>> {
     let end = end_of(parameter)?;
-    let transfers = transfers(scene.reading);
+    let transfers = transfers(context.parsed);
     if transfers.is_empty() {
         // 把它改名为 B, `rename it to B`: the only path is the target.
-        return only_target(scene.reading).map(|mention| match end {
+        return only_target(context.parsed).map(|mention| match end {
             End::Source => Vec::new(),
             End::Target => {
-                let value = Given::Said(Json::from(path(mention)));
+                let value = ArgumentValue::FromRequest(Json::from(path(mention)));
                 vec![Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 }]
             }
         });
     }
     // A tool that fails if the destination exists needs the complete new path, not the folder.
-    let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
+    let says = |word: &str| context.tool_words.iter().any(|other| other == word);
     let whole_path = says("fail") && says("destination");
     let found = transfers.into_iter().map(|transfer| {
         let (source, target) = (path(transfer.source), path(transfer.target));
@@ -60,7 +60,7 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
                 let name = source.rsplit(['/', '\\']).next().unwrap_or_default();
                 // `rename docs/a.md to b.md`: a file is renamed within its folder.
                 let parent =
-                    source.rfind('/').filter(|_| !target.contains(['/', '\\']) && renames(scene.reading));
+                    source.rfind('/').filter(|_| !target.contains(['/', '\\']) && renames(context.parsed));
                 match (is_moved_in, folder && whole_path) {
                     (false, _) if parent.is_some() => {
                         let parent = &source[..parent.map_or(0, |at| at + 1)];
@@ -75,7 +75,12 @@ pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
                 }
             }
         };
-        Candidate { value: Given::Said(Json::from(value)), start: mention.start, end: mention.end, score }
+        Candidate {
+            value: ArgumentValue::FromRequest(Json::from(value)),
+            start: mention.start,
+            end: mention.end,
+            score,
+        }
     });
     Some(found.collect())
 }
@@ -86,8 +91,8 @@ pub(crate) fn is_target(parameter: &Parameter) -> bool {
 }
 
 /// Whether the verb of the request is to rename.
-fn renames(reading: &Reading<'_>) -> bool {
-    let lower = reading.text.to_lowercase();
+fn renames(parsed: &ParsedText<'_>) -> bool {
+    let lower = parsed.text.to_lowercase();
     ["rename", "重命名", "改名", "更名", "改个名", "改叫"].iter().any(|verb| lower.contains(verb))
 }
 
@@ -104,11 +109,11 @@ fn has_ending(path: &str) -> bool {
 }
 
 /// The only path of a text, if it is the target for a pronoun.
-fn only_target<'a>(reading: &'a Reading<'_>) -> Option<&'a Mention> {
+fn only_target<'a>(parsed: &'a ParsedText<'_>) -> Option<&'a Mention> {
     let is_path = |mention: &&Mention| matches!(mention.value, Value::Literal(Literal::Path(_)));
-    let mut paths = reading.mentions.iter().filter(is_path);
+    let mut paths = parsed.mentions.iter().filter(is_path);
     let target = paths.next().filter(|_| paths.next().is_none())?;
-    let before = reading.text.get(..target.start)?.trim_end().to_lowercase();
+    let before = parsed.text.get(..target.start)?.trim_end().to_lowercase();
     let pronoun = ["它", "其"].iter().any(|word| before.contains(word))
         || before.split(|c: char| !c.is_alphanumeric()).any(|word| word == "it" || word == "that");
     let leads =
@@ -117,7 +122,7 @@ fn only_target<'a>(reading: &'a Reading<'_>) -> Option<&'a Mention> {
 }
 
 /// The pairs of source and target paths in a text.
-fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
+fn transfers<'a>(parsed: &'a ParsedText<'_>) -> Vec<Transfer<'a>> {
     let is_path = |mention: &&Mention| match &mention.value {
         Value::Literal(Literal::Path(_)) => true,
         Value::Literal(Literal::Quoted(text)) => text.contains(['/', '\\']) || has_ending(text),
@@ -125,12 +130,12 @@ fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
         Value::Literal(Literal::Code(text)) => text.contains('/'),
         _ => false,
     };
-    let paths: Vec<&Mention> = reading.mentions.iter().filter(is_path).collect();
+    let paths: Vec<&Mention> = parsed.mentions.iter().filter(is_path).collect();
     let mut found = Vec::new();
     for pair in paths.windows(2) {
         let [source, target] = pair else { continue };
-        let between = reading.text.get(source.end..target.start).unwrap_or_default().trim().to_lowercase();
-        let after = reading.text.get(target.end..).unwrap_or_default().trim_start();
+        let between = parsed.text.get(source.end..target.start).unwrap_or_default().trim().to_lowercase();
+        let after = parsed.text.get(target.end..).unwrap_or_default().trim_start();
         let plain = between.trim_start_matches("over ").trim_start_matches("file ").trim();
         let plain = plain.strip_prefix("in ").map_or(plain, |_| "into").trim();
         let plain = if plain == "in" { "into" } else { plain };
@@ -162,24 +167,24 @@ mod tests {
     use crate::values::parameter::parameters;
 
     #[test]
-    fn both_ends_are_read() {
+    fn finds_source_and_destination_of_transfer() {
         let check = |text: &str, expect: &[&str], proven: bool| {
             let schema =
                 json!({"properties": {"source": {"type": "string"}, "destination": {"type": "string"}}});
-            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
             let tool_words = ["fail", "destination"].map(str::to_owned).to_vec();
-            let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words };
+            let context = MatchContext { parsed: &parsed, stems: labels::stems(&parsed), tool_words };
             let read = parameters(&schema, "Moves a file");
             let found: Vec<Candidate> = read
                 .iter()
-                .filter_map(|one| candidates(one, &scene))
+                .filter_map(|one| candidates(one, &context))
                 .filter_map(|all| all.into_iter().next())
                 .collect();
             let values: Vec<&str> = found
                 .iter()
                 .filter_map(|one| match &one.value {
-                    Given::Said(value) => value.as_str(),
-                    Given::Result => None,
+                    ArgumentValue::FromRequest(value) => value.as_str(),
+                    ArgumentValue::Result => None,
                 })
                 .collect();
             assert_eq!(values, expect, "{text}");

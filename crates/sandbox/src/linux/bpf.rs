@@ -21,7 +21,7 @@ pub(super) enum Action {
     Fail(i32),
     Kill,
     /// Suspends the call until the holder of the listener responds (`SECCOMP_RET_USER_NOTIF`).
-    Ask,
+    Notify,
 }
 
 impl Action {
@@ -30,7 +30,7 @@ impl Action {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
             Self::Fail(error) => libc::SECCOMP_RET_ERRNO | (error as u32 & libc::SECCOMP_RET_DATA),
             Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
-            Self::Ask => libc::SECCOMP_RET_USER_NOTIF,
+            Self::Notify => libc::SECCOMP_RET_USER_NOTIF,
         }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_come_to_their_actions() {
+    fn filter_returns_action_of_matching_rule() {
         let mut filter = Filter::default();
         filter.only_architecture(7);
         filter.numbers_from(500, Action::Fail(38));

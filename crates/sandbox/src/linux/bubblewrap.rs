@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use super::child::Plan;
 use super::grants::{Grant, Grants};
 use super::installation::is_system;
-use super::opened::Opened;
+use super::path_handle::PathHandle;
 use super::seccomp::Changes;
 use super::{Draft, limits, seccomp, system_files};
 use crate::error::SandboxError;
@@ -31,7 +31,7 @@ pub(super) struct Bubblewrap {
 }
 
 /// Finds Bubblewrap and checks that it works on this system.
-pub(super) fn find_out() -> Result<Bubblewrap, Missing> {
+pub(super) fn detect() -> Result<Bubblewrap, Missing> {
     let absent = || {
         Missing::new(
             Protection::Bubblewrap,
@@ -48,10 +48,10 @@ pub(super) fn find_out() -> Result<Bubblewrap, Missing> {
             "`bwrap` 版本过旧，不支持按描述符绑定（`--ro-bind-fd`）：请安装 0.10.0 或更高版本，或发行版的安全更新",
         ));
     }
-    if try_out(&program, Some(1 << 20)).is_ok() {
+    if try_run(&program, Some(1 << 20)).is_ok() {
         return Ok(Bubblewrap { program, bounds_tmpfs: true });
     }
-    match try_out(&program, None) {
+    match try_run(&program, None) {
         Ok(()) => Ok(Bubblewrap { program, bounds_tmpfs: false }),
         Err(why) => Err(Missing::new(
             Protection::Bubblewrap,
@@ -62,7 +62,7 @@ pub(super) fn find_out() -> Result<Bubblewrap, Missing> {
 }
 
 /// Runs `true` in a sandbox like the real one; returns Bubblewrap's stderr if that fails.
-fn try_out(program: &Path, shared_memory: Option<u64>) -> Result<(), String> {
+fn try_run(program: &Path, shared_memory: Option<u64>) -> Result<(), String> {
     let mut command = Command::new(program);
     command.args(NAMESPACES).args(["--ro-bind", "/", "/"]);
     add_kernel_files(&mut command, shared_memory);
@@ -104,7 +104,7 @@ const NAMESPACES: [&str; 5] =
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"];
 
 /// Rewrites `command` to start through Bubblewrap.
-pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
+pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
     let Bubblewrap { program, bounds_tmpfs } = match super::probe::bubblewrap() {
         Ok(found) => found,
         Err(missing) => return Err(SandboxError::Missing(vec![missing.clone()])),
@@ -135,7 +135,7 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     // A link inside a shown folder is visible already; its target is shown by its real path.
     let shown = |path: &Path| {
         let inside = |folder: &Path| path != folder && path.starts_with(folder);
-        let around = |grant: &Grant| inside(grant.opened.path()) || inside(&grant.named);
+        let around = |grant: &Grant| inside(grant.path_handle.path()) || inside(&grant.named);
         is_system(path) || read.iter().chain(write).any(around)
     };
     for (how, some) in [("--ro-bind-fd", read), ("--bind-fd", write)] {
@@ -158,11 +158,21 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     front.arg("--").arg(command.get_program()).args(command.get_args());
     *command = front;
     let limits = limits::of(&draft.policy.limits, None);
-    let Draft { mark, births, entrance, mut without, .. } = draft;
+    let Draft { process_tag, forks, cgroup_entry, mut without, .. } = draft;
     // Bubblewrap needs capabilities to build the sandbox, and drops them itself.
     without.push(Protection::Capabilities);
     keep.extend(filter);
-    Ok(Plan { mark, mounts: None, limits, ruleset: None, births, entrance, filter: None, keep, without })
+    Ok(Plan {
+        process_tag,
+        mounts: None,
+        limits,
+        ruleset: None,
+        forks,
+        cgroup_entry,
+        filter: None,
+        keep,
+        without,
+    })
 }
 
 fn variables(command: &Command) -> Vec<(OsString, OsString)> {
@@ -191,11 +201,11 @@ fn show(
     (grant, named): (&Grant, Option<&Path>),
     keep: &mut Vec<OwnedFd>,
 ) -> Result<(), SandboxError> {
-    let real = grant.opened.path();
+    let real = grant.path_handle.path();
     for place in [real].into_iter().chain(named.filter(|named| *named != real)) {
         let failed = |source| SandboxError::Grant { path: grant.named.clone(), source };
         // Bubblewrap closes each descriptor after use.
-        let file = grant.opened.duplicate().map_err(failed)?;
+        let file = grant.path_handle.duplicate().map_err(failed)?;
         front.arg(how).arg(file.as_raw_fd().to_string()).arg(place);
         keep.push(file);
     }
@@ -205,9 +215,10 @@ fn show(
 /// Mounts a folder as `/tmp`.
 fn show_tmp(front: &mut Command, folder: &Path, keep: &mut Vec<OwnedFd>) -> Result<(), SandboxError> {
     let failed = |source| SandboxError::Temporary { path: folder.to_owned(), source };
-    let opened = Opened::follow(folder).and_then(|opened| opened.duplicate()).map_err(failed)?;
-    front.arg("--bind-fd").arg(opened.as_raw_fd().to_string()).arg("/tmp");
-    keep.push(opened);
+    let path_handle =
+        PathHandle::follow(folder).and_then(|path_handle| path_handle.duplicate()).map_err(failed)?;
+    front.arg("--bind-fd").arg(path_handle.as_raw_fd().to_string()).arg("/tmp");
+    keep.push(path_handle);
     Ok(())
 }
 

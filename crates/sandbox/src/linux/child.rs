@@ -6,12 +6,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use libc::{c_ulong, sock_filter};
 
-use super::calls::{self, Resource};
-use super::fork_notify::Asking;
-use super::group::Entrance;
+use super::cgroup::CgroupEntry;
+use super::fork_notify::ForkFilter;
 use super::landlock::Ruleset;
-use super::mark::Mark;
 use super::mounts::Mounts;
+use super::process_tag::ProcessTag;
+use super::syscalls::{self, Resource};
 use crate::protection::Protection;
 
 /// A resource limit: resource, soft and hard limit.
@@ -20,12 +20,12 @@ pub(super) type Limit = (Resource, u64, u64);
 /// The protections that the child sets up. `None` means that the protection is not used or was allowed to be missing.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) mark: Mark,
+    pub(super) process_tag: ProcessTag,
     pub(super) mounts: Option<Mounts>,
     pub(super) limits: Vec<Limit>,
     pub(super) ruleset: Option<Ruleset>,
-    pub(super) births: Option<Asking>,
-    pub(super) entrance: Option<Entrance>,
+    pub(super) forks: Option<ForkFilter>,
+    pub(super) cgroup_entry: Option<CgroupEntry>,
     pub(super) filter: Option<Vec<sock_filter>>,
     /// Descriptors that stay open across exec, for Bubblewrap.
     pub(super) keep: Vec<OwnedFd>,
@@ -37,39 +37,39 @@ impl Plan {
     /// Confines the caller. An error ends the child before exec.
     pub(super) fn enter(&self) -> io::Result<()> {
         // `setsid` fails for a process group leader, which needs no new group.
-        if let Err(error) = calls::setsid()
-            && !calls::leads_group()
+        if let Err(error) = syscalls::setsid()
+            && !syscalls::leads_group()
         {
             return Err(error);
         }
         // Before the mounts, which make the cgroup files read-only.
-        if let Some(entrance) = &self.entrance {
-            entrance.enter()?;
+        if let Some(cgroup_entry) = &self.cgroup_entry {
+            cgroup_entry.enter()?;
         }
         if let Some(mounts) = &self.mounts {
             mounts.enter()?;
         }
         // After entering the user namespace, so that `RLIMIT_NPROC` counts only its processes.
         for (resource, soft, hard) in &self.limits {
-            calls::set_limit(*resource, *soft, *hard)?;
+            syscalls::set_limit(*resource, *soft, *hard)?;
         }
-        self.mark.bear()?;
+        self.process_tag.apply()?;
         self.unless_missing(Protection::NoNewPrivileges, || {
-            calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
+            syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)
         })?;
         if let Some(ruleset) = &self.ruleset {
             ruleset.enter()?;
         }
         self.unless_missing(Protection::Capabilities, drop_capabilities)?;
-        calls::close_on_exec(3)?;
+        syscalls::close_on_exec(3)?;
         for file in &self.keep {
-            calls::keep_on_exec(file.as_fd())?;
+            syscalls::keep_on_exec(file.as_fd())?;
         }
-        if let Some(births) = &self.births {
-            births.enter()?;
+        if let Some(forks) = &self.forks {
+            forks.enter()?;
         }
         match &self.filter {
-            Some(filter) => calls::seccomp_enter(filter),
+            Some(filter) => syscalls::seccomp_enter(filter),
             None => Ok(()),
         }
     }
@@ -82,12 +82,12 @@ impl Plan {
 /// Drops all capabilities, including the ambient and the bounding set.
 fn drop_capabilities() -> io::Result<()> {
     let clear_all = libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong;
-    calls::prctl(libc::PR_CAP_AMBIENT, clear_all, 0)?;
+    syscalls::prctl(libc::PR_CAP_AMBIENT, clear_all, 0)?;
     // Without `CAP_SETPCAP` the bounding set cannot be reduced; `no_new_privs` makes that unnecessary.
     for capability in 0..64 {
-        if calls::prctl(libc::PR_CAPBSET_DROP, capability, 0).is_err() {
+        if syscalls::prctl(libc::PR_CAPBSET_DROP, capability, 0).is_err() {
             break;
         }
     }
-    calls::drop_capabilities()
+    syscalls::drop_capabilities()
 }

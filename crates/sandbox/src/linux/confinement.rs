@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use super::group::Group;
-use super::mark::Mark;
+use super::cgroup::Cgroup;
 use super::private::PrivateFolder;
+use super::process_tag::ProcessTag;
 use super::watch::{Subject, Watch};
 use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
-use crate::stop::Stop;
+use crate::stop::StopReason;
 use crate::symptoms::{self, View};
 
 /// Resources held for the lifetime of a confined process.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Resources {
     pub(super) policy: Policy,
     pub(super) isolation: Isolation,
     /// All readable paths, for messages.
     pub(super) readable: Vec<PathBuf>,
-    pub(super) group: Option<Group>,
+    pub(super) cgroup: Option<Cgroup>,
     // Dropped last, after all processes that write to it have been killed.
     pub(super) temporary: PrivateFolder,
 }
@@ -28,17 +28,17 @@ pub(super) struct Held {
 /// daemons, are killed, and the private folder is removed.
 #[derive(Debug)]
 pub struct Confinement {
-    mark: Mark,
+    process_tag: ProcessTag,
     watch: Watch,
-    held: Held,
+    resources: Resources,
 }
 
 impl Confinement {
-    pub(super) fn new(held: Held, subject: Subject) -> Result<Self, SandboxError> {
-        let mark = subject.mark;
+    pub(super) fn new(resources: Resources, subject: Subject) -> Result<Self, SandboxError> {
+        let process_tag = subject.process_tag;
         let watch = Watch::start(subject)
             .map_err(|source| SandboxError::Prepare { step: "a thread that watches", source })?;
-        Ok(Self { mark, watch, held })
+        Ok(Self { process_tag, watch, resources })
     }
 
     /// Call this after the process has been spawned. Does nothing on Linux.
@@ -46,28 +46,28 @@ impl Confinement {
 
     /// The private folder, which the process may write.
     pub fn temporary(&self) -> &Path {
-        self.held.temporary.home()
+        self.resources.temporary.home()
     }
 
     /// Returns why the process was stopped or denied an operation, after its exit; `None` if the sandbox was not
     /// involved.
-    pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<Stop> {
+    pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<StopReason> {
         if let Some(stop) = self.watch.stop() {
             return Some(stop);
         }
         // The kernel may have killed it before the watcher's next check.
-        if self.held.group.as_ref().is_some_and(Group::ran_out_of_memory) {
-            return Some(Stop::Memory(self.held.policy.limits.memory));
+        if self.resources.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory) {
+            return Some(StopReason::Memory(self.resources.policy.limits.memory));
         }
-        let readable = self.held.readable.iter().cloned();
-        let view = View::new(readable, self.held.isolation == Isolation::Bubblewrap);
-        symptoms::read(&self.held.policy, &view, status, stderr_tail)
+        let readable = self.resources.readable.iter().cloned();
+        let view = View::new(readable, self.resources.isolation == Isolation::Bubblewrap);
+        symptoms::read(&self.resources.policy, &view, status, stderr_tail)
     }
 
     /// Kills the remaining processes. Call this after the process has exited and before reading its streams to the end:
     /// descendants may keep them open.
     pub fn end_rest(&self) {
-        self.mark.end_all();
+        self.process_tag.kill_all();
     }
 
     /// Kills the remaining processes and removes the private folder.
@@ -76,7 +76,7 @@ impl Confinement {
 
 impl Drop for Confinement {
     fn drop(&mut self) {
-        self.mark.end_all();
+        self.process_tag.kill_all();
         self.watch.end();
     }
 }

@@ -8,34 +8,34 @@ use std::time::Duration;
 
 use libc::sock_filter;
 
-use super::{calls, seccomp};
+use super::{seccomp, syscalls};
 
 /// The child's side: installs the filter and sends the listener to the watcher.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct ForkFilter {
     filter: Vec<sock_filter>,
-    way: UnixStream,
+    socket: UnixStream,
 }
 
-impl Asking {
+impl ForkFilter {
     /// Creates both sides.
-    pub(super) fn new() -> io::Result<(Self, Hearing)> {
-        let (way, arriving) = UnixStream::pair()?;
-        Ok((Self { filter: seccomp::births(), way }, Hearing::Arriving(arriving)))
+    pub(super) fn new() -> io::Result<(Self, ForkListener)> {
+        let (socket, arriving) = UnixStream::pair()?;
+        Ok((Self { filter: seccomp::forks(), socket }, ForkListener::Arriving(arriving)))
     }
 
     /// Runs in the child.
     pub(super) fn enter(&self) -> io::Result<()> {
-        let listener = calls::seccomp_listen(&self.filter)?;
+        let listener = syscalls::seccomp_listen(&self.filter)?;
         // The child's copy of the listener is closed on return, so that the child cannot respond to its own
         // notifications.
-        calls::send_file(self.way.as_fd(), listener.as_fd())
+        syscalls::send_file(self.socket.as_fd(), listener.as_fd())
     }
 }
 
 /// The watcher's side.
 #[derive(Debug)]
-pub(super) enum Hearing {
+pub(super) enum ForkListener {
     /// The listener has not arrived yet.
     Arriving(UnixStream),
     /// The listener is open.
@@ -46,63 +46,63 @@ pub(super) enum Hearing {
 
 /// The result of a wait.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ForkEvent {
     Nothing,
     /// A suspended clone, by notification id.
-    Question(u64),
+    Notification(u64),
     /// The watch has been ended.
     End,
 }
 
-impl Hearing {
-    /// Waits for a notification, for the end of the watch (the peer of `bell` is closed), or for `time`.
-    pub(super) fn wait(&mut self, bell: &UnixStream, time: Duration) -> Heard {
+impl ForkListener {
+    /// Waits for a notification, for the end of the watch (the peer of `stop_socket` is closed), or for `time`.
+    pub(super) fn wait(&mut self, stop_socket: &UnixStream, time: Duration) -> ForkEvent {
         let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         let ours = match &*self {
-            Self::Arriving(way) => Some(way.as_fd()),
+            Self::Arriving(socket) => Some(socket.as_fd()),
             Self::Open(listener) => Some(listener.as_fd()),
             Self::Closed => None,
         };
-        let [end, ready] = calls::wait_for([Some(bell.as_fd()), ours], milliseconds);
+        let [end, ready] = syscalls::wait_for([Some(stop_socket.as_fd()), ours], milliseconds);
         if end {
-            return Heard::End;
+            return ForkEvent::End;
         }
         match self {
-            _ if !ready => Heard::Nothing,
-            Self::Arriving(way) => {
-                *self = match calls::receive_file(way.as_fd()) {
+            _ if !ready => ForkEvent::Nothing,
+            Self::Arriving(socket) => {
+                *self = match syscalls::receive_file(socket.as_fd()) {
                     Ok(Some(listener)) => Self::Open(listener),
                     _ => Self::Closed,
                 };
-                Heard::Nothing
+                ForkEvent::Nothing
             }
-            Self::Open(listener) => match calls::hear(listener.as_fd()) {
-                Ok(question) => Heard::Question(question),
+            Self::Open(listener) => match syscalls::receive_notification(listener.as_fd()) {
+                Ok(notification) => ForkEvent::Notification(notification),
                 // The task has been killed meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Heard::Nothing,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => Heard::Nothing,
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => ForkEvent::Nothing,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => ForkEvent::Nothing,
                 // All tasks under the filter have exited.
                 Err(_) => {
                     *self = Self::Closed;
-                    Heard::Nothing
+                    ForkEvent::Nothing
                 }
             },
-            Self::Closed => Heard::Nothing,
+            Self::Closed => ForkEvent::Nothing,
         }
     }
 
     /// Lets a clone continue.
-    pub(super) fn allow(&self, question: u64) {
+    pub(super) fn allow(&self, notification: u64) {
         if let Self::Open(listener) = self {
             // Fails if the task has been killed meanwhile.
-            let _ = calls::answer(listener.as_fd(), question, None);
+            let _ = syscalls::answer(listener.as_fd(), notification, None);
         }
     }
 
     /// Fails a clone with `EAGAIN`, as the kernel does at its own limit.
-    pub(super) fn refuse(&self, question: u64) {
+    pub(super) fn refuse(&self, notification: u64) {
         if let Self::Open(listener) = self {
-            let _ = calls::answer(listener.as_fd(), question, Some(libc::EAGAIN));
+            let _ = syscalls::answer(listener.as_fd(), notification, Some(libc::EAGAIN));
         }
     }
 

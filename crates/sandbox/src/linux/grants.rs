@@ -6,7 +6,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::installation::{self, Private};
-use super::opened::Opened;
+use super::path_handle::PathHandle;
 use super::system_files;
 use crate::error::SandboxError;
 use crate::policy::Policy;
@@ -14,7 +14,7 @@ use crate::policy::Policy;
 /// A path that may be opened.
 #[derive(Debug)]
 pub(super) struct Grant {
-    pub(super) opened: Opened,
+    pub(super) path_handle: PathHandle,
     /// The path by which the process refers to it; it may contain symbolic links.
     pub(super) named: PathBuf,
 }
@@ -40,7 +40,7 @@ impl Grants {
         for program in &policy.programs {
             let refused = |refusal| SandboxError::Program { path: program.path.clone(), refusal };
             let needs = installation::needs(program, &widths).map_err(refused)?;
-            read.extend(needs.read.into_iter().map(|(opened, named)| Grant { opened, named }));
+            read.extend(needs.read.into_iter().map(|(path_handle, named)| Grant { path_handle, named }));
             links.extend(needs.links);
         }
         for path in &policy.read {
@@ -50,14 +50,14 @@ impl Grants {
         for path in &policy.write {
             write.push(of_owner(path, &widths)?);
         }
-        write.push(by_name(private, Opened::follow)?);
+        write.push(by_name(private, PathHandle::follow)?);
         // Folders precede their content, so that a later mount does not hide an earlier one.
         for some in [&mut read, &mut write] {
             some.sort_by(|one, other| {
-                one.opened.path().cmp(other.opened.path()).then(one.named.cmp(&other.named))
+                one.path_handle.path().cmp(other.path_handle.path()).then(one.named.cmp(&other.named))
             });
             some.dedup_by(|one, other| {
-                one.opened.identity() == other.opened.identity() && one.named == other.named
+                one.path_handle.identity() == other.path_handle.identity() && one.named == other.named
             });
         }
         links.sort();
@@ -67,36 +67,36 @@ impl Grants {
 
     /// All readable paths, for messages.
     pub(super) fn names(&self) -> Vec<PathBuf> {
-        let both = |grant: &Grant| [grant.opened.path().to_path_buf(), grant.named.clone()];
+        let both = |grant: &Grant| [grant.path_handle.path().to_path_buf(), grant.named.clone()];
         self.read.iter().chain(&self.write).flat_map(both).chain(system_files::readable()).collect()
     }
 }
 
-fn by_name(path: &Path, open: impl Fn(&Path) -> std::io::Result<Opened>) -> Result<Grant, SandboxError> {
+fn by_name(path: &Path, open: impl Fn(&Path) -> std::io::Result<PathHandle>) -> Result<Grant, SandboxError> {
     let grant = |source| SandboxError::Grant { path: path.to_path_buf(), source };
     let named = std::path::absolute(path).map_err(grant)?;
-    Ok(Grant { opened: open(&named).map_err(grant)?, named })
+    Ok(Grant { path_handle: open(&named).map_err(grant)?, named })
 }
 
 /// Opens a path of the confined code itself, which must be canonical.
 fn own(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
-    let grant = by_name(path, Opened::exact)?;
+    let grant = by_name(path, PathHandle::exact)?;
     too_wide(&grant, widths).map_or(Ok(grant), Err)
 }
 
 /// Opens a configured path. Rejects a link to a folder that is too wide, such as `/` or the home folder.
 fn of_owner(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
-    let grant = by_name(path, Opened::follow)?;
-    if grant.opened.path() == without_dots(&grant.named) {
+    let grant = by_name(path, PathHandle::follow)?;
+    if grant.path_handle.path() == without_dots(&grant.named) {
         return Ok(grant);
     }
     too_wide(&grant, widths).map_or(Ok(grant), Err)
 }
 
 fn too_wide(grant: &Grant, widths: &Private) -> Option<SandboxError> {
-    widths.is_too_wide(&grant.opened).then(|| SandboxError::TooWide {
+    widths.is_too_wide(&grant.path_handle).then(|| SandboxError::TooWide {
         path: grant.named.clone(),
-        target: grant.opened.path().to_path_buf(),
+        target: grant.path_handle.path().to_path_buf(),
     })
 }
 

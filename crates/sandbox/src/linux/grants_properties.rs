@@ -103,7 +103,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 384, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn grants_of_a_script_are_on_the_list(
+    fn script_grants_match_allowed_list(
         entries in prop::collection::vec((0..FOLDERS.len(), 0..NAMES.len(), entry()), 0..24),
         parts in path(),
         (is_python, is_venv) in (any::<bool>(), any::<bool>()),
@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!(grants.write.len(), 1);
         let file = named.canonicalize().unwrap();
         for grant in &grants.read {
-            let path = grant.opened.path();
+            let path = grant.path_handle.path();
             prop_assert!(is_listed(path, &file, &named), "{:?} granted for {:?}", path, named);
             for kept in ["", "home", "data"] {
                 let kept = root.join(kept);
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn paths_of_the_owner_grant_themselves_or_what_they_link_to(
+    fn owner_paths_grant_themselves_or_their_targets(
         entries in prop::collection::vec((0..FOLDERS.len(), 0..NAMES.len(), entry()), 0..24),
         parts in path(),
     ) {
@@ -157,7 +157,7 @@ proptest! {
         // Without a trailing slash, as it is opened.
         let named = std::path::absolute(&named).unwrap();
         for grant in &grants.read {
-            let path: PathBuf = grant.opened.path().into();
+            let path: PathBuf = grant.path_handle.path().into();
             prop_assert!(path == root.join("a") || path == named.canonicalize().unwrap(), "{:?}", path);
             let written = path == without_dots(&named);
             prop_assert!(written || path != Path::new("/"), "{:?} leads to the root", named);

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::calls;
-use super::mark::Family;
+use super::process_tag::TagRange;
+use super::syscalls;
 
 /// Process name of the guard, different from that of the program, so that `pkill` of the program does not kill the
 /// guard.
@@ -20,42 +20,42 @@ const NAME: &str = "sandbox-guard";
 const PROGRAM: &str = "/proc/self/exe";
 
 /// Whether this program can act as its own guard.
-static CAN_STAND: AtomicBool = AtomicBool::new(false);
+static IS_AVAILABLE: AtomicBool = AtomicBool::new(false);
 /// The running guard. Its stdin reaches EOF when this program exits, for whatever reason.
 static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 
 /// Call this first in `main`. Returns `true` if this process was started as a guard and has finished its work. Programs
 /// that do not call it get no guard: if they are killed, confined processes survive.
-pub fn run_reaper_if_requested() -> bool {
+pub fn run_guard_if_requested() -> bool {
     let mut words = std::env::args();
     if words.next().as_deref() != Some(NAME) {
-        CAN_STAND.store(true, Ordering::Relaxed);
+        IS_AVAILABLE.store(true, Ordering::Relaxed);
         return false;
     }
-    if let Some(family) = words.next().and_then(|word| Family::read(&word)) {
-        let _ = calls::name_process(c"sandbox-guard");
+    if let Some(tag_range) = words.next().and_then(|word| TagRange::read(&word)) {
+        let _ = syscalls::name_process(c"sandbox-guard");
         // Nothing is ever written; EOF means that the program has exited.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        family.end_all();
+        tag_range.kill_all();
     }
     true
 }
 
 /// Starts a guard if possible and none is running.
-pub(super) fn stand() -> io::Result<()> {
-    if !CAN_STAND.load(Ordering::Relaxed) {
+pub(super) fn ensure_running() -> io::Result<()> {
+    if !IS_AVAILABLE.load(Ordering::Relaxed) {
         return Ok(());
     }
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
-    let stands = guard.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
-    if !stands {
+    let is_running = guard.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
+    if !is_running {
         *guard = Some(start()?);
     }
     Ok(())
 }
 
 /// Call this last in `main`: ends the guard and waits for it, so that no zombie is left.
-pub fn dismiss_guard() {
+pub fn stop_guard() {
     let guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut guard) = guard {
         // `wait` closes its stdin.
@@ -65,9 +65,9 @@ pub fn dismiss_guard() {
 
 fn start() -> io::Result<Child> {
     let mut command = Command::new(PROGRAM);
-    command.arg0(NAME).arg(Family::own()?.to_string()).env_clear().current_dir("/");
+    command.arg0(NAME).arg(TagRange::own()?.to_string()).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     // Signals to the program's process group or terminal must not reach the guard.
-    calls::in_child(&mut command, calls::setsid);
+    syscalls::in_child(&mut command, syscalls::setsid);
     command.spawn()
 }

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::opened::Opened;
-use super::{calls, system_files};
+use super::path_handle::PathHandle;
+use super::{syscalls, system_files};
 use crate::program::{NamedBy, Program, Refusal};
 
 /// Maximum length of a chain of symbolic links; a longer one is treated as a cycle.
@@ -65,9 +65,9 @@ const COMMON: &[&str] = &[
 
 /// The readable paths of a program, and the links that lead to it.
 #[derive(Debug, Default)]
-pub(super) struct Needs {
+pub(super) struct RequiredPaths {
     /// Open paths, each with the name that the program uses.
-    pub(super) read: Vec<(Opened, PathBuf)>,
+    pub(super) read: Vec<(PathHandle, PathBuf)>,
     /// A link and its target. It grants nothing: the target needs a grant of its own.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
 }
@@ -76,33 +76,33 @@ pub(super) struct Needs {
 #[derive(Debug)]
 pub(super) struct Private {
     /// The home folder, the folder for temporary files and the data folders.
-    outside: Vec<Opened>,
+    outside: Vec<PathHandle>,
     /// Folders in which no interpreter is accepted.
-    protected: Vec<Opened>,
+    protected: Vec<PathHandle>,
 }
 
 impl Private {
     pub(super) fn new(protected: &[PathBuf]) -> Self {
-        let open = |path: &PathBuf| Opened::follow(path).ok();
+        let open = |path: &PathBuf| PathHandle::follow(path).ok();
         let usual = [std::env::home_dir(), Some(std::env::temp_dir())].into_iter().flatten();
         let outside = usual.chain(protected.iter().cloned()).filter_map(|path| open(&path)).collect();
         Self { outside, protected: protected.iter().filter_map(open).collect() }
     }
 
     /// Whether a folder is a shared system folder, or contains one of the private folders.
-    pub(super) fn is_too_wide(&self, folder: &Opened) -> bool {
+    pub(super) fn is_too_wide(&self, folder: &PathHandle) -> bool {
         let path = folder.path();
         SHARED_FOLDERS.iter().any(|shared| path == Path::new(shared))
             || self.outside.iter().any(|one| one.path().starts_with(path) || is_below(one, folder))
     }
 
-    fn holds(&self, program: &Opened) -> bool {
+    fn holds(&self, program: &PathHandle) -> bool {
         self.protected.iter().any(|folder| program.path().starts_with(folder.path()))
     }
 }
 
 /// Whether `folder` is `inner` or an ancestor of it, by device and inode: a bind mount has another path.
-fn is_below(inner: &Opened, folder: &Opened) -> bool {
+fn is_below(inner: &PathHandle, folder: &PathHandle) -> bool {
     let mut at = match inner.identity() == folder.identity() {
         true => return true,
         false => inner.parent().ok(),
@@ -117,10 +117,10 @@ fn is_below(inner: &Opened, folder: &Opened) -> bool {
 }
 
 /// Returns the readable paths of a program, or why it is refused.
-pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refusal> {
+pub(super) fn needs(program: &Program, private: &Private) -> Result<RequiredPaths, Refusal> {
     Program::check_name(&program.path)?;
     let missing = |error: std::io::Error| Refusal::Missing(error.to_string());
-    let file = Opened::follow(&program.path).map_err(missing)?;
+    let file = PathHandle::follow(&program.path).map_err(missing)?;
     // Checks the target of symbolic links, too.
     Program::check_name(file.path())?;
     if !file.is_file() {
@@ -129,19 +129,19 @@ pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refus
     if !file.is_executable() {
         return Err(Refusal::NotExecutable);
     }
-    let mut needs = Needs::default();
-    let hops = hops(&program.path, &mut needs).map_err(missing)?;
+    let mut needs = RequiredPaths::default();
+    let link_chain = link_chain(&program.path, &mut needs).map_err(missing)?;
     let of_system = is_system(file.path());
     if program.named_by == NamedBy::Script && !of_system && private.holds(&file) {
         return Err(Refusal::Protected);
     }
     let search = Search { named_by: program.named_by, private };
     let mut recognised = false;
-    for hop in hops.iter().chain([&file.path().to_path_buf()]).filter(|hop| !is_system_name(hop)) {
+    for hop in link_chain.iter().chain([&file.path().to_path_buf()]).filter(|hop| !is_system_name(hop)) {
         recognised |= search.around(hop, &mut needs)?;
     }
     for prefix in &program.prefixes {
-        if let Ok(root) = Opened::follow(prefix)
+        if let Ok(root) = PathHandle::follow(prefix)
             && !is_system(root.path())
         {
             search.installation(&root, prefix, &mut needs);
@@ -151,7 +151,7 @@ pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refus
         return Ok(needs);
     }
     if program.named_by == NamedBy::Script {
-        if file.is_replaceable(calls::effective_ids().0) {
+        if file.is_replaceable(syscalls::effective_ids().0) {
             return Err(Refusal::Replaceable);
         }
         if !recognised && !file.starts_with(ELF) {
@@ -164,8 +164,8 @@ pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refus
 }
 
 /// The names of a program: the given one, then each link target.
-fn hops(path: &Path, needs: &mut Needs) -> std::io::Result<Vec<PathBuf>> {
-    let mut hops = vec![path.to_path_buf()];
+fn link_chain(path: &Path, needs: &mut RequiredPaths) -> std::io::Result<Vec<PathBuf>> {
+    let mut link_chain = vec![path.to_path_buf()];
     let mut at = path.to_path_buf();
     for _ in 0..MAX_LINKS {
         let Ok(target) = std::fs::read_link(&at) else { break };
@@ -177,9 +177,9 @@ fn hops(path: &Path, needs: &mut Needs) -> std::io::Result<Vec<PathBuf>> {
         let next = folder.join(target);
         let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
         at = parent.canonicalize()?.join(name);
-        hops.push(at.clone());
+        link_chain.push(at.clone());
     }
-    Ok(hops)
+    Ok(link_chain)
 }
 
 /// Finds the installations of a program.
@@ -190,12 +190,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Grants the installation around `ROOT/bin/NAME`. Returns `false` if it is none.
-    fn around(&self, program: &Path, needs: &mut Needs) -> Result<bool, Refusal> {
+    fn around(&self, program: &Path, needs: &mut RequiredPaths) -> Result<bool, Refusal> {
         let Some((bin, name)) = program.parent().zip(program.file_name().and_then(|name| name.to_str()))
         else {
             return Ok(false);
         };
-        let Ok(folder) = Opened::follow(bin) else { return Ok(false) };
+        let Ok(folder) = PathHandle::follow(bin) else { return Ok(false) };
         if !folder.is_folder() || !folder.path().ends_with("bin") || is_system(folder.path()) {
             return Ok(false);
         }
@@ -203,7 +203,7 @@ impl Search<'_> {
         if root.child("bin").ok().map(|again| again.identity()) != Some(folder.identity()) {
             return Err(Refusal::Changed);
         }
-        let user = calls::effective_ids().0;
+        let user = syscalls::effective_ids().0;
         let replaceable = [&root, &folder].iter().any(|one| one.is_replaceable(user));
         if self.named_by == NamedBy::Script && (replaceable || !(entry.is_file() || entry.is_link())) {
             return Ok(false);
@@ -213,7 +213,7 @@ impl Search<'_> {
     }
 
     /// Grants the entries of an installation. Returns `false` if `root` is none.
-    fn installation(&self, root: &Opened, named: &Path, needs: &mut Needs) -> bool {
+    fn installation(&self, root: &PathHandle, named: &Path, needs: &mut RequiredPaths) -> bool {
         // `~/.local` contains the user's programs, but also other data.
         if !root.is_folder() || root.path().ends_with(".local") || self.private.is_too_wide(root) {
             return false;
@@ -238,7 +238,7 @@ impl Search<'_> {
 }
 
 /// Opens an entry below a folder; a link on the way ends the search.
-fn within(root: &Opened, path: &str) -> Option<Opened> {
+fn within(root: &PathHandle, path: &str) -> Option<PathHandle> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let entry = root.child(first).ok()?;
     match rest {
@@ -249,7 +249,7 @@ fn within(root: &Opened, path: &str) -> Option<Opened> {
 }
 
 /// Whether a folder has an entry at this path, without links on the way.
-fn has(root: &Opened, proof: &str) -> bool {
+fn has(root: &PathHandle, proof: &str) -> bool {
     let (first, rest) = proof.split_once('/').map_or((proof, None), |(first, rest)| (first, Some(rest)));
     let names = match first.strip_suffix('*') {
         Some(start) => root.names().into_iter().filter(|name| name.starts_with(start)).collect(),

@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use super::calls::{self, RulesetAttributes};
 use super::grants::Grants;
-use super::opened::Opened;
+use super::path_handle::PathHandle;
+use super::syscalls::{self, RulesetAttributes};
 use crate::error::SandboxError;
 use crate::policy::Network;
 
@@ -46,13 +46,13 @@ const ABSTRACT_SOCKETS: u64 = 1;
 const SIGNALS: u64 = 1 << 1;
 
 /// The ABI version since which truncation is a separate right, so that read-only files cannot be truncated.
-pub(super) const KNOWS_TRUNCATION: u32 = 3;
+pub(super) const TRUNCATE_ABI: u32 = 3;
 /// The ABI version since which signals to other processes can be denied.
-pub(super) const KNOWS_SIGNALS: u32 = 6;
+pub(super) const SIGNAL_SCOPE_ABI: u32 = 6;
 
 /// The ABI version of the kernel; 0 without Landlock.
-pub(super) fn generation() -> u32 {
-    calls::landlock_generation().ok().and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
+pub(super) fn abi_version() -> u32 {
+    syscalls::landlock_abi_version().ok().and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
 }
 
 /// A ruleset, and the rights that it handles.
@@ -68,58 +68,58 @@ impl Ruleset {
         let mut ruleset = Self::empty(network)?;
         // Paths that do not exist on this system need no rule.
         for path in super::system_files::readable() {
-            if let Ok(opened) = Opened::follow(&path) {
-                let _ = ruleset.allow(&opened, READ);
+            if let Ok(path_handle) = PathHandle::follow(&path) {
+                let _ = ruleset.allow(&path_handle, READ);
             }
         }
         for device in super::system_files::DEVICES {
-            if let Ok(opened) = Opened::follow(Path::new(device)) {
-                let _ = ruleset.allow(&opened, READ_FILE | WRITE_FILE);
+            if let Ok(path_handle) = PathHandle::follow(Path::new(device)) {
+                let _ = ruleset.allow(&path_handle, READ_FILE | WRITE_FILE);
             }
         }
         for (some, access) in [(&grants.read, READ), (&grants.write, READ | CHANGE)] {
             for one in some {
                 let path = || one.named.clone();
                 let failed = |source| SandboxError::Grant { path: path(), source };
-                ruleset.allow(&one.opened, access).map_err(failed)?;
+                ruleset.allow(&one.path_handle, access).map_err(failed)?;
             }
         }
         Ok(ruleset)
     }
 
     fn empty(network: Network) -> Result<Self, SandboxError> {
-        let generation = generation();
+        let abi_version = abi_version();
         // The kernel rejects rights that its ABI version does not define.
         let newer = [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)];
-        let unknown = newer.iter().filter(|(since, _)| generation < *since);
+        let unknown = newer.iter().filter(|(since, _)| abi_version < *since);
         let unknown = unknown.fold(0, |sum, (_, right)| sum | right);
         let handled = (READ | CHANGE | MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV) & !unknown;
         let attributes = RulesetAttributes {
             files: handled,
-            network: if network == Network::None && generation >= 4 { TCP } else { 0 },
-            scopes: if generation >= KNOWS_SIGNALS { SIGNALS | ABSTRACT_SOCKETS } else { 0 },
+            network: if network == Network::None && abi_version >= 4 { TCP } else { 0 },
+            scopes: if abi_version >= SIGNAL_SCOPE_ABI { SIGNALS | ABSTRACT_SOCKETS } else { 0 },
         };
-        let size = match generation {
+        let size = match abi_version {
             0..=3 => 8,
             4..=5 => 16,
             _ => 24,
         };
-        let file = calls::landlock_ruleset(&attributes, size)
+        let file = syscalls::landlock_ruleset(&attributes, size)
             .map_err(|source| SandboxError::Prepare { step: "a Landlock ruleset", source })?;
         Ok(Self { file, handled })
     }
 
-    fn allow(&mut self, opened: &Opened, access: u64) -> io::Result<()> {
-        let access = access & self.handled & if opened.is_folder() { u64::MAX } else { OF_FILES };
-        calls::landlock_allow(self.file.as_fd(), opened.fd(), access)
+    fn allow(&mut self, path_handle: &PathHandle, access: u64) -> io::Result<()> {
+        let access = access & self.handled & if path_handle.is_folder() { u64::MAX } else { OF_FILES };
+        syscalls::landlock_allow(self.file.as_fd(), path_handle.fd(), access)
     }
 
     /// Enforces the rules on the caller. Adds `/proc/self` first, since its PID is known only now.
     pub(super) fn enter(&self) -> io::Result<()> {
         // Fails if `/proc` is not mounted; then no rule is needed.
-        if let Ok(own) = calls::open_path(c"/proc/self") {
-            calls::landlock_allow(self.file.as_fd(), own.as_fd(), (READ_FILE | READ_DIR) & self.handled)?;
+        if let Ok(own) = syscalls::open_path(c"/proc/self") {
+            syscalls::landlock_allow(self.file.as_fd(), own.as_fd(), (READ_FILE | READ_DIR) & self.handled)?;
         }
-        calls::landlock_enter(self.file.as_fd())
+        syscalls::landlock_enter(self.file.as_fd())
     }
 }

@@ -1,13 +1,13 @@
 //! The rlimits of a policy, which apply to each process; limits for all processes together are checked by the watcher.
 
-use super::SLACK;
-use super::calls::{self, Resource};
+use super::TASK_SLACK;
 use super::child::Limit;
-use super::mounts::Way;
+use super::mounts::MountPrivilege;
+use super::syscalls::{self, Resource};
 use crate::policy::Limits;
 
 /// Returns all rlimits. `way` is how the process gets its own namespace, if it does.
-pub(super) fn of(limits: &Limits, way: Option<Way>) -> Vec<Limit> {
+pub(super) fn of(limits: &Limits, privilege: Option<MountPrivilege>) -> Vec<Limit> {
     let seconds = limits.cpu.as_secs().max(1);
     let mut all = vec![
         limit(libc::RLIMIT_CORE as Resource, 0),
@@ -24,15 +24,15 @@ pub(super) fn of(limits: &Limits, way: Option<Way>) -> Vec<Limit> {
     all.push((cpu, seconds.min(hard), hard));
     // In a user namespace its processes are counted separately from the user's others. The kernel does not apply this
     // limit to root.
-    if way == Some(Way::UserNamespace) {
-        all.push(limit(libc::RLIMIT_NPROC as Resource, limits.processes.saturating_add(SLACK)));
+    if privilege == Some(MountPrivilege::UserNamespace) {
+        all.push(limit(libc::RLIMIT_NPROC as Resource, limits.processes.saturating_add(TASK_SLACK)));
     }
     all
 }
 
 /// Caps the value at the current hard limit.
 fn limit(resource: Resource, value: u64) -> Limit {
-    let (_, hard) = calls::limit_of(0, resource).unwrap_or((u64::MAX, u64::MAX));
+    let (_, hard) = syscalls::limit_of(0, resource).unwrap_or((u64::MAX, u64::MAX));
     let value = value.min(hard);
     (resource, value, value)
 }

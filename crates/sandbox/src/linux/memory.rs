@@ -6,8 +6,8 @@ use std::fs;
 use std::os::linux::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::calls::FileSystem;
 use super::proc_files::{Fields, file_system, live_thread, removed_files};
+use super::syscalls::FileSystem;
 
 /// The only tmpfs that the program can write, if any: Bubblewrap mounts it.
 const SHARED_MEMORY: &str = "dev/shm";
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn page_by_page_is_within_the_upper_bound() {
+    fn proportional_size_is_within_upper_bound() {
         let ballast = vec![1_u8; 32 << 20];
         let process = Process::read(own()[0]).unwrap();
         let exact = process.proportional();

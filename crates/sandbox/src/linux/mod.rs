@@ -2,24 +2,24 @@
 
 mod bpf;
 mod bubblewrap;
-mod calls;
+mod cgroup;
 mod child;
 mod confinement;
 mod fork_notify;
 mod grants;
-mod group;
 mod guard;
 mod installation;
 mod landlock;
 mod limits;
-mod mark;
 mod memory;
 mod mounts;
-mod opened;
+mod path_handle;
 mod private;
 mod probe;
 mod proc_files;
+mod process_tag;
 mod seccomp;
+mod syscalls;
 mod system_files;
 mod text;
 mod usage;
@@ -27,17 +27,17 @@ mod watch;
 
 use std::process::Command;
 
-use self::calls::FileSystem;
+use self::cgroup::{Cgroup, CgroupEntry, CgroupLimits};
 use self::child::Plan;
-use self::confinement::Held;
-use self::fork_notify::{Asking, Hearing};
+use self::confinement::Resources;
+use self::fork_notify::{ForkFilter, ForkListener};
 use self::grants::Grants;
-use self::group::{Bounds, Entrance, Group};
 use self::landlock::Ruleset;
-use self::mark::Mark;
-use self::mounts::{Mounts, Way};
+use self::mounts::{MountPrivilege, Mounts};
 use self::private::PrivateFolder;
+use self::process_tag::ProcessTag;
 use self::seccomp::Changes;
+use self::syscalls::FileSystem;
 use self::watch::Subject;
 use crate::environment;
 use crate::error::SandboxError;
@@ -45,11 +45,11 @@ use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 
 pub use self::confinement::Confinement;
-pub use self::guard::{dismiss_guard, run_reaper_if_requested};
+pub use self::guard::{run_guard_if_requested, stop_guard};
 pub use self::probe::support;
 
 /// How far the kernel's process limit exceeds the policy's, so that the watcher can report the violation first.
-const SLACK: u64 = 8;
+const TASK_SLACK: u64 = 8;
 /// The same for memory, in bytes: covers Bubblewrap, page tables and other kernel structures.
 const MEMORY_SLACK: u64 = 64 << 20;
 
@@ -67,12 +67,13 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
     // Without process listing a guard could not find the processes.
     if !without.contains(&Protection::ProcessCount) {
-        guard::stand().map_err(|source| SandboxError::Prepare { step: "its guard", source })?;
+        guard::ensure_running().map_err(|source| SandboxError::Prepare { step: "its guard", source })?;
     }
     let folder = std::env::temp_dir();
     let temporary = PrivateFolder::new(&folder)
         .map_err(|source| SandboxError::Temporary { path: folder.clone(), source })?;
-    let mark = Mark::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
+    let process_tag =
+        ProcessTag::new().map_err(|source| SandboxError::Prepare { step: "its mark", source })?;
     let grants = Grants::open(policy, temporary.home())?;
     let readable = grants.names();
     environment::clean(command, policy, temporary.home());
@@ -83,28 +84,30 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
     let spare = if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 };
     let most = policy.limits.processes.saturating_add(spare);
-    let bounds = Bounds { tasks: most.saturating_add(SLACK), memory: memory_bound(policy, &temporary) };
-    let (group, entrance) = Group::new(bounds).unzip();
+    let bounds =
+        CgroupLimits { tasks: most.saturating_add(TASK_SLACK), memory: memory_bound(policy, &temporary) };
+    let (cgroup, cgroup_entry) = Cgroup::new(bounds).unzip();
     // A notification may be interrupted by a signal: a program that gets `SIGCHLD` at that moment sees `fork` fail,
     // which shells report as an error. So notifications are used only if the kernel does not count processes itself.
-    let counted = group.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
-    let (asking, hearing) = if counted { (None, Hearing::Closed) } else { births()? };
-    let draft = Draft { policy, private: &temporary, grants, mark, births: asking, entrance, without };
+    let counted = cgroup.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
+    let (asking, hearing) = if counted { (None, ForkListener::Closed) } else { forks()? };
+    let draft =
+        Draft { policy, private: &temporary, grants, process_tag, forks: asking, cgroup_entry, without };
     let plan = match isolation {
-        Isolation::Bubblewrap => bubblewrap::put_in_front(draft, command)?,
+        Isolation::Bubblewrap => bubblewrap::wrap_command(draft, command)?,
         _ => builtin(draft, command)?,
     };
     let subject = Subject {
-        mark,
+        process_tag,
         limits: policy.limits,
         folder: temporary.root().to_path_buf(),
-        group: group.as_ref().map(Group::memory_events),
+        cgroup: cgroup.as_ref().map(Cgroup::memory_events),
         spare,
-        births: hearing,
+        forks: hearing,
     };
-    let held = Held { policy: policy.clone(), isolation, readable, temporary, group };
-    let confinement = Confinement::new(held, subject)?;
-    calls::in_child(command, move || plan.enter());
+    let resources = Resources { policy: policy.clone(), isolation, readable, temporary, cgroup };
+    let confinement = Confinement::new(resources, subject)?;
+    syscalls::in_child(command, move || plan.enter());
     Ok(confinement)
 }
 
@@ -118,14 +121,15 @@ fn memory_bound(policy: &Policy, temporary: &PrivateFolder) -> u64 {
 
 /// Whether the kernel counts processes in a user namespace of the program.
 fn counts_in_namespace() -> bool {
-    matches!(probe::kernel().mounts, Ok(Way::UserNamespace))
+    matches!(probe::kernel().mounts, Ok(MountPrivilege::UserNamespace))
 }
 
-fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
-    if !probe::kernel().births {
-        return Ok((None, Hearing::Closed));
+fn forks() -> Result<(Option<ForkFilter>, ForkListener), SandboxError> {
+    if !probe::kernel().forks {
+        return Ok((None, ForkListener::Closed));
     }
-    let both = Asking::new().map_err(|source| SandboxError::Prepare { step: "a pair of sockets", source });
+    let both =
+        ForkFilter::new().map_err(|source| SandboxError::Prepare { step: "a pair of sockets", source });
     both.map(|(asking, hearing)| (Some(asking), hearing))
 }
 
@@ -134,9 +138,9 @@ struct Draft<'a> {
     policy: &'a Policy,
     private: &'a PrivateFolder,
     grants: Grants,
-    mark: Mark,
-    births: Option<Asking>,
-    entrance: Option<Entrance>,
+    process_tag: ProcessTag,
+    forks: Option<ForkFilter>,
+    cgroup_entry: Option<CgroupEntry>,
     without: Vec<Protection>,
 }
 
@@ -147,17 +151,17 @@ impl Draft<'_> {
 }
 
 fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
-    let way = probe::kernel().mounts.as_ref().ok().copied();
+    let privilege = probe::kernel().mounts.as_ref().ok().copied();
     let folder = command.get_current_dir().unwrap_or(draft.private.home());
-    let writable = || draft.grants.write.iter().map(|grant| &grant.opened);
-    let mounts = way.map(|way| Mounts::new(way, writable(), folder)).transpose()?;
+    let writable = || draft.grants.write.iter().map(|grant| &grant.path_handle);
+    let mounts = privilege.map(|privilege| Mounts::new(privilege, writable(), folder)).transpose()?;
     let ruleset = match draft.has(Protection::Landlock) {
         true => Some(Ruleset::new(draft.policy.network, &draft.grants)?),
         false => None,
     };
     let changes = if mounts.is_some() { Changes::HeldByMounts } else { Changes::Refused };
     let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
-    let limits = limits::of(&draft.policy.limits, way);
-    let Draft { mark, births, entrance, without, .. } = draft;
-    Ok(Plan { mark, mounts, limits, ruleset, births, entrance, filter, keep: Vec::new(), without })
+    let limits = limits::of(&draft.policy.limits, privilege);
+    let Draft { process_tag, forks, cgroup_entry, without, .. } = draft;
+    Ok(Plan { process_tag, mounts, limits, ruleset, forks, cgroup_entry, filter, keep: Vec::new(), without })
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-use super::calls::{self, MountAttributes};
-use super::opened::Opened;
+use super::path_handle::PathHandle;
+use super::syscalls::{self, MountAttributes};
 use super::text::c_string;
 use crate::error::SandboxError;
 
@@ -14,7 +14,7 @@ const READ_ONLY: u64 = 1;
 
 /// How a process gets its own mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum MountPrivilege {
     /// Root may create one.
     Administrator,
     /// Other users need a user namespace, in which their ids are mapped to themselves.
@@ -24,7 +24,7 @@ pub(super) enum Way {
 /// The plan, prepared before the fork.
 #[derive(Debug)]
 pub(super) struct Mounts {
-    way: Way,
+    privilege: MountPrivilege,
     writable: Vec<Writable>,
     folder: CString,
     users: Vec<u8>,
@@ -40,36 +40,36 @@ struct Writable {
 }
 
 impl Writable {
-    fn new(opened: &Opened) -> Result<Self, SandboxError> {
-        Ok(Self { path: c_string(opened.path())?, identity: opened.identity() })
+    fn new(path_handle: &PathHandle) -> Result<Self, SandboxError> {
+        Ok(Self { path: c_string(path_handle.path())?, identity: path_handle.identity() })
     }
 
     /// Mounts a writable copy over the object.
-    fn open_up(&self) -> io::Result<()> {
-        let opened = calls::open_path_itself(&self.path)?;
-        if calls::identity(opened.as_fd())? != self.identity {
+    fn remount(&self) -> io::Result<()> {
+        let path_handle = syscalls::open_path_itself(&self.path)?;
+        if syscalls::identity(path_handle.as_fd())? != self.identity {
             return Err(io::Error::from_raw_os_error(libc::ESTALE));
         }
-        let copy = calls::copy_tree(opened.as_fd())?;
+        let copy = syscalls::copy_tree(path_handle.as_fd())?;
         let writable = MountAttributes { clear: READ_ONLY, ..MountAttributes::default() };
-        calls::mount_setattr_of(copy.as_fd(), &writable)?;
-        calls::move_mount(copy.as_fd(), opened.as_fd())
+        syscalls::mount_setattr_of(copy.as_fd(), &writable)?;
+        syscalls::move_mount(copy.as_fd(), path_handle.as_fd())
     }
 }
 
 impl Mounts {
     /// `folder` is the working directory of the process.
     pub(super) fn new<'a>(
-        way: Way,
-        writable: impl Iterator<Item = &'a Opened>,
+        privilege: MountPrivilege,
+        writable: impl Iterator<Item = &'a PathHandle>,
         folder: &Path,
     ) -> Result<Self, SandboxError> {
-        let (user, group) = calls::effective_ids();
+        let (user, group) = syscalls::effective_ids();
         let mut paths = writable.map(Writable::new).collect::<Result<Vec<_>, _>>()?;
         // A read-only path is not made writable.
-        paths.retain(|one| !calls::is_read_only(&one.path));
+        paths.retain(|one| !syscalls::is_read_only(&one.path));
         Ok(Self {
-            way,
+            privilege,
             writable: paths,
             folder: c_string(folder)?,
             users: format!("{user} {user} 1").into_bytes(),
@@ -79,23 +79,23 @@ impl Mounts {
 
     /// Gives the caller its own mounts.
     pub(super) fn enter(&self) -> io::Result<()> {
-        match self.way {
-            Way::Administrator => calls::unshare(libc::CLONE_NEWNS)?,
-            Way::UserNamespace => {
-                calls::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
-                calls::write_file(c"/proc/self/setgroups", b"deny")?;
-                calls::write_file(c"/proc/self/uid_map", &self.users)?;
-                calls::write_file(c"/proc/self/gid_map", &self.groups)?;
+        match self.privilege {
+            MountPrivilege::Administrator => syscalls::unshare(libc::CLONE_NEWNS)?,
+            MountPrivilege::UserNamespace => {
+                syscalls::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+                syscalls::write_file(c"/proc/self/setgroups", b"deny")?;
+                syscalls::write_file(c"/proc/self/uid_map", &self.users)?;
+                syscalls::write_file(c"/proc/self/gid_map", &self.groups)?;
             }
         }
         // First makes the mounts private, so that later changes do not propagate.
-        calls::set_propagation(c"/", libc::MS_REC | libc::MS_PRIVATE)?;
+        syscalls::set_propagation(c"/", libc::MS_REC | libc::MS_PRIVATE)?;
         let close = MountAttributes { set: READ_ONLY, ..MountAttributes::default() };
-        calls::mount_setattr(c"/", &close)?;
+        syscalls::mount_setattr(c"/", &close)?;
         for one in &self.writable {
-            one.open_up()?;
+            one.remount()?;
         }
         // The old working directory refers to the old mount, which is read-only now.
-        calls::change_folder(&self.folder)
+        syscalls::change_folder(&self.folder)
     }
 }

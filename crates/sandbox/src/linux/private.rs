@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use super::calls;
+use super::syscalls;
 
 const PREFIX: &str = "toolhub-sandbox-";
 /// Minimum age of a folder before removal: a newer one may not be locked yet by its creator.
-const SETTLED: Duration = Duration::from_secs(60);
+const MIN_UNUSED_AGE: Duration = Duration::from_secs(60);
 
 /// A folder that is locked while in use and removed on drop. It contains the home of the process, and its `/tmp` under
 /// Bubblewrap.
@@ -30,7 +30,7 @@ impl PrivateFolder {
     /// Creates a folder in `place`. The first call of a program also removes abandoned ones.
     pub(super) fn new(place: &Path) -> io::Result<Self> {
         static CLEARED: OnceLock<()> = OnceLock::new();
-        CLEARED.get_or_init(|| clear(place, SETTLED));
+        CLEARED.get_or_init(|| clear(place, MIN_UNUSED_AGE));
         let private = fs::Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(place)?;
         let lock = File::open(&folder)?;
@@ -60,7 +60,7 @@ impl PrivateFolder {
 
 /// Removes unlocked folders of this user with our prefix.
 fn clear(place: &Path, settled: Duration) {
-    let (user, _) = calls::effective_ids();
+    let (user, _) = syscalls::effective_ids();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         // Does not follow a symbolic link.
@@ -80,14 +80,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nobody_uses_is_cleared() {
+    fn removes_only_unused_private_folders() {
         let place = tempfile::tempdir().unwrap();
         let used = PrivateFolder::new(place.path()).unwrap();
         let left = place.path().join("toolhub-sandbox-left");
         fs::create_dir_all(left.join("inside")).unwrap();
         let other = place.path().join("other");
         fs::create_dir(&other).unwrap();
-        clear(place.path(), SETTLED);
+        clear(place.path(), MIN_UNUSED_AGE);
         for folder in [used.root(), used.home(), used.tmp()] {
             assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
         }

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::bubblewrap::Bubblewrap;
-use super::mounts::{Mounts, Way};
-use super::opened::Opened;
-use super::{bubblewrap, calls, group, landlock, seccomp};
+use super::mounts::{MountPrivilege, Mounts};
+use super::path_handle::PathHandle;
+use super::{bubblewrap, cgroup, landlock, seccomp, syscalls};
 use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 use crate::support::Support;
@@ -20,22 +20,22 @@ const DONE: i32 = libc::EXDEV;
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) landlock: u32,
-    pub(super) mounts: Result<Way, io::Error>,
+    pub(super) mounts: Result<MountPrivilege, io::Error>,
     /// Whether seccomp user notifications for new processes work.
-    pub(super) births: bool,
+    pub(super) forks: bool,
     missing: Vec<Missing>,
 }
 
 /// Probes the kernel once.
 pub(super) fn kernel() -> &'static Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
-    KERNEL.get_or_init(Kernel::find_out)
+    KERNEL.get_or_init(Kernel::detect)
 }
 
 /// Probes Bubblewrap once.
 pub(super) fn bubblewrap() -> &'static Result<Bubblewrap, Missing> {
     static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
-    BUBBLEWRAP.get_or_init(bubblewrap::find_out)
+    BUBBLEWRAP.get_or_init(bubblewrap::detect)
 }
 
 /// Returns the protections that this system supports.
@@ -54,7 +54,9 @@ pub fn support() -> Support {
 pub(super) fn chosen(wanted: Isolation) -> Isolation {
     match wanted {
         // With Bubblewrap and without a cgroup, the kernel cannot count the processes of an ordinary user.
-        Isolation::Auto if bubblewrap().is_ok() && (group::can_be_made() || !kernel().missing.is_empty()) => {
+        Isolation::Auto
+            if bubblewrap().is_ok() && (cgroup::is_available() || !kernel().missing.is_empty()) =>
+        {
             Isolation::Bubblewrap
         }
         Isolation::Auto => Isolation::Builtin,
@@ -79,14 +81,14 @@ pub(super) fn missing(isolation: Isolation) -> Vec<Missing> {
 }
 
 impl Kernel {
-    fn find_out() -> Self {
+    fn detect() -> Self {
         let mut missing = Vec::new();
-        let landlock = landlock::generation();
-        let mounts = find_way();
-        if let Err(error) = attempt(|| calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)) {
+        let landlock = landlock::abi_version();
+        let mounts = find_mount_privilege();
+        if let Err(error) = attempt(|| syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0).map(drop)) {
             missing.push(refused(Protection::NoNewPrivileges, &error));
         }
-        let needed = if mounts.is_ok() { 1 } else { landlock::KNOWS_TRUNCATION };
+        let needed = if mounts.is_ok() { 1 } else { landlock::TRUNCATE_ABI };
         if landlock < needed {
             missing.push(Missing::new(
                 Protection::Landlock,
@@ -94,7 +96,7 @@ impl Kernel {
                 "内核没有 Landlock 或版本过旧：需要 Linux 6.2（允许用户命名空间时为 5.13），且安全模块列表中含 `landlock`",
             ));
         }
-        if landlock < landlock::KNOWS_SIGNALS {
+        if landlock < landlock::SIGNAL_SCOPE_ABI {
             missing.push(Missing::new(
                 Protection::Signals,
                 "the kernel's Landlock cannot keep signals in: that takes Linux 6.12, or Bubblewrap",
@@ -103,8 +105,8 @@ impl Kernel {
         }
         let filter = seccomp::filter(&Policy::default(), seccomp::Changes::HeldByMounts);
         let filtered = attempt(move || {
-            calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
-            calls::seccomp_enter(&filter)
+            syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+            syscalls::seccomp_enter(&filter)
         });
         if !seccomp::KNOWN_ARCHITECTURE {
             missing.push(Missing::new(
@@ -121,12 +123,13 @@ impl Kernel {
         {
             missing.push(refused(Protection::ReadOnly, error));
         }
-        let asking = seccomp::births();
+        let asking = seccomp::forks();
         let asked = attempt(move || {
-            calls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
-            calls::seccomp_listen(&asking).map(drop)
+            syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
+            syscalls::seccomp_listen(&asking).map(drop)
         });
-        let counted = asked.is_ok() || mounts.as_ref().is_ok_and(|way| *way == Way::UserNamespace);
+        let counted = asked.is_ok()
+            || mounts.as_ref().is_ok_and(|privilege| *privilege == MountPrivilege::UserNamespace);
         if let Err(error) = &asked
             && !counted
         {
@@ -138,7 +141,7 @@ impl Kernel {
                 "未挂载 `/proc`，无法统计和查找进程",
             ));
         }
-        Self { landlock, mounts, births: seccomp && asked.is_ok(), missing }
+        Self { landlock, mounts, forks: seccomp && asked.is_ok(), missing }
     }
 }
 
@@ -146,14 +149,15 @@ fn refused(protection: Protection, error: &io::Error) -> Missing {
     Missing::new(protection, format!("the system refuses it: {error}"), format!("系统拒绝：{error}"))
 }
 
-fn find_way() -> Result<Way, io::Error> {
+fn find_mount_privilege() -> Result<MountPrivilege, io::Error> {
     let folder = std::env::temp_dir();
     let mut last = io::Error::from(io::ErrorKind::Unsupported);
-    for way in [Way::Administrator, Way::UserNamespace] {
-        let opened = Opened::follow(&folder)?;
-        let mounts = Mounts::new(way, std::iter::once(&opened), &folder).map_err(io::Error::other)?;
+    for privilege in [MountPrivilege::Administrator, MountPrivilege::UserNamespace] {
+        let path_handle = PathHandle::follow(&folder)?;
+        let mounts =
+            Mounts::new(privilege, std::iter::once(&path_handle), &folder).map_err(io::Error::other)?;
         match attempt(move || mounts.enter()) {
-            Ok(()) => return Ok(way),
+            Ok(()) => return Ok(privilege),
             Err(error) => last = error,
         }
     }
@@ -165,7 +169,7 @@ fn attempt(step: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> io::Res
     // `/` is a folder, so exec can never run a program.
     let mut command = Command::new("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    calls::in_child(&mut command, move || {
+    syscalls::in_child(&mut command, move || {
         step()?;
         Err(io::Error::from_raw_os_error(DONE))
     });

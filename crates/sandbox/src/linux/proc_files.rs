@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::os::linux::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::calls::FileSystem;
+use super::syscalls::FileSystem;
 use super::text::c_string;
 
 /// A file of `/proc` with lines such as `Name:  12 kB`.

@@ -112,7 +112,7 @@ const UNKNOWN: &[c_long] = &[
 ];
 
 /// Calls that create a process or a thread.
-const BIRTHS: &[c_long] = &[
+const FORK_CALLS: &[c_long] = &[
     libc::SYS_clone,
     libc::SYS_clone3,
     #[cfg(target_arch = "x86_64")]
@@ -193,13 +193,13 @@ pub(super) enum Changes {
 
 /// The filter that causes a notification for each new process or thread. It is installed in addition to the other
 /// filter, whose denials take precedence.
-pub(super) fn births() -> Vec<sock_filter> {
+pub(super) fn forks() -> Vec<sock_filter> {
     let mut filter = Filter::default();
     if let Some(architecture) = ARCHITECTURE {
         filter.only_architecture(architecture);
     }
-    for call in BIRTHS {
-        filter.call(*call, Action::Ask);
+    for call in FORK_CALLS {
+        filter.call(*call, Action::Notify);
     }
     filter.finish()
 }
@@ -240,11 +240,11 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
         filter.call_if(call, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
     }
     // Protects the mark that identifies the processes of a confinement.
-    filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::mark::RESOURCE)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::process_tag::RESOURCE)], Action::Fail(EPERM));
     #[cfg(target_arch = "x86_64")]
-    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::mark::RESOURCE)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::process_tag::RESOURCE)], Action::Fail(EPERM));
     #[cfg(target_arch = "aarch64")]
-    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::mark::RESOURCE)], Action::Fail(EPERM));
+    filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::process_tag::RESOURCE)], Action::Fail(EPERM));
     // A process that is not dumpable cannot be inspected by the watcher.
     filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_DUMPABLE as u32)], Action::Fail(EPERM));
     filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_MM as u32)], Action::Fail(EPERM));

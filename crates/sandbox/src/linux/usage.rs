@@ -6,9 +6,9 @@ use std::os::linux::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use super::mark::Stat;
 use super::memory;
 use super::proc_files::removed_files;
+use super::process_tag::Stat;
 
 /// Clock ticks per second in `/proc` (`USER_HZ`), 100 on all supported systems.
 const TICKS: u64 = 100;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_was_removed_and_is_open() {
+    fn counts_removed_files_that_are_open() {
         let folder = tempfile::tempdir().unwrap();
         let own = [i32::try_from(std::process::id()).unwrap()];
         fs::write(folder.path().join("a"), vec![1; 1 << 20]).unwrap();

@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use toolhub_sandbox::{Isolation, Policy, Program, Refusal, SandboxError, confine};
 
-use crate::fence::{Outside, SECRET, WAYS, interpreter, run};
+use crate::harness::{ISOLATIONS, Outside, SECRET, interpreter, run};
 
 /// A folder whose layout the attacker chooses, with a secret in it.
 struct Layout {
@@ -63,7 +63,7 @@ fn refusal(program: &Path, protected: &[PathBuf]) -> Refusal {
 
 /// Checks that a script run by `program` as its interpreter cannot read `secret`.
 fn cannot_read(program: &Path, secret: &Path) {
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let mut command = Command::new(program);
         command.args(["-c", "echo tried; cat \"$1\"", "sh"]).arg(secret);
         let ran = run(&policy(isolation, program), command);
@@ -78,7 +78,7 @@ fn cannot_read(program: &Path, secret: &Path) {
 }
 
 #[test]
-fn refuses_parent_folders_relative_paths_and_kernel_files() {
+fn rejects_parent_folders_relative_paths_and_kernel_files() {
     let layout = Layout::new();
     let shell = layout.shell("bin/sh");
     let dotted = layout.root().join("bin/../bin/sh");
@@ -106,7 +106,7 @@ fn refuses_parent_folders_relative_paths_and_kernel_files() {
 }
 
 #[test]
-fn a_project_that_looks_like_an_installation_keeps_its_secrets() {
+fn project_resembling_installation_keeps_secrets() {
     let layout = Layout::new();
     let shell = layout.folder("lib").folder("share").shell("bin/sh");
     fs::write(layout.root().join("pyvenv.cfg"), "home = /\n").unwrap();
@@ -118,7 +118,7 @@ fn a_project_that_looks_like_an_installation_keeps_its_secrets() {
 }
 
 #[test]
-fn a_library_folder_that_is_a_link_grants_nothing() {
+fn symlinked_library_folder_grants_nothing() {
     let (layout, outside) = (Layout::new(), Outside::new());
     let shell = layout.folder("lib/python3.12/site-packages").shell("bin/sh");
     fs::write(layout.root().join("pyvenv.cfg"), "").unwrap();
@@ -129,7 +129,7 @@ fn a_library_folder_that_is_a_link_grants_nothing() {
 }
 
 #[test]
-fn a_folder_link_in_the_path_of_an_interpreter_grants_nothing_more() {
+fn symlink_in_interpreter_path_grants_nothing_more() {
     let (layout, outside) = (Layout::new(), Outside::new());
     symlink("/", layout.root().join("all")).unwrap();
     cannot_read(&layout.root().join("all/bin/sh"), &outside.secret);
@@ -139,7 +139,7 @@ fn a_folder_link_in_the_path_of_an_interpreter_grants_nothing_more() {
 }
 
 #[test]
-fn refuses_interpreters_that_are_scripts_in_data_or_of_others() {
+fn rejects_interpreters_that_are_scripts_in_data_or_foreign() {
     let layout = Layout::new();
     let script = layout.root().join("deploy");
     fs::write(&script, format!("#!/bin/sh\nTOKEN={SECRET}\n")).unwrap();
@@ -160,24 +160,24 @@ fn refuses_interpreters_that_are_scripts_in_data_or_of_others() {
 }
 
 #[test]
-fn an_interpreter_elsewhere_still_works() {
+fn interpreter_outside_system_folders_works() {
     let layout = Layout::new();
     let shell = layout.shell("tools/sh");
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for program in [shell.as_path(), Path::new("/bin/sh"), Path::new("/usr/bin/env")] {
             let mut command = Command::new(program);
             match program.ends_with("env") {
                 true => command.args(["sh", "-c", "echo works"]),
                 false => command.args(["-c", "echo works"]),
             };
-            run(&policy(isolation, program), command).said("works");
+            run(&policy(isolation, program), command).printed("works");
         }
     }
 }
 
 /// A virtual environment of the installed Python, and a symlink to it as version managers create.
 #[test]
-fn virtual_environments_and_version_managers_still_work() {
+fn virtual_environments_and_version_managers_work() {
     let layout = Layout::new();
     let (venv, link) = (layout.root().join("venv"), layout.root().join("current"));
     let made = Command::new(interpreter("python3")).args(["-m", "venv", "--without-pip"]).arg(&venv).status();
@@ -187,7 +187,7 @@ fn virtual_environments_and_version_managers_still_work() {
     symlink("venv", &link).unwrap();
     let code = "import own_module, sys, json, ssl; print(own_module.answer, sys.prefix == sys.base_prefix)";
     let steal = "import sys; print(open(sys.argv[1]).read())";
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for root in [&venv, &link] {
             let python = root.join("bin/python3");
             let policy =
@@ -197,7 +197,7 @@ fn virtual_environments_and_version_managers_still_work() {
                 command.args(["-c", code]);
                 command
             })
-            .said("42 False");
+            .printed("42 False");
             let mut command = Command::new(&python);
             command.args(["-c", steal]).arg(layout.secret());
             let ran = run(&policy, command);
@@ -208,13 +208,13 @@ fn virtual_environments_and_version_managers_still_work() {
 
 /// Python reports a home folder as its prefix if there is a `pyvenv.cfg` in it.
 #[test]
-fn prefixes_that_are_no_installation_or_too_wide_are_not_granted() {
+fn does_not_grant_wide_or_non_installation_prefixes() {
     let layout = Layout::new();
     let python = interpreter("python3");
     let home = std::env::home_dir().unwrap();
     for prefix in [layout.root(), home, "/".into(), "/etc".into(), "/tmp".into()] {
         let program = Program { prefixes: vec![prefix], ..Program::of_owner(&python) };
-        for isolation in WAYS {
+        for isolation in ISOLATIONS {
             let policy = Policy { programs: vec![program.clone()], isolation, ..Policy::default() };
             let mut command = Command::new(&python);
             command.args(["-I", "-c", "import sys; print(open(sys.argv[1]).read())"]).arg(layout.secret());

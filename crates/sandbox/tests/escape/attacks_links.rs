@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use toolhub_sandbox::{Isolation, Policy, SandboxError, confine};
 
-use crate::fence::{Outside, SECRET, WAYS, run};
+use crate::harness::{ISOLATIONS, Outside, SECRET, run};
 
 fn shell(arguments: &[&Path]) -> Command {
     let mut command = Command::new("/bin/sh");
@@ -19,14 +19,14 @@ fn shell(arguments: &[&Path]) -> Command {
 }
 
 #[test]
-fn code_of_its_own_is_granted_by_its_canonical_path_alone() {
+fn grants_own_code_only_by_canonical_path() {
     let (folder, outside) = (TempDir::new().unwrap(), Outside::new());
     let root = folder.path().canonicalize().unwrap();
     symlink(outside.folder.path(), root.join("skill")).unwrap();
     fs::create_dir(root.join("real")).unwrap();
     symlink("real", root.join("around")).unwrap();
     fs::create_dir(root.join("real/skill")).unwrap();
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for own in ["skill", "around/skill", "real/../skill"] {
             let policy = Policy { own: vec![root.join(own)], isolation, ..Policy::default() };
             let error = confine(&policy, &mut Command::new("/bin/sh")).unwrap_err();
@@ -40,19 +40,19 @@ fn code_of_its_own_is_granted_by_its_canonical_path_alone() {
         }
         fs::write(root.join("real/skill/data"), "own").unwrap();
         let policy = Policy { own: vec![root.join("real/skill")], isolation, ..Policy::default() };
-        run(&policy, shell(&[&root.join("real/skill/data")])).said("tried\nown");
+        run(&policy, shell(&[&root.join("real/skill/data")])).printed("tried\nown");
     }
 }
 
 #[test]
-fn a_grant_that_a_link_widens_is_refused_and_said_in_both_languages() {
+fn rejects_grant_widened_by_symlink_in_both_languages() {
     let folder = TempDir::new().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let home = std::env::home_dir().unwrap();
     for (name, target) in [("root", Path::new("/")), ("home", &home), ("etc", Path::new("/etc"))] {
         let link = root.join(name);
         symlink(target, &link).unwrap();
-        for isolation in WAYS {
+        for isolation in ISOLATIONS {
             for policy in [
                 Policy { read: vec![link.clone()], isolation, ..Policy::default() },
                 Policy { write: vec![link.clone()], isolation, ..Policy::default() },
@@ -66,7 +66,7 @@ fn a_grant_that_a_link_widens_is_refused_and_said_in_both_languages() {
     // A symlink to an ordinary folder is granted, and so is a wide path that the policy names explicitly.
     let outside = Outside::new();
     symlink(outside.folder.path(), root.join("data")).unwrap();
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let policy = Policy { read: vec![root.join("data")], isolation, ..Policy::default() };
         let ran = run(&policy, shell(&[&root.join("data/secret.txt")]));
         assert!(ran.status.success() && ran.stdout.contains(SECRET), "{ran:#?}");
@@ -77,7 +77,7 @@ fn a_grant_that_a_link_widens_is_refused_and_said_in_both_languages() {
 
 /// While a thread replaces a granted folder by a symlink to a secret and back, each run gets the folder or an error.
 #[test]
-fn a_link_that_is_swapped_in_between_grants_nothing() {
+fn swapped_symlink_grants_nothing() {
     let (folder, outside) = (TempDir::new().unwrap(), Outside::new());
     let root = folder.path().canonicalize().unwrap();
     let (granted, aside) = (root.join("granted"), root.join("aside"));
@@ -95,15 +95,15 @@ fn a_link_that_is_swapped_in_between_grants_nothing() {
             }
         })
     };
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for _ in 0..20 {
             let policy = Policy { own: vec![granted.clone()], isolation, ..Policy::default() };
             let mut command = shell(&[&outside.secret]);
             let Ok(confinement) = confine(&policy, &mut command) else { continue };
             let output = command.output().unwrap();
             confinement.finish();
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(!said.contains(SECRET), "{said}");
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(!printed.contains(SECRET), "{printed}");
         }
     }
     done.store(true, Ordering::Relaxed);

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Policy, Stop};
+use toolhub_sandbox::{Policy, StopReason};
 
-use crate::fence::{Outside, SECRET, WAYS, policy, python, run};
+use crate::harness::{ISOLATIONS, Outside, SECRET, policy, python, run};
 
 /// Tries each way to read the secret, prints `escaped` for each that succeeds, and ends with an uncaught `OSError`.
 const READ: &str = r#"
@@ -43,19 +43,19 @@ open(secret)
 "#;
 
 #[test]
-fn reading_outside() {
-    for isolation in WAYS {
+fn denies_reading_outside_grants() {
+    for isolation in ISOLATIONS {
         let outside = Outside::new();
         let ran = run(&policy(isolation), python(READ, &[outside.secret.to_str().unwrap()]));
-        ran.never_escaped();
-        ran.stopped_by(&Stop::File(Some(outside.secret.clone())));
-        outside.is_untouched();
+        ran.assert_no_escape();
+        ran.assert_stopped_by(&StopReason::File(Some(outside.secret.clone())));
+        outside.assert_untouched();
     }
 }
 
 #[test]
-fn links_in_a_granted_folder_do_not_lead_out() {
-    for isolation in WAYS {
+fn symlinks_in_granted_folder_do_not_lead_out() {
+    for isolation in ISOLATIONS {
         let outside = Outside::new();
         let granted = TempDir::new().unwrap();
         symlink(&outside.secret, granted.path().join("link")).unwrap();
@@ -68,7 +68,7 @@ fn links_in_a_granted_folder_do_not_lead_out() {
                 python("import sys\nprint(open(sys.argv[1]).read())", &[path.to_str().unwrap()]),
             );
             assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
-            assert_eq!(ran.stop, Some(Stop::File(Some(outside.secret.clone()))), "{ran:#?}");
+            assert_eq!(ran.stop, Some(StopReason::File(Some(outside.secret.clone()))), "{ran:#?}");
         }
     }
 }
@@ -109,40 +109,43 @@ open(new, "w")
 "#;
 
 #[test]
-fn writing_outside() {
-    for isolation in WAYS {
+fn denies_writing_outside_grants() {
+    for isolation in ISOLATIONS {
         let outside = Outside::new();
         let ran = run(&policy(isolation), python(WRITE, &[outside.path()]));
-        ran.never_escaped();
-        assert!(matches!(ran.stop, Some(Stop::File(Some(_)) | Stop::ReadOnly(Some(_)))), "{ran:#?}");
-        outside.is_untouched();
+        ran.assert_no_escape();
+        assert!(
+            matches!(ran.stop, Some(StopReason::File(Some(_)) | StopReason::ReadOnly(Some(_)))),
+            "{ran:#?}"
+        );
+        outside.assert_untouched();
     }
 }
 
 #[test]
-fn writing_to_what_may_be_read() {
-    for isolation in WAYS {
+fn denies_writing_to_read_grants() {
+    for isolation in ISOLATIONS {
         let granted = Outside::new();
         let policy = Policy { read: vec![granted.folder.path().into()], ..policy(isolation) };
         let ran = run(&policy, python(WRITE, &[granted.path()]));
-        ran.never_escaped();
-        ran.stopped_by(&Stop::ReadOnly(Some(granted.folder.path().join("new"))));
-        granted.is_untouched();
+        ran.assert_no_escape();
+        ran.assert_stopped_by(&StopReason::ReadOnly(Some(granted.folder.path().join("new"))));
+        granted.assert_untouched();
     }
 }
 
 #[test]
-fn files_of_the_administrator_and_the_home_folder() {
+fn denies_root_files_and_home() {
     let code = "import os, sys\nfor path in ['/etc/shadow', '/etc/gshadow', '/etc/sudoers', '/var/log', sys.argv[1]]:\n  print('tried', path)\n  try: (os.listdir if os.path.isdir(path) else open)(path); print('escaped', path)\n  except OSError: pass\n";
     let home = std::env::home_dir().unwrap();
-    for isolation in WAYS {
-        run(&policy(isolation), python(code, &[home.to_str().unwrap()])).never_escaped();
+    for isolation in ISOLATIONS {
+        run(&policy(isolation), python(code, &[home.to_str().unwrap()])).assert_no_escape();
     }
 }
 
 #[test]
-fn the_private_folder_is_private_and_goes_away() {
-    for isolation in WAYS {
+fn private_folder_is_private_and_removed() {
+    for isolation in ISOLATIONS {
         let code = "import os\nopen('x', 'w').write('y')\nprint(os.getcwd())";
         let ran = run(&policy(isolation), python(code, &[]));
         assert!(ran.status.success(), "{ran:#?}");

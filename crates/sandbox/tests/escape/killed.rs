@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::fence::{interpreter, left_with, token};
-use crate::ordinary_user::Setting;
+use crate::harness::{interpreter, processes_with, token};
+use crate::ordinary_user::UnprivilegedUser;
 
 /// Starts a daemon in a new session, then sleeps. The daemon prints `sleeps` itself, after `execve`: before that its
 /// command line does not identify it.
@@ -32,18 +32,18 @@ fn started(mut command: Command) -> Child {
 
 fn check(command: Command, token: &str) {
     let mut child = started(command);
-    assert!(left_with(token).len() > 2, "{:?}", left_with(token));
+    assert!(processes_with(token).len() > 2, "{:?}", processes_with(token));
     child.kill().unwrap();
     child.wait().unwrap();
     let begun = Instant::now();
-    while !left_with(token).is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", left_with(token));
+    while !processes_with(token).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", processes_with(token));
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn nothing_outlives_it() {
+fn children_do_not_outlive_killed_hub() {
     for isolation in ["builtin", "bubblewrap"] {
         let token = token();
         let mut command = Command::new(env!("CARGO_BIN_EXE_sandbox-load"));
@@ -53,9 +53,9 @@ fn nothing_outlives_it() {
 }
 
 #[test]
-fn nor_that_of_an_ordinary_user() {
+fn children_of_unprivileged_user_do_not_outlive_killed_hub() {
     for isolation in ["builtin", "bubblewrap"] {
-        let (setting, token) = (Setting::new(), token());
+        let (setting, token) = (UnprivilegedUser::new(), token());
         check(setting.command(isolation, CODE, &[&token]), &token);
     }
 }

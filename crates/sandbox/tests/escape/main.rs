@@ -3,16 +3,16 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod allowed_uses;
 mod attacks_interpreters;
 mod attacks_links;
 mod degraded;
 mod exhaustion;
-mod fence;
 mod files;
+mod harness;
 mod killed;
 mod memory;
 mod network;
 mod ordinary_user;
 mod processes;
 mod system_calls;
-mod useful;

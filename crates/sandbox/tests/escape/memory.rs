@@ -1,9 +1,9 @@
 //! Memory that is in no process's resident set: tmpfs files, shared mappings, memory held by file descriptors only.
 
-use toolhub_sandbox::{Isolation, Limits, Policy, Stop};
+use toolhub_sandbox::{Isolation, Limits, Policy, StopReason};
 
-use crate::fence::{WAYS, policy, python, run};
-use crate::ordinary_user::Setting;
+use crate::harness::{ISOLATIONS, policy, python, run};
+use crate::ordinary_user::UnprivilegedUser;
 
 const MEMORY: u64 = 128 << 20;
 
@@ -39,10 +39,11 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
 
 #[test]
 fn counts_shared_mappings_of_all_processes() {
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for code in [SHARED_EACH, FIRST_THREAD_GONE] {
             let size = if code == SHARED_EACH { "60" } else { "240" };
-            run(&limited(isolation, MEMORY), python(code, &[size])).stopped_by(&Stop::Memory(MEMORY));
+            run(&limited(isolation, MEMORY), python(code, &[size]))
+                .assert_stopped_by(&StopReason::Memory(MEMORY));
         }
     }
 }
@@ -50,18 +51,21 @@ fn counts_shared_mappings_of_all_processes() {
 /// An unprivileged user cannot create a control group in most sessions, so that only the watcher counts memory.
 #[test]
 fn counts_shared_mappings_without_a_control_group() {
-    let setting = Setting::new();
+    let setting = UnprivilegedUser::new();
     for isolation in ["builtin", "bubblewrap"] {
         for (code, size) in [(SHARED_EACH, "300"), (FIRST_THREAD_GONE, "1200")] {
-            let said = setting.run(isolation, code, &[size]);
-            assert!(said.contains("verdict: it used more memory than the 1024 MiB"), "{isolation}: {said}");
+            let printed = setting.run(isolation, code, &[size]);
+            assert!(
+                printed.contains("verdict: it used more memory than the 1024 MiB"),
+                "{isolation}: {printed}"
+            );
         }
     }
 }
 
 /// Pages mapped by several processes are counted once, whether they are shared or copy-on-write.
 #[test]
-fn counts_common_pages_once() {
+fn counts_shared_pages_once() {
     let code = r#"
 import mmap, os, time
 size = 80 << 20
@@ -78,8 +82,8 @@ for _ in range(4):
 for pid in children: assert os.waitpid(pid, 0)[1] == 0
 print('done')
 "#;
-    for isolation in WAYS {
-        run(&limited(isolation, 160 << 20), python(code, &[])).said("done");
+    for isolation in ISOLATIONS {
+        run(&limited(isolation, 160 << 20), python(code, &[])).printed("done");
     }
 }
 
@@ -103,8 +107,8 @@ for folder in sorted(folders - {'/tmp', os.path.dirname(os.getcwd())}):
 print('tried')
 if total > 32 << 20: print('escaped with', total >> 20, 'MiB')
 "#;
-    for isolation in WAYS {
-        run(&limited(isolation, MEMORY), python(code, &[])).never_escaped();
+    for isolation in ISOLATIONS {
+        run(&limited(isolation, MEMORY), python(code, &[])).assert_no_escape();
     }
 }
 
@@ -115,10 +119,10 @@ fn counts_tmp_as_disk() {
     let removed = "import os, time\nkept = []\nfor n in range(64):\n  f = open('/tmp/x', 'wb'); f.write(bytes(1 << 20)); f.flush(); os.unlink('/tmp/x'); kept.append(f)\ntime.sleep(30)";
     let policy = limited(Isolation::Bubblewrap, MEMORY);
     for bomb in [many, removed] {
-        run(&policy, python(bomb, &[])).stopped_by(&Stop::Disk(16 << 20));
+        run(&policy, python(bomb, &[])).assert_stopped_by(&StopReason::Disk(16 << 20));
     }
     let few = "open('/tmp/x', 'wb').write(bytes(8 << 20))\nprint(len(open('/tmp/x', 'rb').read()) >> 20)";
-    run(&policy, python(few, &[])).said("8");
+    run(&policy, python(few, &[])).printed("8");
 }
 
 /// Files in `/dev/shm` count as memory, whether or not they are mapped or unlinked.
@@ -135,8 +139,8 @@ print('done')
 "#;
     let policy = limited(Isolation::Bubblewrap, MEMORY);
     for kind in ["kept", "removed"] {
-        run(&policy, python(code, &["100", kind])).stopped_by(&Stop::Memory(MEMORY));
-        run(&policy, python(code, &["60", kind])).said("done");
+        run(&policy, python(code, &["100", kind])).assert_stopped_by(&StopReason::Memory(MEMORY));
+        run(&policy, python(code, &["60", kind])).printed("done");
     }
 }
 
@@ -159,7 +163,7 @@ print(block.buf[0])
 block.close(); block.unlink()
 open('/tmp/usual', 'w').write('x'); open('/dev/null', 'w').write('x')
 "#;
-    run(&policy(Isolation::Bubblewrap), python(code, &[])).said("4");
+    run(&policy(Isolation::Bubblewrap), python(code, &[])).printed("4");
 }
 
 /// Memory that is neither mapped nor in a bounded file system cannot be counted, so that allocating it is denied.
@@ -183,15 +187,15 @@ print('tried clone', flush=True)
 if libc.syscall(clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0, 0, 0) != -1 or ctypes.get_errno() != errno.EPERM:
     os.write(1, b'escaped by clone')
 "#;
-    for isolation in WAYS {
-        run(&policy(isolation), python(code, &[])).never_escaped();
+    for isolation in ISOLATIONS {
+        run(&policy(isolation), python(code, &[])).assert_no_escape();
     }
 }
 
 /// Kernel buffers and unmapped shared pages are reported for no process. Only the memory controller of a control group
 /// counts them.
 #[test]
-fn counts_what_no_process_shows_where_the_memory_controller_is() {
+fn memory_controller_counts_unattributed_memory() {
     if !has_memory_controller() {
         return;
     }
@@ -221,9 +225,10 @@ for _ in range(4):
         except OSError: time.sleep(30)
 time.sleep(30)
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for code in [buffers, unmapped] {
-            run(&limited(isolation, MEMORY), python(code, &[])).stopped_by(&Stop::Memory(MEMORY));
+            run(&limited(isolation, MEMORY), python(code, &[]))
+                .assert_stopped_by(&StopReason::Memory(MEMORY));
         }
     }
 }

@@ -5,9 +5,9 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use tempfile::TempDir;
-use toolhub_sandbox::{Network, Policy, Stop};
+use toolhub_sandbox::{Network, Policy, StopReason};
 
-use crate::fence::{WAYS, policy, python, run, token};
+use crate::harness::{ISOLATIONS, policy, python, run, token};
 
 const CONNECT: &str = r#"
 import socket, sys
@@ -21,30 +21,30 @@ print("escaped")
 "#;
 
 #[test]
-fn tcp_and_udp() {
-    for isolation in WAYS {
+fn denies_tcp_and_udp() {
+    for isolation in ISOLATIONS {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         tcp.set_nonblocking(true).unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         udp.set_nonblocking(true).unwrap();
         let port = tcp.local_addr().unwrap().port().to_string();
         let ran = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
-        ran.never_escaped();
-        ran.stopped_by(&Stop::Network);
+        ran.assert_no_escape();
+        ran.assert_stopped_by(&StopReason::Network);
         assert!(tcp.accept().is_err());
         let port = udp.local_addr().unwrap().port().to_string();
         let ran = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_DGRAM", "127.0.0.1", &port]));
-        ran.never_escaped();
-        ran.stopped_by(&Stop::Network);
+        ran.assert_no_escape();
+        ran.assert_stopped_by(&StopReason::Network);
         assert!(udp.recv(&mut [0; 8]).is_err());
         let ran = run(&policy(isolation), python(CONNECT, &["AF_INET6", "SOCK_STREAM", "::1", &port]));
-        ran.never_escaped();
-        ran.stopped_by(&Stop::Network);
+        ran.assert_no_escape();
+        ran.assert_stopped_by(&StopReason::Network);
     }
 }
 
 #[test]
-fn other_families_and_names() {
+fn denies_other_address_families_and_name_resolution() {
     let code = r#"
 import socket
 for family in ["AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG", "AF_BLUETOOTH", "AF_CAN", "AF_UNIX"]:
@@ -55,10 +55,10 @@ for family in ["AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF
         except (OSError, AttributeError): pass
 socket.getaddrinfo("example.com", 80)
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let ran = run(&policy(isolation), python(code, &[]));
-        ran.never_escaped();
-        ran.stopped_by(&Stop::Network);
+        ran.assert_no_escape();
+        ran.assert_stopped_by(&StopReason::Network);
     }
 }
 
@@ -81,7 +81,7 @@ attempt("datagram", lambda: connect(socket.SOCK_DGRAM, datagrams))
 attempt("datagram of a pair", by_pair)
 a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let folder = TempDir::new().unwrap();
         let (path, datagrams) = (folder.path().join("stream"), folder.path().join("datagrams"));
         let listener = UnixListener::bind(&path).unwrap();
@@ -96,7 +96,7 @@ a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
         let policy = Policy { write: vec![folder.path().into()], ..policy(isolation) };
         let arguments = [path.to_str().unwrap(), &name, datagrams.to_str().unwrap()];
         let ran = run(&policy, python(code, &arguments));
-        ran.never_escaped();
+        ran.assert_no_escape();
         assert!(ran.status.success(), "{ran:#?}");
         assert!(listener.accept().is_err() && hidden.accept().is_err());
         assert!(datagram.recv(&mut [0; 8]).is_err());
@@ -104,8 +104,8 @@ a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
 }
 
 #[test]
-fn what_was_granted_can_be_reached() {
-    for isolation in WAYS {
+fn granted_network_is_reachable() {
+    for isolation in ISOLATIONS {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port().to_string();
         let open = Policy { network: Network::All, ..policy(isolation) };

@@ -8,17 +8,17 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::fence::{Outside, SECRET, interpreter, left_with, token};
+use crate::harness::{Outside, SECRET, interpreter, processes_with, token};
 
 /// UID and GID of the unprivileged account that every system has.
 const NOBODY: u32 = 65534;
 
 /// A folder with a world-readable copy of `sandbox-load`, and a temporary folder of the unprivileged user.
-pub(crate) struct Setting {
+pub(crate) struct UnprivilegedUser {
     pub(crate) folder: TempDir,
 }
 
-impl Setting {
+impl UnprivilegedUser {
     pub(crate) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let all = fs::Permissions::from_mode(0o755);
@@ -60,9 +60,9 @@ impl Setting {
     /// Runs the command and returns its stdout.
     pub(crate) fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
         let output = self.command(isolation, code, arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.contains("verdict: "), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        said
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(printed.contains("verdict: "), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+        printed
     }
 }
 
@@ -72,26 +72,26 @@ fn is_root() -> bool {
 }
 
 fn check(isolation: &str) {
-    let setting = Setting::new();
+    let setting = UnprivilegedUser::new();
     // World-readable, so that only the sandbox denies access.
     let outside = Outside::new();
     fs::set_permissions(&outside.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let secret = outside.secret.to_str().unwrap();
-    let said = setting.run(isolation, "import sys\nprint(open(sys.argv[1]).read())", &[secret]);
-    assert!(said.contains("was not granted") && !said.contains(SECRET), "{said}");
+    let printed = setting.run(isolation, "import sys\nprint(open(sys.argv[1]).read())", &[secret]);
+    assert!(printed.contains("was not granted") && !printed.contains(SECRET), "{printed}");
     let new = outside.folder.path().join("new");
-    let said = setting.run(isolation, "import sys\nopen(sys.argv[1], 'w')", &[new.to_str().unwrap()]);
-    assert!(said.contains("verdict: the sandbox kept it from") && !Path::new(&new).exists(), "{said}");
-    let said = setting.run(isolation, "import socket\nsocket.create_connection(('127.0.0.1', 9))", &[]);
-    assert!(said.contains("kept it from the network"), "{said}");
+    let printed = setting.run(isolation, "import sys\nopen(sys.argv[1], 'w')", &[new.to_str().unwrap()]);
+    assert!(printed.contains("verdict: the sandbox kept it from") && !Path::new(&new).exists(), "{printed}");
+    let printed = setting.run(isolation, "import socket\nsocket.create_connection(('127.0.0.1', 9))", &[]);
+    assert!(printed.contains("kept it from the network"), "{printed}");
     let token = token();
     let bomb = "import os, time\nfor _ in range(400):\n  if os.fork() == 0: time.sleep(30); os._exit(0)\ntime.sleep(30)";
-    let said = setting.run(isolation, bomb, &[&token]);
-    assert!(said.contains("more processes and threads than the 128"), "{said}");
-    assert_eq!(left_with(&token), [""; 0]);
-    let said = setting.run(isolation, "import os\nopen('x', 'w').write('y')\nprint(os.getuid())", &[]);
-    assert!(said.contains("verdict: none"), "{said}");
-    outside.is_untouched();
+    let printed = setting.run(isolation, bomb, &[&token]);
+    assert!(printed.contains("more processes and threads than the 128"), "{printed}");
+    assert_eq!(processes_with(&token), [""; 0]);
+    let printed = setting.run(isolation, "import os\nopen('x', 'w').write('y')\nprint(os.getuid())", &[]);
+    assert!(printed.contains("verdict: none"), "{printed}");
+    outside.assert_untouched();
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use std::os::fd::IntoRawFd as _;
 
-use crate::fence::{Outside, SECRET, Victim, WAYS, left_with, policy, python, run, run_and_keep, token};
+use crate::harness::{
+    ISOLATIONS, Outside, SECRET, Victim, policy, processes_with, python, run, run_and_keep, token,
+};
 
 #[test]
-fn looking_into_the_parent_and_others() {
+fn denies_reading_other_processes() {
     let code = r#"
 import os, sys
 for pid in sys.argv[1:]:
@@ -17,27 +19,27 @@ for pid in sys.argv[1:]:
             print("escaped", path)
         except OSError: pass
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let victim = Victim::new();
         let own = std::process::id().to_string();
         let ran = run(&policy(isolation), python(code, &[&own, &victim.pid()]));
-        ran.never_escaped();
+        ran.assert_no_escape();
     }
 }
 
 #[test]
-fn the_environment_is_clean() {
+fn environment_contains_no_secrets() {
     // Cargo sets `CARGO_*` variables for every test, which must not be inherited.
     assert!(std::env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO")));
     let code = "import os\nprint(sorted(set(os.environ) - {'LC_CTYPE', 'PWD'}))\nprint(os.environ['HOME'] == os.getcwd())";
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let ran = run(&policy(isolation), python(code, &[]));
-        ran.said("['HOME', 'LANG', 'PATH', 'TEMP', 'TMP', 'TMPDIR']\nTrue");
+        ran.printed("['HOME', 'LANG', 'PATH', 'TEMP', 'TMP', 'TMPDIR']\nTrue");
     }
 }
 
 #[test]
-fn signalling_and_tracing() {
+fn denies_signals_and_ptrace() {
     let code = r#"
 import ctypes, os, resource, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -65,16 +67,16 @@ for pid in map(int, sys.argv[1:]):
     attempt("its processors", lambda: os.sched_setaffinity(pid, {0}))
     attempt("its files", lambda: libc.syscall(438, os.pidfd_open(pid), 0, 0))
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let mut victim = Victim::new();
         let ran = run(&policy(isolation), python(code, &[&victim.pid()]));
-        ran.never_escaped();
-        victim.is_well();
+        ran.assert_no_escape();
+        victim.assert_unharmed();
     }
 }
 
 #[test]
-fn a_daemon_does_not_stay() {
+fn daemonized_process_is_ended() {
     // A daemon: a new session, a double fork, closed streams, an empty environment and a new process image.
     let code = r#"
 import os, sys, time
@@ -87,21 +89,21 @@ if os.fork() == 0:
 os.wait()
 print("left")
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let token = token();
         let (ran, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
-        ran.said("left");
+        ran.printed("left");
         confinement.finish();
-        assert_eq!(left_with(&token), [""; 0]);
+        assert_eq!(processes_with(&token), [""; 0]);
         // Dropping the confinement ends the daemon as well.
         let (_, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
         drop(confinement);
-        assert_eq!(left_with(&token), [""; 0]);
+        assert_eq!(processes_with(&token), [""; 0]);
     }
 }
 
 #[test]
-fn the_mark_cannot_be_taken_off() {
+fn process_tag_cannot_be_removed() {
     let code = r#"
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -111,23 +113,23 @@ for how, answer in [("prlimit64", libc.syscall(302, 0, 10, ctypes.byref(lower), 
     print("tried", how)
     if answer == 0: print("escaped by", how)
 "#;
-    for isolation in WAYS {
-        run(&policy(isolation), python(code, &[])).never_escaped();
+    for isolation in ISOLATIONS {
+        run(&policy(isolation), python(code, &[])).assert_no_escape();
     }
 }
 
 #[test]
 #[expect(unsafe_code, reason = "the standard library closes what it opens when a program is started")]
-fn open_files_are_not_handed_down() {
+fn closes_inherited_descriptors() {
     let outside = Outside::new();
     let file = std::fs::File::open(&outside.secret).unwrap();
     // SAFETY: a valid descriptor, and the copy is closed below.
     let open = unsafe { libc::dup(file.into_raw_fd()) };
     assert!(open > 2);
     let code = "import os, sys\nprint('tried')\ntry: print('escaped', os.pread(int(sys.argv[1]), 99, 0))\nexcept OSError: pass";
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         let ran = run(&policy(isolation), python(code, &[&open.to_string()]));
-        ran.never_escaped();
+        ran.assert_no_escape();
         assert!(!ran.stdout.contains(SECRET));
     }
     // SAFETY: created above, and not shared.

@@ -2,9 +2,9 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use toolhub_sandbox::Stop;
+use toolhub_sandbox::StopReason;
 
-use crate::fence::{WAYS, policy, python, run};
+use crate::harness::{ISOLATIONS, policy, python, run};
 
 /// System calls whose numbers are the same on every architecture. Each must fail with `EPERM` or `ENOSYS`.
 const MODERN: &str = r#"
@@ -20,14 +20,14 @@ for name, number in [("io_uring_setup", 425), ("io_uring_enter", 426), ("io_urin
 "#;
 
 #[test]
-fn new_ways() {
-    for isolation in WAYS {
-        run(&policy(isolation), python(MODERN, &[])).never_escaped();
+fn denies_recent_system_calls() {
+    for isolation in ISOLATIONS {
+        run(&policy(isolation), python(MODERN, &[])).assert_no_escape();
     }
 }
 
 #[test]
-fn namespaces_mounts_and_the_kernel() {
+fn denies_namespaces_mounts_and_kernel_modules() {
     let code = r#"
 import ctypes, errno, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -47,14 +47,14 @@ attempt("shmget", lambda: libc.shmget(1, 4096, 0o1777))
 attempt("hiding", lambda: libc.prctl(4, 0, 0, 0, 0))
 attempt("typing", lambda: libc.ioctl(0, 0x5412, b"x"))
 "#;
-    for isolation in WAYS {
-        run(&policy(isolation), python(code, &[])).never_escaped();
+    for isolation in ISOLATIONS {
+        run(&policy(isolation), python(code, &[])).assert_no_escape();
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn calls_of_other_conventions() {
+fn denies_foreign_calling_conventions() {
     // mov eax, 20 (getpid of the 32-bit convention); int 0x80; ret
     let old = r#"
 import ctypes, mmap
@@ -69,11 +69,11 @@ import ctypes
 print("tried", flush=True)
 print("escaped", ctypes.CDLL(None).syscall(0x40000000 + 39))
 "#;
-    for isolation in WAYS {
+    for isolation in ISOLATIONS {
         for code in [old, x32] {
             let ran = run(&policy(isolation), python(code, &[]));
-            ran.never_escaped();
-            ran.stopped_by(&Stop::Call);
+            ran.assert_no_escape();
+            ran.assert_stopped_by(&StopReason::Call);
             let killed = ran.status.signal() == Some(libc::SIGSYS);
             assert!(killed || ran.status.code() == Some(128 + libc::SIGSYS), "{ran:#?}");
         }

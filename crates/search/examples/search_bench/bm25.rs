@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_words_count_more_and_long_documents_less() {
+    fn weighs_rare_words_more_and_long_documents_less() {
         let index =
             index(&["read a file", "read a mail", "read a file and a list of many other words", "sun"]);
         assert_eq!(index.rank(&plain("File")), [0, 2]);
@@ -143,7 +143,7 @@ mod tests {
     /// By hand: N = 2, n = 1, f = 2, length 3, mean length 2, so ln(2) · 2 · 2.2 / (2 + 1.2 · (0.25 + 0.75 · 1.5)), and
     /// twice that for a term that occurs twice in the request.
     #[test]
-    fn the_score_is_the_one_of_the_formula() {
+    fn score_matches_bm25_formula() {
         let index = index(&["x x y", "z"]);
         for (request, expected) in [("x", 0.835_575), ("x x", 1.671_149)] {
             let scores = index.scores(&plain(request));

@@ -67,7 +67,7 @@ fn row(case: &Case) -> Weights {
 /// The confidence of a case with these weights.
 fn trust(weights: &Weights, case: &Case) -> f32 {
     let sum: f64 = weights.iter().zip(row(case)).map(|(weight, number)| weight * number).sum();
-    (f64::from(case.evidence.footing()) / (1.0 + (-sum).exp())) as f32
+    (f64::from(case.evidence.support()) / (1.0 + (-sum).exp())) as f32
 }
 
 /// Newton's method. Cases without a fitting tool are twice as many, so that they have half the weight.

@@ -9,9 +9,9 @@ use crate::sets::{Query, Set};
 /// Number of requests per set over all its tools.
 const REQUESTS: usize = 120;
 /// Number of requests per set and size of small catalog.
-const REQUESTS_OF_SMALL: usize = 60;
+const REQUESTS_PER_SMALL_SET: usize = 60;
 /// Larger sets are skipped, because each request with removed tools needs an index of its own.
-const MOST_TOOLS: usize = 5_000;
+const MAX_TOOLS: usize = 5_000;
 /// Sizes of small catalogs, as most users have them.
 pub(crate) const SIZES: [usize; 3] = [16, 64, 256];
 
@@ -58,7 +58,7 @@ pub(crate) fn family(set: &str) -> &str {
 /// Runs all cases.
 pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
     let usable: Vec<&Set> =
-        sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MOST_TOOLS).collect();
+        sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MAX_TOOLS).collect();
     let mut cases = Vec::new();
     for set in &usable {
         let strangers: Vec<&Set> =
@@ -66,7 +66,7 @@ pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
         whole(set, &strangers, settings, &mut cases);
         // A set must be clearly larger than the sample: at least 1.5 times its size.
         for size in SIZES.into_iter().filter(|size| size * 3 / 2 <= set.tools.len()) {
-            drawn(set, &strangers, Drawing { size, settings }, &mut cases);
+            sampled_cases(set, &strangers, SampleOptions { size, settings }, &mut cases);
         }
     }
     cases
@@ -77,7 +77,10 @@ pub(crate) fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Q
 }
 
 /// `count` requests of other sets, the same number from each.
-fn foreign<'a>(strangers: &[&'a Set], count: usize) -> impl Iterator<Item = (&'a str, &'a Query)> {
+fn requests_of_other_sets<'a>(
+    strangers: &[&'a Set],
+    count: usize,
+) -> impl Iterator<Item = (&'a str, &'a Query)> {
     let each = count / strangers.len().max(1);
     strangers.iter().flat_map(move |set| spread(&set.queries, each).map(|query| (family(&set.name), query)))
 }
@@ -94,41 +97,41 @@ fn whole(set: &Set, strangers: &[&Set], settings: &Settings, cases: &mut Vec<Cas
         let others = Index::new(others.map(|(_, tool)| tool.clone()), settings.clone());
         note(Kind::Removed, (own, query), &others);
     }
-    for (asked_by, query) in foreign(strangers, REQUESTS) {
+    for (asked_by, query) in requests_of_other_sets(strangers, REQUESTS) {
         note(Kind::Foreign, (asked_by, query), &index);
     }
 }
 
 /// The parameters of a small catalog.
 #[derive(Clone, Copy)]
-struct Drawing<'a> {
+struct SampleOptions<'a> {
     size: usize,
     settings: &'a Settings,
 }
 
-fn drawn(set: &Set, strangers: &[&Set], drawing: Drawing<'_>, cases: &mut Vec<Case>) {
-    let mut dice = Dice::new();
+fn sampled_cases(set: &Set, strangers: &[&Set], drawing: SampleOptions<'_>, cases: &mut Vec<Case>) {
+    let mut rng = Rng::new();
     let size = Size::Drawn(drawing.size);
     let index = |tools: &[Tool]| Index::new(tools.iter().cloned(), drawing.settings.clone());
-    for query in spread(&set.queries, REQUESTS_OF_SMALL) {
-        let mut tools = draw(set, query, drawing.size, &mut dice);
+    for query in spread(&set.queries, REQUESTS_PER_SMALL_SET) {
+        let mut tools = sample_tools(set, query, drawing.size, &mut rng);
         let asked = (family(&set.name), query);
         cases.push(case(set, &index(&tools), asked, (Kind::Removed, size)));
         let right = set.tools.iter().filter(|(id, _)| query.relevant.contains(id));
         tools.extend(right.map(|(_, tool)| tool.clone()));
         cases.push(case(set, &index(&tools), asked, (Kind::Own, size)));
     }
-    for asked in foreign(strangers, REQUESTS_OF_SMALL) {
-        let tools = draw(set, asked.1, drawing.size, &mut dice);
+    for asked in requests_of_other_sets(strangers, REQUESTS_PER_SMALL_SET) {
+        let tools = sample_tools(set, asked.1, drawing.size, &mut rng);
         cases.push(case(set, &index(&tools), asked, (Kind::Foreign, size)));
     }
 }
 
 /// Draws `size` tools of a set that are not relevant for the request.
-fn draw(set: &Set, query: &Query, size: usize, dice: &mut Dice) -> Vec<Tool> {
+fn sample_tools(set: &Set, query: &Query, size: usize, rng: &mut Rng) -> Vec<Tool> {
     let mut places: Vec<usize> = Vec::new();
     while places.len() < size {
-        let place = dice.below(set.tools.len());
+        let place = rng.below(set.tools.len());
         let right = set.tools.get(place).is_some_and(|(id, _)| query.relevant.contains(id));
         if !right && !places.contains(&place) {
             places.push(place);
@@ -155,9 +158,9 @@ fn case(set: &Set, index: &Index, (asked_by, query): (&str, &Query), (kind, size
 }
 
 /// A deterministic random number generator (xorshift).
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn new() -> Self {
         Self(0x9e37_79b9_7f4a_7c15)
     }

@@ -37,7 +37,7 @@ pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &Settings) -> Resul
             (0..count).filter_map(|at| set.queries.get(at * set.queries.len() / count)).collect();
         let plain = Index::new(set.tools(), settings.clone());
         let start = Instant::now();
-        let index = plain.clone().with_meaning(Arc::<SentenceEncoder>::clone(&model))?;
+        let index = plain.clone().with_embedder(Arc::<SentenceEncoder>::clone(&model))?;
         let vectors_s = start.elapsed().as_secs_f64();
         rows.push(Row {
             set: set.name.clone(),

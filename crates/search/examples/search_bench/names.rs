@@ -10,10 +10,10 @@ use crate::columns::{columns, percent};
 use crate::sets::Set;
 
 /// Names with fewer letters are not tested with a typo.
-const SHORTEST: usize = 6;
+const MIN_NAME_CHARS: usize = 6;
 
 /// Minimum share of names with one typo that rank among the first three. The others become the name of another tool.
-const LEAST_WITH_TYPO: f64 = 0.995;
+const MIN_FOUND_WITH_TYPO: f64 = 0.995;
 
 /// The results for one set.
 #[derive(Serialize)]
@@ -22,13 +22,13 @@ pub(crate) struct Names {
     tools: usize,
     /// Number of definitions in the index; must equal `tools`.
     indexed: usize,
-    ways: Vec<Found>,
+    ways: Vec<NameResults>,
 }
 
 #[derive(Serialize)]
-struct Found {
+struct NameResults {
     how: &'static str,
-    writing: Writing,
+    writing: Spelling,
     names: usize,
     first: usize,
     first_three: usize,
@@ -41,18 +41,18 @@ impl Names {
         ensure!(self.indexed == self.tools, "{} of {} definitions are indexed", self.indexed, self.tools);
         for way in &self.ways {
             match way.writing {
-                Writing::Exact => {
+                Spelling::Exact => {
                     ensure!(way.first == way.names, "{} of {} names come first", way.first, way.names);
                 }
-                Writing::Typo => {
+                Spelling::Typo => {
                     let share = way.first_three as f64 / way.names.max(1) as f64;
                     let (how, share_shown, missed) = (way.how, percent(share), &way.missed);
                     ensure!(
-                        share >= LEAST_WITH_TYPO,
+                        share >= MIN_FOUND_WITH_TYPO,
                         "{how}: {share_shown} % among three; missed {missed:?}"
                     );
                 }
-                Writing::Words => {}
+                Spelling::Words => {}
             }
         }
         Ok(())
@@ -62,7 +62,7 @@ impl Names {
 /// How a name is written in the request. The required rank depends on it.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Writing {
+enum Spelling {
     Exact,
     Words,
     Typo,
@@ -80,11 +80,11 @@ pub(crate) fn measure(set: &Set, settings: &Settings) -> Names {
     let long: Vec<&str> = names
         .iter()
         .copied()
-        .filter(|name| name.chars().filter(|c| c.is_alphabetic()).count() >= SHORTEST)
+        .filter(|name| name.chars().filter(|c| c.is_alphabetic()).count() >= MIN_NAME_CHARS)
         .collect();
-    let exact = ("as written", Writing::Exact);
-    let words = ("in words", Writing::Words);
-    let typo = |how: &'static str| (how, Writing::Typo);
+    let exact = ("as written", Spelling::Exact);
+    let words = ("in words", Spelling::Words);
+    let typo = |how: &'static str| (how, Spelling::Typo);
     let ways = vec![
         find(&index, exact, &names, |name, _| name.to_owned()),
         find(&index, words, &names, |name, _| name.replace(['_', '-', '.'], " ")),
@@ -100,11 +100,12 @@ pub(crate) fn measure(set: &Set, settings: &Settings) -> Names {
 
 fn find(
     index: &Index,
-    (how, writing): (&'static str, Writing),
+    (how, writing): (&'static str, Spelling),
     names: &[&str],
     write: impl Fn(&str, usize) -> String,
-) -> Found {
-    let mut found = Found { how, writing, names: names.len(), first: 0, first_three: 0, missed: Vec::new() };
+) -> NameResults {
+    let mut found =
+        NameResults { how, writing, names: names.len(), first: 0, first_three: 0, missed: Vec::new() };
     for (number, name) in names.iter().enumerate() {
         let written = write(name, number);
         let ranking = index.rank(&Request::new(&written).limit(3));

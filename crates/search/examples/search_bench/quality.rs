@@ -12,7 +12,7 @@ use crate::columns::{columns, percent};
 use crate::sets::Set;
 
 /// A figure from another source, which this program does not measure.
-struct Cited {
+struct CitedResult {
     set: &'static str,
     method: &'static str,
     /// Number of requests it was measured on.
@@ -28,7 +28,7 @@ const MINILM: &str = "MiniLM";
 const MINILM_AND_BM25: &str = "MiniLM and BM25";
 const BM25_AND_DICTIONARY: &str = "BM25 and dictionary";
 
-const CITED: &[Cited] = &[
+const CITED: &[CitedResult] = &[
     cited("bfcl", MINILM, 1000, [87.8, 70.3]),
     cited("bfcl", MINILM_AND_BM25, 1000, [92.0, 78.1]),
     cited("metatool_single", MINILM, 2000, [83.8, 69.5]),
@@ -41,9 +41,9 @@ const CITED: &[Cited] = &[
     cited("ultratool, all domains, zh2en", BM25_AND_DICTIONARY, 1000, [74.5, 60.2]),
 ];
 
-const fn cited(set: &'static str, method: &'static str, requests: usize, figures: [f64; 2]) -> Cited {
+const fn cited(set: &'static str, method: &'static str, requests: usize, figures: [f64; 2]) -> CitedResult {
     let [recall_10, ndcg_10] = figures;
-    Cited { set, method, requests, recall_10, ndcg_10 }
+    CitedResult { set, method, requests, recall_10, ndcg_10 }
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use toolhub_core::{Source, Tool};
 use toolhub_search::{Index, Request, Settings};
 
-use crate::cases::{Dice, spread};
+use crate::cases::{Rng, spread};
 use crate::columns::{columns, percent};
 use crate::sets::{Query, Set};
 
@@ -52,14 +52,14 @@ pub(crate) fn measure(sets: &[Set], settings: &Settings) -> Vec<Row> {
 
 fn row(set: &Set, servers: &Servers, others: usize, settings: &Settings) -> Row {
     let mut row = Row { set: set.name.clone(), others, ..Row::default() };
-    let mut dice = Dice::new();
+    let mut rng = Rng::new();
     for query in spread(&set.queries, REQUESTS) {
         let right: Vec<&Source> = set.right_tools(query).map(|tool| &tool.source).collect();
         let is_right = |source: &Source| right.contains(&source);
         let strangers: Vec<&Vec<Tool>> =
             servers.iter().filter(|(source, _)| !is_right(source)).map(|(_, tools)| tools).collect();
         let drawn: Vec<Tool> = (0..others)
-            .filter_map(|_| strangers.get(dice.below(strangers.len())))
+            .filter_map(|_| strangers.get(rng.below(strangers.len())))
             .flat_map(|tools| tools.iter().cloned())
             .collect();
         let own = set.tools().filter(|tool| is_right(&tool.source));

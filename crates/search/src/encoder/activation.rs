@@ -50,7 +50,7 @@ mod tests {
     use super::gelu;
 
     #[test]
-    fn gelu_has_its_known_values() {
+    fn gelu_matches_reference_values() {
         for (number, expected) in
             [(0.0, 0.0), (1.0, 0.841_344_7), (-1.0, -0.158_655_25), (3.0, 2.995_950_3), (-0.5, -0.154_268_77)]
         {

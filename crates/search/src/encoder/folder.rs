@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::kept::Fingerprint;
-use crate::meaning::MeaningError;
+use crate::embedding::EmbeddingError;
+use crate::vector_cache::Fingerprint;
 
 /// Maximum file size; the largest vocabularies have about ten megabytes.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_FILE_BYTES: u64 = 32 << 20;
 
 pub(super) struct Folder(PathBuf);
 
@@ -24,35 +24,35 @@ impl Folder {
         self.0.join(name)
     }
 
-    pub(super) fn open(&self, name: &str) -> Result<File, MeaningError> {
-        File::open(self.path(name)).map_err(|source| self.unreadable(name, source))
+    pub(super) fn open(&self, name: &str) -> Result<File, EmbeddingError> {
+        File::open(self.path(name)).map_err(|source| self.io_error(name, source))
     }
 
     /// The text of a file; `None` if it does not exist.
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, MeaningError> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, EmbeddingError> {
         let file = match File::open(self.path(name)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.unreadable(name, error)),
+            Err(error) => return Err(self.io_error(name, error)),
         };
         let mut text = String::new();
-        let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
-        let length = read.map_err(|source| self.unreadable(name, source))?;
-        if u64::try_from(length).is_ok_and(|length| length <= MOST_BYTES) {
+        let read = file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text);
+        let length = read.map_err(|source| self.io_error(name, source))?;
+        if u64::try_from(length).is_ok_and(|length| length <= MAX_FILE_BYTES) {
             Ok(Some(text))
         } else {
-            Err(self.wrong(name, format!("has more than {} MB", MOST_BYTES >> 20)))
+            Err(self.wrong(name, format!("has more than {} MB", MAX_FILE_BYTES >> 20)))
         }
     }
 
     /// The parsed JSON of a file; `None` if it does not exist.
-    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, MeaningError> {
+    pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, EmbeddingError> {
         let read = |text: String| serde_json::from_str(&text).map_err(|error| self.wrong(name, error));
         self.text(name)?.map(read).transpose()
     }
 
     /// The hash of those of these files that exist.
-    pub(super) fn fingerprint(&self, names: &[&str]) -> Result<Fingerprint, MeaningError> {
+    pub(super) fn fingerprint(&self, names: &[&str]) -> Result<Fingerprint, EmbeddingError> {
         let mut all = Vec::new();
         for name in names {
             let mut hash = Sha256::new();
@@ -61,19 +61,19 @@ impl Folder {
             {
                 Ok(_) => all.push(hash.finalize().to_vec()),
                 Err(error) if error.kind() == ErrorKind::NotFound => all.push(Vec::new()),
-                Err(error) => return Err(self.unreadable(name, error)),
+                Err(error) => return Err(self.io_error(name, error)),
             }
         }
         Ok(Fingerprint::of(all))
     }
 
-    pub(super) fn unreadable(&self, name: &str, source: io::Error) -> MeaningError {
-        MeaningError::File { path: self.path(name).display().to_string(), source }
+    pub(super) fn io_error(&self, name: &str, source: io::Error) -> EmbeddingError {
+        EmbeddingError::File { path: self.path(name).display().to_string(), source }
     }
 
     /// The error for a file with invalid content.
-    pub(super) fn wrong(&self, name: &str, what: impl std::fmt::Display) -> MeaningError {
-        MeaningError::Model(format!("`{}`: {what}", self.path(name).display()))
+    pub(super) fn wrong(&self, name: &str, what: impl std::fmt::Display) -> EmbeddingError {
+        EmbeddingError::Model(format!("`{}`: {what}", self.path(name).display()))
     }
 }
 

@@ -7,7 +7,7 @@ use super::activation::{Norm, gelu, softmax};
 use super::folder::Folder;
 use super::shape::{Pooling, Shape};
 use super::tensors::Tensors;
-use crate::meaning::MeaningError;
+use crate::embedding::EmbeddingError;
 
 /// The weights. Their shapes are checked when they are loaded, so that all products below are valid.
 pub(super) struct Network {
@@ -23,11 +23,11 @@ pub(super) struct Network {
 struct Layer {
     /// Query, key and value concatenated: one matrix product instead of three.
     attention: Dense,
-    attended: Dense,
-    attended_norm: Norm,
-    widen: Dense,
-    narrow: Dense,
-    narrow_norm: Norm,
+    attention_output: Dense,
+    attention_norm: Norm,
+    feed_forward_in: Dense,
+    feed_forward_out: Dense,
+    feed_forward_norm: Norm,
 }
 
 /// A linear layer. The weight is transposed compared with the file, with a row per input, so that the product reads
@@ -38,7 +38,7 @@ struct Dense {
 }
 
 impl Network {
-    pub(super) fn read(folder: &Folder, shape: &Shape) -> Result<Self, MeaningError> {
+    pub(super) fn read(folder: &Folder, shape: &Shape) -> Result<Self, EmbeddingError> {
         let tensors = Tensors::open(folder)?;
         // Files of models with a task head prefix the names of the encoder.
         let prefix = if tensors.has("bert.embeddings.word_embeddings.weight") { "bert." } else { "" };
@@ -70,15 +70,15 @@ impl Network {
 
 impl Layer {
     fn run(&self, rows: &Array2<f32>, heads: usize) -> Array2<f32> {
-        let mut attended = self.attended.apply(&self.attend(rows, heads));
-        attended += rows;
-        self.attended_norm.apply(&mut attended);
-        let mut wide = self.widen.apply(&attended);
+        let mut attention_output = self.attention_output.apply(&self.attend(rows, heads));
+        attention_output += rows;
+        self.attention_norm.apply(&mut attention_output);
+        let mut wide = self.feed_forward_in.apply(&attention_output);
         wide.mapv_inplace(gelu);
-        let mut narrow = self.narrow.apply(&wide);
-        narrow += &attended;
-        self.narrow_norm.apply(&mut narrow);
-        narrow
+        let mut feed_forward_out = self.feed_forward_out.apply(&wide);
+        feed_forward_out += &attention_output;
+        self.feed_forward_norm.apply(&mut feed_forward_out);
+        feed_forward_out
     }
 
     fn attend(&self, rows: &Array2<f32>, heads: usize) -> Array2<f32> {
@@ -117,47 +117,47 @@ struct Weights<'a> {
 }
 
 impl Weights<'_> {
-    fn matrix(&mut self, name: &str, shape: (usize, usize)) -> Result<Array2<f32>, MeaningError> {
+    fn matrix(&mut self, name: &str, shape: (usize, usize)) -> Result<Array2<f32>, EmbeddingError> {
         self.tensors.matrix(&format!("{}{name}", self.prefix), shape)
     }
 
-    fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, MeaningError> {
+    fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, EmbeddingError> {
         self.tensors.row(&format!("{}{name}", self.prefix), length)
     }
 
-    fn norm(&mut self, name: &str) -> Result<Norm, MeaningError> {
+    fn norm(&mut self, name: &str) -> Result<Norm, EmbeddingError> {
         let hidden = self.shape.hidden;
         let gain = self.row(&format!("{name}.weight"), hidden)?;
         let shift = self.row(&format!("{name}.bias"), hidden)?;
         Ok(Norm { gain, shift, epsilon: self.shape.epsilon })
     }
 
-    fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, MeaningError> {
+    fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbeddingError> {
         let weight = self.matrix(&format!("{name}.weight"), (outputs, inputs))?;
         let bias = self.row(&format!("{name}.bias"), outputs)?;
         Ok(Dense { weight: weight.t().as_standard_layout().into_owned(), bias })
     }
 
-    fn layer(&mut self, number: usize) -> Result<Layer, MeaningError> {
+    fn layer(&mut self, number: usize) -> Result<Layer, EmbeddingError> {
         let (hidden, wide) = (self.shape.hidden, self.shape.intermediate);
         let named = |part: &str| format!("encoder.layer.{number}.{part}");
         let query = self.dense(&named("attention.self.query"), hidden, hidden)?;
         let key = self.dense(&named("attention.self.key"), hidden, hidden)?;
         let value = self.dense(&named("attention.self.value"), hidden, hidden)?;
         Ok(Layer {
-            attention: beside([&query, &key, &value])?,
-            attended: self.dense(&named("attention.output.dense"), hidden, hidden)?,
-            attended_norm: self.norm(&named("attention.output.LayerNorm"))?,
-            widen: self.dense(&named("intermediate.dense"), hidden, wide)?,
-            narrow: self.dense(&named("output.dense"), wide, hidden)?,
-            narrow_norm: self.norm(&named("output.LayerNorm"))?,
+            attention: stack_projections([&query, &key, &value])?,
+            attention_output: self.dense(&named("attention.output.dense"), hidden, hidden)?,
+            attention_norm: self.norm(&named("attention.output.LayerNorm"))?,
+            feed_forward_in: self.dense(&named("intermediate.dense"), hidden, wide)?,
+            feed_forward_out: self.dense(&named("output.dense"), wide, hidden)?,
+            feed_forward_norm: self.norm(&named("output.LayerNorm"))?,
         })
     }
 }
 
 /// Concatenates linear layers with the same inputs.
-fn beside(maps: [&Dense; 3]) -> Result<Dense, MeaningError> {
-    let unequal = |error: ndarray::ShapeError| MeaningError::Model(error.to_string());
+fn stack_projections(maps: [&Dense; 3]) -> Result<Dense, EmbeddingError> {
+    let unequal = |error: ndarray::ShapeError| EmbeddingError::Model(error.to_string());
     let weight = concatenate(Axis(1), &maps.map(|map| map.weight.view())).map_err(unequal)?;
     let bias = concatenate(Axis(0), &maps.map(|map| map.bias.view())).map_err(unequal)?;
     Ok(Dense { weight: weight.as_standard_layout().into_owned(), bias })

@@ -6,13 +6,13 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use super::folder::Folder;
-use crate::meaning::MeaningError;
+use crate::embedding::EmbeddingError;
 
 const CONFIG: &str = "config.json";
 const POOLING: &str = "1_Pooling/config.json";
 /// Maximum number of tokens of a text: the time grows faster than linearly, and descriptions state their purpose
 /// early.
-const MOST_TOKENS: usize = 256;
+const MAX_TOKENS: usize = 256;
 
 /// How the token vectors are combined into the vector of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) struct Shape {
     pub(super) epsilon: f32,
     pub(super) pooling: Pooling,
     /// Including the special tokens at both ends.
-    pub(super) most_tokens: usize,
+    pub(super) max_tokens: usize,
 }
 
 #[derive(Deserialize)]
@@ -67,12 +67,12 @@ struct PoolingConfig {
 }
 
 impl Shape {
-    pub(super) fn read(folder: &Folder) -> Result<Self, MeaningError> {
-        let absent = || folder.unreadable(CONFIG, ErrorKind::NotFound.into());
+    pub(super) fn read(folder: &Folder) -> Result<Self, EmbeddingError> {
+        let absent = || folder.io_error(CONFIG, ErrorKind::NotFound.into());
         let config: Config = folder.json(CONFIG)?.ok_or_else(absent)?;
         config.check().map_err(|what| folder.wrong(CONFIG, what))?;
         let sentence: Option<SentenceConfig> = folder.json("sentence_bert_config.json")?;
-        let asked = sentence.and_then(|sentence| sentence.max_seq_length).unwrap_or(MOST_TOKENS);
+        let asked = sentence.and_then(|sentence| sentence.max_seq_length).unwrap_or(MAX_TOKENS);
         let pooling = match folder.json::<PoolingConfig>(POOLING)? {
             None => Pooling::Mean,
             Some(modes) => match (modes.pooling_mode_mean_tokens, modes.pooling_mode_cls_token) {
@@ -91,7 +91,7 @@ impl Shape {
             types: config.type_vocab_size,
             epsilon: config.layer_norm_eps.unwrap_or(1e-12),
             pooling,
-            most_tokens: asked.min(MOST_TOKENS).min(config.max_position_embeddings).max(3),
+            max_tokens: asked.min(MAX_TOKENS).min(config.max_position_embeddings).max(3),
         })
     }
 }

@@ -9,11 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::folder::Folder;
-use crate::meaning::MeaningError;
+use crate::embedding::EmbeddingError;
 
 const NAME: &str = "model.safetensors";
 /// Maximum size of the header, which has about a hundred bytes per tensor.
-const MOST_HEADER: u64 = 16 << 20;
+const MAX_HEADER_BYTES: u64 = 16 << 20;
 
 pub(super) struct Tensors<'a> {
     folder: &'a Folder,
@@ -35,28 +35,28 @@ struct Entry {
 
 /// The number format.
 #[derive(Clone, Copy)]
-enum Number {
-    Single,
-    Half,
-    BrainHalf,
+enum FloatType {
+    F32,
+    F16,
+    BF16,
 }
 
 impl<'a> Tensors<'a> {
-    pub(super) fn open(folder: &'a Folder) -> Result<Self, MeaningError> {
+    pub(super) fn open(folder: &'a Folder) -> Result<Self, EmbeddingError> {
         let mut file = folder.open(NAME)?;
-        let unreadable = |source| folder.unreadable(NAME, source);
-        let size = file.metadata().map_err(unreadable)?.len();
+        let io_error = |source| folder.io_error(NAME, source);
+        let size = file.metadata().map_err(io_error)?.len();
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(|source| match source.kind() {
             ErrorKind::UnexpectedEof => folder.wrong(NAME, "is too short for a safetensors file"),
-            _ => unreadable(source),
+            _ => io_error(source),
         })?;
         let header = u64::from_le_bytes(length);
-        if header > MOST_HEADER || header > size.saturating_sub(8) {
+        if header > MAX_HEADER_BYTES || header > size.saturating_sub(8) {
             return Err(folder.wrong(NAME, "is cut short, or no safetensors file"));
         }
         let mut list = Vec::new();
-        Read::by_ref(&mut file).take(header).read_to_end(&mut list).map_err(unreadable)?;
+        Read::by_ref(&mut file).take(header).read_to_end(&mut list).map_err(io_error)?;
         let entries = serde_json::from_slice(&list)
             .map_err(|error| folder.wrong(NAME, format_args!("its list of tensors: {error}")))?;
         Ok(Self { folder, file, start: 8 + header, length: size.saturating_sub(8 + header), entries })
@@ -67,20 +67,24 @@ impl<'a> Tensors<'a> {
     }
 
     /// A vector.
-    pub(super) fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, MeaningError> {
+    pub(super) fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, EmbeddingError> {
         self.numbers(name, &[length]).map(Array1::from_vec)
     }
 
     /// A matrix with this number of rows and columns.
-    pub(super) fn matrix(&mut self, name: &str, shape: (usize, usize)) -> Result<Array2<f32>, MeaningError> {
+    pub(super) fn matrix(
+        &mut self,
+        name: &str,
+        shape: (usize, usize),
+    ) -> Result<Array2<f32>, EmbeddingError> {
         let numbers = self.numbers(name, &[shape.0, shape.1])?;
         Array2::from_shape_vec(shape, numbers).map_err(|error| self.wrong(name, &error.to_string()))
     }
 
-    fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, MeaningError> {
+    fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbeddingError> {
         let value = self.entries.get(name).ok_or_else(|| self.wrong(name, "is missing"))?;
         let entry = Entry::deserialize(value).map_err(|error| self.wrong(name, &error.to_string()))?;
-        let number = Number::named(&entry.dtype)
+        let number = FloatType::named(&entry.dtype)
             .ok_or_else(|| self.wrong(name, &format!("has `{}`, expected F32, F16 or BF16", entry.dtype)))?;
         if entry.shape != shape {
             return Err(self.wrong(name, &format!("has the shape {:?}, expected {shape:?}", entry.shape)));
@@ -98,29 +102,29 @@ impl<'a> Tensors<'a> {
         let mut raw = vec![0; bytes];
         let read =
             self.file.seek(SeekFrom::Start(self.start + from)).and_then(|_| self.file.read_exact(&mut raw));
-        read.map_err(|source| self.folder.unreadable(NAME, source))?;
+        read.map_err(|source| self.folder.io_error(NAME, source))?;
         Ok(number.read(&raw))
     }
 
-    fn wrong(&self, name: &str, what: &str) -> MeaningError {
+    fn wrong(&self, name: &str, what: &str) -> EmbeddingError {
         self.folder.wrong(NAME, format_args!("the tensor `{name}` {what}"))
     }
 }
 
-impl Number {
+impl FloatType {
     fn named(dtype: &str) -> Option<Self> {
         match dtype {
-            "F32" => Some(Self::Single),
-            "F16" => Some(Self::Half),
-            "BF16" => Some(Self::BrainHalf),
+            "F32" => Some(Self::F32),
+            "F16" => Some(Self::F16),
+            "BF16" => Some(Self::BF16),
             _ => None,
         }
     }
 
     fn bytes(self) -> usize {
         match self {
-            Self::Single => 4,
-            Self::Half | Self::BrainHalf => 2,
+            Self::F32 => 4,
+            Self::F16 | Self::BF16 => 2,
         }
     }
 
@@ -128,9 +132,9 @@ impl Number {
         let (fours, _) = raw.as_chunks();
         let (twos, _) = raw.as_chunks();
         match self {
-            Self::Single => fours.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
-            Self::Half => twos.iter().map(|bytes| half(u16::from_le_bytes(*bytes))).collect(),
-            Self::BrainHalf => {
+            Self::F32 => fours.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect(),
+            Self::F16 => twos.iter().map(|bytes| half(u16::from_le_bytes(*bytes))).collect(),
+            Self::BF16 => {
                 let wide = |bytes: &[u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(*bytes)) << 16);
                 twos.iter().map(wide).collect()
             }
@@ -156,7 +160,7 @@ mod tests {
     use super::half;
 
     #[test]
-    fn half_numbers_are_read() {
+    fn parses_half_precision_numbers() {
         for (bits, expected) in [
             (0x0000, 0.0),
             (0x3c00, 1.0),

@@ -9,13 +9,13 @@ use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCa
 
 use super::folder::Folder;
 use super::shape::Shape;
-use crate::meaning::MeaningError;
+use crate::embedding::EmbeddingError;
 
 const LIST: &str = "vocab.txt";
 const JSON: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
 /// Longer words become the unknown token.
-const MOST_CHARACTERS: usize = 100;
+const MAX_WORD_CHARS: usize = 100;
 
 pub(super) struct WordPiece {
     /// Pieces that begin a word.
@@ -26,7 +26,7 @@ pub(super) struct WordPiece {
     first: usize,
     last: usize,
     /// Including the special tokens at both ends.
-    most_tokens: usize,
+    max_tokens: usize,
 }
 
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ struct TokenizerConfig {
 }
 
 impl WordPiece {
-    pub(super) fn read(folder: &Folder, shape: &Shape) -> Result<Self, MeaningError> {
+    pub(super) fn read(folder: &Folder, shape: &Shape) -> Result<Self, EmbeddingError> {
         if let Some(TokenizerConfig { do_lower_case: Some(false) }) = folder.json(CONFIG)? {
             return Err(
                 folder.wrong(CONFIG, "tells capitals from small letters; an uncased model is expected")
@@ -85,12 +85,12 @@ impl WordPiece {
         }
         let mark = |name: &str| starts.get(name).copied().ok_or_else(|| format!("has no `{name}`"));
         let (unknown, first, last) = (mark("[UNK]")?, mark("[CLS]")?, mark("[SEP]")?);
-        Ok(Self { starts, continuations, unknown, first, last, most_tokens: shape.most_tokens })
+        Ok(Self { starts, continuations, unknown, first, last, max_tokens: shape.max_tokens })
     }
 
     /// The tokens of a text between the special tokens, at most as many as the model supports.
     pub(super) fn tokens(&self, text: &str) -> Vec<usize> {
-        let most = self.most_tokens - 1;
+        let most = self.max_tokens - 1;
         let mut tokens = vec![self.first];
         let mut word = Word::default();
         let characters = text.chars().filter_map(cleaned).nfd();
@@ -119,14 +119,14 @@ impl WordPiece {
     /// Adds the pieces of a word, and clears it.
     fn cut(&self, word: &mut Word, tokens: &mut Vec<usize>) {
         let known = tokens.len();
-        let mut rest = if word.length > MOST_CHARACTERS { "" } else { word.text.as_str() };
+        let mut rest = if word.length > MAX_WORD_CHARS { "" } else { word.text.as_str() };
         let mut pieces = &self.starts;
         while let Some((token, length)) = longest(pieces, rest) {
             tokens.push(token);
             rest = &rest[length..];
             pieces = &self.continuations;
         }
-        if !rest.is_empty() || word.length > MOST_CHARACTERS {
+        if !rest.is_empty() || word.length > MAX_WORD_CHARS {
             tokens.truncate(known);
             tokens.push(self.unknown);
         }
@@ -145,7 +145,7 @@ struct Word {
 impl Word {
     fn push(&mut self, character: char) {
         self.length += 1;
-        if self.length <= MOST_CHARACTERS {
+        if self.length <= MAX_WORD_CHARS {
             self.text.push(character);
         }
     }

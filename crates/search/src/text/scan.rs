@@ -1,7 +1,7 @@
 //! Splits text into runs: a word, a part of an identifier, or a sequence of Chinese characters.
 
 /// Maximum length of a word; longer sequences are keys, hashes or encoded data.
-const LONGEST_WORD: usize = 48;
+const MAX_WORD_CHARS: usize = 48;
 
 /// A token of a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) fn is_han(c: char) -> bool {
 }
 
 /// Maps full-width letters and digits, common in Chinese text, to their ASCII forms.
-fn usual(c: char) -> char {
+fn half_width(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
         '’' | '‘' => '\'',
@@ -51,9 +51,9 @@ pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
     let mut letters: Vec<char> = Vec::new();
     let mut han = String::new();
     let mut parts = Parts::default();
-    for c in text.chars().map(usual) {
+    for c in text.chars().map(half_width) {
         if is_han(c) {
-            parts.give(&mut letters, &mut sink);
+            parts.emit(&mut letters, &mut sink);
             han.push(c);
             continue;
         }
@@ -64,10 +64,10 @@ pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
         if c.is_alphanumeric() {
             letters.push(c);
         } else {
-            parts.give(&mut letters, &mut sink);
+            parts.emit(&mut letters, &mut sink);
         }
     }
-    parts.give(&mut letters, &mut sink);
+    parts.emit(&mut letters, &mut sink);
     if !han.is_empty() {
         sink(Run::Han(&han));
     }
@@ -81,11 +81,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn give(&mut self, letters: &mut Vec<char>, sink: &mut impl FnMut(Run<'_>)) {
+    fn emit(&mut self, letters: &mut Vec<char>, sink: &mut impl FnMut(Run<'_>)) {
         if letters.is_empty() {
             return;
         }
-        if letters.len() <= LONGEST_WORD {
+        if letters.len() <= MAX_WORD_CHARS {
             self.cut(letters, sink);
         }
         letters.clear();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_are_cut() {
+    fn splits_identifiers() {
         check("read_data_from_excel", &["read", "data", "from", "excel"]);
         check("readDataFromExcel", &["read", "data", "from", "excel", "=readdatafromexcel"]);
         check("HTTPServer2", &["http", "server", "2", "=httpserver2"]);
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn chinese_stands_apart() {
+    fn splits_chinese_from_latin_words() {
         check("帮我打开README文件", &["#帮我打开", "readme", "#文件"]);
         check("ＰＤＦ文档", &["pdf", "#文档"]);
     }
 
     #[test]
-    fn what_is_not_a_word_is_left_out() {
+    fn skips_text_without_words() {
         check(&"x".repeat(300), &[]);
         check("", &[]);
         check("🙂 — …", &[]);

@@ -29,13 +29,13 @@ impl Term {
 }
 
 /// A map with terms as keys; they are already hashes and not hashed again.
-pub(crate) type TermMap<V> = HashMap<Term, V, BuildHasherDefault<AsIs>>;
+pub(crate) type TermMap<V> = HashMap<Term, V, BuildHasherDefault<IdentityHasher>>;
 
 /// A hasher that returns the bits of the term.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct AsIs(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 
-use super::head::{Found, Known};
+use super::head::{ParseOutcome, ParsedHead};
 use crate::access::{Access, Refusal};
 
 /// The headers as hyper would read them.
@@ -20,18 +20,18 @@ fn header_map(head: &[u8]) -> Option<HeaderMap> {
 }
 
 /// The decisions of the fast path and of hyper. `None` if the fast path does not accept the message.
-fn verdicts(door: &Access, message: &[u8]) -> Option<[Result<Option<String>, Refusal>; 2]> {
-    let mut known = None;
-    let Found::Whole(lengths) = Known::find(message, &mut known) else { return None };
+fn verdicts(access: &Access, message: &[u8]) -> Option<[Result<Option<String>, Refusal>; 2]> {
+    let mut cached = None;
+    let ParseOutcome::Complete(lengths) = ParsedHead::find(message, &mut cached) else { return None };
     let message = bytes::Bytes::copy_from_slice(&message[..lengths.all()]);
-    let known = known?;
-    let head = known.head(&message, lengths);
+    let cached = cached?;
+    let head = cached.head(&message, lengths);
     let owned = |verdict: Result<Option<&str>, Refusal>| verdict.map(|name| name.map(str::to_owned));
     let other = header_map(&message)?;
-    Some([owned(door.admit(&head, None)), owned(door.admit(&other, None))])
+    Some([owned(access.admit(&head, None)), owned(access.admit(&other, None))])
 }
 
-fn doors() -> [Access; 2] {
+fn access_rules() -> [Access; 2] {
     let token = crate::Token { name: "ann".to_owned(), sha256: crate::hash_of("t") };
     let local = Access { local: true, hosts: vec!["hub.example".to_owned()], ..Access::default() };
     [Access { tokens: vec![token], ..local.clone() }, local]
@@ -72,10 +72,10 @@ fn line() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn both_ways_give_the_same_verdict(lines in prop::collection::vec(line(), 0..5)) {
+    fn fast_path_and_hyper_agree_on_access(lines in prop::collection::vec(line(), 0..5)) {
         let head = format!("POST /mcp HTTP/1.1\r\n{}Content-Length: 2\r\n\r\n{{}}", lines.concat());
-        for door in doors() {
-            if let Some([fast, other]) = verdicts(&door, head.as_bytes()) {
+        for access in access_rules() {
+            if let Some([fast, other]) = verdicts(&access, head.as_bytes()) {
                 prop_assert_eq!(fast, other, "{}", head);
             }
         }
@@ -84,11 +84,11 @@ proptest! {
 
 /// The property is not vacuous: the fast path accepts ordinary heads, and both decide.
 #[test]
-fn usual_heads_are_decided_by_both_ways() {
-    let [tokens, local] = doors();
+fn fast_path_and_hyper_decide_common_heads() {
+    let [tokens, local] = access_rules();
     let head = |lines: &str| format!("POST /mcp HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}");
-    let check = |door: &Access, lines: &str, expect: Result<Option<String>, Refusal>| {
-        assert_eq!(verdicts(door, head(lines).as_bytes()), Some([expect.clone(), expect]), "{lines}");
+    let check = |access: &Access, lines: &str, expect: Result<Option<String>, Refusal>| {
+        assert_eq!(verdicts(access, head(lines).as_bytes()), Some([expect.clone(), expect]), "{lines}");
     };
     check(&local, "Host: localhost\r\n", Ok(None));
     check(&local, "", Err(Refusal::Authority));
@@ -100,7 +100,7 @@ fn usual_heads_are_decided_by_both_ways() {
 
 /// The fast path and hyper both accept lines that end with a bare LF, and read them alike.
 #[test]
-fn bare_line_feeds_mean_the_same_to_both_ways() {
+fn fast_path_and_hyper_agree_on_bare_line_feeds() {
     let crlf = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: 1\r\nContent-Length: 2\r\n\r\n{}";
     let next = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n[{}]";
     for place in 0..=crlf.matches("\r\n").count() {
@@ -118,7 +118,7 @@ fn bare_line_feeds_mean_the_same_to_both_ways() {
 
 /// The fast path never accepts a message with contradictory or ambiguous framing (request smuggling).
 #[test]
-fn ambiguous_framing_is_never_taken() {
+fn fast_path_rejects_ambiguous_framing() {
     let body = "{}GET /metrics HTTP/1.1\r\n\r\n";
     for lines in [
         "Content-Length: 2\r\nContent-Length: 28\r\n",
@@ -138,7 +138,7 @@ fn ambiguous_framing_is_never_taken() {
         "X: a\rContent-Length: 2\r\n",
     ] {
         let message = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n{body}");
-        let found = Known::find(message.as_bytes(), &mut None);
-        assert!(matches!(found, Found::Unusual), "{lines:?}: {found:?}");
+        let found = ParsedHead::find(message.as_bytes(), &mut None);
+        assert!(matches!(found, ParseOutcome::Unsupported), "{lines:?}: {found:?}");
     }
 }

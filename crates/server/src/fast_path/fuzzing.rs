@@ -4,11 +4,11 @@ use bytes::BytesMut;
 use http::HeaderMap;
 use toolhub_mcp_gateway::HeaderLookup as _;
 
-use super::head::{Found, Known};
+use super::head::{ParseOutcome, ParsedHead};
 use crate::fuzzing::hyper_peer::{Message, pieces, requests};
 
 /// Headers that decisions depend on. They are compared even if hyper did not read them.
-const ASKED_FOR: [&str; 9] = [
+const COMPARED_HEADERS: [&str; 9] = [
     "accept",
     "authorization",
     "content-type",
@@ -44,14 +44,14 @@ struct End {
 
 /// Reads messages as a connection on the fast path does, and compares each with the one that hyper read.
 fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
-    let (mut read, mut known, mut coming) = (BytesMut::new(), None::<Known>, input.iter());
+    let (mut read, mut cached, mut coming) = (BytesMut::new(), None::<ParsedHead>, input.iter());
     let mut end = End::default();
     loop {
-        let found = if read.is_empty() { None } else { Some(Known::find(&read, &mut known)) };
+        let found = if read.is_empty() { None } else { Some(ParsedHead::find(&read, &mut cached)) };
         let lengths = match found {
-            Some(Found::Whole(lengths)) => lengths,
-            Some(Found::Unusual) => return end,
-            Some(Found::Part(_)) | None => match coming.next() {
+            Some(ParseOutcome::Complete(lengths)) => lengths,
+            Some(ParseOutcome::Unsupported) => return end,
+            Some(ParseOutcome::Incomplete(_)) | None => match coming.next() {
                 Some(piece) => {
                     read.extend_from_slice(piece);
                     continue;
@@ -61,7 +61,7 @@ fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
         };
         let message = read.split_to(lengths.all()).freeze();
         let shown = message.escape_ascii().to_string();
-        let Some(head) = known.as_ref().map(|known| known.head(&message, lengths)) else { return end };
+        let Some(head) = cached.as_ref().map(|cached| cached.head(&message, lengths)) else { return end };
         // Any other path is passed to hyper when the endpoint is looked up.
         if !is_endpoint(head.path) {
             return end;
@@ -72,7 +72,7 @@ fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
         assert_eq!(hyper.start, format!("POST {} HTTP/1.1", head.path), "{shown}");
         assert!(hyper.complete, "hyper waits for more than {shown}");
         assert_eq!(hyper.body.escape_ascii().to_string(), head.body.escape_ascii().to_string(), "{shown}");
-        let names = hyper.headers.keys().map(http::HeaderName::as_str).chain(ASKED_FOR);
+        let names = hyper.headers.keys().map(http::HeaderName::as_str).chain(COMPARED_HEADERS);
         for name in names.filter(|name| *name != "content-length") {
             let mut ours = Vec::new();
             head.any(name, &mut |value| {
@@ -88,7 +88,7 @@ fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
             assert!(!hyper.headers.contains_key(framing), "{framing} in {shown}");
         }
         end = End { messages: end.messages + 1, bytes: end.bytes + message.len() };
-        Known::admits(&mut known);
+        ParsedHead::admit(&mut cached);
     }
 }
 

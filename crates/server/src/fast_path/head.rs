@@ -14,13 +14,13 @@ const MAX_BODY: usize = 64 << 10;
 
 /// The result of looking for a request in the bytes read so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Found {
+pub(super) enum ParseOutcome {
     /// The request is incomplete.
-    Part(Missing),
+    Incomplete(Missing),
     /// The request must be handled by hyper.
-    Unusual,
+    Unsupported,
     /// The request is complete.
-    Whole(Lengths),
+    Complete(Lengths),
 }
 
 /// The lengths of a request in bytes.
@@ -53,84 +53,84 @@ pub(crate) struct Head<'a> {
     pub(crate) path: &'a str,
     /// The message body.
     pub(crate) body: Bytes,
-    known: &'a Known,
+    cached: &'a ParsedHead,
 }
 
 impl Head<'_> {
-    /// Returns whether the headers are as the Streamable HTTP transport requires ([`mcp::fits`]).
-    pub(crate) fn fits(&self) -> bool {
-        self.known.fits
+    /// Returns whether the headers are as the Streamable HTTP transport requires ([`mcp::valid_headers`]).
+    pub(crate) fn valid_headers(&self) -> bool {
+        self.cached.valid_headers
     }
 
     /// Returns whether an earlier request with the same cached head was admitted.
     pub(crate) fn was_admitted(&self) -> bool {
-        self.known.admitted
+        self.cached.admitted
     }
 }
 
 /// A parsed head.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ParsedHead {
     head: RequestHead,
     /// Indices of the headers that every message is checked for, if their values are printable: `Mcp-Session-Id` and
     /// `MCP-Protocol-Version`.
     session: Option<usize>,
     revision: Option<usize>,
-    fits: bool,
+    valid_headers: bool,
     /// Whether a request with this head was admitted.
     admitted: bool,
 }
 
-impl Known {
+impl ParsedHead {
     /// Looks for a request at the start of `bytes`. A head that matches the cached one is not parsed again.
-    pub(super) fn find(bytes: &[u8], known: &mut Option<Self>) -> Found {
-        let cached = known.as_ref().and_then(|known| known.head.matches(bytes));
-        let lengths = cached.map_or_else(|| Self::parse(bytes, known), Ok);
+    pub(super) fn find(bytes: &[u8], cached: &mut Option<Self>) -> ParseOutcome {
+        let repeated = cached.as_ref().and_then(|cached| cached.head.matches(bytes));
+        let lengths = repeated.map_or_else(|| Self::parse(bytes, cached), Ok);
         match lengths {
-            Ok((_, body)) if body > MAX_BODY => Found::Unusual,
-            Ok((head, body)) if bytes.len() - head < body => Found::Part(Missing::Body),
-            Ok((head, body)) => Found::Whole(Lengths { head, body }),
-            Err(Incomplete::MoreNeeded) => Found::Part(Missing::Head),
-            Err(Incomplete::Unsupported) => Found::Unusual,
+            Ok((_, body)) if body > MAX_BODY => ParseOutcome::Unsupported,
+            Ok((head, body)) if bytes.len() - head < body => ParseOutcome::Incomplete(Missing::Body),
+            Ok((head, body)) => ParseOutcome::Complete(Lengths { head, body }),
+            Err(Incomplete::MoreNeeded) => ParseOutcome::Incomplete(Missing::Head),
+            Err(Incomplete::Unsupported) => ParseOutcome::Unsupported,
         }
     }
 
     /// Returns the request in `message`, which has this head.
     pub(super) fn head(&self, message: &Bytes, lengths: Lengths) -> Head<'_> {
-        Head { path: self.head.path(), body: message.slice(lengths.head..), known: self }
+        Head { path: self.head.path(), body: message.slice(lengths.head..), cached: self }
     }
 
     /// Parses and caches the head at the start of `bytes`. Returns its length and that of the body.
-    fn parse(bytes: &[u8], known: &mut Option<Self>) -> Result<(usize, usize), Incomplete> {
+    fn parse(bytes: &[u8], cached: &mut Option<Self>) -> Result<(usize, usize), Incomplete> {
         let (head, length, body) = RequestHead::parse(bytes, START)?;
         let text_position = |name: &str| {
             let index = head.position(name)?;
             printable(head.value_at(index)?.as_bytes()).map(|_| index)
         };
         let (session, revision) = (text_position(SESSION_ID), text_position(PROTOCOL_VERSION));
-        let mut parsed = Self { head, session, revision, fits: false, admitted: false };
-        parsed.fits = mcp::fits(&parsed).is_ok();
-        *known = Some(parsed);
+        let mut parsed = Self { head, session, revision, valid_headers: false, admitted: false };
+        parsed.valid_headers = mcp::valid_headers(&parsed).is_ok();
+        *cached = Some(parsed);
         Ok((length, body))
     }
 
     /// Marks the cached head as admitted. A head longer than [`MAX_CACHED_HEAD`] is dropped instead.
-    pub(super) fn admits(known: &mut Option<Self>) {
-        match known {
-            Some(long) if long.head.length() > MAX_CACHED_HEAD => *known = None,
-            Some(known) => known.admitted = true,
+    pub(super) fn admit(cached: &mut Option<Self>) {
+        match cached {
+            Some(long) if long.head.length() > MAX_CACHED_HEAD => *cached = None,
+            Some(cached) => cached.admitted = true,
             None => {}
         }
     }
 }
 
-impl HeaderLookup for Known {
+impl HeaderLookup for ParsedHead {
     fn value(&self, name: &str) -> Option<&[u8]> {
         self.head.position(name).and_then(|index| self.head.value_at(index)).map(str::as_bytes)
     }
 
-    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.head.values(name).any(|value| such(value.as_bytes()))
+    fn any(&self, name: &str, predicate: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.head.values(name).any(|value| predicate(value.as_bytes()))
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -148,23 +148,23 @@ impl HeaderLookup for Known {
 
 impl HeaderLookup for Head<'_> {
     fn value(&self, name: &str) -> Option<&[u8]> {
-        self.known.value(name)
+        self.cached.value(name)
     }
 
-    fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.known.any(name, such)
+    fn any(&self, name: &str, predicate: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.cached.any(name, predicate)
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.known.text(name)
+        self.cached.text(name)
     }
 
     fn session(&self) -> Option<&str> {
-        self.known.session()
+        self.cached.session()
     }
 
     fn revision(&self) -> Option<&str> {
-        self.known.revision()
+        self.cached.revision()
     }
 }
 
@@ -175,11 +175,11 @@ mod tests {
     #[test]
     fn leaves_long_bodies_and_other_requests_to_hyper() {
         let check = |text: &str, expect: &str| {
-            let found = match Known::find(text.as_bytes(), &mut None) {
-                Found::Part(Missing::Head) => "part",
-                Found::Part(Missing::Body) => "body",
-                Found::Unusual => "unusual",
-                Found::Whole(_) => "whole",
+            let found = match ParsedHead::find(text.as_bytes(), &mut None) {
+                ParseOutcome::Incomplete(Missing::Head) => "part",
+                ParseOutcome::Incomplete(Missing::Body) => "body",
+                ParseOutcome::Unsupported => "unusual",
+                ParseOutcome::Complete(_) => "whole",
             };
             assert_eq!(found, expect, "{text}");
         };
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn finds_headers_by_name() {
         let text = "POST /mcp/ops HTTP/1.1\r\nAccept: a\r\nACCEPT: b\r\ncontent-length: 2\r\n\r\n{}POST";
-        let mut known = None;
-        let (length, head) = whole(text, &mut known).unwrap();
+        let mut cached = None;
+        let (length, head) = whole(text, &mut cached).unwrap();
         assert_eq!((head.path, &head.body[..], length), ("/mcp/ops", &b"{}"[..], text.len() - 4));
         assert_eq!(head.value("accept"), Some(&b"a"[..]));
         assert!(head.any("accept", &mut |value| value == b"b"));
@@ -208,14 +208,14 @@ mod tests {
         let long = "x".repeat(MAX_BODY + 1);
         let heads = ["/mcp", "/mcp", "/mcp/ops", "/mcp", "/other"];
         let fields = ["Accept: a\r\n", "Accept: b\r\n", "X: \u{e9}\r\n", "", "Connection: close\r\n"];
-        let mut known = None;
+        let mut cached = None;
         for (path, more) in heads.iter().flat_map(|path| fields.iter().map(move |more| (path, more))) {
             for body in ["{}", "{}", "", "[1, 2, 3]", long.as_str(), "{}"] {
                 let head = format!("POST {path} HTTP/1.1\r\n{more}Content-Length: {}\r\n\r\n", body.len());
                 let text = format!("{head}{body}POST");
                 for text in [&text[..], &text[..head.len() - 1], &text[..head.len()]] {
-                    let alone = seen(text, &mut None);
-                    let after = seen(text, &mut known);
+                    let alone = lookup(text, &mut None);
+                    let after = lookup(text, &mut cached);
                     assert_eq!(after, alone, "{:?}", &text[..text.len().min(200)]);
                 }
             }
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn admits_again_only_with_the_same_head() {
         let text = |more: &str| format!("POST /mcp HTTP/1.1\r\n{more}Content-Length: 2\r\n\r\n{{}}");
-        let mut known = None;
+        let mut cached = None;
         let mut find = |text: &str, answered: bool| {
-            let admitted = whole(text, &mut known).unwrap().1.was_admitted();
+            let admitted = whole(text, &mut cached).unwrap().1.was_admitted();
             if answered {
-                Known::admits(&mut known);
+                ParsedHead::admit(&mut cached);
             }
             admitted
         };
@@ -242,18 +242,18 @@ mod tests {
     }
 
     /// Returns the lengths and the head of a complete request.
-    fn whole<'a>(text: &str, known: &'a mut Option<Known>) -> Option<(usize, Head<'a>)> {
-        let Found::Whole(lengths) = Known::find(text.as_bytes(), known) else { return None };
+    fn whole<'a>(text: &str, cached: &'a mut Option<ParsedHead>) -> Option<(usize, Head<'a>)> {
+        let ParseOutcome::Complete(lengths) = ParsedHead::find(text.as_bytes(), cached) else { return None };
         let message = Bytes::copy_from_slice(&text.as_bytes()[..lengths.all()]);
-        Some((lengths.all(), known.as_ref()?.head(&message, lengths)))
+        Some((lengths.all(), cached.as_ref()?.head(&message, lengths)))
     }
 
     /// Everything that a head exposes.
-    fn seen(text: &str, known: &mut Option<Known>) -> String {
-        match (Known::find(text.as_bytes(), known), whole(text, known)) {
-            (Found::Whole(_), Some((length, head))) => {
+    fn lookup(text: &str, cached: &mut Option<ParsedHead>) -> String {
+        match (ParsedHead::find(text.as_bytes(), cached), whole(text, cached)) {
+            (ParseOutcome::Complete(_), Some((length, head))) => {
                 let (path, body) = (head.path, &head.body);
-                format!("{path} {body:?} {length} {:?} {}", head.text("accept"), head.fits())
+                format!("{path} {body:?} {length} {:?} {}", head.text("accept"), head.valid_headers())
             }
             (other, _) => format!("{other:?}"),
         }

@@ -28,208 +28,236 @@ use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
 use toolhub_mcp_gateway::{Body, Events, Principal, Reply, Resource};
 
-use self::head::{Found, Known, Missing};
-use self::written::{LONG, Written};
+use self::head::{Missing, ParseOutcome, ParsedHead};
+use self::written::{MAX_COPIED_BODY_BYTES, ResponseHead};
 use crate::body::MAX_UNCOUNTED;
-use crate::connection::{Answering, Order, Standing};
+use crate::connection::{ActiveRequest, Command, ConnectionState};
 use crate::request_record::RequestRecord;
-use crate::shared::{Familiar, Shared};
+use crate::shared::{ConnectionIdentity, Shared};
 use crate::workers::Placement;
 
 pub(crate) use self::head::Head;
 
 /// How many bytes are read at a time once a message is longer than this.
-const PIECE: usize = 4 << 10;
+const READ_CHUNK_BYTES: usize = 4 << 10;
 /// Maximum size of an incomplete message on the fast path; a longer one is passed to hyper. Most messages arrive in one
 /// piece.
 const MAX_PARTIAL_BYTES: usize = 8 << 10;
 
 /// The response to a client that did not send a complete message in time.
-const LATE: &[u8] =
+const TIMEOUT_RESPONSE: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 35\r\n\
     connection: close\r\n\r\nthe message did not arrive in time\n";
 
 /// The state in which the fast path leaves a connection.
-pub(crate) enum Left<S = TcpStream> {
+pub(crate) enum FastPathExit<S = TcpStream> {
     /// The connection is closed.
-    Over,
+    Closed,
     /// hyper continues; these bytes have already been read.
-    Long(S, Vec<u8>),
+    Hyper(S, Vec<u8>),
     /// The fast path continues on another runtime.
-    Elsewhere(S),
+    OtherRuntime(S),
 }
 
-impl<S> Left<S> {
+impl<S> FastPathExit<S> {
     /// Converts the stream into a form that another runtime can take. If that fails, the connection is closed.
-    pub(crate) fn with<T>(self, make: impl FnOnce(S) -> io::Result<T>) -> Left<T> {
+    pub(crate) fn with<T>(self, convert: impl FnOnce(S) -> io::Result<T>) -> FastPathExit<T> {
         match self {
-            Self::Over => Left::Over,
-            Self::Long(stream, before) => {
-                make(stream).map_or(Left::Over, |stream| Left::Long(stream, before))
+            Self::Closed => FastPathExit::Closed,
+            Self::Hyper(stream, before) => {
+                convert(stream).map_or(FastPathExit::Closed, |stream| FastPathExit::Hyper(stream, before))
             }
-            Self::Elsewhere(stream) => make(stream).map_or(Left::Over, Left::Elsewhere),
+            Self::OtherRuntime(stream) => {
+                convert(stream).map_or(FastPathExit::Closed, FastPathExit::OtherRuntime)
+            }
         }
     }
 }
 
 /// A connection on the fast path.
-pub(crate) struct Short<'a> {
+pub(crate) struct FastPathConnection<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) client: SocketAddr,
-    pub(crate) standing: &'a Arc<Standing>,
+    pub(crate) state: &'a Arc<ConnectionState>,
     /// Wakes the connection task on behalf of the request in progress.
     pub(crate) waker: Waker,
 }
 
-impl Short<'_> {
+impl FastPathConnection<'_> {
     /// Serves requests until one needs hyper, the connection ends, or it should move to another runtime.
-    pub(crate) async fn serve(&self, mut stream: TcpStream, mut stay: Placement) -> Left {
-        let (mut read, mut familiar) = (BytesMut::new(), Familiar::default());
-        let mut known: Option<Known> = None;
+    pub(crate) async fn serve(&self, mut stream: TcpStream, mut placement: Placement) -> FastPathExit {
+        let (mut read, mut identity) = (BytesMut::new(), ConnectionIdentity::default());
+        let mut cached: Option<ParsedHead> = None;
         loop {
             let found = match read.is_empty() {
-                true => Found::Part(Missing::Head),
-                false => Known::find(&read, &mut known),
+                true => ParseOutcome::Incomplete(Missing::Head),
+                false => ParsedHead::find(&read, &mut cached),
             };
             let lengths = match found {
-                Found::Whole(lengths) => lengths,
-                Found::Unusual => return Left::Long(stream, read.into()),
-                Found::Part(missing) => {
+                ParseOutcome::Complete(lengths) => lengths,
+                ParseOutcome::Unsupported => return FastPathExit::Hyper(stream, read.into()),
+                ParseOutcome::Incomplete(missing) => {
                     // On the hyper path the buffered bytes count towards the body budget.
                     if missing == Missing::Body && read.len() > MAX_PARTIAL_BYTES {
-                        return Left::Long(stream, read.into());
+                        return FastPathExit::Hyper(stream, read.into());
                     }
                     match missing {
                         Missing::Head if read.is_empty() => {}
-                        Missing::Head => self.standing.heard(),
-                        Missing::Body => self.standing.headed(),
+                        Missing::Head => self.state.record_read(),
+                        Missing::Body => self.state.record_head(),
                     }
                     if !self.receive(&mut stream, &mut read, missing).await {
-                        return Left::Over;
+                        return FastPathExit::Closed;
                     }
                     continue;
                 }
             };
             let all = lengths.all() == read.len();
             let message = if all { take(&mut read) } else { read.split_to(lengths.all()) }.freeze();
-            let Some(head) = known.as_ref().map(|known| known.head(&message, lengths)) else {
-                return Left::Long(stream, [&message[..], &read].concat());
+            let Some(head) = cached.as_ref().map(|cached| cached.head(&message, lengths)) else {
+                return FastPathExit::Hyper(stream, [&message[..], &read].concat());
             };
-            match self.answer(&mut stream, &head, &mut familiar).await {
-                Answered::Not => return Left::Long(stream, [&message[..], &read].concat()),
-                Answered::Last => return Left::Over,
-                Answered::Whole => {}
-                Answered::Telling(telling) => {
+            match self.answer(&mut stream, &head, &mut identity).await {
+                ResponseOutcome::NeedsHyper => {
+                    return FastPathExit::Hyper(stream, [&message[..], &read].concat());
+                }
+                ResponseOutcome::Close => return FastPathExit::Closed,
+                ResponseOutcome::Complete => {}
+                ResponseOutcome::EventStream(event_stream) => {
                     // The stream may last for hours, and the request is no longer needed.
                     drop((head, message));
-                    if !self.tell(&mut stream, telling).await {
-                        return Left::Over;
+                    if !self.write_events(&mut stream, event_stream).await {
+                        return FastPathExit::Closed;
                     }
                 }
             }
-            Known::admits(&mut known);
-            if all && stay.ends(|| self.shared.under_way()) {
-                return Left::Elsewhere(stream);
+            ParsedHead::admit(&mut cached);
+            if all && placement.may_move(|| self.shared.in_flight()) {
+                return FastPathExit::OtherRuntime(stream);
             }
         }
     }
 
     /// Reads more bytes. Returns false if the connection has ended or timed out.
     async fn receive(&self, stream: &mut TcpStream, read: &mut BytesMut, missing: Missing) -> bool {
-        let (nothing, short) = (read.is_empty(), read.len() < PIECE);
+        let (nothing, short) = (read.is_empty(), read.len() < READ_CHUNK_BYTES);
         if !short {
-            read.reserve(PIECE);
+            read.reserve(READ_CHUNK_BYTES);
         }
         let mut reading = |context: &mut Context<'_>| {
             let stream = Pin::new(&mut *stream);
             match short {
                 // Most messages arrive in one or two pieces.
                 true => {
-                    let (came, piece) = with_read_buffer(|basin| poll_read_buf(stream, context, basin));
+                    let (count, piece) = with_read_buffer(|buffer| poll_read_buf(stream, context, buffer));
                     read.unsplit(piece);
-                    came
+                    count
                 }
                 false => poll_read_buf(stream, context, read),
             }
         };
-        let came = poll_fn(|context| match self.standing.order(context) {
-            Order::BreakOff => Poll::Ready(None),
-            Order::Finish if nothing => Poll::Ready(Some(0)),
-            Order::GoOn | Order::Finish => reading(context).map(|came| Some(came.unwrap_or_default())),
+        let count = poll_fn(|context| match self.state.command(context) {
+            Command::Abort => Poll::Ready(None),
+            Command::Finish if nothing => Poll::Ready(Some(0)),
+            Command::Continue | Command::Finish => {
+                reading(context).map(|count| Some(count.unwrap_or_default()))
+            }
         })
         .await;
-        if came.is_none() && missing == Missing::Body {
-            let _ = stream.try_write(LATE);
+        if count.is_none() && missing == Missing::Body {
+            let _ = stream.try_write(TIMEOUT_RESPONSE);
         }
-        came.is_some_and(|came| came > 0)
+        count.is_some_and(|count| count > 0)
     }
 
-    async fn answer(&self, stream: &mut TcpStream, head: &Head<'_>, familiar: &mut Familiar) -> Answered {
+    async fn answer(
+        &self,
+        stream: &mut TcpStream,
+        head: &Head<'_>,
+        identity: &mut ConnectionIdentity,
+    ) -> ResponseOutcome {
         let began = Instant::now();
-        let Some(admitted) = self.shared.admits(head, self.client, familiar) else { return Answered::Not };
-        let answering = self.standing.answering();
-        let mut account = RequestRecord::open(&self.shared.events, self.client, ("POST", head.path));
-        let reply = {
-            let mut taken = pin!(self.shared.take(head, (admitted, began), account.as_deref_mut()));
-            poll_fn(|context| self.unless_gone(stream, context, |context| taken.as_mut().poll(context))).await
+        let Some(admitted) = self.shared.admit(head, self.client, identity) else {
+            return ResponseOutcome::NeedsHyper;
         };
-        let Some(reply) = reply else { return Answered::Last };
-        let last = self.standing.is_finishing();
+        let active_request = self.state.active_request();
+        let mut record = RequestRecord::open(&self.shared.events, self.client, ("POST", head.path));
+        let reply = {
+            let mut taken = pin!(self.shared.take(head, (admitted, began), record.as_deref_mut()));
+            poll_fn(|context| self.poll_request(stream, context, |context| taken.as_mut().poll(context)))
+                .await
+        };
+        let Some(reply) = reply else { return ResponseOutcome::Close };
+        let last = self.state.is_finishing();
         match reply {
             Reply::Body { status, mut body, session } => {
                 let length = body.len();
-                let unread = match familiar.who().filter(|_| length > MAX_UNCOUNTED) {
-                    Some(who) => who.take(Resource::Unread, length).map(Some),
+                let unread = match identity.principal().filter(|_| length > MAX_UNCOUNTED) {
+                    Some(principal) => principal.take(Resource::Unread, length).map(Some),
                     None => Ok(None),
                 };
                 let _unread = unread.unwrap_or_else(|exhausted| {
                     body = body.dropped(exhausted);
                     None
                 });
-                if let Some(account) = &mut account {
-                    account.answers(status, &body);
+                if let Some(record) = &mut record {
+                    record.record_response(status, &body);
                 }
                 let mut out = WriteBuffer::acquire();
-                Written { status, session: session.as_deref(), last, now: began }.body(&body, &mut out);
-                if self.send(stream, &out, &body).await && !last { Answered::Whole } else { Answered::Last }
+                ResponseHead { status, session: session.as_deref(), last, now: began }.body(&body, &mut out);
+                if self.send(stream, &out, &body).await && !last {
+                    ResponseOutcome::Complete
+                } else {
+                    ResponseOutcome::Close
+                }
             }
             Reply::Events(events) => {
-                let who = familiar.who().cloned();
-                Answered::Telling(Telling { events, who, account, last, began, _answering: answering })
+                let principal = identity.principal().cloned();
+                ResponseOutcome::EventStream(EventStream {
+                    events,
+                    principal,
+                    record,
+                    last,
+                    began,
+                    _active_request: active_request,
+                })
             }
         }
     }
 
     /// Writes events as they occur. Returns whether the stream ended normally and another request may follow.
-    async fn tell(&self, stream: &mut TcpStream, telling: Telling) -> bool {
-        let Telling { mut events, who, mut account, last, began, _answering } = telling;
-        if let Some(account) = &mut account {
-            account.answered(200);
+    async fn write_events(&self, stream: &mut TcpStream, event_stream: EventStream) -> bool {
+        let EventStream { mut events, principal, mut record, last, began, _active_request } = event_stream;
+        if let Some(record) = &mut record {
+            record.record_status(200);
         }
         let mut out = WriteBuffer::acquire();
         let mut unread = None;
-        Written { status: 200, session: None, last, now: began }.stream(&mut out);
+        ResponseHead { status: 200, session: None, last, now: began }.stream(&mut out);
         loop {
             if !self.write(stream, &mut [IoSlice::new(&out)]).await {
                 return false;
             }
             drop((out, unread.take()));
-            self.standing.call();
+            self.state.mark_woken();
             let next = poll_fn(|context| {
-                self.unless_gone(stream, context, |context| Pin::new(&mut events).poll_next(context))
+                self.poll_request(stream, context, |context| Pin::new(&mut events).poll_next(context))
             });
             let event = match next.await {
                 None => return false,
                 Some(None) => return self.write(stream, &mut [IoSlice::new(LAST_CHUNK)]).await && !last,
                 Some(Some(event)) => event,
             };
-            if let Some(account) = &mut account {
-                account.sends(event.len());
+            if let Some(record) = &mut record {
+                record.add_bytes(event.len());
             }
             if event.len() > MAX_UNCOUNTED {
                 // If the budget of unread bytes is exhausted, the stream ends before this event; the client may resume
                 // it.
-                let permit = who.as_ref().map(|who| who.take(Resource::Unread, event.len())).transpose();
+                let permit = principal
+                    .as_ref()
+                    .map(|principal| principal.take(Resource::Unread, event.len()))
+                    .transpose();
                 let Ok(permit) = permit else { return false };
                 unread = permit;
             }
@@ -240,7 +268,7 @@ impl Short<'_> {
 
     /// Writes a head, and the body if it is too long to have been appended to the head. Returns whether that succeeded.
     async fn send(&self, stream: &mut TcpStream, head: &[u8], body: &Body) -> bool {
-        if body.len() <= LONG {
+        if body.len() <= MAX_COPIED_BODY_BYTES {
             return self.write(stream, &mut [IoSlice::new(head)]).await;
         }
         let mut pieces: Vec<IoSlice<'_>> = [IoSlice::new(head)].into();
@@ -262,14 +290,14 @@ impl Short<'_> {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(false),
                     Poll::Ready(Ok(written)) => {
                         IoSlice::advance_slices(&mut left, written);
-                        self.standing.write_progressed();
+                        self.state.write_progressed();
                     }
                     Poll::Pending => {
-                        self.standing.write_blocked();
+                        self.state.write_blocked();
                         // A client that does not read in time is disconnected.
-                        return match self.standing.order(context) {
-                            Order::BreakOff => Poll::Ready(false),
-                            Order::GoOn | Order::Finish => Poll::Pending,
+                        return match self.state.command(context) {
+                            Command::Abort => Poll::Ready(false),
+                            Command::Continue | Command::Finish => Poll::Pending,
                         };
                     }
                 }
@@ -279,19 +307,19 @@ impl Short<'_> {
         .await
     }
 
-    /// Polls `go_on` if the request was woken. Returns `Ready(None)` if the client has disconnected or the connection
+    /// Polls `poll_work` if the request was woken. Returns `Ready(None)` if the client has disconnected or the connection
     /// must be closed.
-    fn unless_gone<T>(
+    fn poll_request<T>(
         &self,
         stream: &TcpStream,
         context: &mut Context<'_>,
-        go_on: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+        poll_work: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<Option<T>> {
-        if self.standing.order(context) == Order::BreakOff {
+        if self.state.command(context) == Command::Abort {
             return Poll::Ready(None);
         }
-        if self.standing.was_called()
-            && let Poll::Ready(done) = go_on(&mut Context::from_waker(&self.waker))
+        if self.state.take_woken()
+            && let Poll::Ready(done) = poll_work(&mut Context::from_waker(&self.waker))
         {
             return Poll::Ready(Some(done));
         }
@@ -304,24 +332,24 @@ impl Short<'_> {
 }
 
 /// The result of handling a request.
-enum Answered {
+enum ResponseOutcome {
     /// The request must be handled by hyper.
-    Not,
+    NeedsHyper,
     /// The response was written; another request may follow.
-    Whole,
+    Complete,
     /// The response is a stream of events.
-    Telling(Telling),
+    EventStream(EventStream),
     /// The connection ends.
-    Last,
+    Close,
 }
 
 /// A stream of events that is the response to a request.
-struct Telling {
+struct EventStream {
     events: Events,
-    who: Option<Principal>,
-    account: Option<Box<RequestRecord>>,
+    principal: Option<Principal>,
+    record: Option<Box<RequestRecord>>,
     /// Whether the connection ends after the stream.
     last: bool,
     began: Instant,
-    _answering: Answering,
+    _active_request: ActiveRequest,
 }

@@ -8,10 +8,10 @@ use toolhub_http1::{write_content_length, write_date, write_header, write_status
 use toolhub_mcp_gateway::Body;
 
 /// Bodies longer than this are not copied behind the head but written separately.
-pub(super) const LONG: usize = 16 << 10;
+pub(super) const MAX_COPIED_BODY_BYTES: usize = 16 << 10;
 
 /// The head of a response.
-pub(super) struct Written<'a> {
+pub(super) struct ResponseHead<'a> {
     pub(super) status: u16,
     pub(super) session: Option<&'a str>,
     /// Whether the connection is closed after this response.
@@ -19,23 +19,23 @@ pub(super) struct Written<'a> {
     pub(super) now: Instant,
 }
 
-impl Written<'_> {
-    /// Writes the head, and the body if it is at most `LONG` bytes; the caller writes a longer one.
+impl ResponseHead<'_> {
+    /// Writes the head, and the body if it is at most `MAX_COPIED_BODY_BYTES` bytes; the caller writes a longer one.
     pub(super) fn body(&self, body: &Body, out: &mut Vec<u8>) {
         let length = body.len();
-        self.beginning(out);
+        self.write_start(out);
         if length > 0 {
             out.extend_from_slice(b"content-type: application/json\r\n");
         }
         write_content_length(Digits::of(length as u64).as_str(), out);
-        if length <= LONG {
+        if length <= MAX_COPIED_BODY_BYTES {
             body.parts().iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         }
     }
 
     /// Writes the head of an event stream.
     pub(super) fn stream(&self, out: &mut Vec<u8>) {
-        self.beginning(out);
+        self.write_start(out);
         // `X-Accel-Buffering: no` keeps proxies from buffering events.
         out.extend_from_slice(
             b"content-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n\
@@ -43,7 +43,7 @@ impl Written<'_> {
         );
     }
 
-    fn beginning(&self, out: &mut Vec<u8>) {
+    fn write_start(&self, out: &mut Vec<u8>) {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
         write_status_line(status, out);
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -71,7 +71,7 @@ mod tests {
 
     fn written(status: u16, session: Option<&str>, body: &Body) -> String {
         let mut out = WriteBuffer::acquire();
-        Written { status, session, last: session.is_some(), now: Instant::now() }.body(body, &mut out);
+        ResponseHead { status, session, last: session.is_some(), now: Instant::now() }.body(body, &mut out);
         String::from_utf8(out.clone()).unwrap()
     }
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(lines[0], "HTTP/1.1 200 OK");
         assert!(lines[1].starts_with("date: ") && lines[1].ends_with(" GMT"), "{}", lines[1]);
         assert_eq!(lines[2..], ["content-type: application/json", "content-length: 7"]);
-        let whole = RawJson::from("x".repeat(LONG));
+        let whole = RawJson::from("x".repeat(MAX_COPIED_BODY_BYTES));
         for (result, copied) in [(RawJson::from(7), true), (whole, false)] {
             let body = Body::Result { id: RawJson::from("i"), result };
             let (text, all) = (written(200, None, &body), body.parts().concat());

@@ -8,10 +8,10 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use toolhub_mcp_gateway::{Gateway, Principal, RequestContext};
 
-use crate::body::{self, Unfit};
-use crate::connection::Answering;
+use crate::body::{self, BodyError};
+use crate::connection::ActiveRequest;
 use crate::request_record::RequestRecord;
-use crate::responses::{empty, later, slower, text};
+use crate::responses::{empty, rate_limited, retry_later, text};
 use crate::shared::Shared;
 
 /// A request and the state it is answered with.
@@ -24,12 +24,12 @@ pub(super) struct Exchange<'a> {
     pub(super) principal: Option<Principal>,
     /// The body, until it was read or has failed. What a handler leaves here is discarded.
     pub(super) body: &'a mut Option<Body>,
-    pub(super) answering: &'a Answering,
+    pub(super) active_request: &'a ActiveRequest,
     pub(super) record: Option<&'a mut RequestRecord>,
 }
 
 /// The response that ends a request early.
-pub(super) type Refused = Box<Response<Body>>;
+pub(super) type EarlyResponse = Box<Response<Body>>;
 
 /// A message to the gateway of a profile.
 pub(super) struct Message {
@@ -42,7 +42,7 @@ pub(super) struct Message {
 
 impl Exchange<'_> {
     /// Returns the gateway of the request's profile.
-    fn gateway(&self) -> Result<Arc<Gateway>, Refused> {
+    fn gateway(&self) -> Result<Arc<Gateway>, EarlyResponse> {
         self.shared.service.gateway(self.profile).ok_or_else(|| {
             let names: Vec<String> =
                 self.shared.service.profiles().iter().map(|name| format!("`{name}`")).collect();
@@ -52,14 +52,16 @@ impl Exchange<'_> {
     }
 
     /// Reads the whole body as a message to the gateway, and records its envelope. Each message of a batch counts towards the rate limit.
-    pub(super) async fn message(&mut self) -> Result<Message, Refused> {
+    pub(super) async fn message(&mut self) -> Result<Message, EarlyResponse> {
         let gateway = self.gateway()?;
         let Some(principal) = self.principal.clone() else {
             return Err(Box::new(empty(StatusCode::UNAUTHORIZED)));
         };
         let body = self.read_body(&principal).await?;
         if is_batch(&body) {
-            principal.spend_batch(messages_in(&body)).map_err(|too_fast| Box::new(slower(too_fast)))?;
+            principal
+                .spend_batch(count_messages(&body))
+                .map_err(|too_fast| Box::new(rate_limited(too_fast)))?;
         }
         let (shared, headers) = (self.shared, &self.parts.headers);
         let trace = self.record.as_deref_mut().and_then(|record| shared.trace(record, &body, headers));
@@ -67,7 +69,7 @@ impl Exchange<'_> {
         Ok(Message { gateway, principal, body, context })
     }
 
-    async fn read_body(&mut self, principal: &Principal) -> Result<Bytes, Refused> {
+    async fn read_body(&mut self, principal: &Principal) -> Result<Bytes, EarlyResponse> {
         let max_bytes = self.shared.body_bytes;
         let too_large = || {
             let hint = format!("a message has at most {} KiB", max_bytes >> 10);
@@ -77,19 +79,21 @@ impl Exchange<'_> {
         if body.size_hint().lower() > max_bytes as u64 {
             return Err(too_large());
         }
-        let received = body::receive(body, max_bytes, principal, self.answering).await;
+        let received = body::receive(body, max_bytes, principal, self.active_request).await;
         let response = match received {
             Ok(message) => {
                 *self.body = None;
                 return Ok(message);
             }
-            Err(Unfit::TooLong) => return Err(too_large()),
-            Err(Unfit::NoRoom(exhausted)) => {
-                return Err(Box::new(later(StatusCode::SERVICE_UNAVAILABLE, &exhausted.to_string())));
+            Err(BodyError::TooLong) => return Err(too_large()),
+            Err(BodyError::OverBudget(exhausted)) => {
+                return Err(Box::new(retry_later(StatusCode::SERVICE_UNAVAILABLE, &exhausted.to_string())));
             }
-            Err(Unfit::Broken) => text(StatusCode::BAD_REQUEST, "the message broke off"),
+            Err(BodyError::Broken) => text(StatusCode::BAD_REQUEST, "the message broke off"),
             // The connection is closed after this response.
-            Err(Unfit::Late) => text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time"),
+            Err(BodyError::TimedOut) => {
+                text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time")
+            }
         };
         *self.body = None;
         Err(Box::new(response))
@@ -102,6 +106,6 @@ pub(crate) fn is_batch(body: &[u8]) -> bool {
 }
 
 /// Returns the number of messages in a batch. An invalid batch counts as one message, which is refused later.
-fn messages_in(batch: &[u8]) -> usize {
+fn count_messages(batch: &[u8]) -> usize {
     serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(batch).map_or(1, |all| all.len())
 }

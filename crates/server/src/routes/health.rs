@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 
 use super::exchange::Exchange;
-use crate::responses::{last, typed};
+use crate::responses::{close_connection, typed};
 
 /// Answers as long as the process serves.
 pub(super) fn alive(exchange: &Exchange<'_>) -> Response<Body> {
@@ -36,7 +36,7 @@ fn respond(exchange: &Exchange<'_>, only_alive: bool) -> Response<Body> {
     }
     let mut response = typed(status, "application/json", body.to_string());
     if draining {
-        last(&mut response);
+        close_connection(&mut response);
     }
     response
 }

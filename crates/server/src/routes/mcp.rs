@@ -32,36 +32,37 @@ async fn respond(
     gateway: &Arc<Gateway>,
     parts: &Parts,
     body: Bytes,
-    (who, account): (&Principal, Option<&mut RequestRecord>),
+    (principal, record): (&Principal, Option<&mut RequestRecord>),
 ) -> Response<Body> {
     let headers = &parts.headers;
     let reply = match parts.method {
         Method::POST => {
-            if let Err((status, hint)) = fits(headers) {
+            if let Err((status, hint)) = valid_headers(headers) {
                 return text(status, hint);
             }
-            gateway.post(headers, body, who).await
+            gateway.post(headers, body, principal).await
         }
         Method::GET => {
             if !accepts(headers, "text/event-stream") {
                 return method_not_allowed("POST", WRONG_METHOD);
             }
-            gateway.get(headers, who).await
+            gateway.get(headers, principal).await
         }
-        Method::DELETE => gateway.delete(headers, who).await,
+        Method::DELETE => gateway.delete(headers, principal).await,
         _ => return method_not_allowed("GET, POST, DELETE", WRONG_METHOD),
     };
     match reply {
         Reply::Body { status: 405, body, .. } if body.is_empty() => method_not_allowed("POST", WRONG_METHOD),
         Reply::Body { status, mut body, session } => {
             let length = body.len();
-            let permit = (length > MAX_UNCOUNTED).then(|| who.take(Resource::Unread, length)).transpose();
+            let permit =
+                (length > MAX_UNCOUNTED).then(|| principal.take(Resource::Unread, length)).transpose();
             let permit = permit.unwrap_or_else(|exhausted| {
                 body = body.dropped(exhausted);
                 None
             });
-            if let Some(account) = account {
-                account.told(&body);
+            if let Some(record) = record {
+                record.record_error(&body);
             }
             let mut pieces = body.into_pieces();
             // A long body has one long piece, which holds the permit until it is written completely.
@@ -90,19 +91,19 @@ async fn respond(
             }
             response
         }
-        Reply::Events(events) => stream(events, who),
+        Reply::Events(events) => stream(events, principal),
     }
 }
 
 /// Returns a stream of events as a response. The stream ends before an event that would exceed the budget of unread
 /// bytes.
-pub(crate) fn stream(events: Events, who: &Principal) -> Response<Body> {
-    let who = who.clone();
+pub(crate) fn stream(events: Events, principal: &Principal) -> Response<Body> {
+    let principal = principal.clone();
     let written = move |event: String| {
         let event = Bytes::from(event);
         let permit = match event.len() {
             ..=MAX_UNCOUNTED => return std::future::ready(Some(Ok::<_, Infallible>(event))),
-            length => who.take(Resource::Unread, length),
+            length => principal.take(Resource::Unread, length),
         };
         std::future::ready(permit.ok().map(|permit| Ok(counted(event, permit))))
     };
@@ -124,7 +125,7 @@ pub(super) const WRONG_METHOD: &str = "MCP clients send messages here with POST;
 const ENCODED: &str = "messages are not compressed: send them without `Content-Encoding`";
 
 /// Refuses an encoded message (RFC 9110, section 15.5.16). Returns `None` if it is not encoded.
-pub(crate) fn refused_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
+pub(crate) fn reject_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
     is_encoded(headers).then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
 }
 
@@ -134,7 +135,7 @@ fn is_encoded(headers: &dyn HeaderLookup) -> bool {
 }
 
 /// Headers that may occur only once, as they determine how a message is interpreted.
-const ONCE: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
+const SINGLE_HEADERS: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
 
 fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
     let mut count = 0;
@@ -145,18 +146,18 @@ fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
 }
 
 /// Checks the headers of a POST request. Returns the status and hint of the refusal.
-pub(crate) fn fits(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'static str)> {
+pub(crate) fn valid_headers(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'static str)> {
     if is_encoded(headers) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));
     }
     // A proxy might read the last occurrence, and the gateway the first.
-    if ONCE.iter().any(|name| is_repeated(headers, name)) {
+    if SINGLE_HEADERS.iter().any(|name| is_repeated(headers, name)) {
         let hint = "`Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` are sent once each";
         return Err((StatusCode::BAD_REQUEST, hint));
     }
     // The values that most clients send; other spellings are parsed below.
-    let takes_usual = headers.value("accept") == Some(b"application/json, text/event-stream");
-    if takes_usual && headers.value("content-type") == Some(b"application/json") {
+    let has_common_accept = headers.value("accept") == Some(b"application/json, text/event-stream");
+    if has_common_accept && headers.value("content-type") == Some(b"application/json") {
         return Ok(());
     }
     let kind = headers.text("content-type").unwrap_or_default();

@@ -25,6 +25,6 @@ pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
         out.family(&format!("toolhub_{name}_lost_total"), Kind::Counter, &help)
             .value(count.load(Ordering::Relaxed));
     }
-    shared.service.measure(&mut out);
+    shared.service.write_metrics(&mut out);
     typed(StatusCode::OK, "text/plain; version=0.0.4", out.into_text())
 }

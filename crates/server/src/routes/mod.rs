@@ -18,9 +18,11 @@ use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode};
 
 use crate::access::Refusal;
-use crate::connection::Answering;
+use crate::connection::ActiveRequest;
 use crate::request_record::RequestRecord;
-use crate::responses::{allow, empty, ending, method_not_allowed, refused, slower, text};
+use crate::responses::{
+    access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
+};
 use crate::shared::Shared;
 
 use exchange::Exchange;
@@ -140,7 +142,7 @@ impl Route {
 pub(crate) struct Peer<'a> {
     pub(crate) address: IpAddr,
     /// The request in progress on its connection.
-    pub(crate) answering: &'a Answering,
+    pub(crate) active_request: &'a ActiveRequest,
 }
 
 impl Shared {
@@ -148,7 +150,7 @@ impl Shared {
     pub(crate) async fn respond(
         &self,
         request: Request<Body>,
-        Peer { address, answering }: Peer<'_>,
+        Peer { address, active_request }: Peer<'_>,
         record: Option<&mut RequestRecord>,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
@@ -168,20 +170,20 @@ impl Shared {
                 profile: None,
                 principal,
                 body: &mut body,
-                answering,
+                active_request,
                 record,
             };
             return (route.handler)(exchange).await;
         }
         let admitted = match method {
             // A CORS preflight request carries no token.
-            &Method::OPTIONS => self.access.check_place(headers, target).map(|()| None),
+            &Method::OPTIONS => self.access.check_host_and_origin(headers, target).map(|()| None),
             _ => self.access.admit(headers, target).map(|name| Some(self.principal(name, address))),
         };
         let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
         let mut response = match admitted {
-            _ if self.draining.load(Ordering::Acquire) => ending(),
-            Err(refusal) => refused(refusal),
+            _ if self.draining.load(Ordering::Acquire) => shutting_down(),
+            Err(refusal) => access_denied(refusal),
             Ok(None) => empty(StatusCode::NO_CONTENT),
             Ok(principal) => {
                 let profile = found.and_then(|(_, profile)| profile);
@@ -191,14 +193,14 @@ impl Shared {
                     profile,
                     principal,
                     body: &mut body,
-                    answering,
+                    active_request,
                     record,
                 };
                 dispatch(found.map(|(route, _)| route), exchange).await
             }
         };
         if !elsewhere {
-            allow(headers, response.headers_mut());
+            allow_origin(headers, response.headers_mut());
         }
         if let Some(body) = body.filter(|body| !body.is_end_stream()) {
             Box::pin(discard(body)).await;
@@ -210,7 +212,7 @@ impl Shared {
 /// Answers a request that was admitted.
 async fn dispatch(route: Option<&Route>, mut exchange: Exchange<'_>) -> Response<Body> {
     if let (Some(record), Some(principal)) = (&mut exchange.record, &exchange.principal) {
-        record.made_by(principal);
+        record.set_principal(principal);
     }
     // Requests for unknown paths count, too.
     let is_limited = route.is_none_or(|route| route.permission == Permission::Limited);
@@ -218,11 +220,11 @@ async fn dispatch(route: Option<&Route>, mut exchange: Exchange<'_>) -> Response
         .principal
         .as_ref()
         .filter(|_| is_limited)
-        .map(|principal| principal.enter())
+        .map(|principal| principal.start_request())
         .transpose()
     {
         Ok(permit) => permit,
-        Err(too_fast) => return slower(too_fast),
+        Err(too_fast) => return rate_limited(too_fast),
     };
     let Some(route) = route else {
         return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp");

@@ -10,11 +10,11 @@ use axum::body::Body;
 use futures_util::{Stream, stream};
 use http::{Response, StatusCode};
 use tokio::sync::mpsc;
-use toolhub_mcp_gateway::{Duplex, Gateway, Outbound, Permit, Principal, Resource, secret};
+use toolhub_mcp_gateway::{Duplex, Gateway, OutboundMessage, Permit, Principal, Resource, secret};
 
 use super::exchange::{Exchange, Message};
-use super::mcp::{refused_encoding, stream as events};
-use crate::responses::{empty, later};
+use super::mcp::{reject_encoding, stream as events};
+use crate::responses::{empty, retry_later};
 
 /// Interval between comments on an idle stream, which keep it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ pub(super) async fn receive(mut exchange: Exchange<'_>) -> Response<Body> {
         Err(refused) => return *refused,
     };
     let Exchange { shared, parts, .. } = exchange;
-    if let Some(refused) = refused_encoding(&parts.headers) {
+    if let Some(refused) = reject_encoding(&parts.headers) {
         return refused;
     }
     let query = parts.uri.query();
@@ -64,33 +64,36 @@ impl LegacyClients {
     pub(crate) fn open(
         self: &Arc<Self>,
         gateway: &Arc<Gateway>,
-        who: &Principal,
+        principal: &Principal,
         name: String,
     ) -> Response<Body> {
-        let permit = match who.take(Resource::Streams, 1) {
+        let permit = match principal.take(Resource::Streams, 1) {
             Ok(permit) => permit,
-            Err(exhausted) => return later(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
+            Err(exhausted) => return retry_later(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
         };
-        let (duplex, messages) = Duplex::open(gateway, who.clone());
+        let (duplex, messages) = Duplex::open(gateway, principal.clone());
         let duplex = Arc::new(duplex);
-        self.all().insert(name.clone(), (who.clone(), Arc::clone(&duplex)));
+        self.all().insert(name.clone(), (principal.clone(), Arc::clone(&duplex)));
         let endpoint = format!("event: endpoint\ndata: /messages?sessionId={name}\n\n");
-        let leaving = Leaving { clients: Arc::clone(self), name, _permit: permit };
-        let over = Box::pin(async move { duplex.over().await });
-        let heard =
-            stream::unfold((Some(endpoint), messages, over), |(first, mut messages, mut over)| async move {
+        let guard = ClientGuard { clients: Arc::clone(self), name, _permit: permit };
+        let closed = Box::pin(async move { duplex.closed().await });
+        let inner = stream::unfold(
+            (Some(endpoint), messages, closed),
+            |(first, mut messages, mut closed)| async move {
                 let event = match first {
                     Some(first) => Some(first),
-                    None => next(&mut messages, &mut over).await,
+                    None => next(&mut messages, &mut closed).await,
                 };
-                event.map(|event| (event, (None, messages, over)))
-            });
-        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }), who)
+                event.map(|event| (event, (None, messages, closed)))
+            },
+        );
+        events(Box::pin(ClientEvents { inner: Box::pin(inner), _guard: guard }), principal)
     }
 
     /// Handles a message of the client with that session id.
-    pub(crate) async fn take(&self, name: &str, who: &Principal, body: &[u8]) -> Response<Body> {
-        let client = self.all().get(name).filter(|(owner, _)| owner == who).map(|(_, one)| Arc::clone(one));
+    pub(crate) async fn take(&self, name: &str, principal: &Principal, body: &[u8]) -> Response<Body> {
+        let client =
+            self.all().get(name).filter(|(owner, _)| owner == principal).map(|(_, one)| Arc::clone(one));
         let Some(client) = client else { return empty(StatusCode::NOT_FOUND) };
         let Ok(text) = std::str::from_utf8(body) else { return empty(StatusCode::BAD_REQUEST) };
         client.receive(text).await;
@@ -98,15 +101,15 @@ impl LegacyClients {
     }
 }
 
-/// Returns the next event, or `None` after `over` has resolved and all queued messages were sent.
+/// Returns the next event, or `None` after `closed` has resolved and all queued messages were sent.
 async fn next(
-    messages: &mut mpsc::Receiver<Outbound>,
-    over: &mut (impl Future<Output = ()> + Unpin),
+    messages: &mut mpsc::Receiver<OutboundMessage>,
+    closed: &mut (impl Future<Output = ()> + Unpin),
 ) -> Option<String> {
     let message = tokio::select! {
         biased;
         message = tokio::time::timeout(KEEP_ALIVE, messages.recv()) => message,
-        () = over => {
+        () = closed => {
             // Queued messages are still sent.
             messages.close();
             Ok(messages.recv().await)
@@ -120,28 +123,28 @@ async fn next(
 }
 
 /// Removes a client when its stream is dropped.
-struct Leaving {
+struct ClientGuard {
     clients: Arc<LegacyClients>,
     name: String,
     _permit: Permit,
 }
 
-impl Drop for Leaving {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         let gone = self.clients.all().remove(&self.name);
         drop(gone);
     }
 }
 
-struct Heard {
-    heard: Pin<Box<dyn Stream<Item = String> + Send>>,
-    _leaving: Leaving,
+struct ClientEvents {
+    inner: Pin<Box<dyn Stream<Item = String> + Send>>,
+    _guard: ClientGuard,
 }
 
-impl Stream for Heard {
+impl Stream for ClientEvents {
     type Item = String;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<String>> {
-        self.heard.as_mut().poll_next(context)
+        self.inner.as_mut().poll_next(context)
     }
 }

@@ -14,24 +14,24 @@ use url::{Host, Url};
 
 use super::otlp::Resource;
 use super::span::Span;
-use crate::access_log::Trouble;
+use crate::access_log::ReportProblem;
 
 /// Maximum number of spans per batch.
-const TOGETHER: usize = 512;
+const MAX_BATCH_SPANS: usize = 512;
 /// How long a batch is filled.
-const GATHER: Duration = Duration::from_secs(1);
+const BATCH_WINDOW: Duration = Duration::from_secs(1);
 /// Timeout of an export request.
-const SENDING: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The backoff after a failure, initially and at most.
-const PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MIN_BACKOFF: Duration = Duration::from_secs(2);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Sends spans to the collector.
 pub(super) struct Exporter {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) resource: Resource,
-    pub(super) trouble: Trouble,
+    pub(super) report_problem: ReportProblem,
     pub(super) lost: Arc<AtomicU64>,
 }
 
@@ -40,27 +40,27 @@ impl Exporter {
     pub(super) async fn run(self, mut waiting: Receiver<Span>, closing: CancellationToken) {
         let client = match client(&self.url) {
             Ok(client) => client,
-            Err(why) => return self.tell(&why),
+            Err(why) => return self.report(&why),
         };
-        let (mut failing, mut pause) = (false, PAUSE);
-        let mut group = Vec::with_capacity(TOGETHER);
+        let (mut failing, mut backoff) = (false, MIN_BACKOFF);
+        let mut batch = Vec::with_capacity(MAX_BATCH_SPANS);
         loop {
-            let open = gather(&mut waiting, &mut group, &closing).await;
-            if !group.is_empty() {
-                let sent = self.send(&client, &group).await;
+            let open = gather(&mut waiting, &mut batch, &closing).await;
+            if !batch.is_empty() {
+                let sent = self.send(&client, &batch).await;
                 if sent.is_err() {
-                    self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
+                    self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
                 }
-                group.clear();
+                batch.clear();
                 match sent {
-                    Ok(()) => (failing, pause) = (false, PAUSE),
+                    Ok(()) => (failing, backoff) = (false, MIN_BACKOFF),
                     Err(why) => {
                         if !std::mem::replace(&mut failing, true) {
-                            self.tell(&why);
+                            self.report(&why);
                         }
                         // Backoff after a failure.
-                        let _ = tokio::time::timeout(pause, closing.cancelled()).await;
-                        pause = (pause * 2).min(LONGEST_PAUSE);
+                        let _ = tokio::time::timeout(backoff, closing.cancelled()).await;
+                        backoff = (backoff * 2).min(MAX_BACKOFF);
                     }
                 }
             }
@@ -73,7 +73,7 @@ impl Exporter {
     async fn send(&self, client: &reqwest::Client, spans: &[Span]) -> Result<(), String> {
         let request = client.post(self.url.clone()).headers(self.headers.clone());
         let request = request.header(CONTENT_TYPE, "application/json").body(self.resource.message(spans));
-        let answer = request.timeout(SENDING).send().await.map_err(|error| root_cause(&error))?;
+        let answer = request.timeout(EXPORT_TIMEOUT).send().await.map_err(|error| root_cause(&error))?;
         match answer.status() {
             status if status.is_success() => Ok(()),
             status => Err(format!("it answers {status}")),
@@ -81,10 +81,10 @@ impl Exporter {
     }
 
     /// Reports a failure. Only host and port are named, as path and query may contain a key.
-    fn tell(&self, why: &str) {
+    fn report(&self, why: &str) {
         let place = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or_default();
-        (self.trouble)(LocalizedText::new(
+        (self.report_problem)(LocalizedText::new(
             format!(
                 "traces cannot be sent to {place}:{port}: {why}; serving goes on, and they are sent again when they can be"
             ),
@@ -94,15 +94,15 @@ impl Exporter {
 }
 
 /// Fills a batch. Returns whether more spans may follow.
-async fn gather(waiting: &mut Receiver<Span>, group: &mut Vec<Span>, closing: &CancellationToken) -> bool {
+async fn gather(waiting: &mut Receiver<Span>, batch: &mut Vec<Span>, closing: &CancellationToken) -> bool {
     let gathering = async {
-        if waiting.recv_many(group, TOGETHER).await == 0 {
+        if waiting.recv_many(batch, MAX_BATCH_SPANS).await == 0 {
             return false;
         }
-        let until = tokio::time::Instant::now() + GATHER;
-        while group.len() < TOGETHER {
-            let room = TOGETHER - group.len();
-            match tokio::time::timeout_at(until, waiting.recv_many(group, room)).await {
+        let until = tokio::time::Instant::now() + BATCH_WINDOW;
+        while batch.len() < MAX_BATCH_SPANS {
+            let room = MAX_BATCH_SPANS - batch.len();
+            match tokio::time::timeout_at(until, waiting.recv_many(batch, room)).await {
                 Ok(0) => return false,
                 Ok(_) => {}
                 Err(_) => break,
@@ -118,7 +118,7 @@ async fn gather(waiting: &mut Receiver<Span>, group: &mut Vec<Span>, closing: &C
     open.unwrap_or_else(|| {
         waiting.close();
         while let Ok(span) = waiting.try_recv() {
-            group.push(span);
+            batch.push(span);
         }
         false
     })
@@ -127,7 +127,7 @@ async fn gather(waiting: &mut Receiver<Span>, group: &mut Vec<Span>, closing: &C
 fn client(url: &Url) -> Result<reqwest::Client, String> {
     // Fails only if another provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let here = match url.host() {
+    let is_loopback_host = match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         Some(Host::Domain(name)) => name == "localhost",
@@ -135,7 +135,7 @@ fn client(url: &Url) -> Result<reqwest::Client, String> {
     };
     let builder = reqwest::Client::builder().user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")));
     // A collector on this machine is contacted without a proxy.
-    let builder = if here { builder.no_proxy() } else { builder };
+    let builder = if is_loopback_host { builder.no_proxy() } else { builder };
     builder.redirect(reqwest::redirect::Policy::none()).build().map_err(|error| root_cause(&error))
 }
 

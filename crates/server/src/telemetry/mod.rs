@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
 use url::Url;
 
-use crate::access_log::Trouble;
+use crate::access_log::ReportProblem;
 
 pub use sampler::Sampler;
 
@@ -27,7 +27,7 @@ use self::otlp::Resource;
 use self::spans::Spans;
 
 /// Maximum number of queued spans; further ones are counted as lost.
-const WAITING: usize = 4_096;
+const MAX_QUEUED_SPANS: usize = 4_096;
 
 /// The options of tracing.
 #[derive(Debug, Clone)]
@@ -53,14 +53,14 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts the exporter. `trouble` is called once when the collector becomes unreachable.
-    pub fn start(options: TelemetryOptions, trouble: Trouble) -> Self {
-        let (queue, waiting) = mpsc::channel(WAITING);
+    /// Starts the exporter. `report_problem` is called once when the collector becomes unreachable.
+    pub fn start(options: TelemetryOptions, report_problem: ReportProblem) -> Self {
+        let (queue, waiting) = mpsc::channel(MAX_QUEUED_SPANS);
         let (lost, closing, tasks) =
             (Arc::<AtomicU64>::default(), CancellationToken::new(), TaskTracker::new());
         let TelemetryOptions { url, headers, service, sampling } = options;
         let resource = Resource { service };
-        let exporter = Exporter { url, headers, resource, trouble, lost: Arc::clone(&lost) };
+        let exporter = Exporter { url, headers, resource, report_problem, lost: Arc::clone(&lost) };
         tasks.spawn(exporter.run(waiting, closing.clone()));
         let spans = Arc::new(Spans::new(queue, Arc::clone(&lost)));
         Self { spans, sampler: Sampler::new(sampling), lost, tasks, closing }
@@ -81,10 +81,10 @@ impl Telemetry {
         &self.lost
     }
 
-    /// Sends the queued spans, within `patience`.
-    pub async fn close(&self, patience: Duration) {
+    /// Sends the queued spans, within `timeout`.
+    pub async fn close(&self, timeout: Duration) {
         self.closing.cancel();
         self.tasks.close();
-        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+        let _ = tokio::time::timeout(timeout, self.tasks.wait()).await;
     }
 }

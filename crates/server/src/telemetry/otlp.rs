@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use super::span::{Fact, Span};
+use super::span::{AttributeValue, Span};
 
 /// The resource that the spans belong to.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Resource {
         let own = [("service.name", self.service.as_str()), ("service.version", version)];
         let own: Vec<Value> =
             own.iter().map(|(key, text)| json!({"key": key, "value": {"stringValue": text}})).collect();
-        let spans: Vec<Value> = spans.iter().map(written).collect();
+        let spans: Vec<Value> = spans.iter().map(span_json).collect();
         let scope = json!({"name": "toolhub", "version": version});
         json!({"resourceSpans": [{
             "resource": {"attributes": own},
@@ -29,37 +29,40 @@ impl Resource {
     }
 }
 
-fn written(span: &Span) -> Value {
-    let facts: Vec<Value> =
-        span.facts.iter().map(|(key, fact)| json!({"key": key, "value": value(fact)})).collect();
-    let mut written = json!({
+fn span_json(span: &Span) -> Value {
+    let attributes: Vec<Value> = span
+        .attributes
+        .iter()
+        .map(|(key, attribute)| json!({"key": key, "value": value(attribute)}))
+        .collect();
+    let mut span_json = json!({
         "traceId": format!("{:032x}", span.trace),
         "spanId": format!("{:016x}", span.number),
         "name": span.name,
         "kind": span.kind as u8,
         "startTimeUnixNano": nanos(span.began),
         "endTimeUnixNano": nanos(span.ended),
-        "attributes": facts,
+        "attributes": attributes,
         "flags": 1,
     });
     if let Some(parent) = span.parent {
-        written["parentSpanId"] = format!("{parent:016x}").into();
+        span_json["parentSpanId"] = format!("{parent:016x}").into();
     }
     if let Some(state) = &span.state {
-        written["traceState"] = state.as_ref().into();
+        span_json["traceState"] = state.as_ref().into();
     }
     if let Some(error) = &span.error {
-        written["status"] = json!({"code": 2, "message": error});
+        span_json["status"] = json!({"code": 2, "message": error});
     }
-    written
+    span_json
 }
 
-fn value(fact: &Fact) -> Value {
-    match fact {
-        Fact::Text(text) => json!({"stringValue": text}),
-        Fact::Number(number) => json!({"intValue": number.to_string()}),
-        Fact::Flag(flag) => json!({"boolValue": flag}),
-        Fact::List(list) => {
+fn value(attribute: &AttributeValue) -> Value {
+    match attribute {
+        AttributeValue::Text(text) => json!({"stringValue": text}),
+        AttributeValue::Number(number) => json!({"intValue": number.to_string()}),
+        AttributeValue::Flag(flag) => json!({"boolValue": flag}),
+        AttributeValue::List(list) => {
             let values: Vec<Value> = list.iter().map(|text| json!({"stringValue": text})).collect();
             json!({"arrayValue": {"values": values}})
         }

@@ -12,10 +12,10 @@ pub struct Sampler {
 
 impl Sampler {
     /// Samples that fraction of the traces that start here.
-    pub fn new(share: f64) -> Self {
-        let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
+    pub fn new(fraction: f64) -> Self {
+        let fraction = if fraction.is_nan() { 0.0 } else { fraction.clamp(0.0, 1.0) };
         // A fraction of one includes every trace id.
-        let bound = if share >= 1.0 { 1 << 64 } else { (share * 18_446_744_073_709_551_616.0) as u128 };
+        let bound = if fraction >= 1.0 { 1 << 64 } else { (fraction * 18_446_744_073_709_551_616.0) as u128 };
         Self { bound }
     }
 
@@ -45,9 +45,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_new_traces_is_recorded() {
-        let recorded = |share: f64| {
-            let sampler = Sampler::new(share);
+    fn samples_a_fraction_of_new_traces() {
+        let recorded = |fraction: f64| {
+            let sampler = Sampler::new(fraction);
             (0..10_000).filter(|_| sampler.join(None).is_sampled()).count()
         };
         assert_eq!(recorded(0.0), 0);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clients_trace_is_joined_and_its_choice_kept() {
+    fn joins_client_trace_with_its_sampling_decision() {
         for sampled in [true, false] {
             let parent = TraceContext::new(7, 8, sampled).unwrap();
             let joined = Sampler::new(if sampled { 0.0 } else { 1.0 }).join(Some(&parent));

@@ -15,7 +15,7 @@ pub(super) enum Kind {
 
 /// The value of an attribute.
 #[derive(Debug, Clone)]
-pub(super) enum Fact {
+pub(super) enum AttributeValue {
     Text(String),
     Number(i64),
     List(Vec<String>),
@@ -33,7 +33,7 @@ pub(super) struct Span {
     pub(super) kind: Kind,
     pub(super) began: SystemTime,
     pub(super) ended: SystemTime,
-    pub(super) facts: Vec<(&'static str, Fact)>,
+    pub(super) attributes: Vec<(&'static str, AttributeValue)>,
     /// The error message, if the work failed.
     pub(super) error: Option<String>,
 }
@@ -50,41 +50,41 @@ impl Span {
             kind: Kind::Internal,
             began,
             ended: began,
-            facts: Vec::new(),
+            attributes: Vec::new(),
             error: None,
         }
     }
 
-    pub(super) fn says(&mut self, key: &'static str, fact: impl Into<Fact>) {
-        self.facts.push((key, fact.into()));
+    pub(super) fn set_attribute(&mut self, key: &'static str, attribute: impl Into<AttributeValue>) {
+        self.attributes.push((key, attribute.into()));
     }
 }
 
-impl From<String> for Fact {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<&str> for Fact {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<i64> for Fact {
+impl From<i64> for AttributeValue {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<bool> for Fact {
+impl From<bool> for AttributeValue {
     fn from(flag: bool) -> Self {
         Self::Flag(flag)
     }
 }
 
-impl From<Vec<String>> for Fact {
+impl From<Vec<String>> for AttributeValue {
     fn from(list: Vec<String>) -> Self {
         Self::List(list)
     }

@@ -14,14 +14,14 @@ use super::sampler::number;
 use super::span::{Kind, Span};
 
 /// Maximum number of calls tracked at a time.
-const MOST: usize = 10_000;
+const MAX_CALLS: usize = 10_000;
 /// Maximum number of requests whose failed calls are remembered until the response.
-const FAILED: usize = 1_024;
+const MAX_FAILED_REQUESTS: usize = 1_024;
 /// Maximum length of an error message in characters.
-const LONGEST: usize = 300;
+const MAX_ERROR_CHARS: usize = 300;
 
 /// A call in progress.
-struct Open {
+struct OpenCall {
     /// The trace context of the call.
     place: TraceContext,
     span: Span,
@@ -31,7 +31,7 @@ struct Open {
 
 #[derive(Default)]
 struct State {
-    calls: HashMap<CallId, Open>,
+    calls: HashMap<CallId, OpenCall>,
     /// The span ids of requests with a failed call, and the errors; the newest last.
     failed: VecDeque<(u64, String)>,
 }
@@ -54,7 +54,7 @@ impl Spans {
         Self { queue, lost, state: Mutex::default() }
     }
 
-    fn put(&self, mut span: Span, ended: SystemTime) {
+    fn export(&self, mut span: Span, ended: SystemTime) {
         // If the clock is set back, a span still does not end before it started.
         span.ended = ended.max(span.began);
         if self.queue.try_send(span).is_err() {
@@ -62,7 +62,7 @@ impl Spans {
         }
     }
 
-    fn served(&self, state: &mut State, at: SystemTime, request: AccessRecord) {
+    fn record_request(&self, state: &mut State, at: SystemTime, request: AccessRecord) {
         let place = request.trace.as_ref().and_then(|trace| trace.own.is_sampled().then_some(trace));
         let Some(trace) = place else { return };
         let began = at.checked_sub(request.took).unwrap_or(at);
@@ -75,94 +75,94 @@ impl Spans {
             RequestTransport::Http { client, verb, path, status } => {
                 let named = request.method.clone().unwrap_or_else(|| format!("{verb} {path}"));
                 span.name = format!("{named}{tool}");
-                span.says("http.request.method", verb);
-                span.says("url.path", path);
-                span.says("http.response.status_code", i64::from(status));
-                span.says("client.address", client.ip().to_string());
-                span.says("network.transport", "tcp");
+                span.set_attribute("http.request.method", verb);
+                span.set_attribute("url.path", path);
+                span.set_attribute("http.response.status_code", i64::from(status));
+                span.set_attribute("client.address", client.ip().to_string());
+                span.set_attribute("network.transport", "tcp");
                 if status >= 400 && request.error.is_none() {
                     span.error.get_or_insert_with(|| format!("answered {status}"));
-                    span.says("error.type", status.to_string());
+                    span.set_attribute("error.type", status.to_string());
                 }
             }
             RequestTransport::Stdio => {
                 span.name = format!("{}{tool}", request.method.clone().unwrap_or_default());
-                span.says("network.transport", "pipe");
+                span.set_attribute("network.transport", "pipe");
             }
         }
         if let Some(code) = request.error {
             span.error.get_or_insert_with(|| format!("answered {code}"));
-            span.says("error.type", code.to_string());
+            span.set_attribute("error.type", code.to_string());
         }
         if let Some(method) = request.method {
-            span.says("mcp.method.name", method);
+            span.set_attribute("mcp.method.name", method);
         }
         if let Some(tool) = request.tool {
-            span.says("gen_ai.operation.name", "execute_tool");
-            span.says("gen_ai.tool.name", tool);
+            span.set_attribute("gen_ai.operation.name", "execute_tool");
+            span.set_attribute("gen_ai.tool.name", tool);
         }
-        if let Some(who) = request.principal {
-            span.says("enduser.id", who.as_ref());
+        if let Some(principal) = request.principal {
+            span.set_attribute("enduser.id", principal.as_ref());
         }
-        self.put(span, at);
+        self.export(span, at);
     }
 
     /// Ends a call, and with it its unfinished attempts.
-    fn over(&self, state: &mut State, (call, at): (&CallId, SystemTime), end: End) {
-        let Some(Open { mut span, attempts, failure, .. }) = state.calls.remove(call) else { return };
+    fn finish_call(&self, state: &mut State, (call, at): (&CallId, SystemTime), end: End) {
+        let Some(OpenCall { mut span, attempts, failure, .. }) = state.calls.remove(call) else { return };
         for (_, mut attempt) in attempts {
-            attempt.says("toolhub.cancelled", true);
-            self.put(attempt, at);
+            attempt.set_attribute("toolhub.cancelled", true);
+            self.export(attempt, at);
         }
         span.error = match end {
             End::Success => None,
             End::Failure => Some(failure.unwrap_or_else(|| "the call failed".to_owned())),
-            End::GivenUp => Some("the client went away".to_owned()),
+            End::Abandoned => Some("the client went away".to_owned()),
         };
         if let (Some(why), Some(request)) = (&span.error, span.parent) {
-            if state.failed.len() >= FAILED {
+            if state.failed.len() >= MAX_FAILED_REQUESTS {
                 state.failed.pop_front();
             }
             state.failed.push_back((request, why.clone()));
         }
-        self.put(span, at);
+        self.export(span, at);
     }
 
-    fn of_call(&self, state: &mut State, (call, at): (&CallId, SystemTime), kind: EventKind) {
+    fn handle_call_event(&self, state: &mut State, (call, at): (&CallId, SystemTime), kind: EventKind) {
         match kind {
             EventKind::Traced { source: None, trace } => {
-                if trace.is_sampled() && state.calls.len() < MOST {
+                if trace.is_sampled() && state.calls.len() < MAX_CALLS {
                     let place = trace.with_span(number());
                     let span = Span::at(&place, Some(trace.span()), at);
                     state
                         .calls
-                        .insert(call.clone(), Open { place, span, attempts: Vec::new(), failure: None });
+                        .insert(call.clone(), OpenCall { place, span, attempts: Vec::new(), failure: None });
                 }
                 return;
             }
             EventKind::CallFinished { success, .. } => {
                 let end = if success { End::Success } else { End::Failure };
-                return self.over(state, (call, at), end);
+                return self.finish_call(state, (call, at), end);
             }
-            EventKind::CallAbandoned => return self.over(state, (call, at), End::GivenUp),
+            EventKind::CallAbandoned => return self.finish_call(state, (call, at), End::Abandoned),
             _ => {}
         }
         let Some(open) = state.calls.get_mut(call) else { return };
         match kind {
             EventKind::CallStarted { tool } => {
                 open.span.name = format!("call {tool}");
-                open.span.says("gen_ai.tool.name", tool.as_str());
+                open.span.set_attribute("gen_ai.tool.name", tool.as_str());
             }
             EventKind::Routed { candidates, strategy, .. } => {
-                open.span.says("toolhub.route.strategy", strategy);
+                open.span.set_attribute("toolhub.route.strategy", strategy);
                 let candidates: Vec<String> = candidates.iter().map(ToString::to_string).collect();
-                open.span.says("toolhub.route.candidates", candidates);
+                open.span.set_attribute("toolhub.route.candidates", candidates);
             }
             EventKind::AttemptStarted { source } => {
                 let mut span = Span::at(&open.place.with_span(number()), Some(open.span.number), at);
                 span.name = format!("attempt {source}");
                 span.kind = if matches!(source, Source::Server(_)) { Kind::Client } else { Kind::Internal };
-                span.says("toolhub.source", source.to_string());
+                span.set_attribute("toolhub.source", source.to_string());
                 open.attempts.push((source, span));
             }
             // The server received this span id, so that its spans become children of this attempt.
@@ -172,15 +172,15 @@ impl Spans {
                 }
             }
             EventKind::AttemptFinished { source, error, .. } => {
-                let Some(mut span) = taken(&mut open.attempts, &source) else { return };
-                span.error = error.map(|error| short(&error));
+                let Some(mut span) = take_attempt(&mut open.attempts, &source) else { return };
+                span.error = error.map(|error| truncate(&error));
                 open.failure = span.error.clone().or(open.failure.take());
-                self.put(span, at);
+                self.export(span, at);
             }
             EventKind::AttemptCancelled { source, .. } => {
-                let Some(mut span) = taken(&mut open.attempts, &source) else { return };
-                span.says("toolhub.cancelled", true);
-                self.put(span, at);
+                let Some(mut span) = take_attempt(&mut open.attempts, &source) else { return };
+                span.set_attribute("toolhub.cancelled", true);
+                self.export(span, at);
             }
             _ => {}
         }
@@ -191,27 +191,27 @@ impl Spans {
 enum End {
     Success,
     Failure,
-    GivenUp,
+    Abandoned,
 }
 
 impl EventSink for Spans {
     fn emit(&self, event: Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match (event.call, event.kind) {
-            (_, EventKind::RequestServed(request)) => self.served(&mut state, event.at, *request),
-            (Some(call), kind) => self.of_call(&mut state, (&call, event.at), kind),
+            (_, EventKind::RequestServed(request)) => self.record_request(&mut state, event.at, *request),
+            (Some(call), kind) => self.handle_call_event(&mut state, (&call, event.at), kind),
             (None, _) => {}
         }
     }
 }
 
 /// Removes the latest attempt of a source.
-fn taken(attempts: &mut Vec<(Source, Span)>, source: &Source) -> Option<Span> {
+fn take_attempt(attempts: &mut Vec<(Source, Span)>, source: &Source) -> Option<Span> {
     let place = attempts.iter().rposition(|(other, _)| other == source)?;
     Some(attempts.remove(place).1)
 }
 
 /// Returns the first line of an error, truncated.
-fn short(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().take(LONGEST).collect()
+fn truncate(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(MAX_ERROR_CHARS).collect()
 }

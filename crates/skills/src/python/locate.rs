@@ -15,7 +15,7 @@ use crate::interpreter;
 /// Timeout of the query to the interpreter.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-const ASK: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
+const PROBE_CODE: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
 
 /// Runs the interpreter in `folder` to get its real path: the command may be a wrapper script.
 pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, LocalizedText> {
@@ -27,16 +27,16 @@ pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Local
     };
     let failed = |why: &str| none(why, why);
     let command = command_path(wanted).map_err(|why| match why {
-        NoCommand::Missing => none(
+        CommandError::Missing => none(
             "is not installed: install it, or correct `[skills] python`",
             "未安装：请安装，或更正 `[skills] python`",
         ),
-        NoCommand::Relative => {
+        CommandError::Relative => {
             none("is a relative path: write the absolute path", "是相对路径：请写绝对路径")
         }
     })?;
     let mut command = Command::new(command);
-    command.args(["-I", "-c", ASK]).stdin(Stdio::null()).kill_on_drop(true);
+    command.args(["-I", "-c", PROBE_CODE]).stdin(Stdio::null()).kill_on_drop(true);
     command.env_clear().envs(variables()).current_dir(folder);
     let answer = tokio::time::timeout(ANSWER_TIMEOUT, command.output()).await;
     let answer = answer
@@ -53,26 +53,26 @@ pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Local
 
 /// Why a command cannot be started.
 #[derive(Debug, PartialEq, Eq)]
-enum NoCommand {
+enum CommandError {
     Missing,
     /// A relative path: it would resolve to another program in each folder.
     Relative,
 }
 
 /// Resolves a command to a path that does not depend on the current folder.
-fn command_path(wanted: &str) -> Result<PathBuf, NoCommand> {
+fn command_path(wanted: &str) -> Result<PathBuf, CommandError> {
     let path = Path::new(wanted);
     if path.is_absolute() {
         return Ok(path.to_owned());
     }
     if wanted.contains(std::path::is_separator) {
-        return Err(NoCommand::Relative);
+        return Err(CommandError::Relative);
     }
     // Windows resolves commands with implicit file extensions.
     if cfg!(windows) {
         return Ok(path.to_owned());
     }
-    interpreter::on_path(wanted).ok_or(NoCommand::Missing)
+    interpreter::on_path(wanted).ok_or(CommandError::Missing)
 }
 
 /// The environment variables that version managers need: the same as for scripts, with the values of this process.
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn commands_do_not_depend_on_the_current_folder() {
         for relative in ["./python", "venv/bin/python", "../python", "python/"] {
-            assert_eq!(command_path(relative), Err(NoCommand::Relative), "{relative}");
+            assert_eq!(command_path(relative), Err(CommandError::Relative), "{relative}");
         }
-        assert_eq!(command_path("no-such-python"), Err(NoCommand::Missing));
+        assert_eq!(command_path("no-such-python"), Err(CommandError::Missing));
         assert_eq!(command_path("/opt/python"), Ok("/opt/python".into()));
         assert!(command_path("sh").unwrap().is_absolute());
         let path =

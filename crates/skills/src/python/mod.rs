@@ -16,17 +16,17 @@ use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson};
 use toolhub_sandbox::{Policy, Program};
 
 use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
-use crate::declared::{Runner, SkillTool};
-use crate::fault::{Fault, Weight};
+use crate::declarations::{Runner, SkillTool};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::file_set::sha256;
 use crate::run::{self, Job, RunError};
 
 /// Lists and runs the classes of a file.
 const RUNNER: &str = include_str!("runner.py");
 /// Maximum size of an inspected file, in bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_SCRIPT_BYTES: u64 = 1 << 20;
 /// Number of files inspected per process.
-const AT_ONCE: usize = 50;
+const MAX_BATCH: usize = 50;
 
 /// Working directory of an interpreter: version managers read files of the current folder, which may be untrusted.
 const NEUTRAL_FOLDER: &str = "/";
@@ -41,13 +41,13 @@ pub(crate) struct Python {
     consent: Option<Consent>,
     found: OnceCell<Result<Program, LocalizedText>>,
     /// The cache file.
-    kept_in: Option<PathBuf>,
-    known: Mutex<HashMap<String, Looked>>,
+    cache_file: Option<PathBuf>,
+    cache: Mutex<HashMap<String, Inspection>>,
 }
 
 /// The cached result of inspecting a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Looked {
+struct Inspection {
     classes: Vec<Class>,
     error: Option<String>,
     line: Option<usize>,
@@ -67,12 +67,12 @@ struct Class {
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     pub(crate) tools: Vec<SkillTool>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
 /// Which files are inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum InspectionMode {
     /// Only those that may define tools.
     Likely,
     /// All, since a file with a syntax error may be intended as a tool.
@@ -84,22 +84,22 @@ impl Python {
     /// (`Some`).
     pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>, consent: Option<Consent>) -> Self {
         let consent = consent.filter(|_| wanted.is_some());
-        let kept_in = folder.map(|folder| folder.join("python-skills.json"));
+        let cache_file = folder.map(|folder| folder.join("python-skills.json"));
         let read = |file: &PathBuf| serde_json::from_slice(&std::fs::read(file).ok()?).ok();
-        let known = kept_in.as_ref().and_then(read).unwrap_or_default();
+        let cache = cache_file.as_ref().and_then(read).unwrap_or_default();
         let wanted = wanted.unwrap_or("python3");
         let home = || Some(std::env::home_dir()?.join(Path::new(wanted).strip_prefix("~").ok()?));
         Self {
             wanted: home().map_or_else(|| wanted.to_owned(), |place| place.display().to_string()),
             consent,
             found: OnceCell::new(),
-            kept_in,
-            known: Mutex::new(known),
+            cache_file,
+            cache: Mutex::new(cache),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Looked>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, HashMap<String, Inspection>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locates the interpreter itself, since `python3` may be a wrapper. Consent is checked on each call, because each
@@ -113,42 +113,42 @@ impl Python {
     }
 
     /// Lists the classes of files. Each version of a file is inspected once.
-    pub(crate) async fn classes(&self, files: &[(PathBuf, Look)]) -> HashMap<PathBuf, Classes> {
+    pub(crate) async fn classes(&self, files: &[(PathBuf, InspectionMode)]) -> HashMap<PathBuf, Classes> {
         let (mut texts, mut likely) = (HashMap::new(), HashSet::new());
-        for (file, look) in files {
+        for (file, inspect) in files {
             let Some((digest, is_likely)) = candidate(file) else { continue };
             if is_likely {
                 likely.insert(file.clone());
             }
-            if is_likely || *look == Look::Every {
+            if is_likely || *inspect == InspectionMode::Every {
                 texts.insert(file.clone(), digest);
             }
         }
         let new: Vec<&PathBuf> = files
             .iter()
             .map(|(file, _)| file)
-            .filter(|file| texts.get(*file).is_some_and(|digest| !self.known().contains_key(digest)))
+            .filter(|file| texts.get(*file).is_some_and(|digest| !self.cache().contains_key(digest)))
             .collect();
         let mut trouble = None;
-        for some in new.chunks(AT_ONCE) {
-            if let Err(why) = self.look(some, &texts).await {
+        for some in new.chunks(MAX_BATCH) {
+            if let Err(why) = self.inspect(some, &texts).await {
                 trouble = Some(why);
                 break;
             }
         }
         let mut found = HashMap::new();
         for (file, digest) in &texts {
-            let looked = self.known().get(digest).cloned();
+            let inspection = self.cache().get(digest).cloned();
             // Without an interpreter only likely files are reported, since most other Python files are not tools.
-            if looked.is_none() && !likely.contains(file) {
+            if inspection.is_none() && !likely.contains(file) {
                 continue;
             }
-            found.insert(file.clone(), classes_of(file, looked, trouble.as_ref()));
+            found.insert(file.clone(), classes_of(file, inspection, trouble.as_ref()));
         }
         found
     }
 
-    async fn look(
+    async fn inspect(
         &self,
         files: &[&PathBuf],
         digests: &HashMap<PathBuf, String>,
@@ -169,30 +169,30 @@ impl Python {
         let slow = || LocalizedText::new("Python took too long", "Python 用时过长");
         let ended = tokio::time::timeout(ANSWER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
         let ended = ended.map_err(|error| match error {
-            RunError::NotStarted(why) | RunError::TooMuch(why) | RunError::Lost(why) => why,
+            RunError::NotStarted(why) | RunError::OutputTooLarge(why) | RunError::Lost(why) => why,
         })?;
-        let looked: Vec<Looked> = serde_json::from_slice(&ended.output).map_err(|error| {
+        let inspection: Vec<Inspection> = serde_json::from_slice(&ended.output).map_err(|error| {
             let said = ended
                 .stopped
-                .unwrap_or_else(|| LocalizedText::from(format!("{error} {}", ended.complaint.trim())));
+                .unwrap_or_else(|| LocalizedText::from(format!("{error} {}", ended.stderr_text.trim())));
             LocalizedText::new(
                 format!("Python could not look at the files: {said}"),
                 format!("Python 无法查看文件：{said}"),
             )
         })?;
-        for (file, looked) in files.iter().zip(looked) {
+        for (file, inspection) in files.iter().zip(inspection) {
             if let Some(digest) = digests.get(*file) {
-                self.known().insert(digest.clone(), looked);
+                self.cache().insert(digest.clone(), inspection);
             }
         }
-        self.keep();
+        self.save_cache();
         Ok(())
     }
 
     /// Writes the cache to disk; errors are ignored, since the cache can be rebuilt.
-    fn keep(&self) {
-        let Some(file) = &self.kept_in else { return };
-        let Ok(text) = serde_json::to_vec(&*self.known()) else { return };
+    fn save_cache(&self) {
+        let Some(file) = &self.cache_file else { return };
+        let Ok(text) = serde_json::to_vec(&*self.cache()) else { return };
         let Some(folder) = file.parent() else { return };
         let write = || -> std::io::Result<()> {
             let mut builder = std::fs::DirBuilder::new();
@@ -253,37 +253,39 @@ fn refused(wanted: &str, why: &LocalizedText) -> LocalizedText {
 
 /// Returns the digest of a file, and whether it may define tools.
 fn candidate(file: &Path) -> Option<(String, bool)> {
-    let found =
-        std::fs::symlink_metadata(file).ok().filter(|found| found.is_file() && found.len() <= LARGEST)?;
-    let bytes = std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(LARGEST))?;
+    let found = std::fs::symlink_metadata(file)
+        .ok()
+        .filter(|found| found.is_file() && found.len() <= MAX_SCRIPT_BYTES)?;
+    let bytes =
+        std::fs::read(file).ok().filter(|bytes| bytes.len() as u64 <= found.len().max(MAX_SCRIPT_BYTES))?;
     let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
     Some((sha256(&bytes), has(b"class ") && has(b"def execute")))
 }
 
-fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&LocalizedText>) -> Classes {
-    let fault =
-        |what: LocalizedText, instead: LocalizedText| Fault::new(file, Weight::Wrong, (what, instead));
-    let Some(looked) = looked else {
+fn classes_of(file: &Path, inspection: Option<Inspection>, trouble: Option<&LocalizedText>) -> Classes {
+    let diagnostic =
+        |what: LocalizedText, instead: LocalizedText| Diagnostic::new(file, Severity::Error, (what, instead));
+    let Some(inspection) = inspection else {
         let why = trouble.cloned().unwrap_or_else(|| LocalizedText::new("it was not looked at", "尚未查看"));
         let instead = LocalizedText::new(
             "its classes are no tools until then; install Python 3, or name it: `[skills] python = \"…\"`",
             "在此之前其中的类不能用作工具；请安装 Python 3，或用 `[skills] python = \"…\"` 指定",
         );
-        return Classes { tools: Vec::new(), faults: vec![fault(why, instead)] };
+        return Classes { tools: Vec::new(), diagnostics: vec![diagnostic(why, instead)] };
     };
-    if let Some(error) = looked.error {
+    if let Some(error) = inspection.error {
         let what = LocalizedText::new(
             format!("Python cannot read it: {error}"),
             format!("Python 无法读取：{error}"),
         );
-        let fault = fault(what, LocalizedText::new("mend it", "请改正"));
-        let fault = match looked.line {
-            Some(line) => fault.at(line),
-            None => fault,
+        let diagnostic = diagnostic(what, LocalizedText::new("mend it", "请改正"));
+        let diagnostic = match inspection.line {
+            Some(line) => diagnostic.at(line),
+            None => diagnostic,
         };
-        return Classes { tools: Vec::new(), faults: vec![fault] };
+        return Classes { tools: Vec::new(), diagnostics: vec![diagnostic] };
     }
-    let tools = looked.classes.into_iter().map(|class| SkillTool {
+    let tools = inspection.classes.into_iter().map(|class| SkillTool {
         name: class.name,
         description: class.description,
         file: String::new(),
@@ -292,5 +294,5 @@ fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&LocalizedTex
         hints: class.hints,
         tags: class.tags,
     });
-    Classes { tools: tools.collect(), faults: Vec::new() }
+    Classes { tools: tools.collect(), diagnostics: Vec::new() }
 }

@@ -259,7 +259,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_block_gives_back_its_calls_with_their_outputs() {
+    fn block_returns_calls_with_outputs() {
         let mut builder = BlockBuilder::default();
         assert!(builder.seal().is_none());
         let mut calls: Vec<_> = (0..100).map(|number| call(&format!("t{}", number % 70))).collect();

@@ -190,7 +190,7 @@ mod tests {
 
     /// A file that cannot be truncated is kept for the next store, and the next entry is appended to a new one.
     #[test]
-    fn append_that_cannot_be_undone_begins_another_file() {
+    fn append_that_cannot_be_rolled_back_starts_another_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut tail = tail(folder.path(), Durability::Program);
         let first = append(&mut tail, b"first\n").unwrap();

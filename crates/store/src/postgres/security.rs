@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_needs_no_certificate() {
+    fn local_host_requires_no_certificate() {
         for host in [
             "localhost",
             "LOCALHOST:5433",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_contradict_each_other_are_refused() {
+    fn rejects_contradictory_ssl_modes() {
         for query in ["sslmode=verify-full&sslmode=disable", "sslmode=", "sslmode=Disable", "sslmode=none"] {
             let url = format!("postgres://u:p@db.example/n?{query}");
             assert!(url.parse::<PgUrl>().is_err(), "{url}");

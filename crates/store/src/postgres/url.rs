@@ -122,7 +122,7 @@ mod tests {
     use crate::location::StoreLocation;
 
     #[test]
-    fn passwords_are_never_shown() {
+    fn never_prints_passwords() {
         for (url, shown) in [
             ("postgres://ann:s3cret@db.example:5433/hub", "postgres://db.example:5433/hub"),
             (
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_files() {
+    fn parses_ssl_mode_and_certificate_path() {
         let url: PgUrl =
             "postgres://h/n?sslmode=verify-full&sslrootcert=a%20b%2Fc&connect_timeout=3".parse().unwrap();
         assert_eq!(url.security, Security::Verified);

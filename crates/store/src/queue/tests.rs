@@ -26,7 +26,7 @@ fn recorded(next: Next) -> RecordedCalls {
 }
 
 #[test]
-fn recorded_calls_are_gathered_and_written_together() {
+fn gathers_recorded_calls_into_one_write() {
     let queue = queue();
     let now = Instant::now();
     assert!(matches!(queue.next(now), Next::Wait(None)));
@@ -44,7 +44,7 @@ fn recorded_calls_are_gathered_and_written_together() {
 }
 
 #[tokio::test]
-async fn an_urgent_write_does_not_wait_for_recorded_calls_and_a_settle_takes_them_all() {
+async fn urgent_write_skips_recorded_calls_and_flush_takes_all() {
     let queue = Arc::new(queue());
     let write = |what: Write| {
         let queue = Arc::clone(&queue);
@@ -60,7 +60,7 @@ async fn an_urgent_write_does_not_wait_for_recorded_calls_and_a_settle_takes_the
 }
 
 #[test]
-fn calls_that_were_not_taken_are_written_again_and_in_order() {
+fn put_back_calls_are_written_again_in_order() {
     let queue = queue();
     record(&queue);
     let later = Instant::now() + 2 * GATHER_INTERVAL;
@@ -81,7 +81,7 @@ fn calls_that_were_not_taken_are_written_again_and_in_order() {
 }
 
 #[test]
-fn a_closed_queue_writes_what_it_has_once_and_ends() {
+fn closed_queue_drains_once_and_ends() {
     let queue = queue();
     record(&queue);
     queue.close();
@@ -95,7 +95,7 @@ fn a_closed_queue_writes_what_it_has_once_and_ends() {
 }
 
 #[tokio::test]
-async fn a_closed_queue_takes_nothing_in() {
+async fn closed_queue_rejects_writes() {
     let queue = queue();
     queue.close();
     assert!(queue.write(Write::Settle).await.is_err());

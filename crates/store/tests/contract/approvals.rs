@@ -5,7 +5,7 @@ use toolhub_core::{RawJson, Source, ToolName};
 
 use crate::database::{Database, hour};
 
-pub(crate) async fn one_for_each_tool(database: Database) {
+pub(crate) async fn keeps_one_approval_per_tool(database: Database) {
     let store = database.open().await;
     let approval = |source: &str, version: &str, hours| Approval {
         source: Source::from_name(source),

@@ -8,7 +8,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use crate::database::{Database, attempt, find, start, success};
 
-pub(crate) async fn begun_then_finished(database: Database) {
+pub(crate) async fn stores_begun_and_finished_call(database: Database) {
     let store = database.open().await;
     let mut begun = start("write_sheet", r#"{"b":1, "a":[1.50]}"#);
     begun.conversation = Some("c 1".to_owned());
@@ -45,7 +45,7 @@ pub(crate) async fn begun_then_finished(database: Database) {
 }
 
 /// The end of a call that is dropped before it finishes is recorded with `note`; only the first recorded end counts.
-pub(crate) async fn begun_then_noted(database: Database) {
+pub(crate) async fn record_finished_completes_begun_call(database: Database) {
     let store = database.open().await;
     let begun = start("send_mail", "{}");
     store.begin(begun.clone()).await.unwrap();
@@ -60,7 +60,7 @@ pub(crate) async fn begun_then_noted(database: Database) {
     assert_eq!(tallies.iter().sum::<u64>(), 1, "{tallies:?}");
 }
 
-pub(crate) async fn noted(database: Database) {
+pub(crate) async fn stores_finished_call(database: Database) {
     let store = database.open().await;
     let begun = start("read_sheet", "{}");
     let mut end = success(&begun, "excel", "[1]");
@@ -87,7 +87,7 @@ pub(crate) async fn finished_twice_counts_once(database: Database) {
     assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn never_begun(database: Database) {
+pub(crate) async fn rejects_end_of_unknown_call(database: Database) {
     let store = database.open().await;
     let (lost, good) = (start("t", "{}"), start("t", "{}"));
     store.begin(good.clone()).await.unwrap();
@@ -100,7 +100,7 @@ pub(crate) async fn never_begun(database: Database) {
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 1);
 }
 
-pub(crate) async fn begun_twice(database: Database) {
+pub(crate) async fn stores_call_begun_twice_once(database: Database) {
     let store = database.open().await;
     let begun = start("t", "{}");
     store.begin(begun.clone()).await.unwrap();
@@ -108,7 +108,7 @@ pub(crate) async fn begun_twice(database: Database) {
     assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
 }
 
-pub(crate) async fn outputs_by_handle(database: Database) {
+pub(crate) async fn returns_output_by_handle(database: Database) {
     let store = database.open().await;
     let (one, two) = (start("t", "{}"), start("t", "{}"));
     store.begin(one.clone()).await.unwrap();

@@ -8,7 +8,7 @@ use toolhub_core::call_log::{CallEnd, CallQuery, CallStart, RecordId, Status};
 
 use crate::database::{Database, start, success};
 
-pub(crate) async fn a_hundred_tasks(database: Database) {
+pub(crate) async fn records_calls_of_a_hundred_tasks(database: Database) {
     let store = database.open().await;
     let mut tasks = JoinSet::new();
     for task in 0..100 {
@@ -35,7 +35,7 @@ pub(crate) async fn a_hundred_tasks(database: Database) {
 }
 
 /// Calls recorded faster than the database can write them are all kept with their outputs: backpressure delays the callers.
-pub(crate) async fn a_flood(database: Database) {
+pub(crate) async fn records_flood_of_calls(database: Database) {
     const CALLS: usize = 30_000;
     let store = database.open().await;
     let call = start("t", "{}");
@@ -77,7 +77,7 @@ pub(crate) async fn a_flood(database: Database) {
     }
 }
 
-pub(crate) async fn two_stores(database: Database) {
+pub(crate) async fn two_stores_share_a_database(database: Database) {
     let stores = [database.open().await, database.open().await];
     let mut tasks = JoinSet::new();
     for task in 0..20 {

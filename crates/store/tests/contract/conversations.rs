@@ -23,7 +23,7 @@ async fn fill(store: &dyn HubStore) -> Vec<Turn> {
     turns
 }
 
-pub(crate) async fn in_order(database: Database) {
+pub(crate) async fn returns_turns_in_order(database: Database) {
     let turns = fill(&*database.open().await).await;
     // An identical turn is stored again, not deduplicated.
     let store = database.open().await;
@@ -33,7 +33,7 @@ pub(crate) async fn in_order(database: Database) {
     assert_eq!(found[5], turns[4]);
 }
 
-pub(crate) async fn filtered(database: Database) {
+pub(crate) async fn filters_turns(database: Database) {
     let store = database.open().await;
     let turns = fill(&*store).await;
     let any = TurnQuery::default;
@@ -52,7 +52,7 @@ pub(crate) async fn filtered(database: Database) {
     }
 }
 
-pub(crate) async fn listed(database: Database) {
+pub(crate) async fn lists_conversations(database: Database) {
     let store = database.open().await;
     assert!(store.conversations(None).await.unwrap().is_empty());
     fill(&*store).await;

@@ -92,7 +92,7 @@ pub(crate) async fn combined_filters(database: Database) {
     assert!(found(&*store, &records, other).await.is_empty());
 }
 
-pub(crate) async fn newest_first(database: Database) {
+pub(crate) async fn returns_newest_first(database: Database) {
     let store = database.open().await;
     // Recorded in a different order than they began.
     let mut calls: Vec<_> = (0..30).map(|_| start("t", "{}")).collect();
@@ -105,7 +105,7 @@ pub(crate) async fn newest_first(database: Database) {
     assert_eq!(found.into_iter().map(|call| call.start.record).collect::<Vec<_>>(), expect);
 }
 
-pub(crate) async fn follow(database: Database) {
+pub(crate) async fn follows_new_calls(database: Database) {
     let (writer, reader) = (database.open().await, database.open().await);
     let mut last = RecordId::new("");
     for round in 0..5 {
@@ -121,7 +121,7 @@ pub(crate) async fn follow(database: Database) {
 }
 
 /// Long arguments are stored truncated, but are matched by their complete text.
-pub(crate) async fn long_arguments_by_their_whole_text(database: Database) {
+pub(crate) async fn filters_long_arguments_by_their_full_text(database: Database) {
     let store = database.open().await;
     let long = |last: &str| format!(r#"{{"text":"{}{last}"}}"#, "x".repeat(1 << 20));
     for arguments in [long("a"), long("b")] {
@@ -174,7 +174,7 @@ fn random_query(records: &[RecordId]) -> CallQuery {
 }
 
 /// Queries return the same results whether calls are stored as single rows, in one block, or in overlapping blocks.
-pub(crate) async fn rows_and_blocks_answer_alike(database: Database) {
+pub(crate) async fn rows_and_blocks_return_the_same_calls(database: Database) {
     let other = match &database {
         Database::Sqlite(_) => Database::sqlite(),
         Database::Postgres(_) => Database::postgres(),

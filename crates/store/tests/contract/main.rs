@@ -41,15 +41,15 @@ macro_rules! contract {
 }
 
 contract! {
-    approvals: one_for_each_tool;
-    calls: begun_then_finished noted begun_then_noted finished_twice_counts_once never_begun begun_twice outputs_by_handle;
-    conversations: in_order filtered listed;
-    filters: rows_and_blocks_answer_alike single_filters combined_filters newest_first follow long_arguments_by_their_whole_text;
-    odd_texts: kept_as_given searched_whatever_their_case nul long_numbers large;
-    owners: running_while_the_owner_lives finished_after_all;
-    retention: old_calls_go old_results_go_before_their_calls results_are_kept_no_longer_than_their_calls too_many_results_go
-        too_many_results_in_blocks_go old_blocks_go;
-    statistics: counted_by_day cancelled_attempts_are_not_counted the_same_over_many_stores;
-    concurrency: a_hundred_tasks a_flood two_stores closed_store_keeps_all;
-    tool_lists: survive_a_restart offers_survive_a_restart a_changed_definition_is_a_new_version;
+    approvals: keeps_one_approval_per_tool;
+    calls: stores_begun_and_finished_call stores_finished_call record_finished_completes_begun_call finished_twice_counts_once rejects_end_of_unknown_call stores_call_begun_twice_once returns_output_by_handle;
+    conversations: returns_turns_in_order filters_turns lists_conversations;
+    filters: rows_and_blocks_return_the_same_calls single_filters combined_filters returns_newest_first follows_new_calls filters_long_arguments_by_their_full_text;
+    odd_texts: stores_unusual_texts_verbatim searches_case_insensitively stores_nul_characters stores_long_numbers_verbatim stores_large_texts;
+    owners: call_is_running_while_its_owner_is_alive orphaned_call_can_still_be_finished;
+    retention: deletes_old_calls deletes_old_results_before_their_calls deletes_results_with_their_calls deletes_excess_results
+        deletes_excess_results_in_blocks deletes_old_blocks;
+    statistics: counts_calls_by_day cancelled_attempts_are_not_counted statistics_are_summed_over_stores;
+    concurrency: records_calls_of_a_hundred_tasks records_flood_of_calls two_stores_share_a_database closed_store_keeps_all;
+    tool_lists: tool_lists_survive_a_restart offers_survive_a_restart changed_definition_creates_a_new_version;
 }

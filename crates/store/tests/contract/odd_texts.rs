@@ -16,7 +16,7 @@ const ODD: [&str; 7] = [
     "$1 ?1 :a",
 ];
 
-pub(crate) async fn kept_as_given(database: Database) {
+pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
     let store = database.open().await;
     for odd in ODD {
         let mut call = start(odd, &RawJson::of(&[odd]).to_string());
@@ -48,7 +48,7 @@ pub(crate) async fn kept_as_given(database: Database) {
     assert_eq!(tools, expect);
 }
 
-pub(crate) async fn searched_whatever_their_case(database: Database) {
+pub(crate) async fn searches_case_insensitively(database: Database) {
     let store = database.open().await;
     for text in ["Straße ÉCOLE Ёлка ΣΊΣΥΦΟΣ", "查找：天气"] {
         let mut call = start("t", "{}");
@@ -64,7 +64,7 @@ pub(crate) async fn searched_whatever_their_case(database: Database) {
 
 /// PostgreSQL text cannot contain NUL, so that it is stored as `␀` (U+2400) there. JSON columns keep it on both databases,
 /// because JSON escapes it as `\u0000`.
-pub(crate) async fn nul(database: Database) {
+pub(crate) async fn stores_nul_characters(database: Database) {
     let store = database.open().await;
     let kept = match &database {
         Database::Sqlite(_) => "a\0b",
@@ -100,7 +100,7 @@ pub(crate) async fn nul(database: Database) {
     assert_eq!(turns[0].text, kept);
 }
 
-pub(crate) async fn long_numbers(database: Database) {
+pub(crate) async fn stores_long_numbers_verbatim(database: Database) {
     let store = database.open().await;
     let text = r#"{"n":1234567890123456789012345678901234567890,"e":1E+2,"z":-0.0}"#;
     let call = start("t", text);
@@ -110,7 +110,7 @@ pub(crate) async fn long_numbers(database: Database) {
     assert_eq!(store.output(&call.record).await.unwrap().unwrap().get(), text);
 }
 
-pub(crate) async fn large(database: Database) {
+pub(crate) async fn stores_large_texts(database: Database) {
     let store = database.open().await;
     let text = RawJson::of(&"界a\"".repeat(1 << 18)).to_string();
     assert!(text.len() > 1 << 20);

@@ -7,7 +7,7 @@ use toolhub_core::ports::HubStore;
 
 use crate::database::{Database, find, start, success};
 
-pub(crate) async fn running_while_the_owner_lives(database: Database) {
+pub(crate) async fn call_is_running_while_its_owner_is_alive(database: Database) {
     let (owner, other) = (database.open().await, database.open().await);
     let (one, two) = (start("t", "{}"), start("t", "{}"));
     owner.begin(one.clone()).await.unwrap();
@@ -40,7 +40,7 @@ async fn becomes_unknown(store: &dyn HubStore, record: &RecordId) {
 }
 
 /// A store may finish a call that another store began: a known outcome replaces `Unknown`.
-pub(crate) async fn finished_after_all(database: Database) {
+pub(crate) async fn orphaned_call_can_still_be_finished(database: Database) {
     let (owner, other) = (database.open().await, database.open().await);
     let call = start("t", "{}");
     owner.begin(call.clone()).await.unwrap();

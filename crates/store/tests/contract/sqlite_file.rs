@@ -19,7 +19,7 @@ async fn rejects_database_of_a_newer_version() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_an_error() {
+fn rejects_file_that_is_not_a_database() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("toolhub.db"), "not a database, but some text that is long enough")
         .unwrap();
@@ -29,7 +29,7 @@ fn a_file_that_is_no_database_is_an_error() {
 
 /// Migrates a database with schema version 2, which stored texts in one language: they are returned unchanged.
 #[tokio::test]
-async fn lists_from_before_both_languages_are_still_read() {
+async fn reads_tool_lists_of_the_older_format() {
     let folder = tempfile::tempdir().unwrap();
     {
         let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
@@ -59,7 +59,7 @@ async fn lists_from_before_both_languages_are_still_read() {
 /// POSIX releases all locks of a process on a file when the process closes any descriptor of that file.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn the_database_stays_locked_while_it_is_open() {
+async fn database_stays_locked_while_open() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     let inode = std::os::unix::fs::MetadataExt::ino(&store.file().metadata().unwrap());

@@ -8,7 +8,7 @@ use toolhub_core::{Source, ToolName};
 
 use crate::database::{Database, attempt, hour, start, success};
 
-pub(crate) async fn counted_by_day(database: Database) {
+pub(crate) async fn counts_calls_by_day(database: Database) {
     let store = database.open().await;
     let mut expect = ToolStatistics::new(Source::from_name("excel"), ToolName::new("read_sheet"));
     for (index, hours) in [0_u64, 1, 30, 31, 200].into_iter().enumerate() {
@@ -43,7 +43,7 @@ pub(crate) async fn cancelled_attempts_are_not_counted(database: Database) {
     assert_eq!(found.iter().map(|one| one.source.to_string()).collect::<Vec<_>>(), ["native"]);
 }
 
-pub(crate) async fn the_same_over_many_stores(database: Database) {
+pub(crate) async fn statistics_are_summed_over_stores(database: Database) {
     let mut expect = ToolStatistics::new(Source::Native, ToolName::new("t"));
     for round in 0..3_u64 {
         let (one, two) = (database.open().await, database.open().await);

@@ -31,7 +31,7 @@ fn late() -> CachedList {
     CachedList { listed_at: None, failure: None, failures: 0, ..list(&[]) }
 }
 
-pub(crate) async fn survive_a_restart(database: Database) {
+pub(crate) async fn tool_lists_survive_a_restart(database: Database) {
     let server = ServerId::new("服务");
     {
         let store = database.open().await;
@@ -74,7 +74,7 @@ pub(crate) async fn offers_survive_a_restart(database: Database) {
     assert!(store.load_offers().await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_changed_definition_is_a_new_version(database: Database) {
+pub(crate) async fn changed_definition_creates_a_new_version(database: Database) {
     let store = database.open().await;
     let server = ServerId::new("s");
     let at = |hours: u64| Some(UNIX_EPOCH + Duration::from_secs(4_000_000_000 + hours * 3600));

@@ -29,7 +29,7 @@ fn reading_call() -> (CallStart, CallEnd) {
 }
 
 #[tokio::test]
-async fn journal_of_a_living_store_is_neither_replayed_nor_removed() {
+async fn journal_of_an_open_store_is_neither_replayed_nor_removed() {
     let folder = tempfile::tempdir().unwrap();
     let owner = SqliteStore::open(folder.path()).unwrap();
     let (start, end) = call();
@@ -55,7 +55,7 @@ async fn journal_of_a_living_store_is_neither_replayed_nor_removed() {
 
 /// Records one call of each kind that began at `at`, and returns the journals that a store killed at this point leaves
 /// behind.
-async fn left_behind(at: SystemTime) -> Vec<(String, Vec<u8>)> {
+async fn journals_of_dropped_store(at: SystemTime) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     let ((start, end), (read_start, read_end)) = (call(), reading_call());
@@ -78,7 +78,7 @@ async fn replay_neither_stores_nor_counts_calls_past_retention() {
         drop(SqliteStore::open(folder.path()).unwrap());
         let running = folder.path().join("running");
         std::fs::create_dir_all(&running).unwrap();
-        for (name, bytes) in left_behind(SystemTime::now() - days * DAY).await {
+        for (name, bytes) in journals_of_dropped_store(SystemTime::now() - days * DAY).await {
             std::fs::write(running.join(name), bytes).unwrap();
         }
         let store = SqliteStore::open(folder.path()).unwrap();

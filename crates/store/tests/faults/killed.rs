@@ -43,7 +43,7 @@ async fn check(place: &str, data: &Path) {
         let lines = hammer_until_killed(place, data);
         read(&lines, &mut calls);
         let store = open_with_journals(place, data).await.unwrap();
-        nobody_runs(&*store, round).await;
+        assert_no_running_call(&*store, round).await;
     }
     let store = open_with_journals(place, data).await.unwrap();
     let kept: HashMap<String, Status> = store
@@ -129,7 +129,7 @@ fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) {
 }
 
 /// Waits until no call is `Running`: immediate with SQLite, but PostgreSQL first has to detect that the connection is closed.
-async fn nobody_runs(store: &dyn HubStore, round: usize) {
+async fn assert_no_running_call(store: &dyn HubStore, round: usize) {
     let running = CallQuery { status: Some(Status::Running), limit: Some(1), ..CallQuery::default() };
     let started = Instant::now();
     while !store.calls(running.clone()).await.unwrap().is_empty() {

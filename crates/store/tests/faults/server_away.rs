@@ -84,7 +84,7 @@ async fn server_restart_loses_no_call() {
         let mut look = JoinSet::new();
         let looking = Arc::clone(&store);
         look.spawn(async move { all_counted(&*looking).await.0 });
-        server.start_again();
+        server.restart();
         let seen = look.join_all().await;
         assert!(seen[0] >= before, "a look while it was away is answered when it is back");
         let back = Instant::now();
@@ -136,7 +136,7 @@ async fn unreachable_server_fails_calls_that_must_be_recorded() {
         assert!(error.contains("cannot be reached"), "{error}");
     }
 
-    server.start_again();
+    server.restart();
     let (again, _) = call();
     store.begin(again.clone()).await.unwrap();
     let calls = store.calls(CallQuery::default()).await.unwrap();

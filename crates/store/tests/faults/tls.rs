@@ -24,17 +24,17 @@ fn certificate() -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificates_are_checked_where_the_url_asks_for_it() {
+async fn verifies_certificates_if_the_url_requires_it() {
     let server = PostgresServer::start();
     let url = server.new_database();
     let (certificate, key) = certificate();
-    server.give("server.crt", &certificate);
-    server.give("server.key", &key);
-    server.give("postgresql.auto.conf", "ssl = on\n");
+    server.write_file("server.crt", &certificate);
+    server.write_file("server.key", &key);
+    server.write_file("postgresql.auto.conf", "ssl = on\n");
     // Connections without TLS are rejected.
-    server.give("pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n");
+    server.write_file("pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n");
     server.stop(Stop::Fast);
-    server.start_again();
+    server.restart();
 
     let trusted = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(trusted.path(), &certificate).unwrap();
@@ -78,11 +78,11 @@ async fn remote_host_without_verified_certificate_is_rejected() {
     }
     assert!(open_at(&url).await.is_ok());
     let (certificate, key) = certificate();
-    server.give("server.crt", &certificate);
-    server.give("server.key", &key);
-    server.give("postgresql.auto.conf", "ssl = on\n");
+    server.write_file("server.crt", &certificate);
+    server.write_file("server.key", &key);
+    server.write_file("postgresql.auto.conf", "ssl = on\n");
     server.stop(Stop::Fast);
-    server.start_again();
+    server.restart();
     // A certificate of an unknown authority.
     for mode in modes {
         refused(&format!("{elsewhere}{mode}")).await;

@@ -14,7 +14,7 @@ use toolhub::{Hub, ToolCall, tool};
 /// The allocator of the toolhub binary.
 #[cfg(unix)]
 #[global_allocator]
-static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(700);

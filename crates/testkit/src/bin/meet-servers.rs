@@ -22,8 +22,8 @@ async fn main() -> Result<()> {
     let (good, bad): (Vec<_>, Vec<_>) = ids.iter().partition(|id| id.starts_with("good"));
     ensure!(!good.is_empty(), "no server is named `good…`");
     let took = tokio::select! {
-        never = nag(&hub, &bad) => match never {},
-        took = meet(&hub, &good) => took,
+        never = poll_until_listed(&hub, &bad) => match never {},
+        took = connect_all(&hub, &good) => took,
     };
     hub.shutdown().await;
     println!("{:.3}", took?.as_secs_f64() * 1000.0);
@@ -31,7 +31,7 @@ async fn main() -> Result<()> {
 }
 
 /// Returns the time until all are listed and have answered.
-async fn meet(hub: &Hub, ids: &[&String]) -> Result<Duration> {
+async fn connect_all(hub: &Hub, ids: &[&String]) -> Result<Duration> {
     let started = Instant::now();
     try_join_all(ids.iter().map(async |id| {
         let listed = hub.list_server(id).await.context("it is configured")?;
@@ -44,7 +44,7 @@ async fn meet(hub: &Hub, ids: &[&String]) -> Result<Duration> {
 }
 
 /// Calls unusable servers in a loop, without end.
-async fn nag(hub: &Hub, ids: &[&String]) -> Infallible {
+async fn poll_until_listed(hub: &Hub, ids: &[&String]) -> Infallible {
     join_all(ids.iter().map(async |id| {
         loop {
             hub.call(ToolCall::new("anything", json!({})).at(id.as_str())).await;

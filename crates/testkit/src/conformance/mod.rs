@@ -26,13 +26,13 @@ use crate::oauth::browse;
 /// The id of the scenario's server.
 const SERVER: &str = "conformance";
 /// Maximum number of logins per run: a server may request them endlessly.
-const MOST_LOGINS: u32 = 3;
+const MAX_LOGINS: u32 = 3;
 
 /// Runs the scenario named in the environment against the server given as argument.
 pub fn run(mut args: impl Iterator<Item = String>) -> ExitCode {
     let ran = args.next().context("usage: conformance-client URL").and_then(|url| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(play(&Scenario::of_environment(url)?))
+        runtime.block_on(run_scenario(&Scenario::of_environment(url)?))
     });
     match ran {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,7 +43,7 @@ pub fn run(mut args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-async fn play(scenario: &Scenario) -> Result<()> {
+async fn run_scenario(scenario: &Scenario) -> Result<()> {
     let setup = Setup::write(scenario)?;
     let events = Arc::new(Recorder::default());
     let hub = Hub::builder()
@@ -52,8 +52,8 @@ async fn play(scenario: &Scenario) -> Result<()> {
         .listen(Arc::clone(&events) as Arc<dyn EventSink>)
         .build()
         .await?;
-    let visitor = Visitor { hub: &hub, logins: 0 };
-    let visited = visitor.visit(scenario).await;
+    let visitor = ConformanceClient { hub: &hub, logins: 0 };
+    let visited = visitor.run_scenario(scenario).await;
     hub.shutdown().await;
     for event in events.texts() {
         writeln!(std::io::stderr(), "{event}")?;
@@ -62,20 +62,20 @@ async fn play(scenario: &Scenario) -> Result<()> {
 }
 
 /// Calls the server, and logs in if required.
-struct Visitor<'a> {
+struct ConformanceClient<'a> {
     hub: &'a Hub,
     logins: u32,
 }
 
-impl Visitor<'_> {
-    async fn visit(mut self, scenario: &Scenario) -> Result<()> {
+impl ConformanceClient<'_> {
+    async fn run_scenario(mut self, scenario: &Scenario) -> Result<()> {
         match self.hub.list_server(SERVER).await.context("the server is not configured")? {
             Ok(_) => {}
             Err(ToolError::LoginNeeded { .. }) => self.login().await?,
             Err(error) => bail!("{}", error.localize(Lang::En)),
         }
         if skills::concerns(scenario) {
-            return skills::play(self.hub, scenario).await;
+            return skills::run_scenario(self.hub, scenario).await;
         }
         // Concurrently: data of one call must not leak into another.
         let mut pending = calls(scenario, &self.hub.catalog())?;
@@ -97,7 +97,7 @@ impl Visitor<'_> {
             std::thread::spawn(move || browse(&address));
         };
         let mut issuer = None;
-        while self.logins < MOST_LOGINS {
+        while self.logins < MAX_LOGINS {
             self.logins += 1;
             match self.hub.login_at(SERVER, issuer.as_deref(), &show).await {
                 Ok(_) => return Ok(()),
@@ -111,7 +111,7 @@ impl Visitor<'_> {
                 Err(error) => bail!("{error}"),
             }
         }
-        bail!("{MOST_LOGINS} logins were not enough");
+        bail!("{MAX_LOGINS} logins were not enough");
     }
 }
 

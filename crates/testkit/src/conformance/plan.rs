@@ -22,38 +22,39 @@ pub(super) fn calls(scenario: &Scenario, catalog: &Catalog) -> Result<Vec<ToolCa
         _ => {}
     }
     if scenario.context.get("toolCalls").is_some() {
-        let wanted = Wanted::deserialize(&scenario.context)?;
-        let call = |wanted: WantedCall| call(&wanted.name, Value::Object(given(wanted.arguments)));
+        let wanted = ExpectedCalls::deserialize(&scenario.context)?;
+        let call =
+            |wanted: ExpectedCall| call(&wanted.name, Value::Object(placeholder_arguments(wanted.arguments)));
         return Ok(wanted.tool_calls.into_iter().map(call).collect());
     }
     let every = catalog.iter().map(|entry| {
         let schema = entry.tool.definition.input_schema().value();
-        call(entry.tool.name().as_str(), fitting(&schema))
+        call(entry.tool.name().as_str(), example_value(&schema))
     });
     Ok(every.collect())
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wanted {
-    tool_calls: Vec<WantedCall>,
+struct ExpectedCalls {
+    tool_calls: Vec<ExpectedCall>,
 }
 
 #[derive(Deserialize)]
-struct WantedCall {
+struct ExpectedCall {
     name: String,
     arguments: Map<String, Value>,
 }
 
 /// Removes null arguments: the schemas do not allow them, so toolhub would reject the call. The suite treats a null
 /// like an omitted argument.
-fn given(mut arguments: Map<String, Value>) -> Map<String, Value> {
+fn placeholder_arguments(mut arguments: Map<String, Value>) -> Map<String, Value> {
     arguments.retain(|_, value| !value.is_null());
     arguments
 }
 
 /// An object with a value for every property of a simple type.
-fn fitting(schema: &Value) -> Value {
+fn example_value(schema: &Value) -> Value {
     let mut arguments = Map::new();
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let value = match property["type"].as_str() {

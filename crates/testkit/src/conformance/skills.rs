@@ -15,10 +15,10 @@ pub(super) fn concerns(scenario: &Scenario) -> bool {
 }
 
 /// Lists the skill; then, unless the scenario tests only that, uses it and one of its files.
-pub(super) async fn play(hub: &Hub, scenario: &Scenario) -> Result<()> {
-    hub.learn_server_skills().await;
+pub(super) async fn run_scenario(hub: &Hub, scenario: &Scenario) -> Result<()> {
+    hub.refresh_server_skills().await;
     let skill = format!("{SERVER}:{SKILL}");
-    if !hub.skills().foreign.iter().any(|known| known.shown() == skill) {
+    if !hub.skills().remote.iter().any(|known| known.shown() == skill) {
         bail!("the server's skill is not known");
     }
     if scenario.name == "sep-2640-client-no-prefetch" {

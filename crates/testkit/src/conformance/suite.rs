@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scenario_is_read_from_the_folder() {
+    fn parses_scenario_from_folder_name() {
         for (folder, scenario) in [
             ("server-tools-list-2026-11-17T08-12-15-000Z", "tools-list"),
             ("server-server-initialize-2026-11-17T08-12-15-000Z", "server-initialize"),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_found() {
+    fn reports_every_difference() {
         let text = table("| `a` | 2 | 2 | |\n| `b` | 3 | 1 | not offered |\n");
         let check = |counts: &[(&str, usize)], side| {
             compare_with(&text, &report(counts), side).map_err(|error| error.len())
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_checks_or_none_need_a_reason() {
+    fn requires_reason_for_fewer_checks() {
         for (rows, is_right) in [
             ("| `a` | 2 | 1 | |\n", false),
             ("| `a` | 0 | 0 | |\n", false),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn another_selection_has_no_rows() {
+    fn finds_no_rows_for_another_selection() {
         let text = table("| `a` | 1 | 1 | |\n");
         let other = ServerReport { version: "2".to_owned(), ..report(&[("a", 1)]) };
         assert!(compare_with(&text, &other, Side::Fixture).is_err());

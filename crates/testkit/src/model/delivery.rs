@@ -9,30 +9,30 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
-use super::Stage;
+use super::ServerState;
 use super::script::{Ending, Pacing};
 
 /// Counts a disconnect if it is dropped before the response is complete.
 #[derive(Debug)]
 pub(super) struct Guard {
-    stage: Option<Arc<Stage>>,
+    server_state: Option<Arc<ServerState>>,
 }
 
 impl Guard {
-    pub(super) fn new(stage: Arc<Stage>) -> Self {
-        Self { stage: Some(stage) }
+    pub(super) fn new(server_state: Arc<ServerState>) -> Self {
+        Self { server_state: Some(server_state) }
     }
 
     /// Marks the response as complete.
-    pub(super) fn over(mut self) {
-        self.stage = None;
+    pub(super) fn complete(mut self) {
+        self.server_state = None;
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(stage) = self.stage.take() {
-            stage.happened.send_modify(|happened| happened.departed += 1);
+        if let Some(server_state) = self.server_state.take() {
+            server_state.counters.send_modify(|counters| counters.disconnected += 1);
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard
                 Some(Part::Bytes(bytes)) => return Some((Ok(bytes), (parts, guard))),
                 Some(Part::Wait(pause)) => tokio::time::sleep(pause).await,
                 Some(Part::Break) => {
-                    guard.take()?.over();
+                    guard.take()?.complete();
                     // The previous pieces must be flushed first.
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                     return Some((Err(io::Error::other("cut off on purpose")), (parts, guard)));
@@ -71,7 +71,7 @@ pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard
                 Some(Part::Silence) => std::future::pending::<Infallible>().await.into_never(),
                 None => {
                     if let Some(guard) = guard.take() {
-                        guard.over();
+                        guard.complete();
                     }
                     return None;
                 }
@@ -99,7 +99,7 @@ fn pieces(whole: &Bytes, pacing: Pacing) -> Vec<Part> {
             vec![Part::Bytes(whole.slice(..at)), Part::Bytes(whole.slice(at..))]
         }
         Pacing::EveryByte => (0..whole.len()).map(|at| Part::Bytes(whole.slice(at..=at))).collect(),
-        Pacing::Drip(pause) => {
+        Pacing::Delayed(pause) => {
             let lines = whole.split_inclusive(|byte| *byte == b'\n');
             lines.flat_map(|line| [Part::Wait(pause), Part::Bytes(Bytes::copy_from_slice(line))]).collect()
         }

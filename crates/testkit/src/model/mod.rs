@@ -26,11 +26,11 @@ use self::delivery::{Guard, deliver};
 pub use self::script::{Act, CallStyle, Ending, Pacing, ScriptedReply};
 
 /// Longer than any expected wait of a test.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// Method and path.
     pub line: String,
     /// The headers.
@@ -43,11 +43,11 @@ pub struct Received {
 
 /// Event counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Happened {
+pub struct RequestCounters {
     /// Chat requests.
     pub asked: usize,
     /// Clients that disconnected before the response was complete.
-    pub departed: usize,
+    pub disconnected: usize,
 }
 
 /// A running scripted model server, stopped on drop.
@@ -55,23 +55,23 @@ pub struct Happened {
 pub struct ModelServer {
     /// `http://127.0.0.1:PORT`.
     pub url: String,
-    stage: Arc<Stage>,
-    happened: watch::Receiver<Happened>,
+    server_state: Arc<ServerState>,
+    counters: watch::Receiver<RequestCounters>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by all requests.
 #[derive(Debug)]
-struct Stage {
+struct ServerState {
     acts: Vec<Act>,
     models: Vec<String>,
-    received: Mutex<Vec<Received>>,
-    happened: watch::Sender<Happened>,
+    received: Mutex<Vec<ReceivedRequest>>,
+    counters: watch::Sender<RequestCounters>,
 }
 
-impl Stage {
-    fn received(&self) -> MutexGuard<'_, Vec<Received>> {
+impl ServerState {
+    fn received(&self) -> MutexGuard<'_, Vec<ReceivedRequest>> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,16 +86,16 @@ impl ModelServer {
     /// As `start`, listing these models.
     #[must_use]
     pub fn listing(models: &[&str], acts: impl IntoIterator<Item = Act>) -> Self {
-        let (sender, happened) = watch::channel(Happened::default());
-        let stage = Arc::new(Stage {
+        let (sender, counters) = watch::channel(RequestCounters::default());
+        let server_state = Arc::new(ServerState {
             acts: acts.into_iter().collect(),
             models: models.iter().map(|name| (*name).to_owned()).collect(),
             received: Mutex::default(),
-            happened: sender,
+            counters: sender,
         });
         let (started, ready) = mpsc::channel();
         let stop = CancellationToken::new();
-        let (stopped, shared) = (stop.clone(), Arc::clone(&stage));
+        let (stopped, shared) = (stop.clone(), Arc::clone(&server_state));
         // On its own runtime: a test may pause the clock of its own.
         let thread = std::thread::spawn(move || {
             let runtime =
@@ -111,30 +111,33 @@ impl ModelServer {
             });
         });
         let address = ready.recv().expect("the server starts");
-        Self { url: format!("http://{address}"), stage, happened, stop, thread: Some(thread) }
+        Self { url: format!("http://{address}"), server_state, counters, stop, thread: Some(thread) }
     }
 
     /// The requests so far, including those for the model list.
     #[must_use]
-    pub fn received(&self) -> Vec<Received> {
-        self.stage.received().clone()
+    pub fn received(&self) -> Vec<ReceivedRequest> {
+        self.server_state.received().clone()
     }
 
     /// The bodies of the chat requests, in order.
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {
-        let received = self.stage.received();
+        let received = self.server_state.received();
         received.iter().filter(|one| one.line.starts_with("POST")).map(|one| one.body.clone()).collect()
     }
 
     /// Waits until `enough` is true, in real time even if the test's clock is paused.
-    pub async fn wait_for(&self, enough: impl Fn(&Happened) -> bool + Send + 'static) -> Happened {
-        let mut happened = self.happened.clone();
+    pub async fn wait_for(
+        &self,
+        enough: impl Fn(&RequestCounters) -> bool + Send + 'static,
+    ) -> RequestCounters {
+        let mut counters = self.counters.clone();
         let waiting = tokio::task::spawn_blocking(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
-                let waited = tokio::time::timeout(PATIENCE, happened.wait_for(|now| enough(now))).await;
+                let waited = tokio::time::timeout(WAIT_TIMEOUT, counters.wait_for(|now| enough(now))).await;
                 *waited.expect("it happens in time").expect("the server lives")
             })
         });
@@ -159,14 +162,14 @@ enum Wire {
 }
 
 async fn route(
-    State(stage): State<Arc<Stage>>,
+    State(server_state): State<Arc<ServerState>>,
     verb: Method,
     uri: Uri,
     (headers, body): (HeaderMap, Bytes),
 ) -> Response<Body> {
     let text = String::from_utf8_lossy(&body).into_owned();
     let line = format!("{verb} {uri}");
-    stage.received().push(Received {
+    server_state.received().push(ReceivedRequest {
         line,
         headers,
         body: serde_json::from_str(&text).unwrap_or(Value::Null),
@@ -175,16 +178,16 @@ async fn route(
     let wire = match (verb.as_str(), uri.path()) {
         ("POST", path) if path.ends_with("/chat/completions") => Wire::OpenAi,
         ("POST", path) if path.ends_with("/v1/messages") => Wire::Anthropic,
-        ("GET", path) if path.ends_with("/models") => return models(&stage),
+        ("GET", path) if path.ends_with("/models") => return models(&server_state),
         _ => return plain(404, "application/json", "{\"error\":{\"message\":\"no such path\"}}"),
     };
     let mut number = 0;
-    stage.happened.send_modify(|happened| {
-        number = happened.asked;
-        happened.asked += 1;
+    server_state.counters.send_modify(|counters| {
+        number = counters.asked;
+        counters.asked += 1;
     });
-    let guard = Guard::new(Arc::clone(&stage));
-    let act = stage.acts.get(number).or(stage.acts.last()).cloned();
+    let guard = Guard::new(Arc::clone(&server_state));
+    let act = server_state.acts.get(number).or(server_state.acts.last()).cloned();
     match act.expect("the script has an act") {
         Act::Reply(reply) => {
             let (kind, body) = match (wire, reply.whole) {
@@ -201,7 +204,7 @@ async fn route(
             Response::builder().header("content-type", kind).body(body).expect("a response")
         }
         Act::Status { status, headers, body } => {
-            guard.over();
+            guard.complete();
             let mut response = plain(status, "application/json", &body);
             for (name, value) in headers {
                 response.headers_mut().insert(name, value.parse().expect("a header"));
@@ -216,9 +219,9 @@ async fn route(
     }
 }
 
-fn models(stage: &Stage) -> Response<Body> {
+fn models(server_state: &ServerState) -> Response<Body> {
     let data: Vec<Value> =
-        stage.models.iter().map(|id| json!({"id": id, "object": "model", "type": "model"})).collect();
+        server_state.models.iter().map(|id| json!({"id": id, "object": "model", "type": "model"})).collect();
     plain(200, "application/json", &json!({"object": "list", "data": data}).to_string())
 }
 

@@ -39,7 +39,7 @@ impl Act {
 
     /// An error response with `Retry-After`.
     #[must_use]
-    pub fn refuse_for(status: u16, seconds: &str) -> Self {
+    pub fn refuse_with_retry_after(status: u16, seconds: &str) -> Self {
         let body = serde_json::json!({"error": {"message": "slow down", "type": "error"}}).to_string();
         Self::Status { status, headers: vec![("retry-after", seconds.to_owned())], body }
     }
@@ -97,19 +97,19 @@ impl ScriptedReply {
 
     /// Sets the usage.
     #[must_use]
-    pub fn costing(self, read: u64, cached: u64, written: u64) -> Self {
+    pub fn with_usage(self, read: u64, cached: u64, written: u64) -> Self {
         Self { usage: Some((read, cached, written)), ..self }
     }
 
     /// Sets the format of calls.
     #[must_use]
-    pub fn styled(self, style: CallStyle) -> Self {
+    pub fn with_style(self, style: CallStyle) -> Self {
         Self { style, ..self }
     }
 
     /// Sends a single JSON document.
     #[must_use]
-    pub fn in_one_piece(self) -> Self {
+    pub fn unstreamed(self) -> Self {
         Self { whole: true, ..self }
     }
 
@@ -169,7 +169,7 @@ pub enum Pacing {
     /// Byte by byte.
     EveryByte,
     /// Line by line, with this delay.
-    Drip(Duration),
+    Delayed(Duration),
 }
 
 /// How a reply ends.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use url::Url;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The final page of a visit.
 #[derive(Debug)]
-pub struct Visited {
+pub struct BrowserPage {
     /// The final URL.
     pub address: String,
     /// The HTTP status.
@@ -21,7 +21,7 @@ pub struct Visited {
 
 /// Opens a loopback URL and follows up to five redirects.
 #[must_use]
-pub fn browse(address: &str) -> Visited {
+pub fn browse(address: &str) -> BrowserPage {
     let mut address = address.to_owned();
     for _ in 0..5 {
         let page = fetch(&address);
@@ -32,7 +32,7 @@ pub fn browse(address: &str) -> Visited {
         });
         match sent {
             Some(next) if (300..400).contains(&status) => address = next,
-            _ => return Visited { address, status, page },
+            _ => return BrowserPage { address, status, page },
         }
     }
     panic!("sent round in circles: {address}");
@@ -43,7 +43,7 @@ fn fetch(address: &str) -> String {
     let host = url.host_str().expect("a host");
     let port = url.port_or_known_default().expect("a port");
     let mut stream = TcpStream::connect((host, port)).expect("somebody listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+    stream.set_read_timeout(Some(REQUEST_TIMEOUT)).expect("a deadline");
     let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
     let request = format!("GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it is sent");

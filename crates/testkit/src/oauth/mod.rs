@@ -1,9 +1,9 @@
 //! A scripted authorization server and the MCP server that it protects, on one loopback port; and a browser that
 //! accepts everything. Shares no code with the project's own OAuth implementation.
 
-mod answers;
+mod authorization;
 mod browser;
-mod ledger;
+mod endpoints;
 mod plan;
 mod protected;
 mod token;
@@ -21,9 +21,9 @@ use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use self::browser::{Visited, browse};
-pub use self::ledger::Counts;
-use self::ledger::Ledger;
+use self::authorization::AuthorizationState;
+pub use self::authorization::Counts;
+pub use self::browser::{BrowserPage, browse};
 pub use self::plan::{Iss, OAuthPlan};
 
 /// A running pair of servers, stopped on drop.
@@ -31,23 +31,23 @@ pub use self::plan::{Iss, OAuthPlan};
 pub struct OAuthServer {
     /// The protected MCP endpoint, `http://127.0.0.1:PORT/mcp`.
     pub url: String,
-    stage: Arc<Stage>,
+    oauth_state: Arc<OAuthState>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by all requests.
 #[derive(Debug)]
-struct Stage {
+struct OAuthState {
     plan: OAuthPlan,
     /// `http://127.0.0.1:PORT`.
     base: String,
-    ledger: Mutex<Ledger>,
+    authorization: Mutex<AuthorizationState>,
 }
 
-impl Stage {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+impl OAuthState {
+    fn authorization(&self) -> MutexGuard<'_, AuthorizationState> {
+        self.authorization.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn issuer(&self) -> String {
@@ -72,69 +72,70 @@ impl OAuthServer {
             runtime.block_on(async move {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
                 let base = format!("http://{}", listener.local_addr().expect("an address"));
-                let ledger = Mutex::new(Ledger::new(&plan));
-                let stage = Arc::new(Stage { plan, base, ledger });
-                started.send(Arc::clone(&stage)).expect("somebody waits");
+                let authorization = Mutex::new(AuthorizationState::new(&plan));
+                let oauth_state = Arc::new(OAuthState { plan, base, authorization });
+                started.send(Arc::clone(&oauth_state)).expect("somebody waits");
                 tokio::select! {
                     () = stopped.cancelled() => {}
-                    served = serve(listener, stage) => served.expect("it serves"),
+                    served = serve(listener, oauth_state) => served.expect("it serves"),
                 }
             });
         });
-        let stage = ready.recv().expect("the server starts");
-        Self { url: stage.resource(), stage, stop, thread: Some(thread) }
+        let oauth_state = ready.recv().expect("the server starts");
+        Self { url: oauth_state.resource(), oauth_state, stop, thread: Some(thread) }
     }
 
     /// The request counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.stage.ledger().counts.clone()
+        self.oauth_state.authorization().counts.clone()
     }
 
     /// Violations of the specifications by the client; empty for a correct one.
     #[must_use]
-    pub fn complaints(&self) -> Vec<String> {
-        self.stage.ledger().complaints.clone()
+    pub fn violations(&self) -> Vec<String> {
+        self.oauth_state.authorization().violations.clone()
     }
 
     /// All issued secrets, which must never appear in output.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
-        self.stage.ledger().secrets.clone()
+        self.oauth_state.authorization().secrets.clone()
     }
 
     /// The issuer identifier of the authorization server.
     #[must_use]
     pub fn issuer(&self) -> String {
-        self.stage.issuer()
+        self.oauth_state.issuer()
     }
 
     /// Changes the authorization servers that the protected server names.
     pub fn name_issuers(&self, issuers: &[&str]) {
-        self.stage.ledger().issuers = Some(issuers.iter().map(|&issuer| issuer.to_owned()).collect());
+        self.oauth_state.authorization().issuers =
+            Some(issuers.iter().map(|&issuer| issuer.to_owned()).collect());
     }
 
     /// Changes the token endpoint in the metadata.
     pub fn move_tokens_to(&self, endpoint: &str) {
-        self.stage.ledger().token_endpoint = Some(endpoint.to_owned());
+        self.oauth_state.authorization().token_endpoint = Some(endpoint.to_owned());
     }
 
     /// Expires all access tokens.
     pub fn expire_access(&self) {
-        self.stage.ledger().access.clear();
+        self.oauth_state.authorization().access.clear();
     }
 
     /// Revokes all tokens.
     pub fn revoke_all(&self) {
-        let mut ledger = self.stage.ledger();
-        ledger.access.clear();
-        ledger.refresh.clear();
+        let mut authorization = self.oauth_state.authorization();
+        authorization.access.clear();
+        authorization.refresh.clear();
     }
 
     /// The scopes of the last authorization request.
     #[must_use]
     pub fn last_scopes(&self) -> String {
-        self.stage.ledger().last_scopes.clone()
+        self.oauth_state.authorization().last_scopes.clone()
     }
 }
 
@@ -147,30 +148,30 @@ impl Drop for OAuthServer {
     }
 }
 
-async fn serve(listener: TcpListener, stage: Arc<Stage>) -> io::Result<()> {
-    axum::serve(listener, Router::new().fallback(route).with_state(stage)).await
+async fn serve(listener: TcpListener, oauth_state: Arc<OAuthState>) -> io::Result<()> {
+    axum::serve(listener, Router::new().fallback(route).with_state(oauth_state)).await
 }
 
 async fn route(
-    State(stage): State<Arc<Stage>>,
+    State(oauth_state): State<Arc<OAuthState>>,
     verb: Method,
     uri: Uri,
     (headers, body): (HeaderMap, Bytes),
 ) -> Response {
     let path = uri.path();
     if path == "/mcp" {
-        return protected::answer(&stage, &verb, &headers, &body);
+        return protected::answer(&oauth_state, &verb, &headers, &body);
     }
     if verb == Method::GET
-        && let Some(document) = answers::document(&stage, path)
+        && let Some(document) = endpoints::document(&oauth_state, path)
     {
         return document;
     }
     match (verb.as_str(), path) {
-        ("GET", "/authorize") => answers::authorize(&stage, uri.query().unwrap_or_default()),
-        ("POST", "/register") => answers::register(&stage, &body),
-        ("POST", "/token") => token::answer(&stage, &headers, &body).await,
-        ("POST", "/revoke") => token::revoke(&stage, &body),
-        _ => answers::status(404),
+        ("GET", "/authorize") => endpoints::authorize(&oauth_state, uri.query().unwrap_or_default()),
+        ("POST", "/register") => endpoints::register(&oauth_state, &body),
+        ("POST", "/token") => token::answer(&oauth_state, &headers, &body).await,
+        ("POST", "/revoke") => token::revoke(&oauth_state, &body),
+        _ => endpoints::status(404),
     }
 }

@@ -4,39 +4,39 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::Stage;
-use super::answers::{json_with, status};
+use super::OAuthState;
+use super::endpoints::{json_with, status};
 
 /// The tool that requires the scope `write`; the other requires none of its own.
 const WRITING: &str = "write_note";
 
-pub(super) fn answer(stage: &Stage, verb: &Method, headers: &HeaderMap, body: &[u8]) -> Response {
+pub(super) fn answer(oauth_state: &OAuthState, verb: &Method, headers: &HeaderMap, body: &[u8]) -> Response {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
     let method = message["method"].as_str().unwrap_or_default();
     let tool = message["params"]["name"].as_str().unwrap_or_default();
     let token =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-    let mut ledger = stage.ledger();
-    let scopes = token.and_then(|token| ledger.access.get(token)).cloned();
+    let mut authorization = oauth_state.authorization();
+    let scopes = token.and_then(|token| authorization.access.get(token)).cloned();
     let has = |scopes: &str, scope: &str| scope.is_empty() || scopes.split(' ').any(|known| known == scope);
     let Some(scopes) = scopes else {
-        let scope = if stage.plan.names_scope { stage.plan.scope } else { "" };
-        return challenge(stage, 401, &format!("scope=\"{scope}\""));
+        let scope = if oauth_state.plan.names_scope { oauth_state.plan.scope } else { "" };
+        return challenge(oauth_state, 401, &format!("scope=\"{scope}\""));
     };
-    if !has(&scopes, stage.plan.scope) {
+    if !has(&scopes, oauth_state.plan.scope) {
         return challenge(
-            stage,
+            oauth_state,
             403,
-            &format!("error=\"insufficient_scope\", scope=\"{}\"", stage.plan.scope),
+            &format!("error=\"insufficient_scope\", scope=\"{}\"", oauth_state.plan.scope),
         );
     }
     if tool == WRITING && !has(&scopes, "write") {
-        return challenge(stage, 403, "error=\"insufficient_scope\", scope=\"write\"");
+        return challenge(oauth_state, 403, "error=\"insufficient_scope\", scope=\"write\"");
     }
     if *verb != Method::POST {
         return status(405);
     }
-    ledger.counts.served += 1;
+    authorization.counts.served += 1;
     let result = match method {
         "initialize" => json!({
             "protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
@@ -56,13 +56,13 @@ pub(super) fn answer(stage: &Stage, verb: &Method, headers: &HeaderMap, body: &[
     json_with(200, &json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 }
 
-fn challenge(stage: &Stage, code: u16, more: &str) -> Response {
-    let metadata = match stage.plan.names_metadata {
-        true => format!("resource_metadata=\"{}/metadata/of/mcp\", ", stage.base),
+fn challenge(oauth_state: &OAuthState, code: u16, more: &str) -> Response {
+    let metadata = match oauth_state.plan.names_metadata {
+        true => format!("resource_metadata=\"{}/metadata/of/mcp\", ", oauth_state.base),
         false => String::new(),
     };
     let mut response = status(code);
-    if stage.plan.describes
+    if oauth_state.plan.describes
         && let Ok(value) = HeaderValue::from_str(&format!("Bearer {metadata}{more}"))
     {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, value);

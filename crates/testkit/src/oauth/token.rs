@@ -8,9 +8,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use url::form_urlencoded::parse;
 
-use super::Stage;
-use super::answers::{json_with, status};
-use super::ledger::{Grant, Ledger};
+use super::OAuthState;
+use super::authorization::{AuthorizationState, Grant};
+use super::endpoints::{json_with, status};
 
 /// A URL-encoded form.
 struct Form(Vec<(String, String)>);
@@ -32,35 +32,43 @@ fn refuse(code: u16, error: &str, form: &Form) -> Response {
     json_with(code, &json!({"error": error, "error_description": said}))
 }
 
-pub(super) async fn answer(stage: &Stage, headers: &HeaderMap, body: &[u8]) -> Response {
-    tokio::time::sleep(stage.plan.token_delay).await;
+pub(super) async fn answer(oauth_state: &OAuthState, headers: &HeaderMap, body: &[u8]) -> Response {
+    tokio::time::sleep(oauth_state.plan.token_delay).await;
     let form = Form::read(body);
-    let mut ledger = stage.ledger();
-    let Some(client) = client_of(&ledger, headers, &form, stage.plan.client_documents) else {
+    let mut authorization = oauth_state.authorization();
+    let Some(client) = client_of(&authorization, headers, &form, oauth_state.plan.client_documents) else {
         return refuse(401, "invalid_client", &form);
     };
-    if form.get("resource") != stage.resource() {
-        ledger.complain(format!("`resource` is `{}` at the token endpoint", form.get("resource")));
+    if form.get("resource") != oauth_state.resource() {
+        authorization
+            .record_violation(format!("`resource` is `{}` at the token endpoint", form.get("resource")));
     }
     let grant = match form.get("grant_type") {
-        "authorization_code" => redeem(&mut ledger, &form),
-        "refresh_token" => refresh(&mut ledger, &form),
+        "authorization_code" => redeem(&mut authorization, &form),
+        "refresh_token" => refresh(&mut authorization, &form),
         "client_credentials" => {
-            ledger.counts.by_client += 1;
+            authorization.counts.by_client += 1;
             let scopes = form.get("scope").to_owned();
-            ledger.last_scopes.clone_from(&scopes);
+            authorization.last_scopes.clone_from(&scopes);
             Some(Grant { client: client.clone(), scopes, challenge: String::new(), redirect: String::new() })
         }
         _ => None,
     };
     match grant {
-        Some(grant) if grant.client == client => give(stage, &mut ledger, grant, form.get("grant_type")),
+        Some(grant) if grant.client == client => {
+            issue_tokens(oauth_state, &mut authorization, grant, form.get("grant_type"))
+        }
         _ => refuse(400, "invalid_grant", &form),
     }
 }
 
 /// The authenticated client of a request.
-fn client_of(ledger: &Ledger, headers: &HeaderMap, form: &Form, by_document: bool) -> Option<String> {
+fn client_of(
+    authorization: &AuthorizationState,
+    headers: &HeaderMap,
+    form: &Form,
+    by_document: bool,
+) -> Option<String> {
     let basic =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
     let (id, secret) = match basic {
@@ -73,61 +81,66 @@ fn client_of(ledger: &Ledger, headers: &HeaderMap, form: &Form, by_document: boo
         }
         None => (form.get("client_id").to_owned(), None),
     };
-    match ledger.clients.get(&id) {
+    match authorization.clients.get(&id) {
         Some(client) => (client.secret == secret).then_some(id),
         None => (by_document && id.starts_with("https://")).then_some(id),
     }
 }
 
-fn redeem(ledger: &mut Ledger, form: &Form) -> Option<Grant> {
-    ledger.counts.codes += 1;
-    let grant = ledger.codes.remove(form.get("code"))?;
+fn redeem(authorization: &mut AuthorizationState, form: &Form) -> Option<Grant> {
+    authorization.counts.codes += 1;
+    let grant = authorization.codes.remove(form.get("code"))?;
     let shown = URL_SAFE_NO_PAD.encode(Sha256::digest(form.get("code_verifier").as_bytes()));
-    ledger.secrets.push(form.get("code_verifier").to_owned());
+    authorization.secrets.push(form.get("code_verifier").to_owned());
     if shown != grant.challenge || form.get("redirect_uri") != grant.redirect {
-        ledger.complain("a code came back with another verifier or redirect");
+        authorization.record_violation("a code came back with another verifier or redirect");
         return None;
     }
     Some(grant)
 }
 
-fn refresh(ledger: &mut Ledger, form: &Form) -> Option<Grant> {
-    ledger.counts.refreshed += 1;
+fn refresh(authorization: &mut AuthorizationState, form: &Form) -> Option<Grant> {
+    authorization.counts.refreshed += 1;
     let token = form.get("refresh_token").to_owned();
-    if ledger.spent.contains(&token) {
+    if authorization.spent.contains(&token) {
         // A reused refresh token may be stolen, so all tokens are revoked (OAuth 2.1 §4.3.1).
-        ledger.counts.reused += 1;
-        ledger.refresh.clear();
-        ledger.access.clear();
+        authorization.counts.reused += 1;
+        authorization.refresh.clear();
+        authorization.access.clear();
         return None;
     }
-    let grant = ledger.refresh.remove(&token)?;
-    ledger.spent.push(token);
+    let grant = authorization.refresh.remove(&token)?;
+    authorization.spent.push(token);
     Some(grant)
 }
 
-fn give(stage: &Stage, ledger: &mut Ledger, grant: Grant, kind: &str) -> Response {
-    let access = ledger.secret("access");
-    let scopes = stage.plan.gives.map_or_else(|| grant.scopes.clone(), str::to_owned);
-    ledger.access.insert(access.clone(), scopes.clone());
+fn issue_tokens(
+    oauth_state: &OAuthState,
+    authorization: &mut AuthorizationState,
+    grant: Grant,
+    kind: &str,
+) -> Response {
+    let access = authorization.secret("access");
+    let scopes = oauth_state.plan.gives.map_or_else(|| grant.scopes.clone(), str::to_owned);
+    authorization.access.insert(access.clone(), scopes.clone());
     let mut answer = json!({
-        "access_token": access, "token_type": "Bearer", "expires_in": stage.plan.lifetime.as_secs(),
+        "access_token": access, "token_type": "Bearer", "expires_in": oauth_state.plan.lifetime.as_secs(),
         "scope": scopes,
     });
-    if stage.plan.refresh && kind != "client_credentials" {
-        let refresh = ledger.secret("refresh");
-        ledger.refresh.insert(refresh.clone(), grant);
+    if oauth_state.plan.refresh && kind != "client_credentials" {
+        let refresh = authorization.secret("refresh");
+        authorization.refresh.insert(refresh.clone(), grant);
         answer["refresh_token"] = json!(refresh);
     }
     json_with(200, &answer)
 }
 
 /// Token revocation (RFC 7009).
-pub(super) fn revoke(stage: &Stage, body: &[u8]) -> Response {
-    let mut ledger = stage.ledger();
-    if ledger.refresh.remove(Form::read(body).get("token")).is_some() {
-        ledger.access.clear();
+pub(super) fn revoke(oauth_state: &OAuthState, body: &[u8]) -> Response {
+    let mut authorization = oauth_state.authorization();
+    if authorization.refresh.remove(Form::read(body).get("token")).is_some() {
+        authorization.access.clear();
     }
-    ledger.counts.revoked += 1;
+    authorization.counts.revoked += 1;
     status(200)
 }

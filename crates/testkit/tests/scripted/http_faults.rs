@@ -25,7 +25,7 @@ fn called(actions: Value) -> Reply {
 }
 
 #[test]
-fn statuses_and_headers() {
+fn sends_scripted_status_and_headers() {
     let busy = called(json!([{"status": 503}, {"header": {"Retry-After": "1"}}]));
     assert_eq!((busy.status, busy.body.len(), busy.header("retry-after")), (503, 0, Some("1")));
     assert!(busy.complete);
@@ -38,7 +38,7 @@ fn statuses_and_headers() {
 }
 
 #[test]
-fn bodies_that_are_no_messages() {
+fn sends_bodies_that_are_not_messages() {
     let page = called(json!([{"content_type": "text/html"}, {"raw": "<h1>hi</h1>"}]));
     assert_eq!((page.header("content-type"), page.text().as_str()), (Some("text/html"), "<h1>hi</h1>"));
     assert_eq!(called(json!([{"bytes_hex": "fffe"}])).body, b"\xff\xfe");
@@ -47,14 +47,14 @@ fn bodies_that_are_no_messages() {
 }
 
 #[test]
-fn events_by_content_type() {
+fn sends_events_for_event_stream_content_type() {
     let reply = called(json!([{"content_type": "text/event-stream"}, {"raw": ": hello\n\n"}, {"text": "x"}]));
     assert!(reply.text().starts_with(": hello\n\n"));
     assert_eq!(text(&reply.events()[0]), "x");
 }
 
 #[test]
-fn connections_are_cut() {
+fn aborts_connections() {
     let server = server(json!([
         [{"close": true}],
         [{"raw": "{\"jsonrpc\":"}, {"close": true}],
@@ -69,7 +69,7 @@ fn connections_are_cut() {
 }
 
 #[test]
-fn a_body_that_never_ends() {
+fn streams_endless_body() {
     for sse in [false, true] {
         let script = Script::legacy()
             .plain_tool("t")
@@ -87,7 +87,7 @@ fn a_body_that_never_ends() {
 }
 
 #[test]
-fn replies_twice_and_with_foreign_ids() {
+fn sends_duplicate_replies_and_wrong_ids() {
     let server = server(json!([[{"twice": true}, {"text": "x"}], [{"wrong_id": true}]]));
     let session = Session::open(&server);
     let twice = session.post(&call(1, "t")).text();
@@ -96,7 +96,7 @@ fn replies_twice_and_with_foreign_ids() {
 }
 
 #[test]
-fn a_slow_call_does_not_block_another() {
+fn slow_call_does_not_block_others() {
     let server = server(json!([[{"ignore": true}], [{"delay_ms": 200}, {"text": "slow"}]]));
     let session = Session::open(&server);
     let _unanswered = session.start_post(&call(1, "t"));
@@ -107,7 +107,7 @@ fn a_slow_call_does_not_block_another() {
 }
 
 #[test]
-fn the_head_comes_before_a_slow_body() {
+fn sends_head_before_slow_body() {
     let server = server(json!([{"raw": "{"}, {"ignore": true}]));
     let session = Session::open(&server);
     let mut stream = BufReader::new(session.start_post(&call(1, "t")));
@@ -117,7 +117,7 @@ fn the_head_comes_before_a_slow_body() {
 }
 
 #[test]
-fn opening_methods_and_other_paths_are_overridden() {
+fn overrides_initialize_get_and_other_paths() {
     let script = Script::legacy()
         .on("initialize", json!([[{"status": 401}], []]))
         .on("GET", json!([{"notify": {"method": "notifications/tools/list_changed"}}]))
@@ -137,7 +137,7 @@ fn opening_methods_and_other_paths_are_overridden() {
 }
 
 #[test]
-fn the_process_ends_mid_answer() {
+fn exits_during_response() {
     let mut server = server(json!([{"raw": "{"}, {"delay_ms": 50}, {"exit": 3}]));
     let session = Session::open(&server);
     let reply = session.post(&call(1, "t"));
@@ -146,7 +146,7 @@ fn the_process_ends_mid_answer() {
 }
 
 #[test]
-fn a_server_can_come_back_on_its_port() {
+fn restarts_on_the_same_port() {
     let script = Script::legacy().plain_tool("echo");
     let mut first = HttpServer::start(&script);
     let port = first.port();

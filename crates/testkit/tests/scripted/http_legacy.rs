@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn a_session_from_end_to_end() {
+fn serves_session_from_initialize_to_delete() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal");
     let server = HttpServer::start(&Script::legacy().plain_tool("echo").journal(&journal));
@@ -34,7 +34,7 @@ fn a_session_from_end_to_end() {
 }
 
 #[test]
-fn what_a_legacy_server_refuses() {
+fn rejects_invalid_legacy_requests() {
     let server = HttpServer::start(&Script::legacy().plain_tool("echo"));
     let discover =
         post(&server, &[("MCP-Protocol-Version", "2026-07-28")], &request(1, "server/discover", json!({})));
@@ -56,7 +56,7 @@ fn what_a_legacy_server_refuses() {
 }
 
 #[test]
-fn without_sessions_nothing_is_remembered() {
+fn keeps_no_state_without_sessions() {
     let server = HttpServer::start(&Script::legacy().plain_tool("echo").set("session", false));
     let answer = post(&server, &[], &request(0, "initialize", json!({})));
     assert!(answer.header("mcp-session-id").is_none());
@@ -64,7 +64,7 @@ fn without_sessions_nothing_is_remembered() {
 }
 
 #[test]
-fn sessions_can_be_dropped() {
+fn drops_sessions() {
     let script = Script::legacy().plain_tool("t").on("tools/call:t", json!([[{"drop_sessions": true}], []]));
     let server = HttpServer::start(&script);
     let (first, second) = (Session::open(&server), Session::open(&server));
@@ -75,14 +75,14 @@ fn sessions_can_be_dropped() {
 }
 
 #[test]
-fn answers_can_come_as_events() {
+fn sends_responses_as_events() {
     let server = HttpServer::start(&Script::legacy().plain_tool("echo").set("sse", true));
     let session = Session::open(&server);
     assert_eq!(text(&session.post(&call(1, "echo")).events()[0]), r#"{"n":1}"#);
 }
 
 #[test]
-fn the_client_is_asked_on_the_stream() {
+fn sends_requests_to_client_on_the_stream() {
     let actions = json!([{"progress": {}}, {"request": {"method": "roots/list"}}, {"answer": true}]);
     let server = HttpServer::start(&Script::legacy().plain_tool("t").on("tools/call:t", actions));
     let session = Session::open(&server);
@@ -102,7 +102,7 @@ fn the_client_is_asked_on_the_stream() {
 }
 
 #[test]
-fn a_stream_outlives_its_connection() {
+fn resumes_stream_after_disconnect() {
     let actions = json!([
         {"notify": {"method": "one"}}, {"close": true},
         {"delay_ms": 700}, {"notify": {"method": "two"}}, {"close": true},
@@ -132,7 +132,7 @@ fn a_stream_outlives_its_connection() {
 }
 
 #[test]
-fn a_closed_connection_is_noted_and_does_not_cancel() {
+fn closed_connection_is_logged_and_does_not_cancel() {
     let folder = tempfile::tempdir().expect("a folder");
     let (journal, count) = (folder.path().join("journal"), folder.path().join("count"));
     let script = Script::legacy()
@@ -156,7 +156,7 @@ fn a_closed_connection_is_noted_and_does_not_cancel() {
 }
 
 #[test]
-fn cancelling_ends_the_answer() {
+fn cancellation_ends_the_response() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal");
     let script =

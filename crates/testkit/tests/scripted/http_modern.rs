@@ -23,7 +23,7 @@ fn ask(server: &HttpServer, method: &str, params: Value) -> Reply {
 }
 
 #[test]
-fn discover_list_and_call() {
+fn serves_discover_list_and_call() {
     let server = HttpServer::start(&Script::modern().plain_tool("echo"));
     let found = ask(&server, "server/discover", json!({}));
     assert_eq!((found.status, &found.json()["result"]["resultType"]), (200, &json!("complete")));
@@ -40,7 +40,7 @@ fn discover_list_and_call() {
 }
 
 #[test]
-fn versions_and_metadata_are_checked() {
+fn checks_version_and_metadata() {
     let server = HttpServer::start(&Script::modern());
     let check = |version: &str, params: Value| {
         let headers = [("MCP-Protocol-Version", version), ("Mcp-Method", "tools/list")];
@@ -54,7 +54,7 @@ fn versions_and_metadata_are_checked() {
 }
 
 #[test]
-fn headers_must_say_what_the_body_says() {
+fn rejects_headers_that_contradict_the_body() {
     let properties = json!({
         "region": {"type": "string", "x-mcp-header": "Region"},
         "limits": {"type": "object", "properties": {"rows": {"type": "integer", "x-mcp-header": "Rows"}}},
@@ -93,7 +93,7 @@ fn headers_must_say_what_the_body_says() {
 }
 
 #[test]
-fn both_eras_on_one_endpoint() {
+fn serves_both_eras_on_one_endpoint() {
     let server = HttpServer::start(&Script::both().plain_tool("echo"));
     assert_eq!(
         ask(&server, "server/discover", json!({})).json()["result"]["supportedVersions"],
@@ -106,7 +106,7 @@ fn both_eras_on_one_endpoint() {
 }
 
 #[test]
-fn closing_the_response_cancels() {
+fn closing_the_response_cancels_the_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let (journal, count) = (folder.path().join("journal"), folder.path().join("count"));
     let script = Script::modern()
@@ -128,7 +128,7 @@ fn closing_the_response_cancels() {
 }
 
 #[test]
-fn a_subscription_stays_open() {
+fn keeps_subscription_open() {
     let actions = json!([[{"acknowledge": true}, {"notify": {"method": "changed", "params": {"a": 1}}}, {"close": true}]]);
     let server = HttpServer::start(&Script::modern().on("subscriptions/listen", actions));
     let reply = ask(&server, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));

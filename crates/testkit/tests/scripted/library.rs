@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use toolhub_testkit::scripted::{self, HttpServer, Journal, Script};
 
 #[test]
-fn the_program_is_found_beside_the_test() {
+fn finds_program_beside_the_test() {
     assert_eq!(scripted::binary(), std::path::Path::new(env!("CARGO_BIN_EXE_scripted-mcp")));
 }
 
 #[test]
-fn a_script_is_what_was_built() {
+fn writes_script_as_built() {
     let folder = tempfile::tempdir().expect("a folder");
     let script =
         Script::modern().tool_text(r#"{"name":"t","n":1e999}"#).on("ping", json!([])).set("page_size", 3);
@@ -22,7 +22,7 @@ fn a_script_is_what_was_built() {
 }
 
 #[test]
-fn a_missing_journal_is_empty_and_half_a_line_is_not_read() {
+fn missing_journal_is_empty_and_partial_line_is_skipped() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal");
     assert!(Journal::read(&path).entries().is_empty());
@@ -31,7 +31,7 @@ fn a_missing_journal_is_empty_and_half_a_line_is_not_read() {
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn waiting_does_not_hold_up_an_async_test() {
+async fn waiting_does_not_block_async_tests() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal");
     let mut journal = Journal::read(&path);
@@ -47,13 +47,13 @@ async fn waiting_does_not_hold_up_an_async_test() {
 
 #[test]
 #[should_panic(expected = "never showed")]
-fn waiting_in_vain_fails_the_test() {
+fn wait_panics_after_timeout() {
     Journal::read("no/such/journal").wait_for(|_| false, Duration::from_millis(20));
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_dropped_server_is_gone_with_its_children() {
+fn drop_kills_server_and_children() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal");
     let script = Script::legacy().on("GET /child", json!([{"spawn_child": true}])).journal(&path);
@@ -71,7 +71,7 @@ fn a_dropped_server_is_gone_with_its_children() {
 }
 
 #[test]
-fn what_a_server_says_on_stderr_is_kept() {
+fn captures_stderr_of_server() {
     let server = HttpServer::start(&Script::legacy().set("stderr", ["careful"]));
     assert_eq!(server.stderr(), "careful\n");
     assert_eq!(server.url, format!("http://127.0.0.1:{}/mcp", server.port()));

@@ -18,7 +18,7 @@ fn called(actions: Value) -> Value {
 }
 
 #[test]
-fn replies() {
+fn sends_scripted_replies() {
     assert_eq!(called(json!([{"reply": {"x": [1]}}]))["result"], json!({"x": [1]}));
     assert_eq!(
         called(json!([{"text": "hi"}]))["result"],
@@ -31,7 +31,7 @@ fn replies() {
 }
 
 #[test]
-fn lists_are_taken_in_turn() {
+fn uses_action_lists_in_order() {
     let mut client = opened(json!([[{"text": "one"}], [{"text": "two"}]]));
     for expected in ["one", "two", "two"] {
         client.call(1, "t");
@@ -40,7 +40,7 @@ fn lists_are_taken_in_turn() {
 }
 
 #[test]
-fn a_delay_holds_up_neither_others_nor_the_default() {
+fn delay_blocks_neither_other_requests_nor_the_default_reply() {
     let mut client = opened(json!([{"delay_ms": 400}]));
     let start = Instant::now();
     client.call(1, "t");
@@ -51,7 +51,7 @@ fn a_delay_holds_up_neither_others_nor_the_default() {
 }
 
 #[test]
-fn a_shuffled_crowd_is_answered_in_the_order_of_its_seed() {
+fn answers_shuffled_requests_in_seed_order() {
     let order = |seed: u64| -> Vec<i64> {
         let mut client = opened(json!([{"shuffle": {"of": 50, "seed": seed}}]));
         (1..50).for_each(|id| client.call(id, "t"));
@@ -70,7 +70,7 @@ fn a_shuffled_crowd_is_answered_in_the_order_of_its_seed() {
 }
 
 #[test]
-fn the_default_can_stand_in_the_middle() {
+fn sends_default_reply_between_actions() {
     let mut client = opened(json!([{"default": true}, {"notify": {"method": "after"}}]));
     client.call(1, "t");
     assert_eq!(text(&client.message()), r#"{"n":1}"#);
@@ -79,7 +79,7 @@ fn the_default_can_stand_in_the_middle() {
 }
 
 #[test]
-fn bytes_that_are_no_messages() {
+fn sends_bytes_that_are_not_messages() {
     let mut client = opened(json!([{"raw": "not json"}, {"bytes_hex": "ff fe 0a"}]));
     client.call(1, "t");
     assert_eq!(client.bytes(12), b"not json\n\xff\xfe\n");
@@ -87,7 +87,7 @@ fn bytes_that_are_no_messages() {
 }
 
 #[test]
-fn a_line_that_never_ends() {
+fn streams_endless_line() {
     let mut client = opened(json!([{"endless": 3_000_000}]));
     client.call(1, "t");
     let bytes = client.bytes(3_000_000);
@@ -98,7 +98,7 @@ fn a_line_that_never_ends() {
 }
 
 #[test]
-fn replies_twice_and_with_foreign_ids() {
+fn sends_duplicate_replies_and_wrong_ids() {
     let mut client =
         opened(json!([[{"twice": true}], [{"wrong_id": true}, {"text": "a"}], [{"wrong_id": "x"}]]));
     client.call(1, "t");
@@ -111,7 +111,7 @@ fn replies_twice_and_with_foreign_ids() {
 }
 
 #[test]
-fn a_request_can_stay_unanswered() {
+fn leaves_request_unanswered() {
     let mut client = opened(json!([{"ignore": true}, {"text": "never"}]));
     client.call(1, "t");
     client.expect_silence();
@@ -120,7 +120,7 @@ fn a_request_can_stay_unanswered() {
 }
 
 #[test]
-fn overrides_come_before_the_handshake_for_its_methods_only() {
+fn overrides_only_opening_methods_before_the_handshake() {
     let script = Script::legacy()
         .plain_tool("t")
         .on("server/discover", json!([{"error": {"code": -32601, "message": "what?"}}]))
@@ -135,7 +135,7 @@ fn overrides_come_before_the_handshake_for_its_methods_only() {
 }
 
 #[test]
-fn a_wildcard_speaks_for_the_rest() {
+fn wildcard_matches_remaining_tools() {
     let script = Script::legacy().on("*", json!([{"ignore": true}])).on("ping", json!([{"reply": {"p": 1}}]));
     let mut client = Client::start(&script);
     client.request(json!(1), "initialize", json!({}));
@@ -144,7 +144,7 @@ fn a_wildcard_speaks_for_the_rest() {
 }
 
 #[test]
-fn notifications_progress_and_repeats() {
+fn sends_notifications_progress_and_repeats() {
     let mut client = opened(json!([
         {"notify": {"method": "notifications/message", "params": {"level": "info"}}},
         {"progress": {"progress": 5, "total": 10, "message": "half"}},
@@ -168,7 +168,7 @@ fn notifications_progress_and_repeats() {
 }
 
 #[test]
-fn the_client_is_asked() {
+fn sends_requests_to_client() {
     let ask = json!({"request": {"method": "roots/list", "params": {"q": 1}}});
     let mut client =
         opened(json!([[ask, {"answer": true}], [{"request": {"method": "ping", "wait": false}}]]));
@@ -186,7 +186,7 @@ fn the_client_is_asked() {
 }
 
 #[test]
-fn a_notification_has_actions_too() {
+fn runs_actions_for_notifications() {
     let hello = json!([{"notify": {"method": "notifications/tools/list_changed"}}, {"text": "no one asked"}]);
     let mut client = Client::open(&Script::legacy().on("notifications/initialized", hello));
     assert_eq!(client.message()["method"], "notifications/tools/list_changed");
@@ -194,7 +194,7 @@ fn a_notification_has_actions_too() {
 }
 
 #[test]
-fn a_cancelled_request_stops() {
+fn stops_cancelled_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let count = folder.path().join("count");
     let mut client = opened(json!([{"delay_ms": 1000}, {"count": count}, {"text": "late"}]));
@@ -211,7 +211,7 @@ fn a_cancelled_request_stops() {
 }
 
 #[test]
-fn stderr_lines_and_floods() {
+fn writes_lines_and_floods_to_stderr() {
     let script = Script::legacy().set("stderr", ["first", "second"]).plain_tool("t").on(
         "tools/call:t",
         json!([[{"stderr": "note"}, {"text": "a"}], [{"flood_stderr": 1_000_000}, {"text": "b"}]]),
@@ -227,7 +227,7 @@ fn stderr_lines_and_floods() {
 }
 
 #[test]
-fn banners_and_a_slow_start() {
+fn writes_banner_after_start_delay() {
     let start = Instant::now();
     let mut client =
         Client::start(&Script::legacy().set("banner", ["Welcome", "{}"]).set("start_delay_ms", 300));
@@ -237,7 +237,7 @@ fn banners_and_a_slow_start() {
 }
 
 #[test]
-fn the_environment_is_shown() {
+fn returns_environment_variables() {
     let script =
         Script::legacy().plain_tool("t").on("tools/call:t", json!([{"env": ["SCRIPTED_A", "SCRIPTED_B"]}]));
     let mut client = Client::start_with(&script, |command| {

@@ -6,7 +6,7 @@ use toolhub_testkit::scripted::Script;
 use crate::stdio_client::{Client, LONG, text};
 
 #[test]
-fn handshake_list_and_echo() {
+fn serves_handshake_list_and_echo() {
     let script = Script::legacy().plain_tool("echo").set("name", "peer").set("instructions", "be kind");
     let mut client = Client::start(&script);
     let answer = client.ask(json!(1), "initialize", json!({"protocolVersion": "2025-06-18"}));
@@ -31,7 +31,7 @@ fn handshake_list_and_echo() {
 }
 
 #[test]
-fn nothing_is_served_before_the_handshake() {
+fn rejects_requests_before_the_handshake() {
     let mut client = Client::start(&Script::legacy().plain_tool("echo"));
     for method in ["server/discover", "tools/list", "tools/call"] {
         let answer = client.ask(json!(1), method, json!({}));
@@ -45,7 +45,7 @@ fn nothing_is_served_before_the_handshake() {
 }
 
 #[test]
-fn the_version_is_fixed_or_echoed() {
+fn returns_fixed_or_requested_version() {
     for (version, asked, answered) in
         [("2024-11-05", "2025-11-25", "2024-11-05"), ("echo", "2026-07-28", "2026-07-28")]
     {
@@ -56,7 +56,7 @@ fn the_version_is_fixed_or_echoed() {
 }
 
 #[test]
-fn tools_are_sent_as_written() {
+fn sends_tools_verbatim() {
     let written = r#"{"name":"odd","x-vendor":{"z":1,"a":2},"big":1234567890123456789012345678901234567890,"inputSchema":null}"#;
     let pretty = "{\"name\": \"pretty\",\n  \"inputSchema\": true}";
     let mut client = Client::open(&Script::legacy().tool_text(written).tool_text(pretty));
@@ -72,7 +72,7 @@ fn names(answer: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn lists_come_in_pages() {
+fn paginates_lists() {
     let script =
         (0..5).fold(Script::legacy().set("page_size", 2), |script, n| script.plain_tool(&format!("t{n}")));
     let mut client = Client::open(&script);
@@ -87,7 +87,7 @@ fn lists_come_in_pages() {
 }
 
 #[test]
-fn a_cursor_can_repeat_for_ever() {
+fn repeats_cursor_endlessly() {
     let script =
         Script::legacy().plain_tool("a").plain_tool("b").set("page_size", 1).set("cursor_repeats", true);
     let mut client = Client::open(&script);
@@ -101,7 +101,7 @@ fn a_cursor_can_repeat_for_ever() {
 }
 
 #[test]
-fn the_journal_holds_what_came_and_what_happened() {
+fn journal_contains_messages_and_events() {
     let mut client = Client::open(&Script::legacy().plain_tool("echo"));
     client.call(7, "echo");
     client.message();
@@ -123,7 +123,7 @@ fn the_journal_holds_what_came_and_what_happened() {
 }
 
 #[test]
-fn the_journal_can_be_waited_for() {
+fn waits_for_journal_entries() {
     let mut client = Client::start(&Script::legacy());
     let mut journal = client.journal();
     client.request(json!(1), "ping", json!({}));
@@ -131,7 +131,7 @@ fn the_journal_can_be_waited_for() {
 }
 
 #[test]
-fn a_script_can_stand_on_the_command_line() {
+fn accepts_script_on_the_command_line() {
     let output = std::process::Command::new(toolhub_testkit::scripted::binary())
         .args(["stdio", r#"{"banner": ["hello"]}"#])
         .stdin(std::process::Stdio::null())
@@ -142,7 +142,7 @@ fn a_script_can_stand_on_the_command_line() {
 }
 
 #[test]
-fn a_wrong_script_is_refused() {
+fn rejects_invalid_script() {
     for (script, problem) in [
         (r#"{"erra": "legacy"}"#, "unknown field `erra`"),
         (r#"{"on": {"ping": [{"reply": {}, "text": ""}]}}"#, "the script is wrong"),

@@ -21,7 +21,7 @@ fn tool() -> Value {
 }
 
 #[test]
-fn discover_list_and_call() {
+fn serves_discover_list_and_call() {
     let mut client =
         Client::start(&Script::modern().plain_tool("echo").set("ttlMs", 5).set("instructions", "hi"));
     let found = client.ask(json!(1), "server/discover", modern());
@@ -42,7 +42,7 @@ fn discover_list_and_call() {
 }
 
 #[test]
-fn requests_without_a_known_version_are_refused() {
+fn rejects_requests_without_supported_version() {
     let mut client = Client::start(&Script::modern().plain_tool("echo"));
     let old = client.ask(json!(1), "tools/list", json!({"_meta": meta("1900-01-01")}));
     assert_eq!(old["error"]["code"], -32022);
@@ -55,7 +55,7 @@ fn requests_without_a_known_version_are_refused() {
 }
 
 #[test]
-fn both_eras_side_by_side() {
+fn serves_both_eras_concurrently() {
     let mut client = Client::start(&Script::both().plain_tool("echo"));
     let found = client.ask(json!(1), "server/discover", modern());
     assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28", "2025-11-25"]));
@@ -68,7 +68,7 @@ fn both_eras_side_by_side() {
 }
 
 #[test]
-fn a_subscription_is_acknowledged_and_carries_its_id() {
+fn acknowledges_subscription_with_its_id() {
     let change = json!({"notify": {"method": "notifications/tools/list_changed"}});
     let script = Script::modern().on(
         "subscriptions/listen",

@@ -33,7 +33,7 @@ fn terminate(client: &Client) {
 }
 
 #[test]
-fn an_exit_comes_after_what_was_said() {
+fn exits_after_earlier_output_is_written() {
     let actions = json!([{"text": "last words"}, {"exit": 7}, {"text": "never"}]);
     let mut client = Client::open(&Script::legacy().plain_tool("t").on("tools/call:t", actions));
     client.call(1, "t");
@@ -43,7 +43,7 @@ fn an_exit_comes_after_what_was_said() {
 }
 
 #[test]
-fn clean_goes_at_the_end_of_input_and_at_sigterm() {
+fn clean_shutdown_exits_at_eof_and_sigterm() {
     let mut client = Client::open(&Script::legacy());
     client.close_input();
     assert!(client.wait_exit().success());
@@ -54,7 +54,7 @@ fn clean_goes_at_the_end_of_input_and_at_sigterm() {
 }
 
 #[test]
-fn ignore_eof_needs_sigterm() {
+fn ignore_eof_exits_only_at_sigterm() {
     let mut client = Client::open(&Script::legacy().set("shutdown", "ignore_eof"));
     client.close_input();
     client.journal().wait_for(|journal| journal.events("eof").len() == 1, LONG);
@@ -64,7 +64,7 @@ fn ignore_eof_needs_sigterm() {
 }
 
 #[test]
-fn ignore_term_needs_sigkill() {
+fn ignore_term_exits_only_at_sigkill() {
     let mut client = Client::open(&Script::legacy().set("shutdown", "ignore_term"));
     client.close_input();
     client.journal().wait_for(|journal| journal.events("eof").len() == 1, LONG);
@@ -78,7 +78,7 @@ fn ignore_term_needs_sigkill() {
 }
 
 #[test]
-fn it_can_stop_reading() {
+fn stops_reading_stdin() {
     let script = Script::legacy()
         .plain_tool("t")
         .on("tools/call:t", json!([{"stop_reading": true}, {"text": "deaf"}]));
@@ -100,7 +100,7 @@ fn it_can_stop_reading() {
 }
 
 #[test]
-fn a_grandchild_stays_in_the_group() {
+fn grandchild_stays_in_process_group() {
     let marker = format!("marker-{}", std::process::id());
     let actions = json!([{"spawn_child": true}, {"text": "started"}]);
     let script = Script::legacy().plain_tool("t").on("tools/call:t", actions);
@@ -133,7 +133,7 @@ fn a_grandchild_stays_in_the_group() {
 }
 
 #[test]
-fn a_grandchild_can_hold_the_output_open() {
+fn grandchild_can_keep_stdout_open() {
     let script =
         Script::legacy().plain_tool("t").on("tools/call:t", json!([{"spawn_child": "inherit"}, {"exit": 0}]));
     let mut client = Client::start_with(&script, |command| {

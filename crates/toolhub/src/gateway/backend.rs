@@ -13,23 +13,23 @@ use toolhub_core::{
 use toolhub_engine::Catalog;
 use toolhub_mcp_client::Server;
 use toolhub_mcp_gateway::{
-    Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList, portable_offer,
+    Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList, portable_offer,
 };
 use toolhub_mcp_wire::Offer;
 
 use super::client_errors::error_for_clients;
-use super::offers::{OfferBook, Offers};
+use super::offers::{OfferCache, OfferedItems};
+use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::CallCounts;
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
-use super::watches::Watches;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
 /// How long after the start `tools/list` waits for servers that were never listed.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Capacity of the notification channel of a profile.
-const WAITING: usize = 256;
+const CHANNEL_CAPACITY: usize = 256;
 /// If building a view takes longer than `SLOW_VIEW`, requests use the previous view, and changes of servers rebuild it only after
 /// a pause of `VIEW_PAUSE` times the build time.
 const SLOW_VIEW: Duration = Duration::from_millis(50);
@@ -39,30 +39,30 @@ const UNKNOWN_TOOL: i64 = -32602;
 
 /// State shared by the backends of all profiles.
 pub(super) struct Shared {
-    pub(super) offers: Arc<OfferBook>,
+    pub(super) offers: Arc<OfferCache>,
     pub(super) settled: watch::Receiver<bool>,
     pub(super) counts: Arc<CallCounts>,
     pub(super) tasks: Arc<TaskOwners>,
-    pub(super) watches: Arc<Watches>,
+    pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
 }
 
 /// The hub as seen through one profile.
 pub(super) struct HubBackend {
     pub(super) hub: Arc<Hub>,
     pub(super) profile: ProfileSettings,
-    pub(super) offers: Arc<OfferBook>,
+    pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
-    pub(super) watches: Arc<Watches>,
+    pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
     /// How long the last build of the view took.
-    took: Mutex<Duration>,
+    build_time: Mutex<Duration>,
     /// Held while a view is built.
     building: Mutex<()>,
     settled: watch::Receiver<bool>,
     since: Instant,
-    news: broadcast::Sender<News>,
+    changes: broadcast::Sender<ChangeNotification>,
 }
 
 impl std::fmt::Debug for HubBackend {
@@ -75,24 +75,24 @@ impl HubBackend {
     pub(super) fn new(
         hub: Arc<Hub>,
         profile: ProfileSettings,
-        Shared { offers, settled, counts, tasks, watches }: Shared,
+        Shared { offers, settled, counts, tasks, resource_subscriptions }: Shared,
         lang: Lang,
     ) -> Self {
-        let (view, news) = (ArcSwapOption::empty(), broadcast::Sender::new(WAITING));
+        let (view, changes) = (ArcSwapOption::empty(), broadcast::Sender::new(CHANNEL_CAPACITY));
         Self {
             hub,
             profile,
             offers,
             lang,
             tasks,
-            watches,
+            resource_subscriptions,
             counts,
             view,
-            took: Mutex::default(),
+            build_time: Mutex::default(),
             building: Mutex::default(),
             settled,
             since: Instant::now(),
-            news,
+            changes,
         }
     }
 
@@ -119,27 +119,27 @@ impl HubBackend {
         };
         let view = Arc::new(View::new(&catalog, &options));
         self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
-        *lock(&self.took) = began.elapsed();
+        *lock(&self.build_time) = began.elapsed();
         view
     }
 
     /// Returns the view for a request. If views are slow to build, an outdated view is returned once all servers have been
-    /// listed, so that a server that changes a long list repeatedly does not delay other requests. [`Self::look_again`] builds
+    /// listed, so that a server that changes a long list repeatedly does not delay other requests. [`Self::rebuild_view`] builds
     /// the next view.
     fn view_for_request(&self) -> Arc<View> {
         if let Some(view) = self.current_view() {
             return view;
         }
         match self.view.load_full() {
-            Some(known) if known.1.settled && *lock(&self.took) > SLOW_VIEW => Arc::clone(&known.1),
+            Some(known) if known.1.settled && *lock(&self.build_time) > SLOW_VIEW => Arc::clone(&known.1),
             _ => self.view(),
         }
     }
 
     /// How long to wait before the view is rebuilt for another change: a multiple of the build time if views are slow to build.
     pub(super) fn pause(&self) -> Duration {
-        let took = *lock(&self.took);
-        if took > SLOW_VIEW { took.saturating_mul(VIEW_PAUSE) } else { Duration::ZERO }
+        let build_time = *lock(&self.build_time);
+        if build_time > SLOW_VIEW { build_time.saturating_mul(VIEW_PAUSE) } else { Duration::ZERO }
     }
 
     /// Returns the view of the current catalog if it is already built.
@@ -160,23 +160,25 @@ impl HubBackend {
     }
 
     /// Rebuilds the view and sends `tools/list_changed` if the list of tools differs from the previous one.
-    pub(super) fn look_again(&self) {
+    pub(super) fn rebuild_view(&self) {
         let before = self.view.load_full().map(|known| Arc::clone(&known.1.list));
         let now = self.view();
         if before.is_none_or(|before| *before != *now.list) {
-            let _ = self.news.send(News::Tools);
+            let _ = self.changes.send(ChangeNotification::Tools);
         }
     }
 
     /// Forwards a notification if its server belongs to this profile.
-    pub(super) fn tell(&self, server: Option<&ServerId>, news: &News) {
+    pub(super) fn notify(&self, server: Option<&ServerId>, changes: &ChangeNotification) {
         // A server may only send updates of its own resources.
-        let foreign = match (server, news) {
-            (Some(server), News::Updated { uri, .. }) => !self.watches.has(server, uri),
+        let foreign = match (server, changes) {
+            (Some(server), ChangeNotification::Updated { uri, .. }) => {
+                !self.resource_subscriptions.has(server, uri)
+            }
             _ => false,
         };
         if !foreign && server.is_none_or(|server| self.profile.has_source(server.as_str())) {
-            let _ = self.news.send(news.clone());
+            let _ = self.changes.send(changes.clone());
         }
     }
 
@@ -231,7 +233,7 @@ impl HubBackend {
         let mut tool_call = ToolCall::of(target.tool.clone(), target.with_fixed(arguments));
         tool_call.coercion = coercion;
         tool_call.among = Some(Arc::clone(&target.among));
-        let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
+        let followed = AbandonGuard::new(&self.hub, &tool_call.id, call.caller.trace());
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.run_call(&tool_call).await;
         followed.over();
@@ -261,7 +263,7 @@ impl Backend for HubBackend {
         let mut settled = self.settled.clone();
         Box::pin(async move {
             if !*settled.borrow() {
-                let left = FIRST_LOOK.saturating_sub(self.since.elapsed());
+                let left = FIRST_LIST_TIMEOUT.saturating_sub(self.since.elapsed());
                 let _ = tokio::time::timeout(left, settled.wait_for(|settled| *settled)).await;
             }
         })
@@ -288,30 +290,30 @@ impl Backend for HubBackend {
         })
     }
 
-    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Offered, RpcError>> {
+    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<ItemList, RpcError>> {
         Box::pin(async move {
             self.settled().await;
-            let Offers { things, mut missing } = self.offers.all(&self.servers(), offer).await;
+            let OfferedItems { entries, mut missing } = self.offers.all(&self.servers(), offer).await;
             missing.extend(self.never_listed());
             let own = if offer == Offer::Resources { self.skill_resources().await } else { Vec::new() };
-            let theirs = things.into_iter().filter(|thing| !own.iter().any(|(uri, _)| *uri == thing.key));
+            let theirs = entries.into_iter().filter(|entry| !own.iter().any(|(uri, _)| *uri == entry.key));
             let lossless = self.profile.lossless;
             let offered = |item: RawJson| if lossless { Some(item) } else { portable_offer(offer, &item) };
-            let theirs: Vec<RawJson> = theirs.filter_map(|thing| offered(thing.item)).collect();
-            Ok(Offered { items: own.iter().map(|(_, item)| item.clone()).chain(theirs).collect(), missing })
+            let theirs: Vec<RawJson> = theirs.filter_map(|entry| offered(entry.item)).collect();
+            Ok(ItemList { items: own.iter().map(|(_, item)| item.clone()).chain(theirs).collect(), missing })
         })
     }
 
-    fn hand_over(&self, request: Handover) -> BoxFuture<'_, Result<RawJson, RpcError>> {
-        Box::pin(self.handed_over(request))
+    fn forward(&self, request: BackendRequest) -> BoxFuture<'_, Result<RawJson, RpcError>> {
+        Box::pin(self.forward_request(request))
     }
 
     fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>> {
-        Box::pin(self.watched(uri, wanted))
+        Box::pin(self.set_subscribed(uri, wanted))
     }
 
-    fn news(&self) -> broadcast::Receiver<News> {
-        self.news.subscribe()
+    fn changes(&self) -> broadcast::Receiver<ChangeNotification> {
+        self.changes.subscribe()
     }
 }
 
@@ -326,12 +328,12 @@ impl HubBackend {
 
 /// Emits `CallAbandoned` if it is dropped before the call ends, which happens when the client disconnects: the engine emits no
 /// event then.
-struct Followed<'a> {
+struct AbandonGuard<'a> {
     hub: &'a Hub,
     call: Option<CallId>,
 }
 
-impl<'a> Followed<'a> {
+impl<'a> AbandonGuard<'a> {
     fn new(hub: &'a Hub, call: &CallId, trace: Option<&TraceContext>) -> Self {
         let call = (!hub.events.is_disabled()).then(|| call.clone());
         if let (Some(trace), Some(call)) = (trace, &call) {
@@ -346,7 +348,7 @@ impl<'a> Followed<'a> {
     }
 }
 
-impl Drop for Followed<'_> {
+impl Drop for AbandonGuard<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
             self.hub.events.emit(Event::now(Some(call), EventKind::CallAbandoned));

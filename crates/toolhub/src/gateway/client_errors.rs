@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_told_of_the_setting_that_allows_more_time() {
+    fn client_errors_name_the_timeout_setting() {
         let error = ToolError::TimedOut { after: Duration::from_secs(30), effect: Effect::Unknown };
         assert_eq!(
             error_for_clients(&error, Lang::En),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_not_told_what_to_run() {
+    fn client_errors_omit_commands() {
         let check = |text: &str, expect: &str| assert_eq!(for_clients(text), expect);
         check(
             "wrong arguments for `x`: `a` is missing; see `toolhub tools show x`",

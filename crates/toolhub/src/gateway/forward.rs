@@ -6,16 +6,16 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use toolhub_core::{CallerHandle, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::{ForwardedRequest, Server};
-use toolhub_mcp_gateway::{Handed, Handover, RpcError};
+use toolhub_mcp_gateway::{BackendMethod, BackendRequest, RpcError};
 use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
-use super::offers::{Thing, fits_template};
+use super::offers::{OfferedItem, fits_template};
 use super::view::Principals;
 
 /// Timeout of a forwarded request, including requests from the server to the client.
-const PATIENCE: Duration = Duration::from_secs(300);
+const FORWARD_TIMEOUT: Duration = Duration::from_secs(300);
 /// Timeout of `tasks/get` for one task of a list.
 const TASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Page size of `tasks/list`.
@@ -33,22 +33,22 @@ const TASK_FIELDS: [&str; 9] = [
     "pollIntervalMs",
 ];
 /// JSON-RPC error codes of a server for an unknown resource or method.
-const NOT_THERE: [i64; 3] = [-32602, -32002, -32601];
+const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, -32601];
 
 impl HubBackend {
-    pub(super) async fn handed_over(&self, request: Handover) -> Result<RawJson, RpcError> {
-        self.settled_first().await;
-        let Handover { method, params, caller } = request;
+    pub(super) async fn forward_request(&self, request: BackendRequest) -> Result<RawJson, RpcError> {
+        self.wait_until_settled().await;
+        let BackendRequest { method, params, caller } = request;
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
-        let passage = |params: RawObject, name: Option<String>| ForwardedRequest {
+        let forwarded = |params: RawObject, name: Option<String>| ForwardedRequest {
             method: method.name().to_owned(),
             params,
             name,
             caller: Some(caller.clone()),
-            patience: PATIENCE,
+            timeout: FORWARD_TIMEOUT,
         };
         match method {
-            Handed::ReadResource => {
+            BackendMethod::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 if let Some(read) = Box::pin(self.read_skill_file(&uri)).await {
                     return read;
@@ -56,41 +56,44 @@ impl HubBackend {
                 let servers = self.owners(&uri).await;
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
-                first_who_knows(servers, &passage(params.clone(), Some(uri)), none).await
+                first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
             }
-            Handed::ListSkills => Box::pin(self.list_skills(&params)).await,
-            Handed::GetSkill => {
+            BackendMethod::ListSkills => Box::pin(self.list_skills(&params)).await,
+            BackendMethod::GetSkill => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 Box::pin(self.get_skill(&uri)).await
             }
-            Handed::ReadDirectory => {
+            BackendMethod::ReadDirectory => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 if let Some(read) = Box::pin(self.read_skill_folder(&uri)).await {
                     return read;
                 }
                 let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
-                let serve = |server: &Arc<Server>| server.serves_skills() == Some(true);
+                let serve = |server: &Arc<Server>| server.supports_skills() == Some(true);
                 let servers = self.servers().into_iter().filter(serve).collect();
-                first_who_knows(servers, &passage(params.clone(), None), none).await
+                first_found(servers, &forwarded(params.clone(), None), none).await
             }
-            Handed::GetPrompt => {
+            BackendMethod::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
-                let thing = self.prompt(&name).await?;
-                let params = params.clone().with("name", thing.key.as_str());
-                pass(&thing.server, passage(params, Some(thing.key.clone()))).await
+                let entry = self.prompt(&name).await?;
+                let params = params.clone().with("name", entry.key.as_str());
+                forward(&entry.server, forwarded(params, Some(entry.key.clone()))).await
             }
-            Handed::Complete => {
-                let (server, params) = self.completing(&params).await?;
-                pass(&server, passage(params, None)).await
+            BackendMethod::Complete => {
+                let (server, params) = self.completion_target(&params).await?;
+                forward(&server, forwarded(params, None)).await
             }
-            Handed::GetTask | Handed::UpdateTask | Handed::CancelTask | Handed::TaskResult => {
+            BackendMethod::GetTask
+            | BackendMethod::UpdateTask
+            | BackendMethod::CancelTask
+            | BackendMethod::TaskResult => {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
                 // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
                 let servers = self.task_servers(&task, caller.principal());
-                first_who_knows(servers, &passage(params.clone(), Some(task)), none).await
+                first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
-            Handed::ListTasks => self.list_tasks(&params, &caller).await,
+            BackendMethod::ListTasks => self.list_tasks(&params, &caller).await,
         }
     }
 
@@ -115,12 +118,12 @@ impl HubBackend {
         let mut own = self.tasks.all(caller.principal());
         own.retain(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()));
         let asked = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
-            server.pass(ForwardedRequest {
-                method: Handed::GetTask.name().to_owned(),
+            server.forward(ForwardedRequest {
+                method: BackendMethod::GetTask.name().to_owned(),
                 params: RawObject::default().with("taskId", &**task),
                 name: Some(task.to_string()),
                 caller: Some(caller.clone()),
-                patience: TASK_TIMEOUT,
+                timeout: TASK_TIMEOUT,
             })
         });
         // Omits tasks that their server no longer has.
@@ -141,12 +144,12 @@ impl HubBackend {
 
     /// Subscribes one client to a resource, or unsubscribes it. The server receives only the first subscription and the last
     /// unsubscription.
-    pub(super) async fn watched(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
+    pub(super) async fn set_subscribed(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
         let servers = self.servers();
-        let known = self.watches.server(&servers, uri).cloned();
+        let known = self.resource_subscriptions.server(&servers, uri).cloned();
         if !wanted {
             let Some(server) = known else { return Ok(()) };
-            if !self.watches.remove(&server, uri) {
+            if !self.resource_subscriptions.remove(&server, uri) {
                 return Ok(());
             }
             return server.watch_resource(uri, false).await.map_err(|error| rpc(error, server.id()));
@@ -158,17 +161,17 @@ impl HubBackend {
         let Some(server) = server else {
             return Err(RpcError::invalid_params(format!("Resource not found: {uri}")));
         };
-        if !self.watches.add(&server, uri) {
+        if !self.resource_subscriptions.add(&server, uri) {
             return Ok(());
         }
         let asked = server.watch_resource(uri, true).await;
         if asked.is_err() {
-            self.watches.remove(&server, uri);
+            self.resource_subscriptions.remove(&server, uri);
         }
         asked.map_err(|error| rpc(error, server.id()))
     }
 
-    async fn settled_first(&self) {
+    async fn wait_until_settled(&self) {
         toolhub_mcp_gateway::Backend::settled(self).await;
     }
 
@@ -177,12 +180,12 @@ impl HubBackend {
     /// scheme, or the only server that has resources: other servers never receive the URI.
     async fn owners(&self, uri: &str) -> Vec<Arc<Server>> {
         let servers = self.servers();
-        let listed = self.offers.all(&servers, Offer::Resources).await.things;
-        let templates = self.offers.all(&servers, Offer::ResourceTemplates).await.things;
+        let listed = self.offers.all(&servers, Offer::Resources).await.entries;
+        let templates = self.offers.all(&servers, Offer::ResourceTemplates).await.entries;
         for server in &servers {
-            let of_server = |thing: &&Thing| thing.server.id() == server.id();
-            let lists = listed.iter().filter(of_server).any(|thing| thing.key == uri);
-            let fits = |thing: &Thing| has_scheme(&thing.key) && fits_template(&thing.key, uri);
+            let of_server = |entry: &&OfferedItem| entry.server.id() == server.id();
+            let lists = listed.iter().filter(of_server).any(|entry| entry.key == uri);
+            let fits = |entry: &OfferedItem| has_scheme(&entry.key) && fits_template(&entry.key, uri);
             if lists || templates.iter().filter(of_server).any(fits) {
                 return vec![Arc::clone(server)];
             }
@@ -190,38 +193,38 @@ impl HubBackend {
         let scheme = scheme_of(uri);
         let mut any: Vec<Arc<Server>> = Vec::new();
         let mut same: Vec<Arc<Server>> = Vec::new();
-        for thing in listed.iter().chain(&templates) {
+        for entry in listed.iter().chain(&templates) {
             let add = |to: &mut Vec<Arc<Server>>| {
-                if !to.iter().any(|server| server.id() == thing.server.id()) {
-                    to.push(Arc::clone(&thing.server));
+                if !to.iter().any(|server| server.id() == entry.server.id()) {
+                    to.push(Arc::clone(&entry.server));
                 }
             };
             add(&mut any);
-            if has_scheme(&thing.key) && scheme_of(&thing.key) == scheme {
+            if has_scheme(&entry.key) && scheme_of(&entry.key) == scheme {
                 add(&mut same);
             }
         }
         if any.len() == 1 { any } else { same }
     }
 
-    async fn prompt(&self, name: &str) -> Result<Thing, RpcError> {
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.things;
-        let found = prompts.into_iter().find(|thing| thing.shown == name);
+    async fn prompt(&self, name: &str) -> Result<OfferedItem, RpcError> {
+        let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.entries;
+        let found = prompts.into_iter().find(|entry| entry.shown == name);
         found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
 
     /// Resolves `completion/complete`: the server, and the parameters with the prompt's name at that server.
-    async fn completing(&self, params: &RawObject) -> Result<(Arc<Server>, RawObject), RpcError> {
+    async fn completion_target(&self, params: &RawObject) -> Result<(Arc<Server>, RawObject), RpcError> {
         let reference = params.get("ref").and_then(RawJson::object).ok_or_else(|| missing("ref"))?;
         let text = |key: &str| reference.get(key).and_then(|value| value.decode::<String>().ok());
         if let Some(name) = text("name") {
-            let thing = self.prompt(&name).await?;
-            let own = reference.clone().with("name", thing.key.as_str());
-            return Ok((thing.server, params.clone().with("ref", own)));
+            let entry = self.prompt(&name).await?;
+            let own = reference.clone().with("name", entry.key.as_str());
+            return Ok((entry.server, params.clone().with("ref", own)));
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
-        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.things;
-        let named = templates.iter().find(|thing| thing.key == uri).map(|thing| Arc::clone(&thing.server));
+        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.entries;
+        let named = templates.iter().find(|entry| entry.key == uri).map(|entry| Arc::clone(&entry.server));
         let server = match named {
             Some(server) => Some(server),
             None => self.owners(&uri).await.into_iter().next(),
@@ -245,21 +248,21 @@ fn missing(what: &str) -> RpcError {
     RpcError::invalid_params(format!("`{what}` is missing"))
 }
 
-async fn pass(server: &Arc<Server>, passage: ForwardedRequest) -> Result<RawJson, RpcError> {
-    server.pass(passage).await.map_err(|error| rpc(error, server.id()))
+async fn forward(server: &Arc<Server>, forwarded: ForwardedRequest) -> Result<RawJson, RpcError> {
+    server.forward(forwarded).await.map_err(|error| rpc(error, server.id()))
 }
 
 /// Returns the first response that is not an error for an unknown resource or task. If there is only one server, its error is
 /// returned; otherwise `none`.
-async fn first_who_knows(
+async fn first_found(
     servers: Vec<Arc<Server>>,
-    passage: &ForwardedRequest,
+    forwarded: &ForwardedRequest,
     none: RpcError,
 ) -> Result<RawJson, RpcError> {
     let alone = servers.len() == 1;
     for server in servers {
-        match server.pass(passage.clone()).await {
-            Err(McpError::Rpc { code, .. }) if !alone && NOT_THERE.contains(&code) => {}
+        match server.forward(forwarded.clone()).await {
+            Err(McpError::Rpc { code, .. }) if !alone && NOT_FOUND_CODES.contains(&code) => {}
             Ok(result) => return Ok(result),
             Err(error) => return Err(rpc(error, server.id())),
         }

@@ -2,16 +2,16 @@
 
 mod backend;
 mod client_errors;
-mod finders;
 mod forward;
 mod notification_bus;
 mod offers;
 mod profile_check;
+mod resource_subscriptions;
+mod search_tools;
 mod service;
 mod skills;
 mod tasks;
 mod view;
-mod watches;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use toolhub_core::{Lang, ServerId};
-use toolhub_mcp_gateway::{Gateway, News, SessionRecord};
+use toolhub_mcp_gateway::{ChangeNotification, Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
 pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, Shared};
-use self::offers::OfferBook;
+use self::offers::OfferCache;
+use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
-use self::watches::Watches;
 use crate::hub::Hub;
 use crate::reload::ServerChanges;
 use crate::settings::{ConfigError, DEFAULT_PROFILE, Places, Settings};
 
 /// Interval at which skills are checked for changes.
-const SKILLS_KEEP: Duration = Duration::from_secs(5);
+const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The gateways of all profiles of a hub.
 #[derive(Debug)]
 pub struct Gateways {
     hub: Arc<Hub>,
     notifications: NotificationBus,
-    offers: Arc<OfferBook>,
+    offers: Arc<OfferCache>,
     profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
     /// Whether all servers that were never listed have been listed or have failed once.
     settled: watch::Sender<bool>,
@@ -59,8 +59,9 @@ impl Gateways {
         let counts = Arc::<CallCounts>::default();
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
-        let (offers, settled) = (Arc::new(OfferBook::new(Arc::clone(&hub))), watch::Sender::new(false));
-        let (tasks, watches) = (Arc::<TaskOwners>::default(), Arc::<Watches>::default());
+        let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
+        let (tasks, resource_subscriptions) =
+            (Arc::<TaskOwners>::default(), Arc::<ResourceSubscriptions>::default());
         let record = Arc::new(match hub.has_store() {
             true => SessionRecord::in_folder(&hub.places().home),
             false => SessionRecord::in_memory(),
@@ -73,7 +74,7 @@ impl Gateways {
                     settled: settled.subscribe(),
                     counts: Arc::clone(&counts),
                     tasks: Arc::clone(&tasks),
-                    watches: Arc::clone(&watches),
+                    resource_subscriptions: Arc::clone(&resource_subscriptions),
                 };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
                 let gateway =
@@ -88,7 +89,7 @@ impl Gateways {
 
     /// Sets the profile of clients that name no profile.
     #[must_use]
-    pub fn by_default(mut self, profile: &str) -> Self {
+    pub fn with_default_profile(mut self, profile: &str) -> Self {
         profile.clone_into(&mut self.default);
         self
     }
@@ -116,7 +117,7 @@ impl Gateways {
     /// Keeps all backends up to date and notifies clients of changes while it is polled.
     pub async fn follow(&self) {
         // Removes leftovers of a killed process. Runs concurrently with the rest.
-        let swept = tokio::task::spawn_blocking(toolhub_mcp_client::sweep_left_behind);
+        let swept = tokio::task::spawn_blocking(toolhub_mcp_client::kill_orphans);
         let first = async {
             self.hub.list_missing().await;
             self.settled.send_replace(true);
@@ -124,17 +125,17 @@ impl Gateways {
             self.hub.list_still_missing().await;
             std::future::pending::<()>().await;
         };
-        let tell = |server: &ServerId, news: News| {
-            self.profiles.values().for_each(|(backend, _)| backend.tell(Some(server), &news));
+        let notify = |server: &ServerId, news: ChangeNotification| {
+            self.profiles.values().for_each(|(backend, _)| backend.notify(Some(server), &news));
         };
         let (_, (), (), (), (), (), ()) = tokio::join!(
             swept,
             first,
             self.hub.follow(),
             self.follow_tools(),
-            self.follow_tidings(),
+            self.follow_notifications(),
             self.follow_skills(),
-            self.offers.follow(tell)
+            self.offers.follow(notify)
         );
     }
 
@@ -149,8 +150,8 @@ impl Gateways {
         for server in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
             self.offers.note_changed(Some(server), &kinds);
             for (backend, _) in self.profiles.values() {
-                backend.tell(Some(server), &News::Prompts);
-                backend.tell(Some(server), &News::Resources);
+                backend.notify(Some(server), &ChangeNotification::Prompts);
+                backend.notify(Some(server), &ChangeNotification::Resources);
             }
         }
         Ok(changes)
@@ -159,20 +160,22 @@ impl Gateways {
     /// Polls for changed skills: those of the hub are files without change notifications. Also lists the skills of servers.
     async fn follow_skills(&self) {
         loop {
-            tokio::time::sleep(SKILLS_KEEP).await;
-            let learned = self.hub.learn_server_skills().await;
+            tokio::time::sleep(SKILL_CHECK_INTERVAL).await;
+            let learned = self.hub.refresh_server_skills().await;
             if self.hub.refresh_skills().await || learned {
-                self.profiles.values().for_each(|(backend, _)| backend.tell(None, &News::Resources));
+                self.profiles
+                    .values()
+                    .for_each(|(backend, _)| backend.notify(None, &ChangeNotification::Resources));
             }
         }
     }
 
     async fn follow_tools(&self) {
-        let mut kept = self.hub.lists_kept.subscribe();
+        let mut kept = self.hub.lists_version.subscribe();
         while kept.changed().await.is_ok() {
             let mut pause = Duration::ZERO;
             for (backend, _) in self.profiles.values() {
-                backend.look_again();
+                backend.rebuild_view();
                 self.offers.prefetch(&backend.servers());
                 pause = pause.max(backend.pause());
             }
@@ -180,41 +183,43 @@ impl Gateways {
         }
     }
 
-    async fn follow_tidings(&self) {
-        let mut notifications = self.notifications.hear();
+    async fn follow_notifications(&self) {
+        let mut notifications = self.notifications.subscribe();
         loop {
             let (server, news) = match notifications.recv().await {
                 Ok(told) => told,
-                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => (None, News::Resources),
+                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {
+                    (None, ChangeNotification::Resources)
+                }
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
             };
             match &news {
-                News::Prompts => self.offers.note_changed(server.as_ref(), &[Offer::Prompts]),
-                News::Resources => {
+                ChangeNotification::Prompts => self.offers.note_changed(server.as_ref(), &[Offer::Prompts]),
+                ChangeNotification::Resources => {
                     self.hub.server_skills.forget(server.as_ref());
                     self.offers.note_changed(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
                 }
-                News::Tools | News::Updated { .. } => {}
+                ChangeNotification::Tools | ChangeNotification::Updated { .. } => {}
             }
             for (backend, _) in self.profiles.values() {
-                backend.tell(server.as_ref(), &news);
+                backend.notify(server.as_ref(), &news);
             }
         }
     }
 
     /// Cancels all requests in flight.
-    pub fn give_up(&self) {
-        self.profiles.values().for_each(|(_, gateway)| gateway.give_up());
+    pub fn abort_all(&self) {
+        self.profiles.values().for_each(|(_, gateway)| gateway.abort_all());
     }
 
     /// How many requests were cancelled.
-    pub fn cut(&self) -> usize {
-        self.profiles.values().map(|(_, gateway)| gateway.cut()).sum()
+    pub fn aborted_requests(&self) -> usize {
+        self.profiles.values().map(|(_, gateway)| gateway.aborted_requests()).sum()
     }
 
-    /// Ends long-lived streams and waits up to `patience` for the remaining requests.
-    pub async fn close(&self, patience: Duration) {
-        let closing = self.profiles.values().map(|(_, gateway)| gateway.close(patience));
+    /// Ends long-lived streams and waits up to `timeout` for the remaining requests.
+    pub async fn close(&self, timeout: Duration) {
+        let closing = self.profiles.values().map(|(_, gateway)| gateway.close(timeout));
         futures_util::future::join_all(closing).await;
     }
 }

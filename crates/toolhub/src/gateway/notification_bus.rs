@@ -6,27 +6,27 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::{ClientHandler, HandlerAnswer};
-use toolhub_mcp_gateway::News;
+use toolhub_mcp_gateway::ChangeNotification;
 
 /// Capacity of the channel. A receiver that lags further behind gets a summary of the missed notifications.
-const WAITING: usize = 256;
+const CHANNEL_CAPACITY: usize = 256;
 
 /// Receives notifications of servers and broadcasts them to the gateways.
 #[derive(Debug, Clone)]
-pub struct NotificationBus(broadcast::Sender<(Option<ServerId>, News)>);
+pub struct NotificationBus(broadcast::Sender<(Option<ServerId>, ChangeNotification)>);
 
 impl Default for NotificationBus {
     fn default() -> Self {
-        Self(broadcast::Sender::new(WAITING))
+        Self(broadcast::Sender::new(CHANNEL_CAPACITY))
     }
 }
 
 impl NotificationBus {
-    pub(super) fn hear(&self) -> broadcast::Receiver<(Option<ServerId>, News)> {
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<(Option<ServerId>, ChangeNotification)> {
         self.0.subscribe()
     }
 
-    fn tell(&self, server: &ServerId, news: News) {
+    fn publish(&self, server: &ServerId, news: ChangeNotification) {
         // Sending fails only if there is no receiver.
         let _ = self.0.send((Some(server.clone()), news));
     }
@@ -60,13 +60,13 @@ impl ClientHandler for NotificationBus {
         let plain = |params: &&RawJson| params.key_problem().is_none();
         let uri = || params.filter(plain)?.object()?.get("uri")?.decode::<String>().ok();
         match method {
-            "notifications/prompts/list_changed" => self.tell(server, News::Prompts),
-            "notifications/resources/list_changed" => self.tell(server, News::Resources),
+            "notifications/prompts/list_changed" => self.publish(server, ChangeNotification::Prompts),
+            "notifications/resources/list_changed" => self.publish(server, ChangeNotification::Resources),
             "notifications/resources/updated" => {
                 // Every subscriber receives it, so it contains only the URI that they all subscribed to.
                 if let Some(uri) = uri() {
                     let params = RawObject::default().with("uri", uri.as_str()).into_raw();
-                    self.tell(server, News::Updated { uri: Arc::from(uri), params });
+                    self.publish(server, ChangeNotification::Updated { uri: Arc::from(uri), params });
                 }
             }
             // `tools/list_changed` is sent once the new list has been fetched. Log messages may concern any client and are not

@@ -13,22 +13,22 @@ use toolhub_core::{Event, EventKind, RawJson, ServerId, Source};
 use toolhub_engine::ReservedNames;
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp_client::Server;
-use toolhub_mcp_gateway::News;
+use toolhub_mcp_gateway::ChangeNotification;
 use toolhub_mcp_wire::Offer;
 
-use crate::discovery::FRESH;
+use crate::discovery::DEFAULT_LIST_TTL;
 use crate::hub::Hub;
 
 /// How long a request waits for missing lists.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long after a failure a list is not requested again.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The largest list that is stored, in bytes.
-const MAX_STORED: usize = 4 << 20;
+const MAX_STORED_BYTES: usize = 4 << 20;
 
 /// A resource, resource template or prompt.
 #[derive(Debug, Clone)]
-pub(super) struct Thing {
+pub(super) struct OfferedItem {
     pub(super) server: Arc<Server>,
     /// Its name or URI at its server.
     pub(super) key: String,
@@ -39,8 +39,8 @@ pub(super) struct Thing {
 
 /// The merged list of several servers.
 #[derive(Debug)]
-pub(super) struct Offers {
-    pub(super) things: Vec<Thing>,
+pub(super) struct OfferedItems {
+    pub(super) entries: Vec<OfferedItem>,
     /// The servers whose lists are missing.
     pub(super) missing: Vec<ServerId>,
 }
@@ -71,7 +71,7 @@ struct State {
 
 /// The fetched lists of all servers.
 #[derive(Debug)]
-pub(super) struct OfferBook {
+pub(super) struct OfferCache {
     hub: Arc<Hub>,
     state: Mutex<State>,
     /// Set once the stored lists have been read.
@@ -81,7 +81,7 @@ pub(super) struct OfferBook {
     answered: watch::Sender<u64>,
 }
 
-impl OfferBook {
+impl OfferCache {
     pub(super) fn new(hub: Arc<Hub>) -> Self {
         Self {
             hub,
@@ -157,7 +157,7 @@ impl OfferBook {
         let mut state = self.state();
         let known = state.lists.get(&place);
         let unknown = known.is_none_or(|list| list.changed);
-        if !unknown && known.is_some_and(|list| is_recent(list.listed_at, FRESH)) {
+        if !unknown && known.is_some_and(|list| is_recent(list.listed_at, DEFAULT_LIST_TTL)) {
             return false;
         }
         if state.requested.contains(&place) {
@@ -174,7 +174,7 @@ impl OfferBook {
     }
 
     /// Sends the queued requests while it is polled, and notifies clients of lists that were missing in an earlier response.
-    pub(super) async fn follow(&self, tell: impl Fn(&ServerId, News)) {
+    pub(super) async fn follow(&self, notify: impl Fn(&ServerId, ChangeNotification)) {
         let mut running = FuturesUnordered::new();
         loop {
             let queue = std::mem::take(&mut self.state().queue);
@@ -184,7 +184,7 @@ impl OfferBook {
                 Some((server, news)) = running.next(), if !running.is_empty() => {
                     self.answered.send_modify(|count| *count += 1);
                     if let Some(news) = news {
-                        tell(server.id(), news);
+                        notify(server.id(), news);
                     }
                 }
             }
@@ -192,7 +192,7 @@ impl OfferBook {
     }
 
     /// Fetches and stores a list. Returns the notification to send, if any.
-    async fn fetch(&self, server: Arc<Server>, offer: Offer) -> (Arc<Server>, Option<News>) {
+    async fn fetch(&self, server: Arc<Server>, offer: Offer) -> (Arc<Server>, Option<ChangeNotification>) {
         let place = (server.id().clone(), offer.key());
         let permit = self.hub.start_permit(&server).await;
         let fetched = server.offers(offer).await;
@@ -216,8 +216,8 @@ impl OfferBook {
             state.promised.remove(&place) && changed
         };
         let news = match offer {
-            Offer::Prompts => News::Prompts,
-            Offer::Resources | Offer::ResourceTemplates => News::Resources,
+            Offer::Prompts => ChangeNotification::Prompts,
+            Offer::Resources | Offer::ResourceTemplates => ChangeNotification::Resources,
         };
         let (fingerprint, kind) = (server.spec().fingerprint(), offer.key().to_owned());
         self.save(&server, CachedOffers { fingerprint, kind, listed_at, items: items.to_vec() }).await;
@@ -226,7 +226,7 @@ impl OfferBook {
 
     async fn save(&self, server: &Server, offers: CachedOffers) {
         let bytes: usize = offers.items.iter().map(|item| item.get().len()).sum();
-        let Some(store) = self.hub.store.as_ref().filter(|_| bytes <= MAX_STORED) else { return };
+        let Some(store) = self.hub.store.as_ref().filter(|_| bytes <= MAX_STORED_BYTES) else { return };
         if let Err(error) = store.save_offers(server.id(), &offers).await {
             self.hub.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
         }
@@ -234,7 +234,7 @@ impl OfferBook {
 
     /// All items of one kind from these servers, in their order. Prompts with the same name get different names; of two resources
     /// with the same URI the first is used.
-    pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> Offers {
+    pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
         self.loaded.get_or_init(|| self.load()).await;
         let mut answered = self.answered.subscribe();
         let mut awaited: Vec<Place> = Vec::new();
@@ -247,14 +247,14 @@ impl OfferBook {
             let state = self.state();
             !awaited.iter().any(|place| state.requested.contains(place))
         });
-        let _ = tokio::time::timeout(PATIENCE, done).await;
+        let _ = tokio::time::timeout(LIST_TIMEOUT, done).await;
         let (lists, missing) = self.known(servers, offer);
         let member = match offer {
             Offer::Resources => "uri",
             Offer::ResourceTemplates => "uriTemplate",
             Offer::Prompts => "name",
         };
-        let mut things = Vec::new();
+        let mut entries = Vec::new();
         let mut count: BTreeMap<String, usize> = BTreeMap::new();
         for (server, list) in servers.iter().zip(&lists) {
             for item in list.iter() {
@@ -262,16 +262,16 @@ impl OfferBook {
                 let Some(key) = key else { continue };
                 *count.entry(key.clone()).or_default() += 1;
                 let (server, shown, item) = (Arc::clone(server), key.clone(), item.clone());
-                things.push(Thing { server, key, shown, item });
+                entries.push(OfferedItem { server, key, shown, item });
             }
         }
         if offer == Offer::Prompts {
-            name_prompts(&self.hub.engine.reserved(), &mut things, &count);
-            return Offers { things, missing };
+            name_prompts(&self.hub.engine.reserved(), &mut entries, &count);
+            return OfferedItems { entries, missing };
         }
         let mut seen = HashSet::new();
-        things.retain(|thing| seen.insert(thing.key.clone()));
-        Offers { things, missing }
+        entries.retain(|entry| seen.insert(entry.key.clone()));
+        OfferedItems { entries, missing }
     }
 
     /// The fetched lists of these servers, and the servers whose list is missing.
@@ -304,22 +304,22 @@ fn is_recent(at: SystemTime, span: Duration) -> bool {
 
 /// Adds the server prefix to names of prompts that several servers have or that are reserved. Prefixed names are assigned first,
 /// so that no other prompt can take them, whatever the order of the servers.
-fn name_prompts(reserved: &ReservedNames, things: &mut [Thing], count: &BTreeMap<String, usize>) {
-    let source = |thing: &Thing| Source::Server(thing.server.id().clone());
-    let prefixed = |thing: &Thing| {
-        count.get(&thing.key).is_some_and(|many| *many > 1) || reserved.reserves(&source(thing), &thing.key)
+fn name_prompts(reserved: &ReservedNames, entries: &mut [OfferedItem], count: &BTreeMap<String, usize>) {
+    let source = |entry: &OfferedItem| Source::Server(entry.server.id().clone());
+    let prefixed = |entry: &OfferedItem| {
+        count.get(&entry.key).is_some_and(|many| *many > 1) || reserved.reserves(&source(entry), &entry.key)
     };
-    let (first, second): (Vec<&mut Thing>, Vec<&mut Thing>) =
-        things.iter_mut().partition(|thing| prefixed(thing));
+    let (first, second): (Vec<&mut OfferedItem>, Vec<&mut OfferedItem>) =
+        entries.iter_mut().partition(|entry| prefixed(entry));
     let mut taken = HashSet::new();
-    for thing in first.into_iter().chain(second) {
-        let names = [qualified(&source(thing), &thing.key), hashed(&source(thing), &thing.key)];
-        let own = (!prefixed(thing)).then(|| thing.key.clone());
+    for entry in first.into_iter().chain(second) {
+        let names = [qualified(&source(entry), &entry.key), hashed(&source(entry), &entry.key)];
+        let own = (!prefixed(entry)).then(|| entry.key.clone());
         let mut free = own.into_iter().chain(names);
         let Some(name) = free.find(|name| taken.insert(name.clone())) else { continue };
-        if name != thing.key {
-            let item = thing.item.object().unwrap_or_default().with("name", name.as_str());
-            (thing.shown, thing.item) = (name, item.into_raw());
+        if name != entry.key {
+            let item = entry.item.object().unwrap_or_default().with("name", name.as_str());
+            (entry.shown, entry.item) = (name, item.into_raw());
         }
     }
 }
@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_fit_their_uris() {
+    fn matches_uri_templates() {
         let check = |template: &str, uri: &str, expect: bool| {
             assert_eq!(fits_template(template, uri), expect, "{template} {uri}");
         };

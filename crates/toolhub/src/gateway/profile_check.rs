@@ -1,19 +1,19 @@
 //! Checks profiles for names of tools, sources and skills that do not exist. Most of them are typing errors.
 
-use toolhub_agent::Allowed;
+use toolhub_agent::ToolAllowlist;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{RawJson, ToolError};
 use toolhub_engine::{Entry, similar_names};
-use toolhub_mcp_gateway::{NotPortable, portable};
+use toolhub_mcp_gateway::{PortabilityError, portable};
 
-use super::view::THE_OWNERS;
+use super::view::OWNER_TOOLS;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
 impl Hub {
     /// Problems with names in the profiles of the gateway. Tools are checked only once all servers have been listed, since an
     /// unknown tool may belong to a server that has not.
-    pub fn profile_troubles(&self) -> Vec<LocalizedText> {
+    pub fn profile_problems(&self) -> Vec<LocalizedText> {
         let mut found = Vec::new();
         let catalog = self.catalog();
         let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
@@ -35,16 +35,16 @@ impl Hub {
                 )
             }));
             if all_listed {
-                found.extend(strange_tools(profile, settings, &names));
+                found.extend(unknown_tools(profile, settings, &names));
             }
             if self.settings().auth.tokens.len() > 1 {
-                let kept = THE_OWNERS.iter().filter(|name| settings.names_tool(name));
+                let kept = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
                 found.extend(kept.map(|name| not_for_several(profile, name)));
             }
         }
         let left_out =
             catalog.iter().filter_map(|entry| Some((entry, portable(entry.tool.definition.raw()).err()?)));
-        found.extend(left_out.map(|(entry, NotPortable(why))| not_offered(entry, &why)));
+        found.extend(left_out.map(|(entry, PortabilityError(why))| not_offered(entry, &why)));
         found
     }
 }
@@ -100,15 +100,16 @@ fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, 
     }
 }
 
-fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<LocalizedText> {
+fn unknown_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<LocalizedText> {
     // A pattern may use the tool's own name, or its prefixed name if several sources have that name.
     let fits = |pattern: &str| {
         let own = pattern.rsplit_once("__").map_or(pattern, |(_, own)| own);
         [pattern, own]
             .iter()
-            .any(|pattern| Allowed::new(vec![(*pattern).to_owned()]).without(names).next().is_none())
+            .any(|pattern| ToolAllowlist::new(vec![(*pattern).to_owned()]).without(names).next().is_none())
     };
-    let renamed = |name: &str| settings.overrides.values().any(|told| told.name.as_deref() == Some(name));
+    let renamed =
+        |name: &str| settings.overrides.values().any(|overridden| overridden.name.as_deref() == Some(name));
     let overrides: Vec<String> = settings.overrides.keys().cloned().collect();
     let lists = [
         ("tools", &settings.tools),

@@ -55,7 +55,7 @@ impl HubService for Gateways {
         Health { ready: true, degraded }
     }
 
-    fn measure(&self, out: &mut MetricsText) {
+    fn write_metrics(&self, out: &mut MetricsText) {
         out.family("toolhub_tools", Kind::Gauge, "Tools in the catalog, those that no profile offers too.")
             .value(self.hub.catalog().len());
         let mut sessions = out.family(

@@ -16,33 +16,33 @@ use super::backend::HubBackend;
 use crate::skills::{ServedSkill, encoded, is_manifest};
 
 /// Page size of `skills/list`.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// MIME type of a folder.
-const FOLDER: &str = "inode/directory";
+const FOLDER_MIME: &str = "inode/directory";
 
 /// A skill as shown to clients.
-struct Shown {
+struct ListedSkill {
     /// The URI of its `SKILL.md` at this gateway.
     uri: String,
     entry: RawJson,
-    home: Home,
+    source: SkillSource,
 }
 
-enum Home {
+enum SkillSource {
     Own(Arc<ServedSkill>),
     Server(Arc<Server>, Arc<SkillEntry>),
 }
 
-impl Shown {
+impl ListedSkill {
     fn root(&self) -> &str {
         self.uri.strip_suffix("/SKILL.md").unwrap_or(&self.uri)
     }
 
     /// The URIs of its files at this gateway, with sizes in bytes.
     fn files(&self) -> Vec<(String, u64)> {
-        match &self.home {
-            Home::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
-            Home::Server(_, entry) => {
+        match &self.source {
+            SkillSource::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
+            SkillSource::Server(_, entry) => {
                 let here = |uri: &str| {
                     format!("{}{}", self.root(), uri.strip_prefix(entry.root()).unwrap_or_default())
                 };
@@ -55,15 +55,15 @@ impl Shown {
 impl HubBackend {
     /// The skills of this profile, the hub's own first. If two have the same URI, the later one is shown below its server's name,
     /// so that it does not replace the earlier one.
-    async fn shown_skills(&self) -> Vec<Shown> {
-        let mut shown: Vec<Shown> = self
+    async fn shown_skills(&self) -> Vec<ListedSkill> {
+        let mut shown: Vec<ListedSkill> = self
             .own_skills()
             .await
             .into_iter()
-            .map(|skill| Shown {
+            .map(|skill| ListedSkill {
                 uri: skill.uri.clone(),
                 entry: skill.entry.clone(),
-                home: Home::Own(Arc::new(skill)),
+                source: SkillSource::Own(Arc::new(skill)),
             })
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
@@ -71,15 +71,15 @@ impl HubBackend {
                 continue;
             }
             // A URI below the name of another server belongs to that server, regardless of the order of the servers.
-            let taken =
-                shown.iter().any(|known| known.uri == entry.uri) || self.is_anothers(&server, &entry.uri);
+            let taken = shown.iter().any(|known| known.uri == entry.uri)
+                || self.belongs_to_other_server(&server, &entry.uri);
             let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
             let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
             let entry_shown = uri.as_ref().map(|uri| moved(&entry, uri));
-            let one = Shown {
+            let one = ListedSkill {
                 uri: uri.unwrap_or_else(|| entry.uri.clone()),
                 entry: entry_shown.unwrap_or_else(|| entry.raw.clone()),
-                home: Home::Server(server, entry),
+                source: SkillSource::Server(server, entry),
             };
             // Skips a skill whose URI is still not unique. URIs with another scheme are never prefixed.
             if !shown.iter().any(|known| known.uri == one.uri) {
@@ -90,7 +90,7 @@ impl HubBackend {
     }
 
     /// Whether the URI of a skill begins with the name of a server other than `server`.
-    fn is_anothers(&self, server: &Server, uri: &str) -> bool {
+    fn belongs_to_other_server(&self, server: &Server, uri: &str) -> bool {
         let first = uri.strip_prefix("skill://").and_then(|path| path.split('/').next());
         let named = |other: &&Arc<Server>| first == Some(encoded(other.id().as_str()).as_str());
         self.hub.servers.load().iter().any(|other| other.id() != server.id() && named(&other))
@@ -116,9 +116,9 @@ impl HubBackend {
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
         let shown = self.shown_skills().await;
-        let page: Vec<&RawJson> = shown.iter().skip(start).take(PAGE).map(|one| &one.entry).collect();
+        let page: Vec<&RawJson> = shown.iter().skip(start).take(PAGE_SIZE).map(|one| &one.entry).collect();
         let result = RawObject::default().with("skills", RawJson::of(&page));
-        let next = start.saturating_add(PAGE);
+        let next = start.saturating_add(PAGE_SIZE);
         Ok(match next < shown.len() {
             true => result.with("nextCursor", next.to_string()).into_raw(),
             false => result.into_raw(),
@@ -134,7 +134,7 @@ impl HubBackend {
         // A server may have skills that it does not list.
         if is_manifest(uri) {
             for server in self.servers() {
-                if server.serves_skills() == Some(true)
+                if server.supports_skills() == Some(true)
                     && let Ok(entry) = server.skill(uri).await
                     && self.profile.admits_skill(&format!("{}:{}", server.id(), entry.name))
                 {
@@ -148,7 +148,7 @@ impl HubBackend {
     /// Reads a file of a skill. Returns `None` if the URI belongs to no skill.
     pub(super) async fn read_skill_file(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
-        let wanted = uri.starts_with("skill:") || self.hub.server_skills.knows(uri);
+        let wanted = uri.starts_with("skill:") || self.hub.server_skills.contains_uri(uri);
         if !wanted {
             return None;
         }
@@ -156,9 +156,9 @@ impl HubBackend {
         let one = shown
             .iter()
             .find(|one| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/')))?;
-        Some(match &one.home {
-            Home::Own(skill) => own_file(skill, uri).await,
-            Home::Server(server, entry) => {
+        Some(match &one.source {
+            SkillSource::Own(skill) => own_file(skill, uri).await,
+            SkillSource::Server(server, entry) => {
                 let theirs = format!("{}{}", entry.root(), uri.strip_prefix(one.root()).unwrap_or_default());
                 let read = self.hub.server_skills.read(server, entry, &theirs).await;
                 read.map(|result| if theirs == uri { result } else { renamed(&result, uri) })
@@ -171,7 +171,7 @@ impl HubBackend {
     pub(super) async fn read_skill_folder(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
         let folder = uri.trim_end_matches('/');
         let shown = self.shown_skills().await;
-        let files: Vec<(String, u64)> = shown.iter().flat_map(Shown::files).collect();
+        let files: Vec<(String, u64)> = shown.iter().flat_map(ListedSkill::files).collect();
         if files.iter().any(|(file, _)| file == folder) {
             return Some(Err(RpcError::invalid_params(format!("{uri} is not a directory resource"))));
         }
@@ -185,7 +185,7 @@ impl HubBackend {
                     json!({"uri": file, "name": below, "mimeType": resource::mime_of(below), "size": size})
                 }
                 Some((name, _)) => {
-                    json!({"uri": format!("{folder}/{name}"), "name": name, "mimeType": FOLDER})
+                    json!({"uri": format!("{folder}/{name}"), "name": name, "mimeType": FOLDER_MIME})
                 }
             };
             if !children.iter().any(|known| known["uri"] == child["uri"]) {

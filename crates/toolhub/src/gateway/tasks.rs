@@ -25,7 +25,7 @@ struct Owner {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct OwnerTable {
     owners: HashMap<Key, Owner>,
     /// The tasks of each principal, oldest first.
     of: HashMap<Principal, VecDeque<Key>>,
@@ -33,10 +33,10 @@ struct Known {
 
 /// The recorded tasks of all profiles.
 #[derive(Debug, Default)]
-pub(super) struct TaskOwners(Mutex<Known>);
+pub(super) struct TaskOwners(Mutex<OwnerTable>);
 
 impl TaskOwners {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn table(&self) -> MutexGuard<'_, OwnerTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -52,26 +52,26 @@ impl TaskOwners {
             return;
         }
         if let (Some(task), Some(server)) = (created(result), server()) {
-            self.known().insert(server, &task, &principal.map(Arc::from));
+            self.table().insert(server, &task, &principal.map(Arc::from));
         }
     }
 
     /// The servers where this principal created a task with that id, latest first.
     pub(super) fn servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
-        let known = self.known();
-        let own = known.of(principal).rev().filter(|(_, _, id)| **id == *task);
-        own.filter_map(|key| known.owned(key, principal)).collect()
+        let table = self.table();
+        let own = table.of(principal).rev().filter(|(_, _, id)| **id == *task);
+        own.filter_map(|key| table.owned(key, principal)).collect()
     }
 
     /// All tasks of this principal, latest first.
     pub(super) fn all(&self, principal: Option<&str>) -> Vec<(Arc<Server>, Arc<str>)> {
-        let known = self.known();
-        let own = known.of(principal).rev();
-        own.filter_map(|key| Some((known.owned(key, principal)?, Arc::clone(&key.2)))).collect()
+        let table = self.table();
+        let own = table.of(principal).rev();
+        own.filter_map(|key| Some((table.owned(key, principal)?, Arc::clone(&key.2)))).collect()
     }
 }
 
-impl Known {
+impl OwnerTable {
     fn of(&self, principal: Option<&str>) -> impl DoubleEndedIterator<Item = &Key> {
         self.of.get(&principal.map(Arc::from)).into_iter().flatten()
     }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_that_create_tasks_are_told_from_others() {
+    fn recognizes_results_that_create_tasks() {
         let check = |text: &str, expect: Option<&str>| {
             assert_eq!(created(&RawJson::parse(text).unwrap()).as_deref(), expect, "{text}");
         };

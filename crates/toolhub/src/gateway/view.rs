@@ -14,9 +14,9 @@ use toolhub_skills::use_skill;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
-const MANY: usize = 100;
+const SEARCH_THRESHOLD: usize = 100;
 /// The maximum length of a tool name (bytes).
-const MAX_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 /// The tools for finding and calling other tools.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 
@@ -102,7 +102,7 @@ pub(super) struct ViewOptions<'a> {
 impl ViewOptions<'_> {
     /// Whether tools with the same name are offered as one: the owner declared their sources equivalent, and each tool is
     /// read-only or idempotent.
-    fn are_one(&self, group: &[&Arc<Entry>]) -> bool {
+    fn are_equivalent(&self, group: &[&Arc<Entry>]) -> bool {
         let repeatable = |entry: &&Arc<Entry>| {
             let hints = entry.tool.hints();
             hints.read_only == Some(true) || hints.idempotent == Some(true)
@@ -123,32 +123,34 @@ impl ViewOptions<'_> {
 impl View {
     pub(super) fn new(catalog: &Catalog, options: &ViewOptions<'_>) -> Self {
         let ViewOptions { policy, profile, principals, .. } = options;
-        let mut shown = Shown::default();
+        let mut shown = ViewBuilder::default();
         let groups = groups(catalog, policy, (profile, *principals));
         let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
             groups.iter().flat_map(|group| named(group, options)).collect();
-        let many = named.len() > MANY;
+        let many = named.len() > SEARCH_THRESHOLD;
         let wanted = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
         if wanted {
             add_finders(&mut named, catalog, profile);
         }
         // A name assigned by the owner takes precedence over a tool that has the same name.
-        let (told, others): (Vec<_>, Vec<_>) =
-            named.into_iter().enumerate().partition(|(_, (name, entries))| given(name, entries, profile));
+        let (overridden, others): (Vec<_>, Vec<_>) = named
+            .into_iter()
+            .enumerate()
+            .partition(|(_, (name, entries))| has_assigned_name(name, entries, profile));
         // So does a prefixed name: otherwise its meaning would depend on the order of the servers.
         let (prefixed, plain): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, (name, entries))| {
             entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
         });
-        for (place, (name, entries)) in told.into_iter().chain(prefixed).chain(plain) {
+        for (place, (name, entries)) in overridden.into_iter().chain(prefixed).chain(plain) {
             shown.add((place, name), &entries, profile);
         }
         shown.targets.sort_by_key(|(place, _, _)| *place);
         // If a search tool is missing, all tools are listed.
-        let finders = shown.targets.iter().filter(|(_, _, target)| target.finds()).count();
+        let finders = shown.targets.iter().filter(|(_, _, target)| target.is_search_tool()).count();
         let search = wanted && finders == FINDERS.len();
         let listed = |name: &str, target: &Target| {
             !search
-                || target.finds()
+                || target.is_search_tool()
                 || target.activates()
                 || profile.pinned.iter().any(|pinned| pinned == name)
         };
@@ -191,7 +193,7 @@ impl View {
         for ((source, tool), shown) in &self.names {
             let Some(target) = self.targets.get(shown) else { continue };
             let mut further = vec![qualified(source, tool.as_str())];
-            further.extend(whole_name(source, tool.as_str()));
+            further.extend(prefixed_name(source, tool.as_str()));
             further
                 .extend((self.holders.get(tool.as_str()) == Some(source)).then(|| tool.as_str().to_owned()));
             for name in further.into_iter().filter(|name| !self.targets.contains_key(name)) {
@@ -233,7 +235,7 @@ impl View {
 
 impl Target {
     /// Whether this is a tool for finding and calling other tools.
-    pub(super) fn finds(&self) -> bool {
+    pub(super) fn is_search_tool(&self) -> bool {
         matches!(self.kind, Kind::Search | Kind::Describe | Kind::Call)
     }
 
@@ -266,10 +268,10 @@ impl Target {
 /// Tools that return calls of all clients and the owner's conversations. They are offered only if the profile names them and
 /// there is a single principal, since stored records do not contain their principal. Clients receive results in full and do not
 /// need `read_result`.
-pub(super) const THE_OWNERS: [&str; 2] = ["read_result", "get_conversation_history"];
+pub(super) const OWNER_TOOLS: [&str; 2] = ["read_result", "get_conversation_history"];
 
-fn is_the_owners(tool: &Tool) -> bool {
-    tool.source == Source::Native && THE_OWNERS.contains(&tool.name().as_str())
+fn is_owner_tool(tool: &Tool) -> bool {
+    tool.source == Source::Native && OWNER_TOOLS.contains(&tool.name().as_str())
 }
 
 fn is_finder(tool: &Tool) -> bool {
@@ -307,30 +309,34 @@ fn add_finders<'a>(
 }
 
 /// The override of the profile for a tool.
-fn told_of<'p>(name: &str, entries: &[&Arc<Entry>], profile: &'p ProfileSettings) -> Option<&'p Override> {
+fn find_override<'p>(
+    name: &str,
+    entries: &[&Arc<Entry>],
+    profile: &'p ProfileSettings,
+) -> Option<&'p Override> {
     let own = entries.first()?.tool.name().as_str();
     profile.overrides.get(name).or_else(|| profile.overrides.get(own))
 }
 
 /// Whether the owner assigned a name to the tool.
-fn given(name: &str, entries: &[&Arc<Entry>], profile: &ProfileSettings) -> bool {
-    told_of(name, entries, profile).is_some_and(|told| told.name.is_some())
+fn has_assigned_name(name: &str, entries: &[&Arc<Entry>], profile: &ProfileSettings) -> bool {
+    find_override(name, entries, profile).is_some_and(|overridden| overridden.name.is_some())
 }
 
 #[derive(Default)]
-struct Shown {
+struct ViewBuilder {
     /// Each with its position in the list.
     targets: Vec<(usize, String, Target)>,
     names: HashMap<(Source, ToolName), String>,
     taken: HashSet<String>,
 }
 
-impl Shown {
+impl ViewBuilder {
     fn add(&mut self, (place, name): (usize, String), entries: &[&Arc<Entry>], profile: &ProfileSettings) {
         let Some(first) = entries.first() else { return };
         let own = first.tool.name();
-        let told = told_of(&name, entries, profile);
-        let mut name = told.and_then(|told| told.name.clone()).unwrap_or(name);
+        let overridden = find_override(&name, entries, profile);
+        let mut name = overridden.and_then(|overridden| overridden.name.clone()).unwrap_or(name);
         if !profile.lossless && !is_portable_name(&name) {
             name = hashed(&first.tool.source, own.as_str());
         }
@@ -343,13 +349,14 @@ impl Shown {
         if profile.denies(&name) {
             return;
         }
-        let Some(definition) = offered(&first.tool, &name, (told, profile)) else { return };
+        let Some(definition) = offered(&first.tool, &name, (overridden, profile)) else { return };
         self.taken.insert(name.clone());
         for entry in entries {
             self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
         }
-        let fixed = told.filter(|told| !told.arguments.is_empty()).map(|told| {
-            told.arguments
+        let fixed = overridden.filter(|overridden| !overridden.arguments.is_empty()).map(|overridden| {
+            overridden
+                .arguments
                 .iter()
                 .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
         });
@@ -367,7 +374,7 @@ impl Shown {
 /// Whether clients accept a name (2025-11-25, server/tools: tool names).
 fn is_portable_name(name: &str) -> bool {
     let accepted = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
-    (1..=MAX_NAME).contains(&name.len()) && name.chars().all(accepted)
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(accepted)
 }
 
 /// The tools that a profile admits, grouped by name. The tools of a group are in routing order; groups are ordered by their first
@@ -380,7 +387,7 @@ fn groups<'a>(
     let shows_owners = |name: &str| principals == Principals::One && profile.names_tool(name);
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != Trust::Quarantined
-            && (!is_the_owners(&entry.tool) || shows_owners(entry.tool.name().as_str()))
+            && (!is_owner_tool(&entry.tool) || shows_owners(entry.tool.name().as_str()))
             && !denied(&entry.tool, profile)
             && profile.has_source(&entry.tool.source.to_string())
             && profile.has_tool(
@@ -413,7 +420,7 @@ fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String
     let Some(first) = group.first() else { return Vec::new() };
     let name = first.tool.name().as_str();
     let equal = || group.iter().all(|entry| schema(entry) == schema(first));
-    if group.len() > 1 && options.are_one(group) && equal() {
+    if group.len() > 1 && options.are_equivalent(group) && equal() {
         return vec![(name.to_owned(), group.to_vec())];
     }
     let name_of = |entry: &Arc<Entry>| {
@@ -425,7 +432,7 @@ fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String
 }
 
 /// `source__name` with the source id unchanged, including non-ASCII characters. Returns `None` if the result could be ambiguous.
-fn whole_name(source: &Source, name: &str) -> Option<String> {
+fn prefixed_name(source: &Source, name: &str) -> Option<String> {
     let id = source.to_string();
     (!id.contains("__") && !id.ends_with('_')).then(|| format!("{id}__{name}"))
 }
@@ -441,49 +448,49 @@ fn skills_offered(tool: &Tool, profile: &ProfileSettings) -> Option<RawJson> {
 fn offered(
     tool: &Tool,
     name: &str,
-    (told, profile): (Option<&Override>, &ProfileSettings),
+    (overridden, profile): (Option<&Override>, &ProfileSettings),
 ) -> Option<RawJson> {
     let raw = match Kind::of(tool) {
         Kind::UseSkill => skills_offered(tool, profile)?,
         _ if profile.lossless => tool.definition.raw().clone(),
         _ => portable(tool.definition.raw()).ok()?,
     };
-    if told.is_none() && name == tool.name().as_str() {
+    if overridden.is_none() && name == tool.name().as_str() {
         return Some(raw);
     }
     let mut members = raw.object().unwrap_or_default();
     members.set("name", name);
-    let Some(told) = told else {
+    let Some(overridden) = overridden else {
         // The name no longer identifies the server, because characters were replaced: the description names it.
-        let tells = whole_name(&tool.source, tool.name().as_str()).is_some_and(|whole| whole == name);
+        let tells = prefixed_name(&tool.source, tool.name().as_str()).is_some_and(|whole| whole == name);
         if !tells && !profile.lossless {
             members
                 .set("description", format!("[{}] {}", tool.source, tool.definition.description()).as_str());
         }
         return Some(members.into_raw());
     };
-    if let Some(title) = &told.title {
+    if let Some(title) = &overridden.title {
         members.set("title", title.as_str());
     }
-    if let Some(description) = &told.description {
+    if let Some(description) = &overridden.description {
         members.set("description", description.as_str());
     }
-    if !told.arguments.is_empty() {
-        members.set("inputSchema", without(tool.definition.input_schema(), told));
+    if !overridden.arguments.is_empty() {
+        members.set("inputSchema", without(tool.definition.input_schema(), overridden));
     }
     Some(members.into_raw())
 }
 
 /// Removes the arguments fixed by the owner from a schema.
-fn without(schema: &RawJson, told: &Override) -> RawJson {
+fn without(schema: &RawJson, overridden: &Override) -> RawJson {
     let mut schema = schema.object().unwrap_or_default();
     if let Some(mut properties) = schema.get("properties").and_then(RawJson::object) {
-        told.arguments.keys().for_each(|key| properties.remove(key));
+        overridden.arguments.keys().for_each(|key| properties.remove(key));
         schema.set("properties", properties);
     }
     if let Some(required) = schema.get("required").and_then(|list| list.decode::<Vec<String>>().ok()) {
         let left: Vec<String> =
-            required.into_iter().filter(|key| !told.arguments.contains_key(key)).collect();
+            required.into_iter().filter(|key| !overridden.arguments.contains_key(key)).collect();
         schema.set("required", RawJson::of(&left));
     }
     schema.into_raw()

@@ -1,7 +1,7 @@
 //! `[agents.NAME]` of `toolhub.toml`: the instructions, tools, model and budget of an agent.
 
 use serde::Deserialize;
-use toolhub_agent::{AgentMode, Allowed, Budget};
+use toolhub_agent::{AgentMode, Budget, ToolAllowlist};
 
 use super::span::Span;
 
@@ -63,7 +63,7 @@ impl AgentSettings {
     }
 
     /// The tools it may use.
-    pub fn allowed(&self) -> Allowed {
-        self.tools.clone().map_or_else(Allowed::default, Allowed::only)
+    pub fn allowed(&self) -> ToolAllowlist {
+        self.tools.clone().map_or_else(ToolAllowlist::default, ToolAllowlist::only)
     }
 }

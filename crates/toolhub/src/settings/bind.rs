@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn parses_bind_addresses() {
         let check = |text: &str, expect: Option<&str>| {
             let found = text.parse::<Bind>().ok().map(|bind| bind.0.to_string());
             assert_eq!(found.as_deref(), expect, "{text}");

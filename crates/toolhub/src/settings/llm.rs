@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_filled_in_and_secrets_not_shown() {
+    fn expands_variables_and_hides_secrets() {
         let settings: LlmSettings = toml_edit::de::from_str(
             "url = \"http://a:${PASS}@host/v1\"\nkey = \"${KEY:-hunter2}\"\nmodel = \"m\"\ntimeout = \"5m\"\ntool_calls = \"text\"\n",
         )
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_key_is_none_and_an_odd_one_is_told() {
+    fn empty_api_key_is_unset_and_invalid_one_is_reported() {
         let settings = |key: &str| LlmSettings { key: Some(Secret::new(key)), ..LlmSettings::default() };
         assert_eq!(settings("${NONE:-}").choice(&|_| None).unwrap().key, None);
         let error = settings("sk-\u{7}hunter2").choice(&|_| None).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use toolhub_agent::Allowed;
+use toolhub_agent::ToolAllowlist;
 
 /// The profile of `/mcp` without a name.
 pub const DEFAULT_PROFILE: &str = "default";
@@ -70,7 +70,7 @@ impl ProfileSettings {
 
     /// Whether the tool is never offered.
     pub fn denies(&self, name: &str) -> bool {
-        !self.deny.is_empty() && Allowed::new(self.deny.clone()).has(name)
+        !self.deny.is_empty() && ToolAllowlist::new(self.deny.clone()).has(name)
     }
 
     /// Whether the skill is offered; a skill of a server is named `server:skill`.
@@ -101,6 +101,6 @@ impl ProfileSettings {
     pub fn has_tool(&self, name: &str, tags: &[String]) -> bool {
         let wanted: Vec<String> = self.tools.iter().chain(&self.allow).cloned().collect();
         let tagged = self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag));
-        !self.denies(name) && tagged && Allowed::new(wanted).has(name)
+        !self.denies(name) && tagged && ToolAllowlist::new(wanted).has(name)
     }
 }

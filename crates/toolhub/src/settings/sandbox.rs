@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn off_unless_asked_for() {
+    fn sandbox_is_off_by_default() {
         assert_eq!(policy(""), Ok(None));
         assert_eq!(policy("sandbox = false"), Ok(None));
         let usual = policy("sandbox = true").unwrap().unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read() {
+    fn parses_sandbox_tables() {
         let text = "[sandbox]\nread = [\"data\", \"/srv\"]\nwrite = [\"~/out\"]\nnetwork = true\nisolation = \"builtin\"\nallow_missing = [\"landlock\"]\nlimits = { memory = \"2G\", disk = \"64MiB\", file_size = 1048576, cpu = \"5m\", processes = 9 }\n";
         let policy = policy(text).unwrap().unwrap();
         assert_eq!(policy.read, [PathBuf::from("/etc/hub/data"), "/srv".into()]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_explained() {
+    fn explains_invalid_sandbox_settings() {
         for (text, expect) in [
             ("sandbox = 1", "`true`, `false` or a table"),
             ("sandbox = { allow_missing = [\"firewall\"] }", "no protection is called `firewall`"),

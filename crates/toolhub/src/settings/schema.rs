@@ -95,9 +95,9 @@ fn flag(description: &str) -> Value {
     described(json!({"type": "boolean"}), description)
 }
 
-/// An integer of at least `least`.
-fn count(least: u64, description: &str) -> Value {
-    described(json!({"type": "integer", "minimum": least}), description)
+/// An integer of at least `minimum`.
+fn count(minimum: u64, description: &str) -> Value {
+    described(json!({"type": "integer", "minimum": minimum}), description)
 }
 
 fn one_of(names: &[&str], description: &str) -> Value {
@@ -562,7 +562,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_described() {
+    fn schema_describes_every_key() {
         fn check(schema: &Value, path: &str) {
             let members = schema["properties"].as_object().into_iter().flatten();
             for (key, value) in members {

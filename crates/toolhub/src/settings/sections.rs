@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_sections_that_need_a_restart_and_no_other() {
+    fn lists_only_sections_that_need_a_restart() {
         let before = "[serve]\nbind = \"127.0.0.1:1\"\n[limits]\ncall = \"5s\"\n[routing]\nbatch = 2\n";
         let changed = |after: &str| BuildSections::of(after).changed_since(&BuildSections::of(before));
         assert_eq!(changed(before), [""; 0]);

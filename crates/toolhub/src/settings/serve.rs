@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolhub_core::lang::LocalizedText;
-use toolhub_server::{Access, Limits, LogPlace, ServeOptions, Token};
+use toolhub_server::{Access, Limits, LogDestination, ServeOptions, Token};
 
 use super::bind::Bind;
 use super::span::Span;
@@ -108,10 +108,10 @@ impl ServeSettings {
     pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, LocalizedText)> {
         if self.max_concurrent == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
             let key = if self.max_concurrent == Some(0) { "max_concurrent" } else { "[serve]" };
-            return Some(none_let_in(key));
+            return Some(rejects_all(key));
         }
         if let Some(key) = self.limits.zero() {
-            return Some(none_let_in(key));
+            return Some(rejects_all(key));
         }
         if let Some(origin) = self.origins.iter().find(|origin| !origin.contains("://")) {
             let what = LocalizedText::new(
@@ -146,18 +146,18 @@ impl ServeSettings {
     }
 
     /// The access log, if one is set.
-    pub fn access_log(&self, config: &Path) -> Option<LogPlace> {
+    pub fn access_log(&self, config: &Path) -> Option<LogDestination> {
         match self.access_log.as_deref().map(str::trim) {
             None | Some("" | "off") => None,
-            Some("stderr") => Some(LogPlace::Stderr),
-            Some(file) => Some(LogPlace::File(config.with_file_name("").join(file))),
+            Some("stderr") => Some(LogDestination::Stderr),
+            Some(file) => Some(LogDestination::File(config.with_file_name("").join(file))),
         }
     }
 
     fn limits_of_callers(&self, usual: &Limits) -> Limits {
         let limits = &self.limits;
         Limits {
-            at_once: self.max_concurrent.unwrap_or(usual.at_once),
+            max_concurrent: self.max_concurrent.unwrap_or(usual.max_concurrent),
             per_second: self.per_second.or(usual.per_second),
             sessions: limits.sessions.unwrap_or(usual.sessions),
             streams: limits.streams.unwrap_or(usual.streams),
@@ -173,14 +173,14 @@ impl ServeSettings {
     pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
         let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
         let token = |token: &TokenSettings| Token { name: token.name.clone(), sha256: token.sha256.clone() };
-        let door = Access {
+        let access = Access {
             hosts: self.hosts.clone(),
             origins: self.origins.clone(),
             tokens: auth.tokens.iter().map(token).collect(),
             ..Access::default()
         };
         ServeOptions {
-            door,
+            access,
             body_bytes: self.body_bytes.unwrap_or(usual.body_bytes),
             limits: self.limits_of_callers(&usual.limits),
             unproven_connections: self.limits.unproven_connections.unwrap_or(usual.unproven_connections),
@@ -194,7 +194,7 @@ impl ServeSettings {
 }
 
 /// The error for a limit of 0.
-fn none_let_in(key: &'static str) -> (&'static str, LocalizedText) {
+fn rejects_all(key: &'static str) -> (&'static str, LocalizedText) {
     let what = LocalizedText::new(
         "0 would refuse every request: leave it out, or name a number",
         "0 会拒绝所有请求：请去掉，或写一个数",
@@ -209,20 +209,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_access_log_is_off_unless_it_is_asked_for() {
-        let check = |said: Option<&str>, expect: Option<LogPlace>| {
+    fn access_log_is_off_by_default() {
+        let check = |said: Option<&str>, expect: Option<LogDestination>| {
             let settings = ServeSettings { access_log: said.map(str::to_owned), ..ServeSettings::default() };
             assert_eq!(settings.access_log(Path::new("/etc/hub/toolhub.toml")), expect, "{said:?}");
         };
         check(None, None);
         check(Some("off"), None);
-        check(Some("stderr"), Some(LogPlace::Stderr));
-        check(Some("access.log"), Some(LogPlace::File("/etc/hub/access.log".into())));
-        check(Some("/var/log/hub.log"), Some(LogPlace::File("/var/log/hub.log".into())));
+        check(Some("stderr"), Some(LogDestination::Stderr));
+        check(Some("access.log"), Some(LogDestination::File("/etc/hub/access.log".into())));
+        check(Some("/var/log/hub.log"), Some(LogDestination::File("/var/log/hub.log".into())));
     }
 
     #[test]
-    fn what_would_let_nobody_in_is_told() {
+    fn reports_settings_that_reject_every_request() {
         #[derive(Deserialize)]
         struct File {
             #[serde(default)]

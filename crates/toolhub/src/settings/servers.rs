@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolhub_client_config::{ConfigError, TransportSpec};
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_client::config::{ServerSpec, servers_in};
+use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
@@ -18,7 +18,7 @@ pub fn load_servers(
 ) -> Result<(Vec<ServerSpec>, Vec<LocalizedText>), ConfigError> {
     let mut notes = settings.notes.clone();
     let mut servers = match places.text(&places.servers)? {
-        Some(text) => servers_in(&places.servers, &text)?,
+        Some(text) => parse_servers(&places.servers, &text)?,
         None => Vec::new(),
     };
     for spec in shared_servers(places)? {
@@ -46,7 +46,7 @@ pub fn load_servers(
             Some(spec) => {
                 apply(extras, spec);
                 spec.roots = extras.roots(&places.config);
-                notes.extend(fence_in(extras, spec, places));
+                notes.extend(apply_sandbox(extras, spec, places));
             }
             None => {
                 let (id, file) = (&extras.id, places.servers.display());
@@ -67,7 +67,7 @@ pub fn folder_note<'a>(
 ) -> Option<LocalizedText> {
     let enabled = servers.into_iter().filter(|spec| spec.enabled);
     let steered = |spec: &ServerSpec| {
-        places.workspace.steered_by(spec, &spec.origin).map(|file| (format!("`{}`", spec.id), file))
+        places.workspace.steering_file(spec, &spec.origin).map(|file| (format!("`{}`", spec.id), file))
     };
     let (ids, files): (Vec<String>, Vec<String>) = enabled.filter_map(steered).unzip();
     let file = files.first()?;
@@ -90,7 +90,7 @@ fn shared_servers(places: &Places) -> Result<Vec<ServerSpec>, ConfigError> {
     let Some((file, bytes)) = places.workspace.shared_servers() else { return Ok(Vec::new()) };
     let text = std::str::from_utf8(bytes)
         .map_err(|error| ConfigError::io(file, &Error::new(ErrorKind::InvalidData, error)))?;
-    servers_in(file, text)
+    parse_servers(file, text)
 }
 
 fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
@@ -111,7 +111,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
 }
 
 /// Sandboxes the process of a server, if configured. Returns a note if the server has no process.
-fn fence_in(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<LocalizedText> {
+fn apply_sandbox(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<LocalizedText> {
     let policy = extras.sandbox.policy(&places.config)?;
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.fence = Some(Arc::new(Sandbox(policy)));

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_read() {
+    fn parses_duration_settings() {
         let check = |text: &str, millis: Option<u64>| {
             let span = text.parse::<Span>().ok().map(|span| span.0);
             assert_eq!(span, millis.map(Duration::from_millis), "{text}");

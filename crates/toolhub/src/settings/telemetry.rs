@@ -8,7 +8,7 @@ use toolhub_server::TelemetryOptions;
 use url::Url;
 
 /// The default address of a collector.
-const USUAL: &str = "http://127.0.0.1:4318";
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:4318";
 
 /// `[telemetry]`
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -40,8 +40,8 @@ impl TelemetrySettings {
         }
         let place = self.otlp.as_deref().filter(|place| endpoint(place).is_none())?;
         let what = LocalizedText::new(
-            format!("`{place}` is no address of a collector: write it like `{USUAL}`"),
-            format!("`{place}` 不是收集器地址：请写成 `{USUAL}` 的形式"),
+            format!("`{place}` is no address of a collector: write it like `{DEFAULT_ENDPOINT}`"),
+            format!("`{place}` 不是收集器地址：请写成 `{DEFAULT_ENDPOINT}` 的形式"),
         );
         Some(("otlp", what))
     }
@@ -60,7 +60,7 @@ impl TelemetrySettings {
             None => match (said("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), said("OTEL_EXPORTER_OTLP_ENDPOINT")) {
                 (Some(place), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", place),
                 (None, Some(place)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", place),
-                (None, None) => ("otlp", USUAL.to_owned()),
+                (None, None) => ("otlp", DEFAULT_ENDPOINT.to_owned()),
             },
         };
         // The variable for traces contains the full URL, the others the base URL.
@@ -70,8 +70,8 @@ impl TelemetrySettings {
         };
         let url = url.ok_or_else(|| {
             LocalizedText::new(
-                format!("`{name}` is no address of a collector: write it like `{USUAL}`"),
-                format!("`{name}` 不是收集器地址：请写成 `{USUAL}` 的形式"),
+                format!("`{name}` is no address of a collector: write it like `{DEFAULT_ENDPOINT}`"),
+                format!("`{name}` 不是收集器地址：请写成 `{DEFAULT_ENDPOINT}` 的形式"),
             )
         })?;
         let headers = headers(&said("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default());
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_off_unless_they_are_asked_for() {
+    fn telemetry_is_off_by_default() {
         let all = |name: &str| match name {
             "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("http://collector:4318/".to_owned()),
             "OTEL_EXPORTER_OTLP_HEADERS" => Some("x-key = abc,broken,other=1".to_owned()),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_told() {
+    fn reports_invalid_telemetry_settings() {
         let check = |text: &str, expect: Option<&str>| {
             let found = settings(text).problem().map(|(word, _)| word);
             assert_eq!(found, expect, "{text}");

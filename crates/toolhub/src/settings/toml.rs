@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_and_unknown_keys_left() {
+    fn parses_settings_and_ignores_unknown_keys() {
         let settings = read(
             "future = 1\n[limits]\ncall = \"45s\"\nconnect = 5\n[routing]\norder = [\"native\", \"mcp\"]\n[[servers]]\nid = \"a\"\nhints = { \"*\" = { read_only = true } }\n",
         )
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_read_and_their_secrets_not_shown() {
+    fn parses_oauth_settings_and_hides_secrets() {
         let settings = read(
             "[[servers]]\nid = \"a\"\noauth = { client_id = \"c\", client_secret = \"hunter2\", scopes = [\"x\"], redirect_port = 7461, grant = \"client_credentials\" }\n[[servers]]\nid = \"b\"\n",
         )
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_name_the_place() {
+    fn errors_name_line_and_column() {
         let check = |text: &str, expect: &str| {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(expect), "{error}");

@@ -130,7 +130,7 @@ const RENAMED: [(&str, &str); 3] =
 /// The unknown and the renamed keys in the text.
 pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<LocalizedText> {
     let Ok(document) = Document::parse(text) else { return Vec::new() };
-    let mut found = Finder { file, text, notes: Vec::new() };
+    let mut found = KeyChecker { file, text, notes: Vec::new() };
     let tables: Vec<&str> = TABLES.iter().map(|(name, _)| *name).chain(OTHERS).collect();
     found.check(document.as_table(), &tables);
     for (name, keys) in TABLES {
@@ -185,13 +185,13 @@ pub(super) fn misplaced_tokens(text: &str) -> Option<(usize, LocalizedText)> {
     Some((span.map_or(0, |span| span.start), what))
 }
 
-struct Finder<'a> {
+struct KeyChecker<'a> {
     file: &'a Path,
     text: &'a str,
     notes: Vec<LocalizedText>,
 }
 
-impl Finder<'_> {
+impl KeyChecker<'_> {
     fn table(&mut self, table: &dyn TableLike, keys: &[&str]) {
         self.check(table, keys);
         if let Some(oauth) = table.get("oauth").and_then(Item::as_table_like) {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_in_a_login_are_named_however_it_is_written() {
+    fn reports_unknown_oauth_keys_in_any_table_form() {
         let check = |text: &str, expect: &[&str]| assert_eq!(notes(text), expect, "{text}");
         check(
             "[[servers]]\nid = \"a\"\noauth = { clientid = \"x\", scopes = [], foo = 1 }\n",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn renamed_keys_are_noted_and_read() {
+    fn accepts_renamed_keys_with_a_note() {
         let text = "[serve]\nat_once = 3\n[agents.a]\nway = \"plan\"\n[profiles.p]\nmend_arguments = true\n";
         let found = notes(text);
         for (old, new) in RENAMED {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_another_table_are_told_where_they_belong() {
+    fn names_correct_table_of_misplaced_key() {
         assert_eq!(
             notes("[serve]\nsessions = 3\n"),
             ["`t.toml`, line 2, column 1: unknown setting `sessions`; it belongs to `[serve.limits]`"]
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_named_with_their_place() {
+    fn reports_position_of_unknown_keys() {
         let text = "lang = \"zh\"\n[limits]\ncal = \"30s\"\n[limit]\n[llm]\nmodel = 1\n[[servers]]\nid = \"a\"\nhints = { x = { readonly = true } }\n";
         assert_eq!(
             notes(text),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolhub_client_config::expand;
 use toolhub_core::lang::LocalizedText;
-use toolhub_native::{SearchChoice, SearchProvider, WebSearch};
+use toolhub_native::{SearchConfig, SearchProvider, WebSearch};
 
 use super::toml::Settings;
 
@@ -31,9 +31,9 @@ impl Settings {
     /// The search service: the configured one, otherwise one that the environment configures.
     pub fn search_service(&self) -> WebSearch {
         let lookup = |name: &str| std::env::var(name).ok();
-        let Some(settings) = &self.web_search else { return WebSearch::found(&lookup) };
+        let Some(settings) = &self.web_search else { return WebSearch::from_environment(&lookup) };
         match settings.filled_in(&lookup) {
-            Ok(choice) => WebSearch::chosen(choice, &lookup),
+            Ok(choice) => WebSearch::from_config(choice, &lookup),
             Err(name) => WebSearch::wrong(LocalizedText::new(
                 format!(
                     "`[web_search]` uses ${{{name}}}, which is not set: set it, or write the value itself"
@@ -46,9 +46,9 @@ impl Settings {
 
 impl WebSearchSettings {
     /// Expands the variables. The error is the name of the first one that is not set.
-    fn filled_in(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<SearchChoice, String> {
+    fn filled_in(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<SearchConfig, String> {
         let fill = |text: &str| expand(text, lookup);
-        Ok(SearchChoice {
+        Ok(SearchConfig {
             provider: self.provider,
             url: self.url.as_deref().map(fill).transpose()?,
             api_key: self.api_key.as_ref().map(|key| fill(key.expose())).transpose()?,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_filled_in_and_secrets_not_shown() {
+    fn expands_variables_and_hides_secrets() {
         let settings: WebSearchSettings = toml_edit::de::from_str(
             "provider = \"tavily\"\nurl = \"http://a:${PASS}@host\"\napi_key = \"${KEY:-hunter2}\"\n",
         )

@@ -11,11 +11,11 @@ use std::time::SystemTime;
 use toolhub_core::approval::Approval;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::{Event, EventKind, RawJson, RawObject, Source, ToolName};
-use toolhub_skills::{Agreed, ApprovalState, FileSet, Mark, Skill, SkillRegistry, Snapshot};
+use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, SkillRegistry, Snapshot};
 
 use crate::hub::Hub;
 
-pub(crate) use definition_scan::{look_at, pieces};
+pub(crate) use definition_scan::{chunks, scan_text};
 pub(crate) use served::{ServedSkill, encoded};
 pub(crate) use servers::{ServerSkills, is_manifest};
 
@@ -33,11 +33,11 @@ pub struct SkillChange {
 impl Hub {
     /// The skills as of the last scan.
     pub fn skills(&self) -> Arc<Snapshot> {
-        self.skills.shelf()
+        self.skills.snapshot()
     }
 
     /// The skill registry.
-    pub fn skill_book(&self) -> &Arc<SkillRegistry> {
+    pub fn skill_registry(&self) -> &Arc<SkillRegistry> {
         &self.skills
     }
 
@@ -45,12 +45,12 @@ impl Hub {
     pub async fn refresh_skills(&self) -> bool {
         let before = self.skills.tools();
         self.skills.refresh().await;
-        self.read_agreed().await;
-        self.put_skills(&before)
+        self.read_approvals().await;
+        self.publish_skills(&before)
     }
 
     /// Updates the catalog with the skills' tools. Returns whether they differ from `before`.
-    pub(crate) fn put_skills(&self, before: &[toolhub_core::Tool]) -> bool {
+    pub(crate) fn publish_skills(&self, before: &[toolhub_core::Tool]) -> bool {
         let tools = self.skills.tools();
         let same = tools.len() == before.len()
             && tools.iter().zip(before).all(|(one, other)| {
@@ -58,17 +58,17 @@ impl Hub {
             });
         if !same {
             self.engine.set_tools(&Source::Skill, &tools);
-            self.lists_kept.send_modify(|count| *count += 1);
+            self.lists_version.send_modify(|count| *count += 1);
         }
         !same
     }
 
-    async fn read_agreed(&self) {
-        if !waits_for_word(&self.skills.shelf()) {
+    async fn read_approvals(&self) {
+        if !has_skills_needing_approval(&self.skills.snapshot()) {
             return;
         }
         let store = self.store.as_deref();
-        if let Err(error) = read_agreed(&self.skills, store).await {
+        if let Err(error) = read_approvals(&self.skills, store).await {
             self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
         }
     }
@@ -76,17 +76,20 @@ impl Hub {
     /// Reads the approvals of skills again, which another process may have changed.
     pub(crate) async fn reload_skills(&self) -> bool {
         let before = self.skills.tools();
-        self.read_agreed().await;
-        self.put_skills(&before)
+        self.read_approvals().await;
+        self.publish_skills(&before)
     }
 
     /// Approves the current state of a skill.
     pub async fn approve_skill(&self, skill: &Skill, files: &FileSet) -> Result<(), StoreError> {
-        let marks: BTreeMap<&str, String> =
-            files.files.iter().map(|(path, file)| (path.as_str(), marked(&file.digest, file.mark))).collect();
+        let marks: BTreeMap<&str, String> = files
+            .files
+            .iter()
+            .map(|(path, file)| (path.as_str(), digest_with_kind(&file.digest, file.kind)))
+            .collect();
         let definition = RawObject::default()
             .with("skill", skill.name.as_str())
-            .with("grants", RawJson::of(&skill.asked))
+            .with("grants", RawJson::of(&skill.requested))
             .with("files", RawJson::of(&marks));
         let approval = Approval {
             source: Source::Skill,
@@ -95,18 +98,18 @@ impl Hub {
             definition: definition.into_raw(),
             at: SystemTime::now(),
         };
-        self.kept_approvals()?.approve(approval.clone()).await?;
-        self.skills.agreed().insert(approval.tool.to_string(), approval.version.clone());
-        self.stand_again().await;
+        self.approval_store()?.approve(approval.clone()).await?;
+        self.skills.approvals().insert(approval.tool.to_string(), approval.version.clone());
+        self.rebuild_snapshot().await;
         Ok(())
     }
 
     /// Revokes the approval of a skill. Returns whether there was one.
     pub async fn revoke_skill(&self, skill: &Skill) -> Result<bool, StoreError> {
         let key = ToolName::new(skill.key());
-        let revoked = self.kept_approvals()?.revoke(&Source::Skill, &key).await?;
-        self.skills.agreed().remove(key.as_str());
-        self.stand_again().await;
+        let revoked = self.approval_store()?.revoke(&Source::Skill, &key).await?;
+        self.skills.approvals().remove(key.as_str());
+        self.rebuild_snapshot().await;
         Ok(revoked)
     }
 
@@ -114,25 +117,25 @@ impl Hub {
     pub(crate) async fn served_skills(&self) -> Vec<ServedSkill> {
         // Another process may have revoked an approval since.
         self.reload_skills().await;
-        let book = Arc::clone(&self.skills);
-        tokio::task::spawn_blocking(move || served::served(&book)).await.unwrap_or_default()
+        let registry = Arc::clone(&self.skills);
+        tokio::task::spawn_blocking(move || served::served(&registry)).await.unwrap_or_default()
     }
 
     /// Lists the skills of connected servers, so that they can be activated. Returns whether they changed.
-    pub async fn learn_server_skills(&self) -> bool {
+    pub async fn refresh_server_skills(&self) -> bool {
         let found = self.server_skills.of_connected().await;
-        if self.skills.shelf().foreign == found {
+        if self.skills.snapshot().remote == found {
             return false;
         }
         let before = self.skills.tools();
-        self.skills.set_foreign(found);
-        self.put_skills(&before)
+        self.skills.set_remote(found);
+        self.publish_skills(&before)
     }
 
-    async fn stand_again(&self) {
+    async fn rebuild_snapshot(&self) {
         let before = self.skills.tools();
-        self.skills.stand_again().await;
-        self.put_skills(&before);
+        self.skills.rebuild_snapshot().await;
+        self.publish_skills(&before);
     }
 
     /// The changes of a skill since its approval; `None` if it was never approved.
@@ -146,7 +149,9 @@ impl Hub {
         for (path, file) in &files.files {
             match before.get(path) {
                 None => change.added.push(path.clone()),
-                Some(old) if *old != marked(&file.digest, file.mark) => change.changed.push(path.clone()),
+                Some(old) if *old != digest_with_kind(&file.digest, file.kind) => {
+                    change.changed.push(path.clone());
+                }
                 Some(_) => {}
             }
         }
@@ -156,31 +161,32 @@ impl Hub {
 }
 
 /// A digest with the kind of the file.
-fn marked(digest: &str, mark: Mark) -> String {
-    match mark {
-        Mark::Plain => digest.to_owned(),
-        Mark::Executable => format!("{digest} executable"),
-        Mark::Link => format!("{digest} link"),
+fn digest_with_kind(digest: &str, kind: FileKind) -> String {
+    match kind {
+        FileKind::Plain => digest.to_owned(),
+        FileKind::Executable => format!("{digest} executable"),
+        FileKind::Link => format!("{digest} link"),
     }
 }
 
 /// Whether any skill requires an approval.
-pub(crate) fn waits_for_word(shelf: &Snapshot) -> bool {
-    shelf.skills.iter().any(|known| known.standing != ApprovalState::Own)
+pub(crate) fn has_skills_needing_approval(snapshot: &Snapshot) -> bool {
+    snapshot.skills.iter().any(|known| known.approval != ApprovalState::Own)
 }
 
 /// Loads the approvals of skills into a registry.
-pub(crate) async fn read_agreed(
-    book: &Arc<SkillRegistry>,
+pub(crate) async fn read_approvals(
+    registry: &Arc<SkillRegistry>,
     store: Option<&dyn HubStore>,
 ) -> Result<(), StoreError> {
     let Some(store) = store else { return Ok(()) };
     let approvals = store.approvals().await?;
     let of_skills = approvals.into_iter().filter(|approval| approval.source == Source::Skill);
-    let agreed: Agreed = of_skills.map(|approval| (approval.tool.to_string(), approval.version)).collect();
-    if *book.agreed() != agreed {
-        *book.agreed() = agreed;
-        book.stand_again().await;
+    let approvals: SkillApprovals =
+        of_skills.map(|approval| (approval.tool.to_string(), approval.version)).collect();
+    if *registry.approvals() != approvals {
+        *registry.approvals() = approvals;
+        registry.rebuild_snapshot().await;
     }
     Ok(())
 }

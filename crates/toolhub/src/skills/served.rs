@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_client::skills::{MOST_BYTES, MOST_FILES};
-use toolhub_skills::{MANIFEST, Mark, Names, SkillRegistry, resource, sha256};
+use toolhub_mcp_client::skills::{MAX_SKILL_BYTES, MAX_SKILL_FILES};
+use toolhub_skills::{FileKind, HardLinks, MANIFEST, SkillRegistry, resource, sha256};
 
 /// A served file of a skill.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl ServedSkill {
     /// Reads one of its files, if its digest matches the listing. Blocking. The file is opened once, and the digest is computed
     /// from the bytes that are returned, so that a file replaced since the listing is never served.
     pub(crate) fn read(&self, file: &OwnFile) -> Result<Vec<u8>, LocalizedText> {
-        let read = resource::read(&self.folder, &file.path, resource::LARGEST);
+        let read = resource::read(&self.folder, &file.path, resource::MAX_RESOURCE_BYTES);
         let bytes = read.map_err(|error| error.text().clone())?;
         if sha256(&bytes) == file.digest {
             return Ok(bytes);
@@ -50,17 +50,19 @@ impl ServedSkill {
 }
 
 /// The skills that are in use and can be served. Blocking: reads files for their digests.
-pub(crate) fn served(book: &SkillRegistry) -> Vec<ServedSkill> {
-    let shelf = book.shelf();
+pub(crate) fn served(registry: &SkillRegistry) -> Vec<ServedSkill> {
+    let snapshot = registry.snapshot();
     let mut all = Vec::new();
-    for known in shelf.used().filter(|known| known.skill.is_servable()) {
+    for known in snapshot.used().filter(|known| known.skill.is_servable()) {
         let skill = &known.skill;
         // A skill that changed since its approval is not served.
-        let Some(set) = book.files_if_usable(skill) else { continue };
+        let Some(set) = registry.files_if_usable(skill) else { continue };
         let root = format!("skill://{}", skill.name);
         // Links are not followed, and hard links to files of other users are not served.
-        let plain =
-            set.files.iter().filter(|(_, file)| file.mark != Mark::Link && file.names != Names::Foreign);
+        let plain = set
+            .files
+            .iter()
+            .filter(|(_, file)| file.kind != FileKind::Link && file.names != HardLinks::Foreign);
         let mut files = Vec::new();
         let mut listed: Vec<Value> = Vec::new();
         for (path, file) in plain {
@@ -68,7 +70,8 @@ pub(crate) fn served(book: &SkillRegistry) -> Vec<ServedSkill> {
             listed.push(json!({"uri": uri, "digest": format!("sha256:{}", file.digest), "size": file.size}));
             files.push(OwnFile { uri, path: path.clone(), size: file.size, digest: file.digest.clone() });
         }
-        if files.len() > MOST_FILES || set.size() > MOST_BYTES || !set.files.contains_key(MANIFEST) {
+        if files.len() > MAX_SKILL_FILES || set.size() > MAX_SKILL_BYTES || !set.files.contains_key(MANIFEST)
+        {
             continue;
         }
         let uri = format!("{root}/{MANIFEST}");
@@ -110,25 +113,25 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_what_was_approved_is_not_served_though_nobody_looked_again() {
+    async fn does_not_serve_skill_changed_since_approval() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("weed");
         fs::create_dir_all(&own).unwrap();
         fs::write(own.join("SKILL.md"), "---\nname: weed\ndescription: How to weed\n---\nWeed.\n").unwrap();
         fs::write(own.join("more.md"), "more").unwrap();
         let roots = vec![Root { folder: folder.path().to_owned(), origin: Origin::Project }];
-        let book = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
-        book.refresh().await;
-        assert!(served(&book).is_empty());
-        let skill = Arc::clone(&book.shelf().skills[0].skill);
-        let digest = book.files_of(&skill).unwrap().digest();
-        book.agreed().insert(skill.key(), digest);
-        book.stand_again().await;
-        let listed = served(&book).remove(0);
+        let registry = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
+        registry.refresh().await;
+        assert!(served(&registry).is_empty());
+        let skill = Arc::clone(&registry.snapshot().skills[0].skill);
+        let digest = registry.files_of(&skill).unwrap().digest();
+        registry.approvals().insert(skill.key(), digest);
+        registry.rebuild_snapshot().await;
+        let listed = served(&registry).remove(0);
         let [_, more] = &listed.files[..] else { panic!("{listed:?}") };
         assert_eq!(listed.read(more).unwrap(), b"more");
         fs::write(own.join("more.md"), "changed").unwrap();
-        assert!(served(&book).is_empty());
+        assert!(served(&registry).is_empty());
         // Changed between listing and reading: the contents, or the kind of the file.
         assert!(listed.read(more).unwrap_err().localize(Lang::En).contains("has just been changed"));
         #[cfg(unix)]
@@ -139,8 +142,8 @@ mod tests {
             fs::remove_file(own.join("more.md")).unwrap();
         }
         fs::write(own.join("more.md"), "more").unwrap();
-        assert_eq!(served(&book).len(), 1);
-        book.agreed().clear();
-        assert!(served(&book).is_empty());
+        assert_eq!(served(&registry).len(), 1);
+        registry.approvals().clear();
+        assert!(served(&registry).is_empty());
     }
 }

@@ -11,20 +11,20 @@ use tokio::time::Instant;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::Server;
-use toolhub_mcp_client::skills::{SkillEntry, bytes_of};
+use toolhub_mcp_client::skills::{SkillEntry, content_bytes};
 use toolhub_mcp_wire::McpError;
 use toolhub_skills::{Fetch, MANIFEST, RemoteSkill, frontmatter_of};
 
 use crate::server_set::ServerSet;
 
 /// How long a list is cached.
-const KEEPS: Duration = Duration::from_secs(300);
+const LIST_TTL: Duration = Duration::from_secs(300);
 /// How long a failure is cached.
-const AGAIN: Duration = Duration::from_secs(30);
+const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// Timeout for fetching a list.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum total size of cached files in bytes.
-const MOST_KEPT: usize = 16 << 20;
+const MAX_CACHED_BYTES: usize = 16 << 20;
 
 type Entries = Arc<Vec<Arc<SkillEntry>>>;
 
@@ -32,7 +32,7 @@ type Entries = Arc<Vec<Arc<SkillEntry>>>;
 #[derive(Debug, Default)]
 pub(crate) struct ServerSkills {
     servers: Arc<ServerSet>,
-    kept: Mutex<HashMap<ServerId, (Instant, Entries)>>,
+    lists: Mutex<HashMap<ServerId, (Instant, Entries)>>,
     /// Fetched files, by server and digest.
     files: Mutex<Files>,
 }
@@ -48,8 +48,8 @@ impl ServerSkills {
         Self { servers, ..Self::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<ServerId, (Instant, Entries)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lists(&self) -> MutexGuard<'_, HashMap<ServerId, (Instant, Entries)>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
@@ -58,21 +58,21 @@ impl ServerSkills {
 
     /// The skills of a server; empty if it has none or the request fails.
     async fn of(&self, server: &Arc<Server>) -> Entries {
-        if let Some((at, list)) = self.kept().get(server.id())
-            && at.elapsed() < KEEPS
+        if let Some((at, list)) = self.lists().get(server.id())
+            && at.elapsed() < LIST_TTL
         {
             return Arc::clone(list);
         }
-        match tokio::time::timeout(PATIENCE, server.skills()).await {
+        match tokio::time::timeout(LIST_TIMEOUT, server.skills()).await {
             Ok(Ok(list)) => {
                 let list: Entries = Arc::new(list.into_iter().map(Arc::new).collect());
-                self.kept().insert(server.id().clone(), (Instant::now(), Arc::clone(&list)));
+                self.lists().insert(server.id().clone(), (Instant::now(), Arc::clone(&list)));
                 list
             }
             // A failure is cached, too, but expires earlier than a list.
             Ok(Err(_)) | Err(_) => {
-                let at = Instant::now().checked_sub(KEEPS - AGAIN).unwrap_or_else(Instant::now);
-                self.kept().insert(server.id().clone(), (at, Arc::default()));
+                let at = Instant::now().checked_sub(LIST_TTL - RETRY_AFTER).unwrap_or_else(Instant::now);
+                self.lists().insert(server.id().clone(), (at, Arc::default()));
                 Arc::default()
             }
         }
@@ -89,22 +89,22 @@ impl ServerSkills {
 
     /// The skills of connected servers, for a model.
     pub(crate) async fn of_connected(&self) -> Vec<RemoteSkill> {
-        let serves = |server: &&Arc<Server>| server.serves_skills() == Some(true);
+        let serves = |server: &&Arc<Server>| server.supports_skills() == Some(true);
         let servers: Vec<Arc<Server>> = self.servers.load().iter().filter(serves).cloned().collect();
-        self.all(&servers).await.iter().map(|(server, entry)| foreign(server, entry)).collect()
+        self.all(&servers).await.iter().map(|(server, entry)| remote_skill(server, entry)).collect()
     }
 
     /// Whether a URI belongs to a skill that a server listed.
-    pub(crate) fn knows(&self, uri: &str) -> bool {
+    pub(crate) fn contains_uri(&self, uri: &str) -> bool {
         let below = |entry: &Arc<SkillEntry>| {
             uri.strip_prefix(entry.root()).is_some_and(|rest| rest.starts_with('/'))
         };
-        self.kept().values().any(|(_, list)| list.iter().any(below))
+        self.lists().values().any(|(_, list)| list.iter().any(below))
     }
 
     /// Drops the cached list of a server, or of all servers.
     pub(crate) fn forget(&self, server: Option<&ServerId>) {
-        self.kept().retain(|id, _| server.is_some_and(|server| server != id));
+        self.lists().retain(|id, _| server.is_some_and(|server| server != id));
     }
 
     /// Reads a file and verifies its digest. If it does not match the list, the list is fetched again before the read fails.
@@ -135,10 +135,10 @@ impl ServerSkills {
         if let Some(place) = place(&entry) {
             let mut files = self.files();
             let size = result.get().len();
-            if files.bytes + size > MOST_KEPT {
+            if files.bytes + size > MAX_CACHED_BYTES {
                 *files = Files::default();
             }
-            if size <= MOST_KEPT {
+            if size <= MAX_CACHED_BYTES {
                 files.bytes += size;
                 files.by_digest.insert(place, result.clone());
             }
@@ -147,7 +147,7 @@ impl ServerSkills {
     }
 
     fn replace(&self, server: &ServerId, new: &Arc<SkillEntry>) {
-        if let Some((_, list)) = self.kept().get_mut(server) {
+        if let Some((_, list)) = self.lists().get_mut(server) {
             let other = list
                 .iter()
                 .map(|entry| if entry.uri == new.uri { Arc::clone(new) } else { Arc::clone(entry) });
@@ -159,7 +159,7 @@ impl ServerSkills {
 async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result<RawJson, McpError> {
     let result = server.skill_resource(entry, uri).await?;
     if uri == entry.uri {
-        let bytes = bytes_of(&result).unwrap_or_default();
+        let bytes = content_bytes(&result).unwrap_or_default();
         let written = frontmatter_of(&String::from_utf8_lossy(&bytes)).map(Value::Object);
         if !written.is_some_and(|written| same(&written, &entry.frontmatter.value())) {
             let detail = format!("the frontmatter of `{uri}` is not what was listed");
@@ -191,7 +191,7 @@ fn refused(error: &McpError, server: &ServerId) -> LocalizedText {
 }
 
 /// A skill of a server as offered to a model.
-fn foreign(server: &Server, entry: &SkillEntry) -> RemoteSkill {
+fn remote_skill(server: &Server, entry: &SkillEntry) -> RemoteSkill {
     let below =
         |uri: &str| uri.strip_prefix(entry.root()).map(|path| path.trim_start_matches('/').to_owned());
     RemoteSkill {
@@ -225,7 +225,7 @@ impl Fetch for ServerSkills {
                 Some(file) => format!("{}/{}", entry.root(), file.trim_start_matches("./")),
             };
             let result = self.read(&server, entry, &uri).await?;
-            bytes_of(&result).map_err(LocalizedText::from)
+            content_bytes(&result).map_err(LocalizedText::from)
         })
     }
 }

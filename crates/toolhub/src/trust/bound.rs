@@ -10,7 +10,7 @@ use toolhub_core::lang::LocalizedText;
 use super::files::FileState;
 use super::launch::LaunchSite;
 use super::record::TrustList;
-use super::scan::Spot;
+use super::scan::FolderLocation;
 
 /// Whether two entries start the same process.
 pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
@@ -18,7 +18,7 @@ pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
 }
 
 /// The state that a consent is bound to.
-pub(super) struct Bound {
+pub(super) struct ConsentBinding {
     pub(super) digest: String,
     /// The files that must be unchanged when the process is started.
     pub(super) launch: Option<Launch>,
@@ -26,28 +26,29 @@ pub(super) struct Bound {
 
 /// A program and the files that it is started from.
 pub(super) struct Launch {
-    pub(super) spot: Spot,
+    pub(super) location: FolderLocation,
     /// The data folder, which contains the list of trusted folders.
     pub(super) data: PathBuf,
     pub(super) spec: StdioSpec,
     pub(super) files: BTreeMap<PathBuf, FileState>,
 }
 
-impl Binding for Bound {
+impl Binding for ConsentBinding {
     fn digest(&self) -> &str {
         &self.digest
     }
 
     fn verify(&self) -> Result<(), LocalizedText> {
         let Some(launch) = &self.launch else { return Ok(()) };
-        let site = LaunchSite { folder: launch.spot.folder.clone(), project: launch.spot.project.clone() };
+        let site =
+            LaunchSite { folder: launch.location.folder.clone(), project: launch.location.project.clone() };
         let now = site.named_files(&launch.spec)?;
         if now == launch.files {
             return Ok(());
         }
         // In a long-running process the owner may have trusted the change meanwhile.
         let list = TrustList::read(&launch.data);
-        if list.launch_files(&launch.spot, &launch.spec).is_some_and(|files| files == now) {
+        if list.launch_files(&launch.location, &launch.spec).is_some_and(|files| files == now) {
             return Ok(());
         }
         let differs = |file: &&PathBuf| now.get(*file) != launch.files.get(*file);

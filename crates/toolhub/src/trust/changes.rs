@@ -45,7 +45,7 @@ impl ChangeKind {
 pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, Sha256> = BTreeMap::new();
     for ((part, path), state) in &scan.parts {
-        let name = path.strip_prefix(&scan.spot.folder).unwrap_or(path).display().to_string();
+        let name = path.strip_prefix(&scan.location.folder).unwrap_or(path).display().to_string();
         let all = files.entry(name).or_default();
         all.update([*part as u8, u8::from(state.executable)]);
         all.update(state.sha256);

@@ -16,7 +16,7 @@ const CORE_KEYS: [&str; 7] = [
     "symlinks",
 ];
 /// Files and folders that make `git` read the configuration of another folder.
-const LEADS_ELSEWHERE: [&str; 2] = ["commondir", "modules"];
+const REDIRECTING_FILES: [&str; 2] = ["commondir", "modules"];
 /// The mode of a nested repository in an index: `git status` runs `git` in it, with its own configuration.
 const NESTED_REPOSITORY: [u8; 4] = 0o160_000_u32.to_be_bytes();
 /// The maximum size of an index that is checked.
@@ -26,7 +26,7 @@ const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// is not harmless.
 pub(super) fn is_harmless(folder: &Path) -> bool {
     folder.symlink_metadata().is_ok_and(|about| about.is_dir())
-        && LEADS_ELSEWHERE.iter().all(|name| !exists(&folder.join(name)))
+        && REDIRECTING_FILES.iter().all(|name| !exists(&folder.join(name)))
         && has_plain_config(&folder.join("config"))
         && has_no_hooks(&folder.join("hooks"))
         && has_no_nested_repository(folder)
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_of_the_list_are_harmless() {
+    fn only_listed_git_config_keys_are_harmless() {
         for (text, harmless) in [
             ("", true),
             ("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n", true),
@@ -155,7 +155,7 @@ mod tests {
 
     /// A repository created by `git init` is harmless, so that folders of data under version control stay usable.
     #[test]
-    fn a_new_repository_is_harmless_until_it_has_a_nested_one() {
+    fn repository_is_harmless_until_it_has_a_nested_one() {
         let folder = tempfile::tempdir().unwrap();
         let git = |args: &[&str]| {
             let ran = Command::new("git").arg("-C").arg(folder.path()).args(args).output().unwrap();
@@ -173,7 +173,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_or_a_file_in_place_of_the_folder_is_not_harmless() {
+    fn symlink_or_file_in_place_of_git_folder_is_not_harmless() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join(".git");
         std::fs::write(&place, "gitdir: /elsewhere").unwrap();

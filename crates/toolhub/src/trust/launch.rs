@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use toolhub_client_config::{StdioSpec, expand};
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_client::config::with_ending;
+use toolhub_mcp_client::config::find_executable;
 
 use super::files::{self, FileState};
 use super::launch_form::{MAX_WORD_BYTES, Surroundings, is_plain};
@@ -182,7 +182,7 @@ impl LaunchSite {
             newest = next.iter().filter(|folder| !is_outside(folder)).cloned().collect();
             folders.extend(next);
         }
-        for folder in folders_in_turn(work, texts) {
+        for folder in folders_in_order(work, texts) {
             if !folders.contains(&folder) {
                 folders.push(folder);
             }
@@ -240,11 +240,11 @@ impl LaunchSite {
             let mut files = Vec::new();
             if real.is_some_and(|real| real.is_dir()) {
                 let modules = ["__init__.py", "__main__.py"].map(|name| named.join(name));
-                files.extend(modules.iter().flat_map(|module| folders.stand_ins(module)));
+                files.extend(modules.iter().flat_map(|module| folders.shadowing_files(module)));
                 files.extend(entry_files(&named));
             } else if named.extension().is_some_and(|ending| ending == "py") {
                 // Also without a source file: Python loads a native module, too.
-                files.extend(folders.stand_ins(&named));
+                files.extend(folders.shadowing_files(&named));
             }
             files.push(named);
             for file in files.into_iter().filter(|file| file.is_file()) {
@@ -264,7 +264,7 @@ fn texts_of(spec: &StdioSpec) -> Vec<String> {
 }
 
 /// The folders that an entry changes to one after another, as in `cd a && cd b`.
-fn folders_in_turn(work: &Path, texts: &[String]) -> Vec<PathBuf> {
+fn folders_in_order(work: &Path, texts: &[String]) -> Vec<PathBuf> {
     let separates = |c: char| c.is_whitespace() || SEPARATORS.contains(&c);
     let texts = texts.iter().map(|text| without_folder_variable(text)).collect::<Vec<_>>();
     let mut words = texts.iter().flat_map(|text| text.split(separates)).filter(|word| !word.is_empty());
@@ -356,7 +356,7 @@ fn on_path(command: &str, (work, spec): (&Path, &StdioSpec)) -> Option<PathBuf> 
     }
     let own = spec.env.iter().rev().find(|(name, _)| name == "PATH");
     let path = own.map(|(_, value)| OsString::from(filled(value))).or_else(|| std::env::var_os("PATH"))?;
-    if let Some(file) = cfg!(windows).then(|| with_ending(command, &path)).flatten() {
+    if let Some(file) = cfg!(windows).then(|| find_executable(command, &path)).flatten() {
         return Some(file);
     }
     std::env::split_paths(&path).map(|folder| work.join(folder).join(command)).find(|file| file.is_file())
@@ -418,7 +418,7 @@ mod tests {
     /// The hashed file is the one that is started, however the entry names it.
     #[cfg(unix)]
     #[test]
-    fn binds_the_file_that_is_started() {
+    fn binds_the_started_program() {
         let outer = tempfile::tempdir().unwrap();
         let top = outer.path().canonicalize().unwrap();
         let root = top.join("project");
@@ -537,7 +537,7 @@ mod tests {
 
     /// Python prefers native modules to source files, and bytecode can replace source files.
     #[test]
-    fn files_that_python_loads_in_place_of_a_module_are_bound() {
+    fn binds_files_that_python_loads_instead_of_a_module() {
         for (args, added) in [
             (vec!["server.py"], "__pycache__/server.cpython-312.pyc"),
             (vec!["server.py"], "server.pyc"),

@@ -29,9 +29,9 @@ pub(super) struct Surroundings<'a> {
 /// Whether the words of an entry name every file that it starts.
 pub(super) fn is_plain(spec: &StdioSpec, around: &Surroundings<'_>) -> bool {
     let words: Vec<String> =
-        [&spec.command].into_iter().chain(&spec.args).map(|text| settled(text)).collect();
+        [&spec.command].into_iter().chain(&spec.args).map(|text| normalized(text)).collect();
     let fits = words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
-    let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &settled(value), around));
+    let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), around));
     let in_container = words.first().is_some_and(|word| CONTAINERS.contains(&name_of(word).as_str()));
     fits && variables
         && (in_container || (is_plain_launch(&words, around) && is_plain_behind_link(words, around)))
@@ -51,7 +51,7 @@ fn is_plain_behind_link(mut words: Vec<String>, around: &Surroundings<'_>) -> bo
 
 /// Replaces each variable without a default by a letter: values are set by the owner and must not affect the form. Defaults are
 /// set by the project and are kept.
-fn settled(text: &str) -> String {
+fn normalized(text: &str) -> String {
     let mut without_default: Vec<String> = Vec::new();
     loop {
         let lookup = |name: &str| without_default.iter().any(|known| known == name).then(|| "x".to_owned());
@@ -303,7 +303,7 @@ mod tests {
 
     /// Entries from READMEs of servers must not be bound to every file of the project.
     #[test]
-    fn ordinary_entries_are_plain() {
+    fn accepts_ordinary_launches_as_plain() {
         for (command, args) in [
             ("npx", vec!["-y", "@modelcontextprotocol/server-filesystem", "/My Documents"]),
             (
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn code_options_and_words_that_are_expanded_are_not_plain() {
+    fn inline_code_and_expansions_are_not_plain() {
         let long = format!("./{}run.sh", "./".repeat(MAX_WORD_BYTES / 2));
         for (command, args) in [
             ("sh", vec!["-c", "printf ./ru%s.sh n | sh"]),
@@ -423,7 +423,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_to_an_interpreter_is_one() {
+    fn symlink_to_interpreter_counts_as_interpreter() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/bin/sh", folder.path().join("tool")).unwrap();
         let around = Surroundings { work: folder.path(), project: folder.path() };
@@ -437,13 +437,13 @@ mod tests {
 
     /// Whether a variable is set must not change the files that a consent is bound to.
     #[test]
-    fn values_of_the_owners_variables_do_not_decide() {
+    fn ignores_values_of_user_variables() {
         assert!(check("server", &["${TOOLHUB_UNSET_VARIABLE}", "${PATH}"], &[]));
         assert!(!check("server", &["${TOOLHUB_UNSET_VARIABLE:-a*}"], &[]));
     }
 
     #[test]
-    fn an_address_that_is_also_a_path_of_the_folder_is_not_plain() {
+    fn address_that_is_also_a_local_path_is_not_plain() {
         let folder = tempfile::tempdir().unwrap();
         let around = Surroundings { work: folder.path(), project: folder.path() };
         assert!(is_plain_word("https://a/ru?.sh", &around));

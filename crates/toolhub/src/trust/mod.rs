@@ -35,9 +35,9 @@ pub use record::{TrustList, TrustRecord};
 pub use review::{Address, Program, Review, ReviewedSkill};
 pub(crate) use scan::AGENT_SKILLS;
 
-use bound::{Bound, Launch, same};
+use bound::{ConsentBinding, Launch, same};
 use files::FileState;
-use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan, Spot};
+use scan::{CONFIG, Depth, FolderLocation, SERVERS, SHARED_SERVERS, Scan};
 
 /// The maximum number of parent folders that are searched for the root of the project.
 const MAX_DEPTH: usize = 16;
@@ -125,7 +125,7 @@ pub struct Workspace {
     /// Whether the current folder changed since it was trusted, including that everything was removed.
     changed_here: bool,
     user: Option<PathBuf>,
-    /// The result of [`steering::found_in`] for the current folder, computed once for all servers.
+    /// The result of [`steering::find_in`] for the current folder, computed once for all servers.
     steering: Arc<OnceLock<Option<String>>>,
 }
 
@@ -172,7 +172,7 @@ impl Workspace {
                 (false, false) => Depth::Names,
             };
             let foreign = |scan: &Scan| may_be_foreign && scan.foreign_owner().is_some();
-            let scan = Scan::of(Spot { folder, project: top.clone(), is_home }, depth);
+            let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
             let verdict = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
             if is_here && verdict.is_trusted() {
@@ -180,7 +180,7 @@ impl Workspace {
             }
             changed_here |= is_here && verdict == Verdict::Changed;
             let steers =
-                run.review && is_here && steering::found_in(&scan.spot.folder, user.as_deref()).is_some();
+                run.review && is_here && steering::find_in(&scan.location.folder, user.as_deref()).is_some();
             if (scan.is_empty() && !steers) || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
             }
@@ -233,8 +233,8 @@ impl Workspace {
     /// The trusted folders of agents' skills, nearest first.
     pub(crate) fn skill_folders(&self) -> Vec<PathBuf> {
         let trusted = self.folders.iter().filter(|folder| folder.verdict.is_trusted());
-        let roots = trusted.filter(|folder| !folder.scan.spot.is_home);
-        roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.spot.folder.join(name))).collect()
+        let roots = trusted.filter(|folder| !folder.scan.location.is_home);
+        roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.location.folder.join(name))).collect()
     }
 
     /// The origin of skills in `folder`, which the settings in `config` name; `None` if they are not used. Skills inside the
@@ -247,9 +247,10 @@ impl Workspace {
         let beside = config.parent().filter(|folder| !folder.as_os_str().is_empty());
         let beside = real(beside.unwrap_or(Path::new(".")));
         let here = self.folders.iter().find(|folder| folder.is_here);
-        let of_project = here.filter(|here| beside.as_ref() == Some(&here.scan.spot.folder));
-        let inside =
-            |here: &&Folder| real(folder).is_some_and(|folder| folder.starts_with(&here.scan.spot.project));
+        let of_project = here.filter(|here| beside.as_ref() == Some(&here.scan.location.folder));
+        let inside = |here: &&Folder| {
+            real(folder).is_some_and(|folder| folder.starts_with(&here.scan.location.project))
+        };
         match of_project.filter(inside) {
             None => Some(Origin::Config),
             Some(here) => here.verdict.is_trusted().then_some(Origin::Project),
@@ -264,7 +265,7 @@ impl Workspace {
 
     /// A file of the current folder that can change what a server of the owner's own `file` runs, if the folder is not trusted.
     /// The server is then started in [`Self::neutral_folder`].
-    pub(crate) fn steered_by(&self, spec: &ServerSpec, file: &Path) -> Option<String> {
+    pub(crate) fn steering_file(&self, spec: &ServerSpec, file: &Path) -> Option<String> {
         let here = self.untrusted_here.as_deref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
         // A config of this folder that was named on the command line applies to this folder.
@@ -272,7 +273,7 @@ impl Workspace {
         if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
             return None;
         }
-        self.steering.get_or_init(|| steering::found_in(here, self.user.as_deref())).clone()
+        self.steering.get_or_init(|| steering::find_in(here, self.user.as_deref())).clone()
     }
 
     /// An empty working directory for the owner's own programs. If it cannot be created, the start fails.
@@ -294,7 +295,7 @@ impl Workspace {
     pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
         let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();
         if !of_project {
-            return match self.steered_by(spec, file) {
+            return match self.steering_file(spec, file) {
                 Some(_) => Consent::of_owner_in(self.neutral_folder().into()),
                 None => Consent::of_owner(),
             };
@@ -306,17 +307,17 @@ impl Workspace {
             (TransportSpec::Stdio(stdio), _) => {
                 let known = folder.scan.launches.iter().find(|(known, _)| same(known, stdio));
                 let Some((spec, files)) = known else { return Consent::default() };
-                let (spot, data) = (folder.scan.spot.clone(), self.data.clone());
-                Some(Launch { spot, data, spec: spec.clone(), files: files.clone() })
+                let (location, data) = (folder.scan.location.clone(), self.data.clone());
+                Some(Launch { location, data, spec: spec.clone(), files: files.clone() })
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
         // For one run the folder is trusted regardless of its contents, so the digest is its path.
         let digest = match folder.verdict {
-            Verdict::TrustedForRun => folder.scan.spot.folder.display().to_string(),
+            Verdict::TrustedForRun => folder.scan.location.folder.display().to_string(),
             _ => folder.digest.clone(),
         };
-        Consent::bound(Arc::new(Bound { digest, launch }))
+        Consent::bound(Arc::new(ConsentBinding { digest, launch }))
     }
 
     /// A one-line notice of the parts that are not used; `None` if everything is used. `explicit` is a config file that was named
@@ -352,7 +353,7 @@ impl Workspace {
     /// Why a gateway must not be started here silently: the folder's settings contain access rules and are not used.
     pub fn unused_access_rules(&self) -> Option<LocalizedText> {
         let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted());
-        let rules = here.is_some_and(|here| match files::read(&here.scan.spot.folder.join(CONFIG)) {
+        let rules = here.is_some_and(|here| match files::read(&here.scan.location.folder.join(CONFIG)) {
             Ok(None) => false,
             // An unreadable file may contain access rules.
             Err(_) => true,
@@ -373,14 +374,14 @@ impl Workspace {
 
     /// The folders that `toolhub trust` would trust, the current one first.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
-        self.folders.iter().map(|folder| folder.scan.spot.folder.as_path())
+        self.folders.iter().map(|folder| folder.scan.location.folder.as_path())
     }
 
     /// Whether a file is a config file of the current folder and unchanged since the folder was trusted.
     pub fn has_trusted(&self, file: &Path) -> bool {
         let real = file.canonicalize().ok();
         let names = |folder: &Folder| {
-            folder.scan.configs.keys().map(|name| folder.scan.spot.folder.join(name)).collect()
+            folder.scan.configs.keys().map(|name| folder.scan.location.folder.join(name)).collect()
         };
         let files: Vec<PathBuf> = self.here().map(names).unwrap_or_default();
         real.is_some_and(|real| files.contains(&real))
@@ -399,7 +400,7 @@ impl Workspace {
             if let Some(uid) = folder.scan.foreign_owner() {
                 return Err(foreign(uid));
             }
-            let place = &folder.scan.spot.folder;
+            let place = &folder.scan.location.folder;
             if holds(place, &self.data, user.as_deref()) {
                 let data = self.data.display();
                 return Err(LocalizedText::new(
@@ -428,9 +429,9 @@ impl Workspace {
         let Some(folder) = self.here().filter(|folder| folder.verdict == Verdict::Trusted) else {
             return Ok(());
         };
-        let place = &folder.scan.spot.folder;
+        let place = &folder.scan.location.folder;
         let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
-        let now = Scan::of(folder.scan.spot.clone(), Depth::Full);
+        let now = Scan::of(folder.scan.location.clone(), Depth::Full);
         // Files that appeared meanwhile were not reviewed.
         let is_new = |key: &(scan::Part, PathBuf)| {
             !folder.scan.parts.contains_key(key) && !edited.iter().any(|edited| key.1.starts_with(edited))
@@ -467,15 +468,20 @@ impl TrustList {
         let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let path = Path::new(folder);
         let top = project(path, user.as_deref()).pop().unwrap_or_else(|| path.to_owned());
-        let spot = Spot { folder: path.to_owned(), project: top, is_home: user.as_deref() == Some(path) };
-        let scan = Scan::of(spot, Depth::Full);
+        let location =
+            FolderLocation { folder: path.to_owned(), project: top, is_home: user.as_deref() == Some(path) };
+        let scan = Scan::of(location, Depth::Full);
         decide(&scan, &scan.digest(), (self.folders.get(folder), false)) == Verdict::Trusted
     }
 
     /// The files that a server of a trusted folder is started from, if the folder is unchanged since it was trusted.
-    fn launch_files(&self, spot: &Spot, spec: &StdioSpec) -> Option<BTreeMap<PathBuf, FileState>> {
-        let scan = Scan::of(spot.clone(), Depth::Full);
-        let verdict = decide(&scan, &scan.digest(), (known(self, &spot.folder), false));
+    fn launch_files(
+        &self,
+        location: &FolderLocation,
+        spec: &StdioSpec,
+    ) -> Option<BTreeMap<PathBuf, FileState>> {
+        let scan = Scan::of(location.clone(), Depth::Full);
+        let verdict = decide(&scan, &scan.digest(), (known(self, &location.folder), false));
         let launches = Some(scan.launches).filter(|_| verdict == Verdict::Trusted)?;
         launches.into_iter().find(|(known, _)| same(known, spec)).map(|(_, files)| files)
     }

@@ -16,7 +16,7 @@ impl Folder {
         if self.verdict.is_trusted() {
             return None;
         }
-        let place = &self.scan.spot.folder;
+        let place = &self.scan.location.folder;
         let mut names = self.scan.names();
         if explicit.is_some_and(|file| file == place.join(CONFIG)) {
             names.retain(|name| *name != CONFIG && *name != SERVERS);

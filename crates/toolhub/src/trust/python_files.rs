@@ -14,7 +14,7 @@ pub(super) struct Folders {
 
 impl Folders {
     /// The files that Python may load instead of `source`, which need not exist.
-    pub(super) fn stand_ins(&mut self, source: &Path) -> Vec<PathBuf> {
+    pub(super) fn shadowing_files(&mut self, source: &Path) -> Vec<PathBuf> {
         let (Some(folder), Some(name)) = (source.parent(), source.file_stem().and_then(|name| name.to_str()))
         else {
             return Vec::new();

@@ -25,7 +25,7 @@ pub struct TrustRecord {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct TrustFile {
     version: u32,
     folders: BTreeMap<String, TrustRecord>,
 }
@@ -44,13 +44,15 @@ impl TrustList {
     /// Reads the list of a data folder. A list that is unreadable, or that another user owns or can write to, counts as empty.
     pub fn read(home: &Path) -> Self {
         let file = home.join("trust.json");
-        let kept = files::read(&file).ok().flatten();
+        let stored = files::read(&file).ok().flatten();
         let mine =
-            kept.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
+            stored.filter(|(_, state)| state.owner == files::current_user() && !writable_by_others(&file));
         let mine = mine.filter(|_| is_mine(home));
-        let kept = mine.and_then(|(bytes, _)| serde_json::from_slice::<Kept>(&bytes).ok());
-        let folders =
-            kept.filter(|kept| kept.version == VERSION).map(|kept| kept.folders).unwrap_or_default();
+        let stored = mine.and_then(|(bytes, _)| serde_json::from_slice::<TrustFile>(&bytes).ok());
+        let folders = stored
+            .filter(|stored| stored.version == VERSION)
+            .map(|stored| stored.folders)
+            .unwrap_or_default();
         Self { home: home.to_owned(), folders }
     }
 
@@ -77,13 +79,13 @@ impl TrustList {
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
         let mut folders = Self::read(&self.home).folders;
         edit(&mut folders);
-        let kept = Kept { version: VERSION, folders };
-        let text = serde_json::to_vec_pretty(&kept).map_err(|error| failed(error.into()))?;
+        let stored = TrustFile { version: VERSION, folders };
+        let text = serde_json::to_vec_pretty(&stored).map_err(|error| failed(error.into()))?;
         // A temporary file is created with mode 0600, which the rename keeps.
         let mut new = tempfile::NamedTempFile::new_in(&self.home).map_err(failed)?;
         new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
         new.persist(self.home.join("trust.json")).map_err(|error| failed(error.error))?;
-        self.folders = kept.folders;
+        self.folders = stored.folders;
         Ok(())
     }
 }
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_records_privately_and_ignores_a_list_that_others_can_write() {
+    fn trust_list_is_private_and_ignored_if_writable_by_others() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().join("data");
         let mut list = TrustList::read(&home);

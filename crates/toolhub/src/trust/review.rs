@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 use toolhub_client_config::{ConfigError, StdioSpec, TransportSpec, references};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_mcp_client::config::{ServerSpec, servers_in};
+use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::bound::same;
 use super::changes::Change;
@@ -39,7 +39,7 @@ pub struct Review {
     /// Every setting, as key and value.
     pub settings: Vec<(String, String)>,
     /// Settings that give tools, scripts or clients additional permissions.
-    pub powers: Vec<LocalizedText>,
+    pub capabilities: Vec<LocalizedText>,
     /// Files that can change what the owner's own servers run, if they are started in this folder.
     pub steering: Vec<String>,
     /// Its skills.
@@ -108,13 +108,13 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
     let settings = settings.flatten().unwrap_or_default();
     let mut servers = Vec::new();
     for name in [SERVERS, SHARED_SERVERS].into_iter().filter(|name| scan.configs.contains_key(name)) {
-        match servers_in(Path::new(name), scan.text(name).unwrap_or("\0")) {
+        match parse_servers(Path::new(name), scan.text(name).unwrap_or("\0")) {
             Ok(found) => servers.extend(found),
             Err(error) => keep(error),
         }
     }
     let mut review = Review {
-        folder: scan.spot.folder.clone(),
+        folder: scan.location.folder.clone(),
         verdict: verdict.clone(),
         is_here: true,
         changes: Vec::new(),
@@ -122,8 +122,8 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
         programs: Vec::new(),
         addresses: Vec::new(),
         settings: scan.text(CONFIG).map(flattened).unwrap_or_default(),
-        powers: powers(&settings, scan),
-        steering: steering::found_in(&scan.spot.folder, None).into_iter().collect(),
+        capabilities: capabilities(&settings, scan),
+        steering: steering::find_in(&scan.location.folder, None).into_iter().collect(),
         skills: skills(scan),
         suspicious: Vec::new(),
         problems,
@@ -140,7 +140,7 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
     // Both files may contain the same entry.
     review.programs.dedup();
     review.addresses.dedup();
-    review.suspicious = suspicious::look(scan, &review);
+    review.suspicious = suspicious::find_suspicious(scan, &review);
     review
 }
 
@@ -171,7 +171,7 @@ fn program(purpose: &str, spec: &StdioSpec, (scan, settings): (&Scan, &Settings)
         purpose: purpose.to_owned(),
         command: [&spec.command].into_iter().chain(&spec.args).cloned().collect(),
         resolved: scan.site().program(spec),
-        folder: cwd.map_or_else(|| scan.spot.folder.clone(), |cwd| scan.spot.folder.join(cwd)),
+        folder: cwd.map_or_else(|| scan.location.folder.clone(), |cwd| scan.location.folder.join(cwd)),
         reads,
         sets: spec.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         files: launch.map(|(_, files)| files.keys().cloned().collect()).unwrap_or_default(),
@@ -202,11 +202,11 @@ fn own_addresses(review: &mut Review, settings: &Settings) {
 }
 
 /// Settings that give tools, scripts or clients additional permissions.
-fn powers(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
-    let mut powers = Vec::new();
-    let mut add = |en: String, zh: String| powers.push(LocalizedText::new(en, zh));
+fn capabilities(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
+    let mut capabilities = Vec::new();
+    let mut add = |en: String, zh: String| capabilities.push(LocalizedText::new(en, zh));
     for folder in settings.native.folders.iter().flatten() {
-        if !scan.spot.folder.join(folder).starts_with(&scan.spot.folder) || folder.starts_with("~") {
+        if !scan.location.folder.join(folder).starts_with(&scan.location.folder) || folder.starts_with("~") {
             let folder = folder.display();
             add(format!("file tools may read `{folder}`"), format!("文件工具可以读取 `{folder}`"));
         }
@@ -267,7 +267,7 @@ fn powers(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
         let text = cut(agent.instructions.as_deref().unwrap_or_default());
         add(format!("the model would be told ({name}): {text}"), format!("会告诉模型（{name}）：{text}"));
     }
-    powers
+    capabilities
 }
 
 /// The skills of the folder, each with its scripts.
@@ -299,7 +299,7 @@ fn skills(scan: &Scan) -> Vec<ReviewedSkill> {
 
 /// A path relative to the folder.
 pub(super) fn short(scan: &Scan, path: &Path) -> PathBuf {
-    path.strip_prefix(&scan.spot.folder).unwrap_or(path).to_owned()
+    path.strip_prefix(&scan.location.folder).unwrap_or(path).to_owned()
 }
 
 /// All settings of a TOML text, by their full key.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_client::config::{ServerSpec, servers_in};
+use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::files::{self, FileState};
 use super::launch::LaunchSite;
@@ -49,7 +49,7 @@ pub(crate) enum Depth {
 
 /// The location of a scanned folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Spot {
+pub(crate) struct FolderLocation {
     /// The canonical path of the folder.
     pub(crate) folder: PathBuf,
     /// The root of its project.
@@ -61,7 +61,7 @@ pub(crate) struct Spot {
 /// The contents of a folder.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    pub(crate) spot: Spot,
+    pub(crate) location: FolderLocation,
     /// The folder's owner.
     pub(crate) owner: Option<u32>,
     /// The bytes of its config files, by name.
@@ -78,10 +78,10 @@ pub(crate) struct Scan {
 
 impl Scan {
     /// Scans a folder.
-    pub(crate) fn of(spot: Spot, depth: Depth) -> Self {
-        let owner = std::fs::metadata(&spot.folder).ok().and_then(|found| files::owner_of(&found));
+    pub(crate) fn of(location: FolderLocation, depth: Depth) -> Self {
+        let owner = std::fs::metadata(&location.folder).ok().and_then(|found| files::owner_of(&found));
         let mut scan = Self {
-            spot,
+            location,
             owner,
             configs: BTreeMap::new(),
             parts: BTreeMap::new(),
@@ -119,7 +119,7 @@ impl Scan {
 
     /// The servers of all its files that can be parsed.
     pub(crate) fn servers(&self) -> Vec<ServerSpec> {
-        let in_file = |name: &str| servers_in(Path::new(name), self.text(name)?).ok();
+        let in_file = |name: &str| parse_servers(Path::new(name), self.text(name)?).ok();
         [SERVERS, SHARED_SERVERS].into_iter().filter_map(in_file).flatten().collect()
     }
 
@@ -128,8 +128,9 @@ impl Scan {
         let configs =
             [CONFIG, SERVERS, SHARED_SERVERS].into_iter().filter(|name| self.configs.contains_key(name));
         let configs = configs.map(str::to_owned);
-        let short =
-            |folder: &PathBuf| folder.strip_prefix(&self.spot.folder).unwrap_or(folder).display().to_string();
+        let short = |folder: &PathBuf| {
+            folder.strip_prefix(&self.location.folder).unwrap_or(folder).display().to_string()
+        };
         configs.chain(self.skill_folders.iter().map(short)).collect()
     }
 
@@ -137,7 +138,7 @@ impl Scan {
     pub(crate) fn foreign_owner(&self) -> Option<u32> {
         // Includes the parents of skill folders up to the folder itself: their owners can replace their contents.
         let around = |root: &'_ PathBuf| {
-            let parts = root.ancestors().take_while(|part| *part != self.spot.folder);
+            let parts = root.ancestors().take_while(|part| *part != self.location.folder);
             parts
                 .filter_map(|part| part.symlink_metadata().ok())
                 .map(|found| files::owner_of(&found))
@@ -158,7 +159,7 @@ impl Scan {
             all.update(bytes);
         };
         add(b"toolhub workspace 1");
-        add(self.spot.folder.as_os_str().as_encoded_bytes());
+        add(self.location.folder.as_os_str().as_encoded_bytes());
         add(&owner_bytes(self.owner));
         add(&(self.parts.len() as u64).to_le_bytes());
         for ((part, path), state) in &self.parts {
@@ -172,7 +173,7 @@ impl Scan {
     }
 
     fn config(&mut self, name: &'static str, depth: Depth) {
-        let file = self.spot.folder.join(name);
+        let file = self.location.folder.join(name);
         if depth == Depth::Names {
             if file.exists() {
                 self.configs.insert(name, Vec::new());
@@ -191,16 +192,17 @@ impl Scan {
 
     /// Adds every file below the skill folders. Links are followed, as they are when skills are read.
     fn skills(&mut self, settings: Option<&Settings>, depth: Depth) {
-        let folder = self.spot.folder.clone();
+        let folder = self.location.folder.clone();
         let mut roots: Vec<PathBuf> = Vec::new();
-        if !self.spot.is_home {
+        if !self.location.is_home {
             roots.extend(AGENT_SKILLS.iter().map(|name| folder.join(name)));
         }
         if self.configs.contains_key(CONFIG) {
             roots.push(folder.join(CONFIG_SKILLS));
             let named = settings.map(|settings| settings.skills.folders.clone()).unwrap_or_default();
-            let inside =
-                |root: &PathBuf| root.canonicalize().is_ok_and(|real| real.starts_with(&self.spot.project));
+            let inside = |root: &PathBuf| {
+                root.canonicalize().is_ok_and(|real| real.starts_with(&self.location.project))
+            };
             roots.extend(named.iter().map(|named| folder.join(named)).filter(inside));
         }
         let (mut seen, mut bytes) = (BTreeSet::new(), 0);
@@ -289,7 +291,7 @@ impl Scan {
 
     /// The location where its entries are started.
     pub(crate) fn site(&self) -> LaunchSite {
-        LaunchSite { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
+        LaunchSite { folder: self.location.folder.clone(), project: self.location.project.clone() }
     }
 }
 

@@ -27,7 +27,7 @@ const LICENSES: [&str; 4] = ["LICENSE-", "LICENCE-", "COPYING-", "NOTICE-"];
 /// Extensions of scripts, which are reported before other files.
 const SCRIPTS: [&str; 11] = ["py", "js", "mjs", "cjs", "ts", "sh", "rb", "pl", "ps1", "bat", "cmd"];
 /// Files and folders that programs also search for in parent folders. A folder with `HEAD` may be a bare repository.
-const LOOKED_FOR_ABOVE: [&str; 95] = [
+const LOADED_FROM_PARENTS: [&str; 95] = [
     "package.json",
     "node_modules",
     ".npmrc",
@@ -130,12 +130,12 @@ const MAX_ENTRIES: usize = 2_000;
 const MAX_LEVELS: usize = 16;
 
 /// The file or folder that can change what a program of the owner runs, for display; `None` if there is none.
-pub(super) fn found_in(folder: &Path, user: Option<&Path>) -> Option<String> {
-    found_below(folder).or_else(|| found_above(folder, user))
+pub(super) fn find_in(folder: &Path, user: Option<&Path>) -> Option<String> {
+    find_below(folder).or_else(|| find_above(folder, user))
 }
 
 /// Checks all levels of the folder, since programs also load code from subfolders: plugins, packages, `PATH`.
-fn found_below(folder: &Path) -> Option<String> {
+fn find_below(folder: &Path) -> Option<String> {
     let (mut level, mut count) = (vec![PathBuf::new()], 0);
     for _ in 0..MAX_LEVELS {
         let (mut found, mut next) = (Vec::new(), Vec::new());
@@ -168,10 +168,10 @@ fn found_below(folder: &Path) -> Option<String> {
     level.first().map(|inner| inner.display().to_string())
 }
 
-fn found_above(folder: &Path, user: Option<&Path>) -> Option<String> {
+fn find_above(folder: &Path, user: Option<&Path>) -> Option<String> {
     let mut above = folder.ancestors().skip(1).take_while(|part| Some(*part) != user);
     above.find_map(|part| {
-        let named = LOOKED_FOR_ABOVE.iter().map(|name| part.join(name));
+        let named = LOADED_FROM_PARENTS.iter().map(|name| part.join(name));
         let mut named = named.filter(|file| file.symlink_metadata().is_ok());
         let git = part.join(".git");
         let steers = || git.symlink_metadata().is_ok() && !git_folder::is_harmless(&git);
@@ -186,8 +186,8 @@ fn rank(name: &str) -> usize {
         .extension()
         .and_then(|ending| ending.to_str())
         .is_some_and(|ending| SCRIPTS.contains(&ending.to_lowercase().as_str()));
-    let other = LOOKED_FOR_ABOVE.len() + usize::from(!is_script);
-    LOOKED_FOR_ABOVE.iter().position(|known| *known == name).unwrap_or(other)
+    let other = LOADED_FROM_PARENTS.len() + usize::from(!is_script);
+    LOADED_FROM_PARENTS.iter().position(|known| *known == name).unwrap_or(other)
 }
 
 fn is_license(name: &str) -> bool {
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_folders_of_data_are_harmless() {
+    fn accepts_only_data_folders_as_harmless() {
         for (file, harmless) in [
             ("sales.xlsx", true),
             ("报表.CSV", true),
@@ -285,24 +285,24 @@ mod tests {
             let place = folder.path().join(file);
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(place, "").unwrap();
-            let found = found_in(folder.path(), folder.path().parent());
+            let found = find_in(folder.path(), folder.path().parent());
             assert_eq!(found.is_none(), harmless, "{file}: {found:?}");
         }
     }
 
     #[test]
-    fn names_what_programs_look_for_before_other_files() {
+    fn reports_files_that_programs_load_first() {
         let folder = tempfile::tempdir().unwrap();
         let mut expect = Vec::new();
         for file in ["unknown.thing", "z.py", "package.json"] {
             std::fs::write(folder.path().join(file), "").unwrap();
-            expect.push(found_in(folder.path(), folder.path().parent()).unwrap());
+            expect.push(find_in(folder.path(), folder.path().parent()).unwrap());
         }
         assert_eq!(expect, ["unknown.thing", "z.py", "package.json"]);
     }
 
     #[test]
-    fn a_folder_with_very_many_files_or_levels_is_not_harmless() {
+    fn folder_beyond_scan_limits_is_not_harmless() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().parent();
         for number in 0..MAX_ENTRIES - 2 {
@@ -310,42 +310,42 @@ mod tests {
             std::fs::create_dir_all(&inner).unwrap();
             std::fs::write(inner.join(format!("{number}.txt")), "").unwrap();
         }
-        assert_eq!(found_in(folder.path(), top), None);
+        assert_eq!(find_in(folder.path(), top), None);
         std::fs::write(folder.path().join("a/one_more.txt"), "").unwrap();
-        assert!(found_in(folder.path(), top).is_some(), "one total, not one of each folder");
+        assert!(find_in(folder.path(), top).is_some(), "one total, not one of each folder");
         let deep = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(deep.path().join("a/".repeat(MAX_LEVELS - 1))).unwrap();
-        assert_eq!(found_in(deep.path(), deep.path().parent()), None);
+        assert_eq!(find_in(deep.path(), deep.path().parent()), None);
         std::fs::create_dir_all(deep.path().join("a/".repeat(MAX_LEVELS))).unwrap();
-        assert!(found_in(deep.path(), deep.path().parent()).is_some());
+        assert!(find_in(deep.path(), deep.path().parent()).is_some());
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_and_executable_files_are_not_data() {
+    fn symlinks_and_executables_are_not_data() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         for name in ["README", "a.md", ".gitignore", "sub/a.csv"] {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join(name);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "").unwrap();
-            assert_eq!(found_in(folder.path(), folder.path().parent()), None, "{name}");
+            assert_eq!(find_in(folder.path(), folder.path().parent()), None, "{name}");
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-            assert!(found_in(folder.path(), folder.path().parent()).is_some(), "{name}");
+            assert!(find_in(folder.path(), folder.path().parent()).is_some(), "{name}");
             std::fs::remove_file(&file).unwrap();
             symlink("/etc", &file).unwrap();
-            assert!(found_in(folder.path(), folder.path().parent()).is_some(), "{name}");
+            assert!(find_in(folder.path(), folder.path().parent()).is_some(), "{name}");
         }
     }
 
     #[test]
-    fn looks_above_the_folder_and_not_in_the_users_home() {
+    fn scans_parent_folders_but_not_home() {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
         std::fs::write(outer.path().join("package.json"), "").unwrap();
-        assert!(found_in(&inner, None).is_some());
-        assert_eq!(found_in(&inner, Some(outer.path())), None);
+        assert!(find_in(&inner, None).is_some());
+        assert_eq!(find_in(&inner, Some(outer.path())), None);
         let middle = outer.path().join("a");
         for (file, harmless) in [
             (".git/HEAD", true),
@@ -357,7 +357,7 @@ mod tests {
         ] {
             std::fs::create_dir_all(middle.join(file).parent().unwrap()).unwrap();
             std::fs::write(middle.join(file), "").unwrap();
-            assert_eq!(found_in(&inner, Some(outer.path())).is_none(), harmless, "{file}");
+            assert_eq!(find_in(&inner, Some(outer.path())).is_none(), harmless, "{file}");
             std::fs::remove_file(middle.join(file)).unwrap();
         }
     }

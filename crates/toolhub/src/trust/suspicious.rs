@@ -10,7 +10,7 @@ use url::{Host, Url};
 use super::files;
 use super::review::{Address, Program, Review, short};
 use super::scan::{Part, Scan};
-use crate::skills::{look_at, pieces};
+use crate::skills::{chunks, scan_text};
 
 /// The maximum number of findings.
 const MAX_FINDINGS: usize = 40;
@@ -40,25 +40,25 @@ const SECRETS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CRE
 /// Extensions of texts that are searched for instructions to a model.
 const PROSE: [&str; 4] = ["md", "txt", "rst", "markdown"];
 
-pub(super) fn look(scan: &Scan, review: &Review) -> Vec<LocalizedText> {
+pub(super) fn find_suspicious(scan: &Scan, review: &Review) -> Vec<LocalizedText> {
     let mut found = Vec::new();
     for program in &review.programs {
-        look_at_program(scan, program, &mut found);
+        check_program(scan, program, &mut found);
     }
     for address in &review.addresses {
-        look_at_address(address, &mut found);
+        check_address(address, &mut found);
     }
     for (name, bytes) in &scan.configs {
-        look_at_text(name, &String::from_utf8_lossy(bytes), &mut found);
+        check_text(name, &String::from_utf8_lossy(bytes), &mut found);
     }
-    look_at_files(scan, &mut found);
+    check_files(scan, &mut found);
     let mut seen = std::collections::HashSet::new();
     found.retain(|text| seen.insert(text.localize(Lang::En)));
     found.truncate(MAX_FINDINGS);
     found
 }
 
-fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>) {
+fn check_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>) {
     let id = &program.purpose;
     let mut add = |en: &str, zh: &str| {
         found.push(LocalizedText::new(format!("`{id}` {en}"), format!("`{id}` {zh}")));
@@ -109,12 +109,12 @@ fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText
             &format!("每次启动都会下载最新的 `{package}`：可写明版本以固定"),
         );
     }
-    if program.resolved.as_ref().is_some_and(|file| file.starts_with(&scan.spot.project)) {
+    if program.resolved.as_ref().is_some_and(|file| file.starts_with(&scan.location.project)) {
         add("starts a program of this folder itself", "启动的是此文件夹自带的程序");
     }
 }
 
-fn look_at_address(address: &Address, found: &mut Vec<LocalizedText>) {
+fn check_address(address: &Address, found: &mut Vec<LocalizedText>) {
     let (purpose, url) = (&address.purpose, &address.url);
     let off_machine = !is_local(url);
     if off_machine && url.to_lowercase().starts_with("http://") {
@@ -144,7 +144,7 @@ fn look_at_address(address: &Address, found: &mut Vec<LocalizedText>) {
 }
 
 /// Finds characters that are invisible or misleading to a reader.
-fn look_at_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
+fn check_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
     let hidden = |line: &&str| line.split('\t').any(|part| visible(part.trim_end_matches('\r')) != part);
     if let Some((at, _)) = text.lines().enumerate().find(|(_, line)| hidden(line)) {
         let line = at + 1;
@@ -155,7 +155,7 @@ fn look_at_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
     }
 }
 
-fn look_at_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
+fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
     let me = files::current_user();
     for ((part, file), state) in &scan.parts {
         let shown = short(scan, file);
@@ -173,7 +173,9 @@ fn look_at_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
                 format!("本机任何用户都能改动 `{shown}`"),
             ));
         }
-        if let Some(target) = state.target.as_ref().filter(|target| !target.starts_with(&scan.spot.project)) {
+        if let Some(target) =
+            state.target.as_ref().filter(|target| !target.starts_with(&scan.location.project))
+        {
             let target = target.display();
             found.push(LocalizedText::new(
                 format!("`{shown}` is a link that leads out of the project, to `{target}`"),
@@ -182,18 +184,18 @@ fn look_at_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
         }
         let prose = file.extension().and_then(|end| end.to_str()).is_some_and(|end| PROSE.contains(&end));
         if *part == Part::Skill && prose {
-            look_at_skill_text(&shown.to_string(), (file, &state.sha256), found);
+            check_skill_text(&shown.to_string(), (file, &state.sha256), found);
         }
     }
 }
 
-fn look_at_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<LocalizedText>) {
+fn check_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<LocalizedText>) {
     let Ok(Some((bytes, _))) = files::read(file) else { return };
     if Sha256::digest(&bytes).as_slice() != sha256 {
         return;
     }
     let text = String::from_utf8_lossy(&bytes);
-    for finding in pieces(text.trim_start_matches('\u{feff}')).into_iter().flat_map(look_at) {
+    for finding in chunks(text.trim_start_matches('\u{feff}')).into_iter().flat_map(scan_text) {
         if matches!(finding.kind, Kind::Invisible | Kind::Control | Kind::Instruction | Kind::Secret) {
             let (en, zh) = (finding.why.localize(Lang::En), finding.why.localize(Lang::Zh));
             found.push(LocalizedText::new(format!("`{shown}`: {en}"), format!("`{shown}`：{zh}")));
@@ -250,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_local_addresses_from_others() {
+    fn distinguishes_local_addresses() {
         for (url, local) in [
             ("http://127.0.0.1:1/v1", true),
             ("http://[::1]:1", true),

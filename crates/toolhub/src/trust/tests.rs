@@ -6,12 +6,12 @@ use toolhub_core::ServerId;
 
 use super::*;
 
-struct Place {
+struct TestWorkspace {
     _temp: tempfile::TempDir,
     root: PathBuf,
 }
 
-impl Place {
+impl TestWorkspace {
     fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
@@ -29,7 +29,10 @@ impl Place {
     }
 
     fn scan(&self) -> Scan {
-        Scan::of(Spot { folder: self.root.clone(), project: self.root.clone(), is_home: false }, Depth::Full)
+        Scan::of(
+            FolderLocation { folder: self.root.clone(), project: self.root.clone(), is_home: false },
+            Depth::Full,
+        )
     }
 
     fn find(&self, run: &RunTrust) -> Workspace {
@@ -50,8 +53,8 @@ fn server(command: &str, args: &[&str], env: &[(&str, &str)]) -> ServerSpec {
 }
 
 #[test]
-fn a_project_reaches_up_to_its_repository_and_not_to_the_users_home() {
-    let place = Place::new();
+fn project_extends_to_repository_root_but_not_to_home() {
+    let place = TestWorkspace::new();
     place.write("work/app/.git/HEAD", "");
     place.write("work/app/src/a", "");
     let home = &place.root;
@@ -62,8 +65,8 @@ fn a_project_reaches_up_to_its_repository_and_not_to_the_users_home() {
 }
 
 #[test]
-fn grants_no_consent_to_a_projects_server_unless_the_folder_is_trusted() {
-    let place = Place::new();
+fn grants_consent_to_project_servers_only_in_trusted_folder() {
+    let place = TestWorkspace::new();
     place.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "./run"}}}"#);
     let (spec, file) = (server("./run", &[], &[]), Path::new(".mcp.json"));
     assert!(Workspace::default().consent(&spec, file).permit().is_err());
@@ -78,7 +81,7 @@ fn grants_no_consent_to_a_projects_server_unless_the_folder_is_trusted() {
 }
 
 #[test]
-fn fingerprints_differ_where_boundaries_do() {
+fn fingerprints_depend_on_boundaries() {
     let shifted = [
         server("x", &["a b"], &[]),
         server("x", &["a", "b"], &[]),
@@ -94,13 +97,13 @@ fn fingerprints_differ_where_boundaries_do() {
     // Equal entries of two folders are different servers.
     let mut bound = server("x", &[], &[]);
     let own = bound.fingerprint();
-    bound.consent = Consent::bound(Arc::new(Bound { digest: "d".to_owned(), launch: None }));
+    bound.consent = Consent::bound(Arc::new(ConsentBinding { digest: "d".to_owned(), launch: None }));
     assert_ne!(bound.fingerprint(), own);
 }
 
 #[test]
-fn each_part_of_a_workspace_changes_its_digest() {
-    let place = Place::new();
+fn every_part_of_a_workspace_affects_its_digest() {
+    let place = TestWorkspace::new();
     place.write(
         ".mcp.json",
         r#"{"mcpServers": {"a": {"command": "node", "args": ["--import=./b.js", "c.js"]}}}"#,
@@ -129,8 +132,8 @@ fn each_part_of_a_workspace_changes_its_digest() {
 }
 
 #[test]
-fn a_scan_that_is_not_complete_is_never_trusted() {
-    let place = Place::new();
+fn incomplete_scan_is_never_trusted() {
+    let place = TestWorkspace::new();
     place.write(".mcp.json", vec![b' '; files::MAX_CONFIG_BYTES as usize + 1]);
     let found = place.find(&RunTrust { current_folder: true, ..RunTrust::default() });
     assert!(found.shared_servers().is_none() && found.notice(None).is_some());
@@ -139,12 +142,12 @@ fn a_scan_that_is_not_complete_is_never_trusted() {
 
 /// Only this folder grants consent.
 #[test]
-fn no_other_code_grants_consent() {
-    fn look(folder: &Path, found: &mut Vec<String>) {
+fn only_trust_module_grants_consent() {
+    fn collect_offenders(folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() && !["target", "tests"].contains(&path.file_name().unwrap().to_str().unwrap()) {
-                look(&path, found);
+                collect_offenders(&path, found);
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let code = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -155,7 +158,7 @@ fn no_other_code_grants_consent() {
         }
     }
     let mut found = Vec::new();
-    look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut found);
+    collect_offenders(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut found);
     let outside: Vec<&String> = found
         .iter()
         .filter(|path| {

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_out_only_what_git_writes_by_itself() {
+    fn skips_only_files_written_by_git() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let object = "a".repeat(38);

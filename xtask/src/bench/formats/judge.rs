@@ -7,7 +7,7 @@ pub(super) enum Expect {
     /// Exactly these calls, in this order.
     Exactly(Value),
     /// A truncated call, with its name and its first argument.
-    Begun { name: String, argument: String },
+    Truncated { name: String, argument: String },
     /// These calls in any order, each as `{name: {argument: [acceptable values]}}`; the value `""` marks an optional argument.
     OneOfMany(Value),
 }
@@ -23,7 +23,7 @@ impl Expect {
                 };
                 calls.len() == expected.len() && calls.iter().zip(expected).all(same)
             }
-            Self::Begun { name, argument } => match calls.as_slice() {
+            Self::Truncated { name, argument } => match calls.as_slice() {
                 [call] => call["name"] == name.as_str() && call["arguments"].get(argument).is_some(),
                 _ => false,
             },
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_judged_by_what_is_acceptable() {
+    fn accepts_calls_that_match_expected_options() {
         let expected = Expect::OneOfMany(json!([
             {"math.power": {"base": [3], "exponent": [4.0], "mod": ["", 1]}},
             {"find": {"place": ["New York, NY", "NYC"], "options": [{"open": [true], "price": ["", 5]}]}}
@@ -123,7 +123,7 @@ mod tests {
             power,
             call("find", json!({"place": "NYC", "options": {"open": true}, "x": 1}))
         ])));
-        let begun = Expect::Begun { name: "find".to_owned(), argument: "place".to_owned() };
+        let begun = Expect::Truncated { name: "find".to_owned(), argument: "place".to_owned() };
         assert!(begun.is_met(&json!([call("find", json!({"place": "N"}))])));
         assert!(!begun.is_met(&json!([call("find", json!({}))])));
     }

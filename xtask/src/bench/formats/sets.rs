@@ -70,7 +70,7 @@ fn malformed(folder: &Path) -> Result<Option<Vec<Sample>>> {
     let Some(lines) = lines(&folder.join("repair_cases.jsonl"))? else { return Ok(None) };
     let sample = |line: Value| {
         let expect = if line["gold"].is_null() {
-            Expect::Begun { name: text(&line["name"]), argument: text(&line["first_arg"]) }
+            Expect::Truncated { name: text(&line["name"]), argument: text(&line["first_arg"]) }
         } else {
             let gold = &line["gold"];
             Expect::Exactly(serde_json::json!([{"name": gold["name"], "arguments": gold["arguments"]}]))

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use crate::run::{self, program};
 
 /// Number of stored calls after the writer has caught up, which may take seconds if the disk is slow.
-pub(super) fn settled(home: &Path) -> Result<u64> {
+pub(super) fn wait_until_stored(home: &Path) -> Result<u64> {
     let (mut stored, mut unchanged) = (count(home)?, 0);
     while unchanged < 5 {
         thread::sleep(Duration::from_secs(1));

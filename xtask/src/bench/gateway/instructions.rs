@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Programs, SESSION, Served, Wrap};
+use super::{Programs, RunningServer, SESSION, Wrap};
 use crate::{
     debian,
     run::{self, program},
@@ -21,14 +21,14 @@ use crate::{
 
 const CALLERS: &str = "32";
 /// Seconds of warm-up, and of the calls that are counted.
-const BEFORE: &str = "6";
-const COUNTED: &str = "12";
+const WARM_UP_SECONDS: &str = "6";
+const COUNTED_SECONDS: &str = "12";
 /// Number of runs of each program; the median is shown.
 const ROUNDS: usize = 3;
 /// Name of the folder of the measured toolhub.
 const COUNTED_HOME: &str = "counted";
 /// Timeout for the dump file of callgrind.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) fn show(programs: &Programs) -> Result<()> {
     if run::read(program("valgrind").arg("--version")).is_err() {
@@ -37,7 +37,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let server = json!({"type": "http", "url": upstream.url});
     let folder = programs.folder.join("instructions");
-    let count = |name: &str, manner: &[String], start: &dyn Fn(Wrap<'_>) -> Result<Served>| {
+    let count = |name: &str, call_args: &[String], start: &dyn Fn(Wrap<'_>) -> Result<RunningServer>| {
         let mut counts = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
             // Otherwise this round would also read and prune the data stored by an earlier one.
@@ -49,8 +49,9 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
             }
             fs::create_dir_all(&folder)?;
             let out = folder.join(name);
-            let served = start(&|command| under_callgrind(&command, &out))?;
-            let counting = Counting { programs, served: &served, manner, out: &out };
+            let running_server = start(&|command| under_callgrind(&command, &out))?;
+            let counting =
+                InstructionCounter { programs, running_server: &running_server, call_args, out: &out };
             counts.push(counting.count().with_context(|| name.to_owned())?);
         }
         counts.sort_by(f64::total_cmp);
@@ -62,13 +63,13 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         })
     };
     let mut counted = vec![
-        ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.floor_under(&upstream, wrap))?),
+        ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.baseline_under(&upstream, wrap))?),
         ("toolhub, in a session", toolhub("")?),
         ("toolhub, in a session, detail = \"sample\"", toolhub("[store]\ndetail = \"sample\"\n")?),
     ];
     for peer in &programs.peers {
         let at = folder.join(peer.name()).with_extension("folder");
-        let found = count(peer.name(), &peer.manner(), &|wrap| peer.serve_under(&at, &server, wrap))?;
+        let found = count(peer.name(), &peer.call_args(), &|wrap| peer.serve_under(&at, &server, wrap))?;
         counted.push((peer.name(), found));
     }
     let mut table = Table::default();
@@ -91,26 +92,26 @@ fn under_callgrind(command: &Command, out: &Path) -> Command {
     wrapped
 }
 
-struct Counting<'a> {
+struct InstructionCounter<'a> {
     programs: &'a Programs,
-    served: &'a Served,
-    manner: &'a [String],
+    running_server: &'a RunningServer,
+    call_args: &'a [String],
     out: &'a Path,
 }
 
-impl Counting<'_> {
+impl InstructionCounter<'_> {
     fn count(&self) -> Result<f64> {
-        self.load(BEFORE)?;
-        self.tell("--zero")?;
-        let calls = self.load(COUNTED)?;
-        self.tell("--dump")?;
+        self.load(WARM_UP_SECONDS)?;
+        self.callgrind_control("--zero")?;
+        let calls = self.load(COUNTED_SECONDS)?;
+        self.callgrind_control("--dump")?;
         let (written, since) = (self.out.with_extension("1"), Instant::now());
         loop {
             let text = fs::read_to_string(&written).unwrap_or_default();
             if let Some(sum) = text.lines().find_map(|line| line.strip_prefix("summary: ")) {
                 return Ok(sum.trim().parse::<f64>()? / calls);
             }
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > WAIT_TIMEOUT {
                 bail!("callgrind wrote nothing to {}", written.display());
             }
             thread::sleep(Duration::from_millis(50));
@@ -120,12 +121,13 @@ impl Counting<'_> {
     /// Calls the program for `seconds` seconds and returns the number of calls.
     fn load(&self, seconds: &str) -> Result<f64> {
         let mut loading = program(&self.programs.load);
-        loading.args(["load", &self.served.url, CALLERS, seconds]).args(self.manner);
+        loading.args(["load", &self.running_server.url, CALLERS, seconds]).args(self.call_args);
         let found: Value = serde_json::from_str(run::read(&mut loading)?.trim())?;
         found["calls"].as_f64().context("no calls")
     }
 
-    fn tell(&self, what: &str) -> Result<()> {
-        run::read(program("callgrind_control").arg(what).arg(self.served.child.id().to_string())).map(drop)
+    fn callgrind_control(&self, what: &str) -> Result<()> {
+        run::read(program("callgrind_control").arg(what).arg(self.running_server.child.id().to_string()))
+            .map(drop)
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{Programs, Served, Turn, history, median, processor_time, turn};
+use super::{Measurement, Programs, RunningServer, history, median, processor_time, turn};
 use crate::{
     run::{self, program},
     table::Table,
@@ -84,17 +84,17 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
             continue;
         };
         for (tool, kind) in [("echo_0", "read-only"), ("change_0", "may change")] {
-            for (manner, client) in
+            for (call_args, client) in
                 [(vec!["alone", tool], "stand-alone"), (vec!["session", "2025-11-25", tool], "session")]
             {
-                let cell = pair.measure(programs, &manner)?;
+                let cell = pair.measure(programs, &call_args)?;
                 let mut row = vec![address.name().to_owned(), kind.to_owned(), client.to_owned()];
                 for turns in &cell.turns {
-                    let [floor, hub] = turns.each_ref().map(|turns| median(turns, |turn| turn.processor));
+                    let [baseline, hub] = turns.each_ref().map(|turns| median(turns, |turn| turn.processor));
                     row.extend([
-                        format!("{floor:.0} µs"),
+                        format!("{baseline:.0} µs"),
                         format!("{hub:.0} µs"),
-                        format!("{:.2}", hub / floor),
+                        format!("{:.2}", hub / baseline),
                     ]);
                 }
                 row.push(format!("{:.0}", median(&cell.turns[1][1], |turn| turn.rate)));
@@ -117,7 +117,7 @@ fn beside_peers(programs: &Programs) -> Result<()> {
     let server = json!({"type": "http", "url": upstream.url});
     let session = |tool: &str| ["session", "2025-11-25", tool].map(str::to_owned).to_vec();
     let mut subjects = vec![
-        ("floor", programs.floor(&upstream)?, None),
+        ("floor", programs.baseline(&upstream)?, None),
         ("toolhub", programs.gateway("matrix-beside-peers", &server)?, None),
     ];
     for peer in &programs.peers {
@@ -128,28 +128,28 @@ fn beside_peers(programs: &Programs) -> Result<()> {
     table
         .row(["loopback, session, 32 callers", "tool", "CPU/call", "of floor", "calls/s"].map(str::to_owned));
     for (tool, kind) in [("echo_0", "read-only"), ("change_0", "may change")] {
-        let mut turns: Vec<Vec<Turn>> = subjects.iter().map(|_| Vec::new()).collect();
+        let mut turns: Vec<Vec<Measurement>> = subjects.iter().map(|_| Vec::new()).collect();
         for round in 0..=ROUNDS {
-            for ((_, served, peer), turns) in subjects.iter().zip(&mut turns) {
-                let manner = peer.map_or_else(|| session(tool), |peer| peer.manner_for(tool));
-                let before = processor_time(served.child.id())?;
+            for ((_, running_server, peer), turns) in subjects.iter().zip(&mut turns) {
+                let call_args = peer.map_or_else(|| session(tool), |peer| peer.call_args_for(tool));
+                let before = processor_time(running_server.child.id())?;
                 let mut loading = program(&programs.load);
-                loading.args(["load", &served.url, "32", SECONDS]).args(manner);
+                loading.args(["load", &running_server.url, "32", SECONDS]).args(call_args);
                 let report = run::read(&mut loading)?;
                 // The first round connects to the server.
                 if round > 0 {
-                    turns.push(turn(&report, processor_time(served.child.id())? - before)?);
+                    turns.push(turn(&report, processor_time(running_server.child.id())? - before)?);
                 }
             }
         }
-        let floor = median(&turns[0], |turn| turn.processor);
+        let baseline = median(&turns[0], |turn| turn.processor);
         for ((name, ..), turns) in subjects.iter().zip(&turns) {
             let processor = median(turns, |turn| turn.processor);
             table.row([
                 (*name).to_owned(),
                 kind.to_owned(),
                 format!("{processor:.0} µs"),
-                format!("{:.2}", processor / floor),
+                format!("{:.2}", processor / baseline),
                 format!("{:.0}", median(turns, |turn| turn.rate)),
             ]);
         }
@@ -187,15 +187,15 @@ fn recording(programs: &Programs) -> Result<()> {
 
 /// The floor and the gateway in front of the same server.
 struct Pair {
-    _upstream: Served,
-    floor: Served,
-    hub: Served,
+    _upstream: RunningServer,
+    baseline: RunningServer,
+    hub: RunningServer,
     home: PathBuf,
 }
 
 /// The results of one row: for 1 and for 32 callers, the runs of the floor and of the gateway.
 struct Cell {
-    turns: [[Vec<Turn>; 2]; 2],
+    turns: [[Vec<Measurement>; 2]; 2],
     /// Share of the calls that are stored.
     kept: f64,
 }
@@ -203,7 +203,7 @@ struct Cell {
 impl Pair {
     fn start(programs: &Programs, address: Address, certificate: &Certificate) -> Result<Option<Self>> {
         let mut upstream = program(&programs.load);
-        let mut floor = program(&programs.load);
+        let mut baseline = program(&programs.load);
         match address {
             Address::Loopback => upstream.args(["upstream-http", "1"]),
             Address::Other => match own_address() {
@@ -215,10 +215,10 @@ impl Pair {
                 .args([&certificate.certificate, &certificate.key]),
         };
         let whole = |line: &str| Some(line.to_owned());
-        let upstream = Served::start(&mut upstream, whole)?;
-        floor.args(["floor", &upstream.url]);
+        let upstream = RunningServer::start(&mut upstream, whole)?;
+        baseline.args(["floor", &upstream.url]);
         if address == Address::Tls {
-            floor.arg(&certificate.certificate);
+            baseline.arg(&certificate.certificate);
         }
         let name = format!("matrix-{}", address.name().replace(' ', "-"));
         let server = json!({"type": "http", "url": upstream.url});
@@ -228,21 +228,26 @@ impl Pair {
         };
         let hub = programs.gateway_under(&name, &server, &trust)?;
         let home = programs.folder.join(name).join("home");
-        Ok(Some(Self { _upstream: upstream, floor: Served::start(&mut floor, whole)?, hub, home }))
+        Ok(Some(Self {
+            _upstream: upstream,
+            baseline: RunningServer::start(&mut baseline, whole)?,
+            hub,
+            home,
+        }))
     }
 
-    fn measure(&self, programs: &Programs, manner: &[&str]) -> Result<Cell> {
-        let subjects = [&self.floor, &self.hub];
-        let load = |subject: &Served, callers: usize| -> Result<(Turn, u64)> {
+    fn measure(&self, programs: &Programs, call_args: &[&str]) -> Result<Cell> {
+        let subjects = [&self.baseline, &self.hub];
+        let load = |subject: &RunningServer, callers: usize| -> Result<(Measurement, u64)> {
             let before = processor_time(subject.child.id())?;
             let mut loading = program(&programs.load);
-            loading.args(["load", &subject.url, &callers.to_string(), SECONDS]).args(manner);
+            loading.args(["load", &subject.url, &callers.to_string(), SECONDS]).args(call_args);
             let report = run::read(&mut loading)?;
             let calls =
                 serde_json::from_str::<Value>(report.trim())?["calls"].as_u64().context("no calls")?;
             Ok((turn(&report, processor_time(subject.child.id())? - before)?, calls))
         };
-        let kept_before = history::settled(&self.home)?;
+        let kept_before = history::wait_until_stored(&self.home)?;
         let mut turns = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
         let mut made = 0;
         for subject in subjects {
@@ -259,7 +264,7 @@ impl Pair {
                 }
             }
         }
-        let kept = (history::settled(&self.home)? - kept_before) as f64 / made as f64;
+        let kept = (history::wait_until_stored(&self.home)? - kept_before) as f64 / made as f64;
         Ok(Cell { turns, kept })
     }
 }

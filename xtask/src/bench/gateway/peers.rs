@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::{Served, Wrap};
+use super::{RunningServer, Wrap};
 use crate::{
     cargo_tools::CargoTool,
     run::{self, program},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Timeout until a peer listens.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Another gateway. Both peers serve clients over HTTP only, in sessions, and connect to servers over HTTP and stdio.
 struct Peer {
@@ -54,13 +54,13 @@ const PEERS: &[Peer] = &[
 ];
 
 /// An installed peer.
-pub(super) struct Found {
+pub(super) struct InstalledPeer {
     peer: &'static Peer,
     program: PathBuf,
 }
 
 /// The installed peers. Missing ones are installed first if `install` is set, else reported on stdout.
-pub(super) fn found(workspace: &Workspace, install: bool) -> Result<Vec<Found>> {
+pub(super) fn found(workspace: &Workspace, install: bool) -> Result<Vec<InstalledPeer>> {
     let mut all = Vec::new();
     for peer in PEERS {
         let CargoTool { name, version } = peer.tool;
@@ -73,35 +73,35 @@ pub(super) fn found(workspace: &Workspace, install: bool) -> Result<Vec<Found>> 
             None => Some(PathBuf::from(name)).filter(known),
         };
         match program {
-            Some(program) => all.push(Found { peer, program }),
+            Some(program) => all.push(InstalledPeer { peer, program }),
             None => println!("{name} {version} is not installed: `--peers` installs it"),
         }
     }
     Ok(all)
 }
 
-impl Found {
+impl InstalledPeer {
     pub(super) fn name(&self) -> &'static str {
         self.peer.tool.name
     }
 
     /// Arguments of `gateway-load` for calls to this peer.
-    pub(super) fn manner(&self) -> Vec<String> {
-        self.manner_for("echo_0")
+    pub(super) fn call_args(&self) -> Vec<String> {
+        self.call_args_for("echo_0")
     }
 
-    /// Like `manner`, for another tool.
-    pub(super) fn manner_for(&self, tool: &str) -> Vec<String> {
+    /// Like `call_args`, for another tool.
+    pub(super) fn call_args_for(&self, tool: &str) -> Vec<String> {
         vec!["session".to_owned(), self.peer.version.to_owned(), format!("{}{tool}", self.peer.prefix)]
     }
 
     /// Starts the peer in front of `server`, which has the format of an entry in `mcp.json`.
-    pub(super) fn serve(&self, folder: &Path, server: &Value) -> Result<Served> {
+    pub(super) fn serve(&self, folder: &Path, server: &Value) -> Result<RunningServer> {
         self.serve_under(folder, server, &|command| command)
     }
 
     /// Like `serve`, with a wrapped command.
-    pub(super) fn serve_under(&self, folder: &Path, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
+    pub(super) fn serve_under(&self, folder: &Path, server: &Value, wrap: Wrap<'_>) -> Result<RunningServer> {
         fs::create_dir_all(folder)?;
         // The peers do not report a port assigned by the system, so that a free port is chosen here.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
@@ -109,16 +109,17 @@ impl Found {
         let said = fs::File::create(folder.join("said"))?;
         command.current_dir(folder).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
         let child = command.spawn().with_context(|| format!("{} does not start", self.name()))?;
-        let mut served = Served { child, url: format!("http://127.0.0.1:{port}{}", self.peer.path) };
+        let mut running_server =
+            RunningServer { child, url: format!("http://127.0.0.1:{port}{}", self.peer.path) };
         let (address, since) = (SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Instant::now());
         while TcpStream::connect(address).is_err() {
-            if served.child.try_wait()?.is_some() || since.elapsed() > PATIENCE {
+            if running_server.child.try_wait()?.is_some() || since.elapsed() > START_TIMEOUT {
                 let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
                 bail!("{} does not serve:\n{said}", self.name());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(served)
+        Ok(running_server)
     }
 }
 

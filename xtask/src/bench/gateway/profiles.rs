@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::json;
 
-use super::{Programs, SECONDS, SESSION, Served, Turn, median, processor_time, turn};
+use super::{Measurement, Programs, RunningServer, SECONDS, SESSION, median, processor_time, turn};
 use crate::{
     run::{self, Profile, build, program},
     table::Table,
@@ -58,7 +58,7 @@ struct Load {
 }
 
 impl Load {
-    fn measure(&self, programs: &Programs, hub: &Served) -> Result<Turn> {
+    fn measure(&self, programs: &Programs, hub: &RunningServer) -> Result<Measurement> {
         let before = processor_time(hub.child.id())?;
         let mut load = program(&programs.load);
         load.args(["load", &hub.url, &self.callers.to_string(), &SECONDS.to_string()]);

@@ -12,13 +12,13 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::{Programs, Served, history, resident};
+use super::{Programs, RunningServer, history, resident};
 use crate::{run::program, table::Table};
 
 /// Default duration of the load.
 pub(super) const SECONDS: u64 = 300;
 const CALLERS: &str = "32";
-const EVERY: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Size limits so high that no call is deleted before it is counted.
 const SETTINGS: &str = "[store]\ndetail = \"all\"\nmax_size = \"64GiB\"\nresult_bytes = 64000000000\n";
 
@@ -34,7 +34,7 @@ const MAX_CALL: Duration = Duration::from_secs(6);
 
 /// Memory and journal sizes during the load.
 #[derive(Default)]
-struct Seen {
+struct ResourceUsage {
     start_mib: f64,
     max_mib: f64,
     end_mib: f64,
@@ -42,7 +42,7 @@ struct Seen {
 }
 
 /// The results of the load and of the history.
-struct Found {
+struct RecordReport {
     calls: u64,
     stored: u64,
     /// Number of `stored` calls that have their results.
@@ -51,7 +51,7 @@ struct Found {
     longest: Duration,
     drain: Duration,
     disk_mib: f64,
-    seen: Seen,
+    resources: ResourceUsage,
 }
 
 pub(super) fn show(programs: &Programs, seconds: u64) -> Result<()> {
@@ -66,23 +66,24 @@ pub(super) fn show(programs: &Programs, seconds: u64) -> Result<()> {
     Ok(())
 }
 
-fn measure(programs: &Programs, seconds: u64) -> Result<Found> {
+fn measure(programs: &Programs, seconds: u64) -> Result<RecordReport> {
     let upstream = programs.upstream(1)?;
     let server = json!({"type": "http", "url": upstream.url});
     let hub = programs.gateway_with("record", &server, SETTINGS)?;
     let home = programs.folder.join("record/home");
     // The first calls connect to the server, and are stored before the load begins.
-    let first = calls_of(&finished(load(programs, &hub, 1)?)?)?;
-    let before = history::settled(&home)?;
+    let first = calls_of(&wait_for_report(load(programs, &hub, 1)?)?)?;
+    let before = history::wait_until_stored(&home)?;
     ensure!(before == first, "{before} of the first {first} calls are on record");
     let mut loading = load(programs, &hub, seconds)?;
-    let mut seen = Seen { start_mib: resident(hub.child.id())? / MIB, ..Seen::default() };
+    let mut resources =
+        ResourceUsage { start_mib: resident(hub.child.id())? / MIB, ..ResourceUsage::default() };
     while loading.try_wait()?.is_none() {
-        seen.max_mib = seen.max_mib.max(resident(hub.child.id())? / MIB);
-        seen.max_journal_mib = seen.max_journal_mib.max(folder_bytes(&home.join("running")) / MIB);
-        thread::sleep(EVERY);
+        resources.max_mib = resources.max_mib.max(resident(hub.child.id())? / MIB);
+        resources.max_journal_mib = resources.max_journal_mib.max(folder_bytes(&home.join("running")) / MIB);
+        thread::sleep(SAMPLE_INTERVAL);
     }
-    let report = finished(loading)?;
+    let report = wait_for_report(loading)?;
     let calls = calls_of(&report)?;
     let since = Instant::now();
     let mut stored = history::count(&home)? - before;
@@ -92,10 +93,10 @@ fn measure(programs: &Programs, seconds: u64) -> Result<Found> {
     }
     let drain = since.elapsed();
     // Waits until the count is stable: more stored calls than made would be an error as well.
-    let stored = history::settled(&home)? - before;
+    let stored = history::wait_until_stored(&home)? - before;
     let with_results = history::count_results(&home)? - before;
-    seen.end_mib = resident(hub.child.id())? / MIB;
-    Ok(Found {
+    resources.end_mib = resident(hub.child.id())? / MIB;
+    Ok(RecordReport {
         calls,
         stored,
         with_results,
@@ -103,13 +104,13 @@ fn measure(programs: &Programs, seconds: u64) -> Result<Found> {
         longest: Duration::from_secs_f64(report["max"].as_f64().context("no longest call")? / 1e6),
         drain,
         disk_mib: folder_bytes(&home) / MIB,
-        seen,
+        resources,
     })
 }
 
-impl Found {
+impl RecordReport {
     fn table(&self) -> Table {
-        let seen = &self.seen;
+        let resources = &self.resources;
         let mut table = Table::default();
         let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
         row("calls served", format!("{} ({:.0} a second)", self.calls, self.rate));
@@ -117,10 +118,10 @@ impl Found {
         row("with their results", self.share(self.with_results));
         row("longest call", format!("{:.0} ms", self.longest.as_secs_f64() * 1e3));
         row("until the database had all", format!("{:.1} s", self.drain.as_secs_f64()));
-        row("journals, at most", format!("{:.1} MiB", seen.max_journal_mib));
+        row("journals, at most", format!("{:.1} MiB", resources.max_journal_mib));
         row(
             "memory at start, most, end",
-            format!("{:.1}, {:.1}, {:.1} MiB", seen.start_mib, seen.max_mib, seen.end_mib),
+            format!("{:.1}, {:.1}, {:.1} MiB", resources.start_mib, resources.max_mib, resources.end_mib),
         );
         let bytes = self.disk_mib * MIB / self.calls.max(1) as f64;
         row("on disk", format!("{:.1} MiB, {bytes:.0} bytes a call", self.disk_mib));
@@ -147,12 +148,12 @@ impl Found {
             format!("{} calls are in the history, {} with their results", self.stored, self.with_results),
         );
         check(
-            self.seen.max_mib <= MAX_RESIDENT_MIB,
-            format!("{:.1} MiB of memory, more than {MAX_RESIDENT_MIB}", self.seen.max_mib),
+            self.resources.max_mib <= MAX_RESIDENT_MIB,
+            format!("{:.1} MiB of memory, more than {MAX_RESIDENT_MIB}", self.resources.max_mib),
         );
         check(
-            self.seen.max_journal_mib <= MAX_JOURNAL_MIB,
-            format!("{:.1} MiB of journals, more than {MAX_JOURNAL_MIB}", self.seen.max_journal_mib),
+            self.resources.max_journal_mib <= MAX_JOURNAL_MIB,
+            format!("{:.1} MiB of journals, more than {MAX_JOURNAL_MIB}", self.resources.max_journal_mib),
         );
         check(self.drain < MAX_DRAIN, format!("the database had not all calls after {MAX_DRAIN:?}"));
         check(self.longest <= MAX_CALL, format!("a call took {:?}, longer than {MAX_CALL:?}", self.longest));
@@ -160,14 +161,14 @@ impl Found {
     }
 }
 
-fn load(programs: &Programs, hub: &Served, seconds: u64) -> Result<Child> {
+fn load(programs: &Programs, hub: &RunningServer, seconds: u64) -> Result<Child> {
     let mut loading = program(&programs.load);
     loading.args(["load", &hub.url, CALLERS, &seconds.to_string()]);
     Ok(loading.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?)
 }
 
 /// Waits for the load and returns its JSON report.
-fn finished(mut loading: Child) -> Result<Value> {
+fn wait_for_report(mut loading: Child) -> Result<Value> {
     let mut text = String::new();
     loading.stdout.take().context("no stdout")?.read_to_string(&mut text)?;
     if !loading.wait()?.success() {
@@ -195,8 +196,8 @@ fn folder_bytes(folder: &Path) -> f64 {
 mod tests {
     use super::*;
 
-    fn found() -> Found {
-        Found {
+    fn found() -> RecordReport {
+        RecordReport {
             calls: 1000,
             stored: 1000,
             with_results: 1000,
@@ -204,22 +205,22 @@ mod tests {
             longest: Duration::from_millis(20),
             drain: Duration::from_millis(200),
             disk_mib: 1.0,
-            seen: Seen { start_mib: 20.0, max_mib: 60.0, end_mib: 50.0, max_journal_mib: 8.0 },
+            resources: ResourceUsage { start_mib: 20.0, max_mib: 60.0, end_mib: 50.0, max_journal_mib: 8.0 },
         }
     }
 
     #[test]
-    fn a_missing_call_and_every_exceeded_limit_is_a_fault() {
+    fn reports_missing_calls_and_exceeded_limits() {
         assert_eq!(found().faults(), Vec::<String>::new());
-        let more = |seen: Seen| Found { seen, ..found() };
+        let more = |resources: ResourceUsage| RecordReport { resources, ..found() };
         let wrong = [
-            Found { stored: 999, with_results: 999, ..found() },
-            Found { stored: 1001, with_results: 1001, ..found() },
-            Found { with_results: 999, ..found() },
-            Found { longest: Duration::from_secs(7), ..found() },
-            Found { drain: MAX_DRAIN, ..found() },
-            more(Seen { max_mib: MAX_RESIDENT_MIB + 1.0, ..Seen::default() }),
-            more(Seen { max_journal_mib: MAX_JOURNAL_MIB + 1.0, ..Seen::default() }),
+            RecordReport { stored: 999, with_results: 999, ..found() },
+            RecordReport { stored: 1001, with_results: 1001, ..found() },
+            RecordReport { with_results: 999, ..found() },
+            RecordReport { longest: Duration::from_secs(7), ..found() },
+            RecordReport { drain: MAX_DRAIN, ..found() },
+            more(ResourceUsage { max_mib: MAX_RESIDENT_MIB + 1.0, ..ResourceUsage::default() }),
+            more(ResourceUsage { max_journal_mib: MAX_JOURNAL_MIB + 1.0, ..ResourceUsage::default() }),
         ];
         for one in wrong {
             assert_eq!(one.faults().len(), 1, "{:?}", one.faults());

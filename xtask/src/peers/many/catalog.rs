@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_complete_pinned_and_unique() {
+    fn catalog_entries_are_complete_pinned_and_unique() {
         let servers = parse(SERVERS, Server::parse).unwrap();
         let clients = parse(CLIENTS, Client::parse).unwrap();
         let sources = servers.iter().map(|server| (&server.name, &server.source));

@@ -109,7 +109,8 @@ impl<'a> Subject<'a> {
     /// The definitions that make a client fail on their own, with its error.
     fn find_rejected(&self, driver: &Driver<'_>) -> Result<Vec<String>> {
         // The random definitions, which follow the fixed ones, only combine them.
-        let profiles: Vec<String> = (0..self.hostile.len() - hostile::DRAWN).map(profile_of).collect();
+        let profiles: Vec<String> =
+            (0..self.hostile.len() - hostile::RANDOM_DEFINITIONS).map(profile_of).collect();
         let reports = driver.reports(&profiles)?;
         driver.left_over();
         let failures = self.hostile.iter().zip(&reports);

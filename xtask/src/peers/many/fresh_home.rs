@@ -18,7 +18,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const MAX_SHOWN: usize = 200;
 
 /// A server and its id in `mcp.json`.
-struct Started {
+struct ServerLaunch {
     id: String,
     launch: Launch,
 }
@@ -73,7 +73,7 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn servers(context: &Context<'_>, options: &Options) -> Result<Vec<Started>> {
+fn servers(context: &Context<'_>, options: &Options) -> Result<Vec<ServerLaunch>> {
     let installed = context.catalog.servers(options)?;
     let usable: Vec<_> =
         installed.iter().filter_map(|server| Some((&server.entry, server.folder.as_ref().ok()?))).collect();
@@ -85,7 +85,7 @@ fn servers(context: &Context<'_>, options: &Options) -> Result<Vec<Started>> {
             let id = if round == 1 { server.name.clone() } else { format!("{}-{round}", server.name) };
             let data = context.folder.join("fresh-home-data").join(&id);
             fs::create_dir_all(&data)?;
-            Ok(Started { launch: context.catalog.launch(server, installed, data), id })
+            Ok(ServerLaunch { launch: context.catalog.launch(server, installed, data), id })
         })
         .collect()
 }
@@ -99,13 +99,13 @@ fn states(hub: &Hub) -> Result<BTreeMap<String, (String, String)>> {
 }
 
 /// Starts a server directly and returns the number of its tools. Dropping the client kills it.
-fn start(server: &Started, mark: &str) -> Result<usize> {
+fn start(server: &ServerLaunch, mark: &str) -> Result<usize> {
     let log = server.launch.folder.with_extension("log");
     let mut client = RpcClient::start(server.launch.command(mark), &log)?;
     Ok(client.list_tools()?.len())
 }
 
-fn start_all(servers: &[Started], mark: &str) -> Vec<Result<usize, String>> {
+fn start_all(servers: &[ServerLaunch], mark: &str) -> Vec<Result<usize, String>> {
     in_parallel(servers, |server| start(server, mark).map_err(|error| format!("{error:#}")))
 }
 

@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 
 /// Number of random combinations, which follow the fixed set.
-pub(super) const DRAWN: usize = 40;
+pub(super) const RANDOM_DEFINITIONS: usize = 40;
 /// Maximum number of oddities in one definition.
 const MAX_ODDITIES: u64 = 3;
 
@@ -15,7 +15,7 @@ pub(super) fn definitions(seed: u64) -> Vec<Value> {
     let mut tools = Vec::new();
     let fixed = fixed();
     tools.extend(fixed.iter().enumerate().map(|(index, odd)| tool(&format!("odd_{index}"), &[odd])));
-    for index in 0..DRAWN {
+    for index in 0..RANDOM_DEFINITIONS {
         let count = 1 + random.below(MAX_ODDITIES);
         let picks: Vec<&Value> =
             (0..count).map(|_| &fixed[random.below(fixed.len() as u64) as usize]).collect();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_are_compared_by_name_in_both_directions() {
+    fn compares_definitions_by_name_in_both_directions() {
         let list =
             |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), json!({"name": name}))).collect();
         let different = |text: &str| Verdict::Different(text.to_owned());

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use anstream::adapter::strip_str;
 use toolhub::{
-    AgentMode, AgreedBefore, Answer, AskError, AskOptions, ChangeSummary, Consent, Hub, NoModel, NobodyThere,
-    Permission, RawJson, ReplyDelta, ToolError, WhichModel,
+    AgentMode, AllowAll, Answer, AskError, AskOptions, ChangeSummary, DenyAll, Hub, ModelSelection, NoModel,
+    Permission, PermissionDecision, RawJson, ReplyDelta, ToolError,
 };
 use toolhub_core::{BoxFuture, Localize as _, ToolName};
 use toolhub_engine::definition_scan::visible;
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::args::ask::{AgentArgs, AskArgs, ModeArg};
 use crate::commands::agent::interrupted;
 use crate::exit::{Exit, Interrupted, UsageError};
-use crate::render::live::TURN;
+use crate::render::live::FRAME_INTERVAL;
 use crate::render::screen::{BAD, DIM, ODD};
 use crate::terminal::input::read_line;
 
@@ -73,9 +73,9 @@ pub(crate) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOpt
     AskOptions {
         agent: args.agent.clone(),
         model: match (&args.model, args.no_llm) {
-            (_, true) => WhichModel::None,
-            (Some(name), false) => WhichModel::Named(name.clone()),
-            (None, false) => WhichModel::Usual,
+            (_, true) => ModelSelection::None,
+            (Some(name), false) => ModelSelection::Named(name.clone()),
+            (None, false) => ModelSelection::Default,
         },
         mode: args.mode.map(|mode| match mode {
             ModeArg::Talk => AgentMode::Talk,
@@ -106,28 +106,28 @@ pub(crate) async fn answer(
         .into());
     }
     let hub = app.hub().await?;
-    if options.model == WhichModel::Usual {
-        say_once_that_there_is_no_model(app, hub).await;
+    if options.model == ModelSelection::Default {
+        report_missing_model_once(app, hub).await;
     }
     let asking = RequestContext { app, all: AtomicBool::new(false) };
-    let permission: &dyn Permission = match (args.yes, can_ask(app)) {
-        (true, _) => &AgreedBefore,
+    let permission: &dyn Permission = match (args.yes, can_prompt(app)) {
+        (true, _) => &AllowAll,
         (false, true) => &asking,
-        (false, false) => &NobodyThere,
+        (false, false) => &DenyAll,
     };
     let streams = !app.screen.json && (args.stream || std::io::stdout().is_terminal());
     let spoken = Mutex::new(String::new());
-    let heard = |piece: ReplyDelta| {
-        if let (ReplyDelta::Text(text), true) = (piece, streams) {
-            app.live.speaking();
-            app.screen.piece(&text);
+    let heard = |delta: ReplyDelta| {
+        if let (ReplyDelta::Text(text), true) = (delta, streams) {
+            app.live.suspend();
+            app.screen.delta(&text);
             spoken.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
         }
     };
     let work = async {
         let work = hub.ask(request, (options, permission), &heard);
         tokio::pin!(work);
-        let mut turn = tokio::time::interval(TURN);
+        let mut turn = tokio::time::interval(FRAME_INTERVAL);
         loop {
             tokio::select! {
                 done = &mut work => return done,
@@ -151,7 +151,7 @@ pub(crate) async fn answer(
 }
 
 /// Without a model, requests are planned by rules; prints a note about that once per data folder.
-async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
+async fn report_missing_model_once(app: &App, hub: &Hub) {
     let told = hub.places().home.join("no-model.told");
     if told.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
         return;
@@ -163,7 +163,7 @@ async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
     let _ = toolhub_store::private::open_file(&told, std::fs::File::options().write(true).create(true));
 }
 
-fn can_ask(app: &App) -> bool {
+fn can_prompt(app: &App) -> bool {
     !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
@@ -175,12 +175,12 @@ struct RequestContext<'a> {
 }
 
 impl Permission for RequestContext<'_> {
-    fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, Consent> {
+    fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
             if self.all.load(Ordering::Relaxed) {
-                return Consent::Given;
+                return PermissionDecision::Given;
             }
-            self.app.live.speaking();
+            self.app.live.suspend();
             let lang = self.app.lang();
             let change = ChangeSummary::new(tool, arguments);
             let text = change.text().localize(lang);
@@ -196,12 +196,12 @@ impl Permission for RequestContext<'_> {
             ));
             let line = read_line().await.unwrap_or_default();
             match line.trim().to_lowercase().as_str() {
-                "y" | "yes" | "是" | "好" => Consent::Given,
+                "y" | "yes" | "是" | "好" => PermissionDecision::Given,
                 "a" | "all" | "全部" => {
                     self.all.store(true, Ordering::Relaxed);
-                    Consent::Given
+                    PermissionDecision::Given
                 }
-                _ => Consent::Refused,
+                _ => PermissionDecision::Refused,
             }
         })
     }

@@ -16,9 +16,9 @@ use crate::terminal::input::read_line;
 use crate::terminal::line_editor::LineEditor;
 
 /// The maximum number of listed conversations.
-const LISTED: usize = 30;
+const MAX_LISTED: usize = 30;
 /// Line width of the list without a terminal.
-const WIDTH: usize = 100;
+const MAX_LINE_WIDTH: usize = 100;
 
 pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -99,7 +99,7 @@ async fn resumed(app: &App, hub: &Hub, id: &str) -> anyhow::Result<String> {
 }
 
 async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
-    let known = hub.conversations(Some(LISTED)).await?;
+    let known = hub.conversations(Some(MAX_LISTED)).await?;
     if app.screen.json {
         let shown: Vec<RawObject> = known
             .iter()
@@ -125,7 +125,7 @@ async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
         ]
     };
     let rows: Vec<Vec<Cell>> = known.iter().map(row).collect();
-    for line in lines(&rows, "  ", Some(app.screen.width().unwrap_or(WIDTH))) {
+    for line in lines(&rows, "  ", Some(app.screen.width().unwrap_or(MAX_LINE_WIDTH))) {
         app.screen.line(&line);
     }
     if known.is_empty() {

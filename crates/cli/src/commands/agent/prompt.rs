@@ -1,7 +1,7 @@
 //! `toolhub prompt`: the exact prompt for a model, and its approximate number of tokens.
 
-use toolhub::{AskOptions, Hub, NobodyThere};
-use toolhub_agent::prompt::{Prompt, Purpose, Wanted, prompt};
+use toolhub::{AskOptions, DenyAll, Hub};
+use toolhub_agent::prompt::{Prompt, PromptOptions, Purpose, prompt};
 use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::{Lang, RawJson, RawObject};
 use toolhub_llm::ToolCalls;
@@ -17,18 +17,18 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
         .agent_settings(args.agent.as_deref())
         .map_err(|error| anyhow::Error::from(UsageError(error.to_string())))?;
     let options = AskOptions { lang: app.lang(), ..AskOptions::default() };
-    let desk = hub.desk(&settings, (&options, &NobodyThere));
+    let agent_context = hub.agent_context(&settings, (&options, &DenyAll));
     let examples = hub.examples().await;
-    let wanted = Wanted {
+    let wanted = PromptOptions {
         purpose: if args.plan { Purpose::Plan } else { Purpose::Talk },
         query: args.query.as_deref(),
         tool_presentation: format(args.format, hub),
         instructions: settings.instructions.as_deref(),
-        budget: args.budget.unwrap_or(desk.budget.prompt_tokens),
-        lang: spoken(app, args.query.as_deref()),
+        budget: args.budget.unwrap_or(agent_context.budget.prompt_tokens),
+        lang: detect_language(app, args.query.as_deref()),
         examples: &examples,
     };
-    let prompt = prompt(&desk, wanted).await;
+    let prompt = prompt(&agent_context, wanted).await;
     show(app, &prompt);
     Ok(Exit::Done)
 }
@@ -47,9 +47,9 @@ fn format(asked: Option<FormatArg>, hub: &Hub) -> ToolPresentation {
     }
 }
 
-fn spoken(app: &App, query: Option<&str>) -> Lang {
+fn detect_language(app: &App, query: Option<&str>) -> Lang {
     match query {
-        Some(query) => toolhub_agent::spoken(query),
+        Some(query) => toolhub_agent::detect_language(query),
         None => app.lang(),
     }
 }

@@ -24,17 +24,17 @@ use crate::render::screen::{BAD, GOOD, ODD};
 
 /// The result of a check.
 #[derive(Clone, Copy)]
-pub(crate) enum Finding {
-    Good,
-    Odd,
-    Bad,
+pub(crate) enum CheckResult {
+    Pass,
+    Warning,
+    Problem,
 }
 
 /// The results of all checks so far.
 pub(crate) struct Report<'a> {
     app: &'a App,
     checks: Vec<RawObject>,
-    told: HashSet<String>,
+    reported: HashSet<String>,
     worst: Exit,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct Report<'a> {
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
 impl Report<'_> {
-    pub(crate) fn add(&mut self, what: &str, finding: Finding, text: &str) {
+    pub(crate) fn add(&mut self, what: &str, finding: CheckResult, text: &str) {
         let (word, sign, style) = match finding {
-            Finding::Good => ("ok", "✓", GOOD),
-            Finding::Odd => ("warning", "!", ODD),
-            Finding::Bad => ("problem", "✗", BAD),
+            CheckResult::Pass => ("ok", "✓", GOOD),
+            CheckResult::Warning => ("warning", "!", ODD),
+            CheckResult::Problem => ("problem", "✗", BAD),
         };
         // Several checks may report the same problem.
-        if !self.told.insert(text.to_owned()) {
+        if !self.reported.insert(text.to_owned()) {
             return;
         }
         let check = RawObject::default().with("check", what).with("status", word).with("text", text);
@@ -60,7 +60,7 @@ impl Report<'_> {
     }
 
     pub(crate) fn problem(&mut self, what: &str, text: &str, exit: Exit) {
-        self.add(what, Finding::Bad, text);
+        self.add(what, CheckResult::Problem, text);
         if self.worst == Exit::Done {
             self.worst = exit;
         }
@@ -68,8 +68,8 @@ impl Report<'_> {
 }
 
 pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
-    let mut report = Report { app, checks: Vec::new(), told: HashSet::new(), worst: Exit::Done };
-    look(app, args, &mut report).await?;
+    let mut report = Report { app, checks: Vec::new(), reported: HashSet::new(), worst: Exit::Done };
+    check(app, args, &mut report).await?;
     if app.screen.json {
         let shown = RawObject::default()
             .with("ok", report.worst == Exit::Done)
@@ -79,7 +79,7 @@ pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
     Ok(report.worst)
 }
 
-async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::Result<()> {
+async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::Result<()> {
     let lang = app.lang();
     let hub = match app.hub().await {
         Ok(hub) => hub,
@@ -97,11 +97,15 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
             format!("配置：默认值（没有 `{config}`，也不需要）"),
         ),
     };
-    report.add("config", Finding::Good, &text);
+    report.add("config", CheckResult::Pass, &text);
     match places.workspace.notice(app.global.config.as_deref()) {
-        Some(notice) => report.add("workspace", Finding::Odd, &notice.localize(lang)),
+        Some(notice) => report.add("workspace", CheckResult::Warning, &notice.localize(lang)),
         None if places.workspace.is_trusted_here() => {
-            report.add("workspace", Finding::Good, lang.choose("this folder: trusted", "此文件夹：已信任"));
+            report.add(
+                "workspace",
+                CheckResult::Pass,
+                lang.choose("this folder: trusted", "此文件夹：已信任"),
+            );
         }
         None => {}
     }
@@ -122,18 +126,18 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
             format!("data: `{home}` has only {mib} MiB left; free some space"),
             format!("数据：`{home}` 只剩 {mib} MiB；请释放空间"),
         );
-        report.add("store", Finding::Odd, &text);
+        report.add("store", CheckResult::Warning, &text);
     } else {
         report.add(
             "store",
-            Finding::Good,
+            CheckResult::Pass,
             &lang.choose(format!("data: `{home}`"), format!("数据：`{home}`")),
         );
     }
     let servers = hub.servers();
     let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
     for note in hub.notes().iter().chain(&folder).filter(|note| Some(*note) != hub.store_problem()) {
-        report.add("note", Finding::Odd, &note.localize(lang));
+        report.add("note", CheckResult::Warning, &note.localize(lang));
     }
     let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
     let folders = hub.settings().folders(&places.config);
@@ -143,7 +147,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         .map(|folder| format!("`{}`", folder.display()))
         .collect();
     let native = lang.choose(format!("native: {}", plural(native, "tool")), format!("内置：{native} 个工具"));
-    report.add("native", Finding::Good, &native);
+    report.add("native", CheckResult::Pass, &native);
     if !missing.is_empty() {
         let missing = missing.join(", ");
         let text = lang.choose(
@@ -152,8 +156,8 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         );
         report.problem("native", &text, Exit::Usage);
     }
-    skills::look(app, hub, report);
-    sandbox::look(app, hub, report);
+    skills::check(app, hub, report);
+    sandbox::check(app, hub, report);
     let enabled = hub.servers().into_iter().filter(|server| server.spec.enabled);
     let ids: Vec<String> = enabled.map(|server| server.spec.id.as_str().to_owned()).collect();
     if ids.is_empty() {
@@ -161,13 +165,13 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
             "servers: none; add one with `toolhub servers add`",
             "服务器：无；用 `toolhub servers add` 添加",
         );
-        report.add("servers", Finding::Good, text);
+        report.add("servers", CheckResult::Pass, text);
     }
-    let tested = app.interruptible(test_all(app, hub, ids)).await?;
+    let tests = app.interruptible(test_all(app, hub, ids)).await?;
     if report.worst == Exit::Done {
-        report.worst = exit_of(&tested);
+        report.worst = exit_of(&tests);
     }
-    for test in tested {
+    for test in tests {
         // Already printed; added for `--json`.
         let (status, text) = match &test.result {
             Ok(list) => ("ok", format!("{}: {}", test.id, plural(list.tools.len(), "tool"))),
@@ -178,10 +182,10 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
     }
     approvals(app, hub, report);
     agents(app, hub, report);
-    for trouble in hub.profile_troubles() {
-        report.add("profiles", Finding::Odd, &trouble.localize(lang));
+    for trouble in hub.profile_problems() {
+        report.add("profiles", CheckResult::Warning, &trouble.localize(lang));
     }
-    model::look(app, hub, args, report).await
+    model::check(app, hub, args, report).await
 }
 
 /// Checks that a folder is writable with a temporary file.
@@ -213,7 +217,7 @@ fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
         );
         match none {
             true => report.problem("agents", &text, Exit::Usage),
-            false => report.add("agents", Finding::Odd, &text),
+            false => report.add("agents", CheckResult::Warning, &text),
         }
     }
 }
@@ -229,14 +233,14 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
     if count > 0 {
         let text =
             lang.choose(format!("approvals: {}", plural(count, "tool")), format!("批准：{count} 个工具"));
-        report.add("approvals", Finding::Good, &text);
+        report.add("approvals", CheckResult::Pass, &text);
     }
     if let Some(names) = those(|entry| entry.tool.trust == Trust::Changed) {
         let text = lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
         );
-        report.add("changed", Finding::Odd, &text);
+        report.add("changed", CheckResult::Warning, &text);
     }
     if let Some(names) =
         those(|entry| entry.tool.trust == Trust::Quarantined && entry.tool.source != Source::Skill)
@@ -245,13 +249,13 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
             format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("因与批准的定义不同而被隔离：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
         );
-        report.add("quarantined", Finding::Odd, &text);
+        report.add("quarantined", CheckResult::Warning, &text);
     }
     if let Some(names) = those(|entry| !entry.findings().is_empty()) {
         let text = lang.choose(
             format!("suspicious: {names}; see `toolhub tools show TOOL`"),
             format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),
         );
-        report.add("suspicious", Finding::Odd, &text);
+        report.add("suspicious", CheckResult::Warning, &text);
     }
 }

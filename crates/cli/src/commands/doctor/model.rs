@@ -8,19 +8,19 @@ use toolhub_core::{Lang, Localize as _};
 
 use crate::app::App;
 use crate::args::DoctorArgs;
-use crate::commands::doctor::{Finding, Report};
+use crate::commands::doctor::{CheckResult, Report};
 use crate::exit::Exit;
 
 /// Timeout for listing the models of an endpoint.
-const LISTING: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for a one-word response; a local model may have to be loaded first.
-const ASKING: Duration = Duration::from_secs(120);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum number of models that are named.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 const CHECK: &str = "model";
 
 /// Checks the model. A failure of a configured model is a problem; one of a model detected from the environment is a warning.
-pub(crate) async fn look(
+pub(crate) async fn check(
     app: &App,
     hub: &Hub,
     args: &DoctorArgs,
@@ -32,7 +32,7 @@ pub(crate) async fn look(
         Err(NoModel::NotSetUp { why }) => {
             let why = why.localize(lang);
             let text = lang.choose(format!("model: none: {why}"), format!("模型：无：{why}"));
-            report.add(CHECK, Finding::Good, &text);
+            report.add(CHECK, CheckResult::Pass, &text);
             return Ok(());
         }
         Err(NoModel::Wrong { why } | NoModel::Unreachable { why }) => {
@@ -54,7 +54,7 @@ pub(crate) async fn look(
             let text = format!("{text}{}{}", lang.choose(": ", "："), error.localize(lang));
             match hub.settings().llm {
                 Some(_) => report.problem(CHECK, &text, exit_of(&error)),
-                None => report.add(CHECK, Finding::Odd, &text),
+                None => report.add(CHECK, CheckResult::Warning, &text),
             }
         }
     }
@@ -70,42 +70,42 @@ fn exit_of(error: &ModelError) -> Exit {
 }
 
 /// Sends a short prompt to the model, which may incur a small cost.
-async fn ask(chosen: &ChosenModel, lang: Lang) -> Result<(Finding, String), ModelError> {
+async fn ask(chosen: &ChosenModel, lang: Lang) -> Result<(CheckResult, String), ModelError> {
     let request = ChatRequest {
         max_tokens: Some(16),
-        timeout: Some(ASKING),
+        timeout: Some(REQUEST_TIMEOUT),
         ..ChatRequest::new("Answer with one word.").user("Say yes.")
     };
     let begun = Instant::now();
     chosen.model.chat(&request, &|_| {}).await?;
     let took = begun.elapsed().as_secs_f32();
     let text = lang.choose(format!(": it answered in {took:.1} s"), format!("：{took:.1} 秒内回答"));
-    Ok((Finding::Good, text))
+    Ok((CheckResult::Pass, text))
 }
 
 /// Lists the models of the endpoint, which is free and checks the connection and the key.
-async fn listed(chosen: &ChosenModel, lang: Lang) -> Result<(Finding, String), ModelError> {
+async fn listed(chosen: &ChosenModel, lang: Lang) -> Result<(CheckResult, String), ModelError> {
     let unknown =
         lang.choose(": `--ask-model` tries whether it answers", "：用 `--ask-model` 可试试它是否回答");
-    let (Some(answer), Some(model)) = (chosen.listed(LISTING).await, chosen.wire_name()) else {
-        return Ok((Finding::Good, unknown.to_owned()));
+    let (Some(answer), Some(model)) = (chosen.listed(LIST_TIMEOUT).await, chosen.wire_name()) else {
+        return Ok((CheckResult::Pass, unknown.to_owned()));
     };
     let names = match answer {
         Ok(names) => names,
         // Not every endpoint can list its models.
         Err(ModelError::Refused { status: 404 | 405, .. } | ModelError::Unreadable { .. }) => {
-            return Ok((Finding::Good, unknown.to_owned()));
+            return Ok((CheckResult::Pass, unknown.to_owned()));
         }
         Err(error) => return Err(error),
     };
     // `qwen3` matches `qwen3:latest`, and names with a version suffix match, too.
     if names.iter().any(|name| name.starts_with(model)) {
-        return Ok((Finding::Good, lang.choose(": it is there", "：可用").to_owned()));
+        return Ok((CheckResult::Pass, lang.choose(": it is there", "：可用").to_owned()));
     }
-    let some = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let some = names.iter().take(MAX_NAMES).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let text = lang.choose(
         format!(": it is not listed there; there is {some}: write one in `[llm] model`"),
         format!("：那里没有列出它；有 {some}：请在 `[llm] model` 中选一个"),
     );
-    Ok((Finding::Odd, text))
+    Ok((CheckResult::Warning, text))
 }

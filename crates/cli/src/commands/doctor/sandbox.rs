@@ -5,26 +5,26 @@ use toolhub_core::Lang;
 use toolhub_sandbox::{Isolation, Missing, Protection, Support, support};
 
 use crate::app::App;
-use crate::commands::doctor::{Finding, Report};
+use crate::commands::doctor::{CheckResult, Report};
 
-pub(crate) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
-    let shelf = hub.skills();
+pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let snapshot = hub.skills();
     let allowed = hub.settings().skills.allow_missing.iter().map(|allowed| allowed.0).collect();
-    let scripts = shelf.skills.iter().any(|known| !known.skill.tools.is_empty());
-    for (finding, text) in told(&support(), &Wanted { scripts, allowed }, app.lang()) {
+    let scripts = snapshot.skills.iter().any(|known| !known.skill.tools.is_empty());
+    for (finding, text) in check_results(&support(), &Requirements { scripts, allowed }, app.lang()) {
         report.add("sandbox", finding, &text);
     }
 }
 
 /// How the sandbox is used by this configuration.
-struct Wanted {
+struct Requirements {
     /// Whether there are scripts that run in it.
     scripts: bool,
     /// Protections that may be missing for these scripts.
     allowed: Vec<Protection>,
 }
 
-fn told(support: &Support, wanted: &Wanted, lang: Lang) -> Vec<(Finding, String)> {
+fn check_results(support: &Support, requirements: &Requirements, lang: Lang) -> Vec<(CheckResult, String)> {
     let there: Vec<&str> = support.present(Isolation::Auto).map(Protection::name).collect();
     let there = there.join(lang.choose(", ", "、"));
     let missing = support.missing(Isolation::Auto);
@@ -34,35 +34,35 @@ fn told(support: &Support, wanted: &Wanted, lang: Lang) -> Vec<(Finding, String)
         (false, _) => lang.choose("not complete", "不完整"),
     };
     let mut all = vec![(
-        Finding::Good,
+        CheckResult::Pass,
         lang.choose(format!("sandbox: {how} ({there})"), format!("沙箱：{how}（{there}）")),
     )];
-    all.extend(missing.iter().map(|one| lacking(one, wanted, lang)));
-    if let Some(text) = could_be_better(support, lang) {
-        all.push((Finding::Good, text));
+    all.extend(missing.iter().map(|one| missing_result(one, requirements, lang)));
+    if let Some(text) = improvement(support, lang) {
+        all.push((CheckResult::Pass, text));
     }
     all
 }
 
 /// A missing protection. It is a warning if scripts would run in the sandbox.
-fn lacking(missing: &Missing, wanted: &Wanted, lang: Lang) -> (Finding, String) {
+fn missing_result(missing: &Missing, requirements: &Requirements, lang: Lang) -> (CheckResult, String) {
     let (name, why) = (missing.protection, lang.choose(&missing.english, &missing.chinese));
     let head =
         lang.choose(format!("sandbox: `{name}` is missing ({why})"), format!("沙箱：缺少 `{name}`（{why}）"));
-    if wanted.allowed.contains(&missing.protection) {
+    if requirements.allowed.contains(&missing.protection) {
         let rest =
             lang.choose(", and you allowed scripts of skills to go without", "，已允许技能的脚本不要它");
-        return (Finding::Odd, head + rest);
+        return (CheckResult::Warning, head + rest);
     }
     let rest = lang.choose(
         format!(", so scripts of skills and servers with `sandbox` are not run; if they may do without it: `[skills] allow_missing = [\"{name}\"]`, or `allow_missing` in the server's `sandbox`"),
         format!("，因此不运行技能的脚本和设有 `sandbox` 的服务器；如可不要它：`[skills] allow_missing = [\"{name}\"]`，或在服务器的 `sandbox` 中写 `allow_missing`"),
     );
-    (if wanted.scripts { Finding::Odd } else { Finding::Good }, head + &rest)
+    (if requirements.scripts { CheckResult::Warning } else { CheckResult::Pass }, head + &rest)
 }
 
 /// Suggestions that make the sandbox stricter or more compatible although no protection is missing.
-fn could_be_better(support: &Support, lang: Lang) -> Option<String> {
+fn improvement(support: &Support, lang: Lang) -> Option<String> {
     if support.landlock == 0 && !support.mount_namespace && support.bubblewrap_program.is_none() {
         // Another operating system, or one without most protections, which has been reported already.
         return None;
@@ -105,32 +105,38 @@ mod tests {
         }
     }
 
-    fn lines(support: &Support, wanted: &Wanted, lang: Lang) -> Vec<String> {
-        let sign = |finding| if matches!(finding, Finding::Good) { "✓" } else { "!" };
-        told(support, wanted, lang)
+    fn lines(support: &Support, requirements: &Requirements, lang: Lang) -> Vec<String> {
+        let sign = |finding| if matches!(finding, CheckResult::Pass) { "✓" } else { "!" };
+        check_results(support, requirements, lang)
             .into_iter()
             .map(|(finding, text)| format!("{} {text}", sign(finding)))
             .collect()
     }
 
     #[test]
-    fn what_is_there_and_what_is_not_is_told() {
-        let scripts = Wanted { scripts: true, allowed: Vec::new() };
+    fn reports_available_and_missing_protections() {
+        let scripts = Requirements { scripts: true, allowed: Vec::new() };
         let complete = lines(&system(Vec::new()), &scripts, Lang::En);
         assert!(complete[0].starts_with("✓ sandbox: complete, built in (process-group, "), "{complete:?}");
         assert!(complete[0].contains("landlock") && !complete[0].contains("bubblewrap"), "{complete:?}");
         assert!(complete[1].contains("stricter with Bubblewrap"), "{complete:?}");
         let old = system(vec![missing(Protection::Signals)]);
-        let told = lines(&old, &scripts, Lang::En);
-        assert!(told[0].contains("not complete") && !told[0].contains("signals"), "{told:?}");
-        assert!(told[1].starts_with("! sandbox: `signals` is missing (the kernel is old), so"), "{told:?}");
-        assert!(told[1].contains("`[skills] allow_missing = [\"signals\"]`"), "{told:?}");
+        let check_results = lines(&old, &scripts, Lang::En);
+        assert!(
+            check_results[0].contains("not complete") && !check_results[0].contains("signals"),
+            "{check_results:?}"
+        );
+        assert!(
+            check_results[1].starts_with("! sandbox: `signals` is missing (the kernel is old), so"),
+            "{check_results:?}"
+        );
+        assert!(check_results[1].contains("`[skills] allow_missing = [\"signals\"]`"), "{check_results:?}");
         let chinese = lines(&old, &scripts, Lang::Zh);
         assert!(chinese[1].starts_with("! 沙箱：缺少 `signals`（内核过旧）"), "{chinese:?}");
         // Unused and explicitly allowed protections cause no further warning.
-        let none = Wanted { scripts: false, allowed: Vec::new() };
+        let none = Requirements { scripts: false, allowed: Vec::new() };
         assert!(lines(&old, &none, Lang::En).iter().all(|line| line.starts_with('✓')));
-        let allowed = Wanted { scripts: true, allowed: vec![Protection::Signals] };
+        let allowed = Requirements { scripts: true, allowed: vec![Protection::Signals] };
         assert!(lines(&old, &allowed, Lang::En)[1].ends_with("you allowed scripts of skills to go without"));
         let bare = Support { mount_namespace: false, ..system(Vec::new()) };
         assert!(lines(&bare, &scripts, Lang::Zh)[1].contains("用户命名空间"));

@@ -2,23 +2,23 @@
 
 use toolhub::Hub;
 use toolhub_core::Localize as _;
-use toolhub_skills::serious;
+use toolhub_skills::fatal_diagnostics;
 
 use crate::app::App;
-use crate::commands::doctor::{Finding, Report};
+use crate::commands::doctor::{CheckResult, Report};
 use crate::commands::skills::shadows;
 
-pub(crate) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
-    let (lang, shelf) = (app.lang(), hub.skills());
-    let used = shelf.used().count();
+pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let (lang, snapshot) = (app.lang(), hub.skills());
+    let used = snapshot.used().count();
     if used > 0 {
         report.add(
             "skills",
-            Finding::Good,
+            CheckResult::Pass,
             &lang.choose(format!("skills: {used}"), format!("技能：{used} 个")),
         );
     }
-    let waiting = shelf.skills.iter().filter(|known| !known.standing.may_be_used());
+    let waiting = snapshot.skills.iter().filter(|known| !known.approval.may_be_used());
     let names: Vec<String> = waiting.map(|known| format!("`{}`", known.skill.name)).collect();
     if !names.is_empty() {
         let names = names.join(lang.choose(", ", "、"));
@@ -26,32 +26,32 @@ pub(crate) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
             format!("skills that wait for your approval: {names}; see `toolhub skills show NAME`, then `toolhub skills approve NAME`"),
             format!("等待批准的技能：{names}；见 `toolhub skills show 名称`，再用 `toolhub skills approve 名称`"),
         );
-        report.add("skills", Finding::Odd, &text);
+        report.add("skills", CheckResult::Warning, &text);
     }
-    for known in &shelf.skills {
+    for known in &snapshot.skills {
         if let Some(by) = &known.hidden_by {
             let (place, by) = (known.skill.file.display(), by.display());
             let text = lang.choose(
                 format!("skill `{place}` is hidden by `{by}`"),
                 format!("技能 `{place}` 被 `{by}` 遮盖"),
             );
-            report.add("skills", Finding::Odd, &text);
+            report.add("skills", CheckResult::Warning, &text);
         }
     }
-    for known in shelf.used() {
+    for known in snapshot.used() {
         for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
             let name = &known.skill.name;
             let text = lang.choose(
                 format!("skill `{name}`: {}", shadows(&tool, lang)),
                 format!("技能 `{name}`：{}", shadows(&tool, lang)),
             );
-            report.add("skills", Finding::Odd, &text);
+            report.add("skills", CheckResult::Warning, &text);
         }
     }
-    for fault in serious(&shelf) {
-        report.add("skills", Finding::Odd, &fault.localize(lang));
+    for diagnostic in fatal_diagnostics(&snapshot) {
+        report.add("skills", CheckResult::Warning, &diagnostic.localize(lang));
     }
-    for note in &shelf.notes {
-        report.add("skills", Finding::Odd, &note.localize(lang));
+    for note in &snapshot.notes {
+        report.add("skills", CheckResult::Warning, &note.localize(lang));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use toolhub_agent::{Agent, AgentMode, Allowed, Asked, Budget, Desk, NobodyThere, Plan};
+use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Budget, DenyAll, Plan, ToolAllowlist};
 use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::LanguageModel;
@@ -20,24 +20,24 @@ use crate::commands::eval::plan::search;
 pub(crate) struct ModelPlanner {
     pub(crate) model: Arc<dyn LanguageModel>,
     catalog: Arc<Catalog>,
-    finder: Shelf,
+    finder: IndexFinder,
 }
 
 impl ModelPlanner {
     pub(crate) fn new(model: Arc<dyn LanguageModel>, tools: Vec<Tool>, index: Index) -> Self {
-        Self { model, catalog: Arc::new(Catalog::new(tools)), finder: Shelf(index) }
+        Self { model, catalog: Arc::new(Catalog::new(tools)), finder: IndexFinder(index) }
     }
 
     pub(crate) async fn plan(&self, request: &str, today: Date) -> Result<Plan, LocalizedText> {
-        let desk = Desk {
-            caller: &Nobody,
+        let agent_context = AgentContext {
+            caller: &NoCaller,
             finder: &self.finder,
             catalog: Arc::clone(&self.catalog),
             policy: Default::default(),
             unavailable: Vec::new(),
             events: &NullSink,
-            permission: &NobodyThere,
-            allowed: Allowed::default(),
+            permission: &DenyAll,
+            allowed: ToolAllowlist::default(),
             lengths: OutputLimits::default(),
             budget: Budget::default(),
             conversation: None,
@@ -46,21 +46,21 @@ impl ModelPlanner {
             waited: Default::default(),
         };
         let agent = Agent {
-            desk,
+            agent_context,
             model: Some(self.model.as_ref()),
             mode: AgentMode::Plan,
             instructions: None,
             examples: HashMap::new(),
             max_tokens: None,
         };
-        agent.plan(Asked { request, before: &[], today }).await
+        agent.plan(AgentRequest { request, before: &[], today }).await
     }
 }
 
 /// A tool finder over an index.
-struct Shelf(Index);
+struct IndexFinder(Index);
 
-impl ToolFinder for Shelf {
+impl ToolFinder for IndexFinder {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move { search(&self.0, request, limit) })
     }
@@ -75,9 +75,9 @@ impl ToolFinder for Shelf {
 }
 
 /// A tool caller that refuses all calls.
-struct Nobody;
+struct NoCaller;
 
-impl ToolCaller for Nobody {
+impl ToolCaller for NoCaller {
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
         Box::pin(async move { Outcome::refused(call.id, call.tool, ToolError::Cancelled) })
     }

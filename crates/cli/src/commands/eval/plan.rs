@@ -23,16 +23,16 @@ use crate::exit::{Exit, UsageError};
 use crate::render::table::{Cell, lines};
 
 /// The number of tools that are searched for each part of a request.
-const FOUND: usize = 10;
+const SEARCH_LIMIT: usize = 10;
 /// Update interval of the progress bar.
-const MOVE: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// The format of a line in the requests file.
-const SHAPE: &str =
+const REQUEST_SHAPE: &str =
     "{\"id\", \"request\", \"expected\": [{\"tool\": [names], \"arguments\": {name: [values]}}]}";
 
 /// A request, and its expected calls.
 #[derive(Deserialize)]
-struct Asked {
+struct EvalRequest {
     #[serde(default)]
     id: Option<String>,
     request: String,
@@ -75,8 +75,11 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     let lang = app.lang();
     let tools = read_tools(args, lang)?;
     let mut asked = Vec::new();
-    for (number, line) in read_lines(&args.requests, SHAPE, lang)? {
-        asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.requests, number, SHAPE, lang))?);
+    for (number, line) in read_lines(&args.requests, REQUEST_SHAPE, lang)? {
+        asked.push(
+            line.decode::<EvalRequest>()
+                .map_err(|_| wrong_line(&args.requests, number, REQUEST_SHAPE, lang))?,
+        );
     }
     let index = Index::new(tools.clone(), Settings::default());
     let planner = match &args.model {
@@ -93,7 +96,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     let asked_count = asked.len();
     let mut moved = Instant::now();
     for (done, asked) in asked.iter().enumerate() {
-        if moved.elapsed() >= MOVE {
+        if moved.elapsed() >= REDRAW_INTERVAL {
             app.screen.status(&bar(done, asked_count));
             moved = Instant::now();
         }
@@ -131,8 +134,9 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
 fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> {
     let tagger = Tagger::default();
     let mut tools = Vec::new();
-    for (number, line) in read_lines(&args.tools, SHAPE, lang)? {
-        let (_, mut tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, SHAPE, lang))?;
+    for (number, line) in read_lines(&args.tools, REQUEST_SHAPE, lang)? {
+        let (_, mut tool) =
+            read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, REQUEST_SHAPE, lang))?;
         tool.tags = tagger.tags_of(&tool);
         tools.push(tool);
     }
@@ -142,7 +146,7 @@ fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> 
 fn plan(request: &str, index: &Index, today: Date) -> Plan {
     let mut candidates = Candidates::default();
     for part in toolhub_planner::sub_requests(request) {
-        let search = search(index, &part, FOUND);
+        let search = search(index, &part, SEARCH_LIMIT);
         candidates.add(part, search);
     }
     toolhub_planner::plan(request, &candidates, today)
@@ -164,7 +168,7 @@ pub(crate) fn search(index: &Index, part: &str, limit: usize) -> SearchResult {
 }
 
 impl Report {
-    fn add(&mut self, asked: &Asked, plan: Plan, took: Duration) {
+    fn add(&mut self, asked: &EvalRequest, plan: Plan, took: Duration) {
         self.requests += 1;
         self.total += took;
         self.slowest = self.slowest.max(took);
@@ -181,8 +185,8 @@ impl Report {
         let offered = judge_offered(&plan, &asked.expected).arguments;
         self.needless_refusals += usize::from(!asked.expected.is_empty() && offered && !verdict.arguments);
         let run = plan.runnable().count();
-        self.dropped += usize::from(run > 0 && run < asked.expected.len() && !plan.holds_back());
-        if let Some(confidence) = plan.confidence.filter(|_| run > 0 && !plan.holds_back()) {
+        self.dropped += usize::from(run > 0 && run < asked.expected.len() && !plan.is_withheld());
+        if let Some(confidence) = plan.confidence.filter(|_| run > 0 && !plan.is_withheld()) {
             let printed = self.calibration.entry((confidence * 100.0).round() as u8).or_default();
             printed.0 += 1;
             printed.1 += usize::from(verdict.arguments);

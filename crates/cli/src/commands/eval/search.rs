@@ -18,31 +18,31 @@ use crate::render::screen::BOLD;
 use crate::render::table::{Cell, lines};
 
 /// The number of ranked tools per query.
-const DEPTH: usize = 10;
+const MAX_RANK: usize = 10;
 /// The format of a line in the queries file.
-const QUERY: &str = "{\"query\", \"relevant\": [ids]}";
+const QUERY_SHAPE: &str = "{\"query\", \"relevant\": [ids]}";
 /// Update interval of the progress bar.
-const MOVE: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A query, and the ids of its relevant tools.
 #[derive(Deserialize)]
-struct Asked {
+struct EvalQuery {
     query: String,
     relevant: Vec<String>,
 }
 
 /// The data set: tools by id, and queries.
-struct Set {
+struct QuerySet {
     tools: Vec<Tool>,
     /// The id of each definition.
     ids: HashMap<*const ToolDefinition, String>,
-    asked: Vec<Asked>,
+    asked: Vec<EvalQuery>,
 }
 
 pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let set = Set::read(args, lang)?;
-    for doubt in set.doubts(lang) {
+    let set = QuerySet::read(args, lang)?;
+    for doubt in set.warnings(lang) {
         app.screen.warn(&doubt);
     }
     let usual = Settings::default();
@@ -70,18 +70,20 @@ pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-impl Set {
+impl QuerySet {
     fn read(args: &EvalSearchArgs, lang: Lang) -> Result<Self, UsageError> {
         let (mut tools, mut ids) = (Vec::new(), HashMap::new());
-        for (number, line) in read_lines(&args.tools, QUERY, lang)? {
-            let (id, tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, QUERY, lang))?;
+        for (number, line) in read_lines(&args.tools, QUERY_SHAPE, lang)? {
+            let (id, tool) =
+                read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, QUERY_SHAPE, lang))?;
             ids.insert(Arc::as_ptr(&tool.definition), id);
             tools.push(tool);
         }
         let mut asked = Vec::new();
-        for (number, line) in read_lines(&args.queries, QUERY, lang)? {
-            let mut one =
-                line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, QUERY, lang))?;
+        for (number, line) in read_lines(&args.queries, QUERY_SHAPE, lang)? {
+            let mut one = line
+                .decode::<EvalQuery>()
+                .map_err(|_| wrong_line(&args.queries, number, QUERY_SHAPE, lang))?;
             // Removes duplicate ids.
             let mut seen = HashSet::new();
             one.relevant.retain(|id| seen.insert(id.clone()));
@@ -99,14 +101,14 @@ impl Set {
     }
 
     /// Warnings about properties of the data set that distort the results.
-    fn doubts(&self, lang: Lang) -> Vec<String> {
-        let mut doubts = Vec::new();
+    fn warnings(&self, lang: Lang) -> Vec<String> {
+        let mut warnings = Vec::new();
         let mut known: HashSet<&str> = HashSet::new();
         let ids = self.tools.iter().filter_map(|tool| self.ids.get(&Arc::as_ptr(&tool.definition)));
         let twice: Vec<&str> = ids.map(String::as_str).filter(|id| !known.insert(id)).collect();
         if let Some(first) = twice.first() {
             let count = twice.len();
-            doubts.push(lang.choose(
+            warnings.push(lang.choose(
                 format!(
                     "{} of another (such as `{first}`): either counts as found",
                     if count == 1 {
@@ -122,14 +124,14 @@ impl Set {
         let unknown: Vec<&String> = relevant.filter(|id| !known.contains(id.as_str())).collect();
         if let Some(first) = unknown.first() {
             let count = unknown.len();
-            doubts.push(lang.choose(
+            warnings.push(lang.choose(
                 format!(
                     "{count} ids under `relevant` are of no tool (such as `{first}`): they count as not found"
                 ),
                 format!("`relevant` 里有 {count} 个 id 没有对应的工具（例如 `{first}`）：按未找到计算"),
             ));
         }
-        doubts
+        warnings
     }
 
     fn measure(&self, app: &App, settings: Settings) -> anyhow::Result<Report> {
@@ -139,12 +141,12 @@ impl Set {
         let mut tally = Tally::default();
         let mut moved = Instant::now();
         for (done, asked) in self.asked.iter().enumerate() {
-            if moved.elapsed() >= MOVE {
+            if moved.elapsed() >= REDRAW_INTERVAL {
                 app.screen.status(&bar(done, self.asked.len()));
                 moved = Instant::now();
             }
             let begun = Instant::now();
-            let ranking = index.rank(&Request::new(&asked.query).limit(DEPTH));
+            let ranking = index.rank(&Request::new(&asked.query).limit(MAX_RANK));
             let took = begun.elapsed();
             if asked.relevant.is_empty() {
                 let verdict = if ranking.fits { Verdict::Shown } else { Verdict::Refused };

@@ -24,11 +24,11 @@ use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, lines};
 
 /// Polling interval of `--follow`.
-const LOOK: Duration = Duration::from_millis(400);
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// The default number of calls.
-const USUAL: usize = 20;
+const DEFAULT_LIMIT: usize = 20;
 /// Page size while exporting.
-const PAGE: usize = 500;
+const PAGE_SIZE: usize = 500;
 
 pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
@@ -36,7 +36,7 @@ pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
     if let Some(file) = &args.export {
         return export(app, hub, query, (file, args.limit)).await;
     }
-    let limit = args.limit.unwrap_or(USUAL);
+    let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     let found = hub.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
     if args.follow {
         return follow(app, hub, query, found).await;
@@ -184,7 +184,7 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
     show(first);
     let work = async {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             show(hub.calls(CallQuery { since, ..query.clone() }).await?);
         }
     };
@@ -196,35 +196,35 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
 }
 
 /// The destination of exported calls.
-enum Exported {
+enum ExportTarget {
     /// A file, replaced atomically.
-    Whole(tempfile::NamedTempFile, PathBuf),
+    Atomic(tempfile::NamedTempFile, PathBuf),
     /// A device or pipe, written in place.
-    Into(std::fs::File),
+    Direct(std::fs::File),
 }
 
-impl Exported {
+impl ExportTarget {
     fn to(file: &Path) -> std::io::Result<Self> {
         if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
-            return Ok(Self::Into(std::fs::OpenOptions::new().write(true).open(file)?));
+            return Ok(Self::Direct(std::fs::OpenOptions::new().write(true).open(file)?));
         }
         // A link is followed, not replaced.
         let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-        Ok(Self::Whole(tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?, target))
+        Ok(Self::Atomic(tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?, target))
     }
 
     fn writer(&mut self) -> &mut dyn std::io::Write {
         match self {
-            Self::Whole(new, _) => new,
-            Self::Into(open) => open,
+            Self::Atomic(new, _) => new,
+            Self::Direct(open) => open,
         }
     }
 
-    fn keep(self) -> std::io::Result<()> {
+    fn commit(self) -> std::io::Result<()> {
         match self {
-            Self::Whole(new, target) => new.persist(target).map(drop).map_err(|error| error.error),
-            Self::Into(_) => Ok(()),
+            Self::Atomic(new, target) => new.persist(target).map(drop).map_err(|error| error.error),
+            Self::Direct(_) => Ok(()),
         }
     }
 }
@@ -238,11 +238,11 @@ async fn export(
 ) -> anyhow::Result<Exit> {
     let mut out = match file == Path::new("-") {
         true => None,
-        false => Some(Exported::to(file).with_context(|| format!("`{}`", file.display()))?),
+        false => Some(ExportTarget::to(file).with_context(|| format!("`{}`", file.display()))?),
     };
     let (mut before, mut count) = (None, 0);
     loop {
-        let left = most.map_or(PAGE, |most| most.saturating_sub(count).min(PAGE));
+        let left = most.map_or(PAGE_SIZE, |most| most.saturating_sub(count).min(PAGE_SIZE));
         let page = CallQuery { before: before.clone(), limit: Some(left), ..query.clone() };
         let found = hub.calls(page).await?;
         let Some(last) = found.last() else { break };
@@ -260,7 +260,7 @@ async fn export(
         }
     }
     if let Some(out) = out {
-        out.keep().with_context(|| format!("`{}`", file.display()))?;
+        out.commit().with_context(|| format!("`{}`", file.display()))?;
         let name = file.display();
         app.screen.note(&app.lang().choose(
             format!("{} written to `{name}`", plural(count, "call")),

@@ -11,14 +11,14 @@ use crate::commands::tools::call::text_of;
 use crate::exit::Exit;
 
 /// Page size in characters.
-const PAGE: usize = 4_000;
+const PAGE_CHARS: usize = 4_000;
 /// The number of recent calls that are searched for `last`.
-const LAST_OF: usize = 50;
+const MAX_RECENT_CALLS: usize = 50;
 
 pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let lang = app.lang();
-    let handle = wanted(hub, &args.handle).await?;
+    let handle = resolve_handle(hub, &args.handle).await?;
     let found = match &handle {
         Some(handle) => hub.result(handle).await?,
         None => None,
@@ -31,7 +31,7 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
         )));
     };
     let text = text_of(app, &output);
-    let all = pages(&text, PAGE);
+    let all = pages(&text, PAGE_CHARS);
     let count = all.len().max(1);
     let shown = match args.page {
         None => text.as_str(),
@@ -62,9 +62,9 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
 }
 
 /// Resolves a handle: `last` is the most recent call with a result.
-async fn wanted(hub: &Hub, given: &str) -> anyhow::Result<Option<RecordId>> {
+async fn resolve_handle(hub: &Hub, given: &str) -> anyhow::Result<Option<RecordId>> {
     if given == "last" {
-        let newest = hub.calls(CallQuery { limit: Some(LAST_OF), ..CallQuery::default() }).await?;
+        let newest = hub.calls(CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() }).await?;
         for call in newest {
             if hub.result(&call.start.record).await?.is_some() {
                 return Ok(Some(call.start.record));

@@ -175,7 +175,7 @@ mod tests {
     use toolhub_core::{Source, ToolName};
 
     #[test]
-    fn charts_and_bars() {
+    fn renders_charts_and_bars() {
         let mut entry = ToolStatistics::new(Source::Native, ToolName::new("t"));
         assert_eq!(chart(&entry), "·".repeat(14));
         let now = SystemTime::now();

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use toolhub_client_config as clients;
-use toolhub_client_config::{Client, ConfigError, Place, Scope, Surroundings};
+use toolhub_client_config::{Client, ClientEnvironment, ConfigError, Place, Scope};
 use toolhub_core::lang::LocalizedText;
 
 /// The maximum size of a client's file. The files contain settings, and in Claude Code's case also a history.
@@ -18,17 +18,17 @@ pub(crate) struct InstalledClient {
 }
 
 /// The environment for files of the user: no folder counts as the current project.
-pub(crate) fn surroundings() -> Surroundings {
-    Surroundings { folder: PathBuf::new(), ..Surroundings::here() }
+pub(crate) fn surroundings() -> ClientEnvironment {
+    ClientEnvironment { folder: PathBuf::new(), ..ClientEnvironment::current() }
 }
 
 /// The user's files of a client, in its own order.
-pub(crate) fn user_places(client: Client, around: &Surroundings) -> Vec<Place> {
+pub(crate) fn user_places(client: Client, around: &ClientEnvironment) -> Vec<Place> {
     clients::places(client, around).into_iter().filter(|place| place.scope == Scope::User).collect()
 }
 
 /// The installed clients: those with a config file, or with a folder for it.
-pub(crate) fn find(around: &Surroundings) -> Vec<InstalledClient> {
+pub(crate) fn find(around: &ClientEnvironment) -> Vec<InstalledClient> {
     let found = |client: Client| {
         let places = user_places(client, around);
         let place = places
@@ -41,7 +41,7 @@ pub(crate) fn find(around: &Surroundings) -> Vec<InstalledClient> {
 }
 
 /// Whether a client without a config file has a folder. The home folder itself does not count.
-fn has_folder(place: &Place, around: &Surroundings) -> bool {
+fn has_folder(place: &Place, around: &ClientEnvironment) -> bool {
     let folder = place.client.folder(&place.file, around);
     folder.is_some_and(|folder| Some(&folder) != around.home.as_ref() && folder.is_dir())
 }

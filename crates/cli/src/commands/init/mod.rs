@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub::settings::{Places, Settings, load_servers};
-use toolhub_client_config::{Client, ClientServer, ConfigError, Held, Surroundings};
+use toolhub_client_config::{Client, ClientEnvironment, ClientServer, ConfigError, LockedFile};
 use toolhub_core::Localize as _;
 use toolhub_core::lang::LocalizedText;
 
@@ -52,7 +52,7 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
     if !args.yes {
         report::show(app, &shown, true);
         if shown.changes_something()
-            && !app.agrees(app.lang().choose("Go ahead? [y/N] ", "继续吗？[y/N] ")).await?
+            && !app.confirm(app.lang().choose("Go ahead? [y/N] ", "继续吗？[y/N] ")).await?
         {
             return Ok(declined(app));
         }
@@ -79,7 +79,7 @@ enum Choice {
 async fn choose(
     app: &App,
     args: &InitArgs,
-    around: &Surroundings,
+    around: &ClientEnvironment,
     found: &[InstalledClient],
 ) -> anyhow::Result<Choice> {
     let lang = app.lang();
@@ -125,7 +125,7 @@ async fn choose(
 fn named(
     app: &App,
     args: &InitArgs,
-    around: &Surroundings,
+    around: &ClientEnvironment,
     found: &[InstalledClient],
 ) -> Result<Vec<InstalledClient>, UsageError> {
     let mut chosen: Vec<InstalledClient> = Vec::new();
@@ -194,7 +194,7 @@ struct Setup<'a> {
     app: &'a App,
     args: &'a InitArgs,
     places: &'a Places,
-    around: &'a Surroundings,
+    around: &'a ClientEnvironment,
     /// The entry of the hub.
     hub: ClientServer,
 }
@@ -238,10 +238,11 @@ impl Setup<'_> {
     /// Applies the plan. The record is written first, then the user's own files, then those of the clients: at any time each
     /// server is in at least one of them.
     fn apply(&self, chosen: &[InstalledClient], shown: &Plan) -> anyhow::Result<Plan> {
-        let (servers, settings) = (Held::open(&self.places.servers)?, Held::open(&self.places.config)?);
-        let mut held: Vec<(PathBuf, Result<Held, ConfigError>)> = Vec::new();
+        let (servers, settings) =
+            (LockedFile::open(&self.places.servers)?, LockedFile::open(&self.places.config)?);
+        let mut held: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
         for found in chosen {
-            held.push((found.place.file.clone(), Held::open(&found.place.file)));
+            held.push((found.place.file.clone(), LockedFile::open(&found.place.file)));
         }
         let text_of = |file: &Path| match held.iter().find(|(held, _)| held == file) {
             Some((_, Ok(held))) => Ok(held.text().to_owned()),
@@ -355,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_name_clients_by_number_or_name() {
+    fn selects_clients_by_number_or_name() {
         let found: Vec<InstalledClient> = ["cursor", "codex"]
             .into_iter()
             .filter_map(Client::named)

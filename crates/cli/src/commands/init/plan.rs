@@ -6,12 +6,12 @@
 use toolhub::settings::Places;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ClientServer, ConfigError, Found, OWN_FORMAT, Place, Refused, Surroundings, Target,
+    Client, ClientEnvironment, ClientServer, ConfigError, EditError, OWN_FORMAT, Place, ReadResult, Target,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, ServerId};
 
-use crate::commands::servers::extras::{self, Extra};
+use crate::commands::servers::extras::{self, ExtraSettings};
 use crate::commands::servers::import::is_toolhub;
 use crate::commands::servers::transfer::summary;
 
@@ -82,7 +82,7 @@ pub(crate) struct ClientPlan {
 /// The state of planning, shared by all clients.
 pub(crate) struct Planner<'a> {
     pub(crate) places: &'a Places,
-    pub(crate) around: &'a Surroundings,
+    pub(crate) around: &'a ClientEnvironment,
     /// The entry of the hub.
     pub(crate) hub: &'a ClientServer,
     pub(crate) import: bool,
@@ -132,8 +132,8 @@ impl Planner<'_> {
         };
         let text = match clients::remove(&target(&with_hub), &moved(&servers)) {
             Ok(text) => text,
-            Err(Refused::Config(error)) => return Err(error),
-            Err(Refused::Unsafe { why, .. }) => {
+            Err(EditError::Config(error)) => return Err(error),
+            Err(EditError::Unsafe { why, .. }) => {
                 for server in servers.iter_mut().filter(|server| server.placement == Placement::Moved) {
                     server.placement = Placement::Copied(why.what.clone());
                 }
@@ -147,7 +147,7 @@ impl Planner<'_> {
     fn connection(
         &self,
         place: &Place,
-        found: &[Found],
+        found: &[ReadResult],
         target: &Target<'_>,
     ) -> Result<(Connection, String), ConfigError> {
         let present = clients::entries(target.format, target.file, target.text)?;
@@ -178,8 +178,8 @@ impl Planner<'_> {
                 }
                 None => unchanged(Connection::No(left_out())),
             },
-            Err(Refused::Config(error)) => Err(error),
-            Err(Refused::Unsafe { why, .. }) => {
+            Err(EditError::Config(error)) => Err(error),
+            Err(EditError::Unsafe { why, .. }) => {
                 let (en, zh) = (why.what.localize(Lang::En), why.what.localize(Lang::Zh));
                 let name = place.client.name();
                 unchanged(Connection::No(LocalizedText::new(
@@ -192,7 +192,7 @@ impl Planner<'_> {
 
     fn server(
         &mut self,
-        found: Found,
+        found: ReadResult,
         id: String,
         connection: &Connection,
     ) -> Result<ServerPlan, ConfigError> {
@@ -254,12 +254,12 @@ impl Planner<'_> {
             Target { file: &self.places.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
         let edited = match clients::merge(&target, std::slice::from_ref(server)) {
             Ok(edited) => edited,
-            Err(Refused::Config(error) | Refused::Unsafe { why: error, .. }) => return Err(error),
+            Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error),
         };
         if let Some(why) = edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
             return Ok(Err(why));
         }
-        let mut extras: Vec<Extra> = Extra::of(server).into_iter().collect();
+        let mut extras: Vec<ExtraSettings> = ExtraSettings::of(server).into_iter().collect();
         self.settings = extras::written(&self.places.config, &self.settings, &mut extras, false)?;
         self.servers = edited.text;
         Ok(Ok(extras.into_iter().flat_map(|extra| extra.left_out).collect()))
@@ -267,7 +267,7 @@ impl Planner<'_> {
 }
 
 /// Whether the client would use the hub: other parts of its file, such as a list of allowed servers, may exclude it.
-fn is_used(found: &[Found]) -> bool {
+fn is_used(found: &[ReadResult]) -> bool {
     found.iter().flatten().any(|server| server.id == HUB && server.enabled)
 }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolhub_client_config::{ConfigError, write_whole};
+use toolhub_client_config::{ConfigError, write_atomically};
 use toolhub_core::lang::LocalizedText;
 use toolhub_store::private;
 
@@ -101,6 +101,6 @@ impl Record {
         }
         private::create_dir(home).map_err(failed)?;
         let text = serde_json::to_string_pretty(self).map_err(|error| failed(error.into()))?;
-        write_whole(&file, &(text + "\n"))
+        write_atomically(&file, &(text + "\n"))
     }
 }

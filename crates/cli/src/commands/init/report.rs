@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolhub::settings::Places;
-use toolhub_client_config::{Client, Surroundings};
+use toolhub_client_config::{Client, ClientEnvironment};
 use toolhub_core::{Lang, Localize as _, RawJson};
 
 use crate::app::App;
@@ -102,7 +102,7 @@ pub(crate) fn list(app: &App, found: &[InstalledClient]) {
 }
 
 /// Prints the next steps if no client is installed.
-pub(crate) fn no_clients(app: &App, around: &Surroundings) -> Exit {
+pub(crate) fn no_clients(app: &App, around: &ClientEnvironment) -> Exit {
     let lang = app.lang();
     let next = [
         lang.choose(

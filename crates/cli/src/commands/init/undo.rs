@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, Item, TableLike};
 use toolhub::settings::Places;
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Client, ConfigError, Format, Held, OWN_FORMAT, Refused, Reversal, Target, write_whole,
+    Client, ConfigError, EditError, Format, LockedFile, OWN_FORMAT, RevertResult, Target, write_atomically,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
@@ -154,7 +154,7 @@ impl Undo<'_> {
             ));
         }
         let exists = text_of(file)?.is_some();
-        let held = Held::open(file)?;
+        let held = LockedFile::open(file)?;
         let current = exists.then(|| held.text());
         if current == change.before.as_deref() {
             return Ok(Row::new(change, UndoStatus::Unchanged));
@@ -181,7 +181,7 @@ impl Undo<'_> {
                 let format = format_of(role, change)?;
                 let target = Target { file, text: current, format, replace: false };
                 clients::revert(&target, before, &change.after, &keep).map_err(|refused| match refused {
-                    Refused::Config(error) | Refused::Unsafe { why: error, .. } => error,
+                    EditError::Config(error) | EditError::Unsafe { why: error, .. } => error,
                 })?
             }
         };
@@ -199,7 +199,7 @@ impl Undo<'_> {
         if self.dry_run {
             return Ok(());
         }
-        write_whole(file, text)
+        write_atomically(file, text)
     }
 
     fn delete(&self, file: &Path) -> Result<(), ConfigError> {
@@ -259,7 +259,7 @@ fn revert_settings(
     file: &Path,
     (before, after, current): (&str, &str, &str),
     keep: &[String],
-) -> Result<Reversal, ConfigError> {
+) -> Result<RevertResult, ConfigError> {
     let (old, new) = (settings_by_id(file, before)?, settings_by_id(file, after)?);
     let present = settings_by_id(file, current)?;
     let mut document: DocumentMut = current.parse().map_err(|error: toml_edit::TomlError| {
@@ -309,7 +309,7 @@ fn revert_settings(
     if is_empty {
         document.remove("servers");
     }
-    Ok(Reversal { text: document.to_string(), removed, restored: Vec::new(), kept })
+    Ok(RevertResult { text: document.to_string(), removed, restored: Vec::new(), kept })
 }
 
 #[cfg(test)]
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_others_stay_as_they_are() {
+    fn undo_keeps_settings_of_other_servers() {
         let check = |before: &str, after: &str, current: &str, expect: &str, kept: &[&str]| {
             let reverted = revert_settings(Path::new("t"), (before, after, current), &[]).unwrap();
             assert_eq!(reverted.text, expect);

@@ -5,31 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhub::{EventSink, Listeners, Localize as _};
-use toolhub_server::{AccessLog, LogPlace, Sampler, Serving, Telemetry, TelemetryOptions, Trouble};
+use toolhub_server::{
+    AccessLog, HubServer, LogDestination, ReportProblem, Sampler, Telemetry, TelemetryOptions,
+};
 
 use crate::app::App;
 
 /// Timeout for exporting the last spans.
-const LAST: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The event sinks of a served hub.
 #[derive(Default)]
-pub(crate) struct Outlook {
+pub(crate) struct EventSinks {
     calls: Vec<Arc<dyn EventSink>>,
     log: Option<Arc<AccessLog>>,
     telemetry: Option<Telemetry>,
 }
 
-impl Outlook {
+impl EventSinks {
     /// Adds a sink for calls and requests.
     pub(crate) fn listen(&mut self, listener: Arc<dyn EventSink>) {
         self.calls.push(listener);
     }
 
     /// Opens the access log, if one is configured.
-    pub(crate) fn open_log(&mut self, app: &App, place: Option<LogPlace>) -> anyhow::Result<()> {
+    pub(crate) fn open_log(&mut self, app: &App, place: Option<LogDestination>) -> anyhow::Result<()> {
         let Some(place) = place else { return Ok(()) };
-        let log = AccessLog::open(place, trouble(app)).map_err(|error| {
+        let log = AccessLog::open(place, report_problem(app)).map_err(|error| {
             let lang = app.lang();
             anyhow::anyhow!(lang.choose(
                 format!(
@@ -45,7 +47,7 @@ impl Outlook {
     /// Starts the trace exporter, if one is configured.
     pub(crate) fn open_telemetry(&mut self, app: &App, options: Option<TelemetryOptions>) {
         let Some(options) = options else { return };
-        let telemetry = Telemetry::start(options, trouble(app));
+        let telemetry = Telemetry::start(options, report_problem(app));
         self.listen(telemetry.listener());
         self.telemetry = Some(telemetry);
     }
@@ -56,24 +58,24 @@ impl Outlook {
     }
 
     /// Connects a server to all sinks.
-    pub(crate) fn told_by(&self, serving: Serving) -> Serving {
-        let mut serving = serving.told_to(self.of_requests()).traced_by(self.sampler());
+    pub(crate) fn attach_to(&self, serving: HubServer) -> HubServer {
+        let mut serving = serving.with_events(self.request_sink()).with_sampler(self.sampler());
         if let Some(log) = &self.log {
-            serving = serving.counting_losses("access_log_lines", Arc::clone(log.lost()));
+            serving = serving.with_loss_counter("access_log_lines", Arc::clone(log.lost()));
         }
         if let Some(telemetry) = &self.telemetry {
-            serving = serving.counting_losses("spans", Arc::clone(telemetry.lost()));
+            serving = serving.with_loss_counter("spans", Arc::clone(telemetry.lost()));
         }
         serving
     }
 
     /// The sinks for calls.
-    pub(crate) fn of_calls(&self) -> impl Iterator<Item = &Arc<dyn EventSink>> {
+    pub(crate) fn call_sinks(&self) -> impl Iterator<Item = &Arc<dyn EventSink>> {
         self.calls.iter()
     }
 
     /// The sinks for requests.
-    pub(crate) fn of_requests(&self) -> Arc<dyn EventSink> {
+    pub(crate) fn request_sink(&self) -> Arc<dyn EventSink> {
         let log = self.log.iter().map(|log| Arc::clone(log) as Arc<dyn EventSink>);
         Arc::new(Listeners::new(self.calls.iter().cloned().chain(log).collect()))
     }
@@ -81,7 +83,7 @@ impl Outlook {
     /// Flushes all sinks, within their timeouts.
     pub(crate) async fn close(self) {
         if let Some(telemetry) = &self.telemetry {
-            telemetry.close(LAST).await;
+            telemetry.close(FLUSH_TIMEOUT).await;
         }
         if let Some(log) = self.log {
             let _ = tokio::task::spawn_blocking(move || log.close()).await;
@@ -90,7 +92,7 @@ impl Outlook {
 }
 
 /// A callback that prints problems as warnings.
-fn trouble(app: &App) -> Trouble {
+fn report_problem(app: &App) -> ReportProblem {
     let (screen, lang) = (Arc::clone(&app.screen), app.lang());
     Arc::new(move |text| screen.warn(&text.localize(lang)))
 }

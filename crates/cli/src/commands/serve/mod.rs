@@ -17,12 +17,12 @@ use toolhub::settings::{DEFAULT_PROFILE, Settings, folder_note};
 use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::secret;
-use toolhub_server::{ServeError, Serving, Unfinished, hash_of};
+use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
 
 use crate::app::{App, StopSignal};
 use crate::args::serve::ServeArgs;
-use crate::commands::serve::event_sinks::Outlook;
-use crate::commands::serve::reload::ConfigFollower;
+use crate::commands::serve::event_sinks::EventSinks;
+use crate::commands::serve::reload::ConfigWatcher;
 use crate::commands::serve::stdio::stdio;
 use crate::commands::tools::plural;
 use crate::exit::{Exit, UsageError};
@@ -30,7 +30,7 @@ use crate::render::screen::{BOLD, DIM, NAME, Screen};
 use crate::render::trace::Trace;
 
 /// Grace period for closing streams.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(name) = &args.new_token {
@@ -48,13 +48,13 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if args.check {
         return Ok(check::run(app, settings.serve.options(&settings.auth, args.bind).bind).await);
     }
-    let mut outlook = Outlook::default();
+    let mut sinks = EventSinks::default();
     if app.global.trace || app.global.verbose > 0 {
-        outlook.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+        sinks.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
     }
-    outlook.open_log(app, settings.serve.access_log(&places.config))?;
+    sinks.open_log(app, settings.serve.access_log(&places.config))?;
     let traces = settings.telemetry.options(|name| std::env::var(name).ok());
-    outlook.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
+    sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
     let mut builder =
         Hub::builder().places(places).settings(settings).handler(Arc::new(notifications.clone()));
     if args.stdio {
@@ -63,7 +63,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if args.no_servers {
         builder = builder.without_servers();
     }
-    for listener in outlook.of_calls() {
+    for listener in sinks.call_sinks() {
         builder = builder.listen(Arc::clone(listener));
     }
     let hub = Arc::new(builder.build().await?);
@@ -77,33 +77,33 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         known_profile(app, hub.settings(), profile)?;
     }
     if let Some(profile) = &args.profile {
-        gateways = gateways.by_default(profile);
+        gateways = gateways.with_default_profile(profile);
     }
     let gateways = Arc::new(gateways);
     let following = Arc::clone(&gateways);
     let mut beside = tokio::task::JoinSet::new();
     beside.spawn(async move { following.follow().await });
     if !args.no_servers {
-        beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
+        beside.spawn(ConfigWatcher::new(app).follow(Arc::clone(&gateways)));
     }
-    beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
+    beside.spawn(report_problems(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
-        true => stdio(&gateways, &outlook).await.map(|exit| (exit, None)),
-        false => http(app, &gateways, (&args, &outlook)).await.map(|unfinished| (Exit::Done, unfinished)),
+        true => stdio(&gateways, &sinks).await.map(|exit| (exit, None)),
+        false => http(app, &gateways, (&args, &sinks)).await.map(|unfinished| (Exit::Done, unfinished)),
     };
     beside.shutdown().await;
     // Requests that exceed the grace period must not keep their servers, and so the process, running.
-    gateways.give_up();
-    gateways.close(FAREWELL).await;
-    if let cut @ 1.. = gateways.cut() {
+    gateways.abort_all();
+    gateways.close(CLOSE_TIMEOUT).await;
+    if let aborted_requests @ 1.. = gateways.aborted_requests() {
         app.screen.warn(&app.lang().choose(
-            format!("requests that were not done in time and were cut off: {cut}"),
-            format!("未能及时完成而被中断的请求：{cut} 个"),
+            format!("requests that were not done in time and were cut off: {aborted_requests}"),
+            format!("未能及时完成而被中断的请求：{aborted_requests} 个"),
         ));
     }
     hub.shutdown().await;
-    outlook.close().await;
+    sinks.close().await;
     ended.map(|(exit, _)| exit)
 }
 
@@ -129,15 +129,15 @@ pub(crate) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Re
 }
 
 /// The number of stderr lines of a failed server that are shown.
-const LAST_WORDS: usize = 3;
+const STDERR_TAIL_LINES: usize = 3;
 
 /// Prints problems of servers and profiles once, when they are detected.
-async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
-    let (mut news, mut told) = (hub.news_of_servers(), HashMap::new());
+async fn report_problems(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
+    let (mut news, mut told) = (hub.server_updates(), HashMap::new());
     let mut tell_of_profiles = {
         let mut told = HashSet::new();
         move |hub: &Hub, screen: &Screen| {
-            for trouble in hub.profile_troubles().into_iter().map(|trouble| trouble.localize(lang)) {
+            for trouble in hub.profile_problems().into_iter().map(|trouble| trouble.localize(lang)) {
                 if told.insert(trouble.clone()) {
                     screen.warn(&trouble);
                 }
@@ -159,7 +159,7 @@ async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
                 let (id, why) = (view.spec.id, why.localize(lang));
                 let mut text = lang.choose(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}"));
                 // For the operator of the gateway; clients do not see the stderr of servers.
-                for line in view.stderr.iter().rev().take(LAST_WORDS).rev() {
+                for line in view.stderr.iter().rev().take(STDERR_TAIL_LINES).rev() {
                     text += "\n  ";
                     text += line;
                 }
@@ -172,16 +172,16 @@ async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
 async fn http(
     app: &App,
     gateways: &Arc<Gateways>,
-    (args, outlook): (&ServeArgs, &Outlook),
-) -> anyhow::Result<Option<Unfinished>> {
+    (args, sinks): (&ServeArgs, &EventSinks),
+) -> anyhow::Result<Option<PendingConnections>> {
     let lang = app.lang();
     let settings = gateways.hub().settings();
     let options = settings.serve.options(&settings.auth, args.bind);
     #[cfg(unix)]
     let drain = options.drain;
-    let serving = match Serving::bind(Arc::clone(gateways) as _, options).await {
-        Ok(serving) => outlook.told_by(serving),
-        Err(error @ ServeError::OpenDoor(_)) => return Err(UsageError(error.localize(lang)).into()),
+    let serving = match HubServer::bind(Arc::clone(gateways) as _, options).await {
+        Ok(serving) => sinks.attach_to(serving),
+        Err(error @ ServeError::TokenRequired(_)) => return Err(UsageError(error.localize(lang)).into()),
         Err(error) => anyhow::bail!(error.localize(lang)),
     };
     let address = serving.address()?;
@@ -213,7 +213,7 @@ async fn http(
         app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
     }
     let closing = Arc::clone(gateways);
-    let run = serving.run(stop.clone(), async move { closing.close(FAREWELL).await });
+    let run = serving.run(stop.clone(), async move { closing.close(CLOSE_TIMEOUT).await });
     tokio::pin!(run);
     let unfinished = tokio::select! {
         ended = &mut run => Some(ended),
@@ -237,10 +237,10 @@ async fn http(
         }
     };
     // Requests that are still waiting receive an error.
-    gateways.give_up();
+    gateways.abort_all();
     let unfinished = unfinished.transpose().map_err(|error| anyhow::anyhow!(error.localize(lang)))?;
     if let Some(unfinished) = &unfinished {
-        unfinished.wait(FAREWELL).await;
+        unfinished.wait(CLOSE_TIMEOUT).await;
     }
     Ok(unfinished)
 }

@@ -17,10 +17,10 @@ use crate::render::screen::Screen;
 
 /// Polling interval of the files. A change counts once two polls see the same state, so that a partially written file is not
 /// read.
-const POLL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reloads the configuration of this run.
-pub(crate) struct ConfigFollower {
+pub(crate) struct ConfigWatcher {
     config: Option<PathBuf>,
     home: Option<PathBuf>,
     trust: RunTrust,
@@ -35,7 +35,7 @@ pub(crate) struct ConfigFollower {
 /// The state of a file by which changes are detected.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
-impl ConfigFollower {
+impl ConfigWatcher {
     pub(crate) fn new(app: &App) -> Self {
         Self {
             config: app.global.config.clone(),
@@ -55,7 +55,7 @@ impl ConfigFollower {
         let mut loaded = stamps(&files);
         let mut seen = loaded.clone();
         loop {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let now = stamps(&files);
             let is_stable = now == seen;
             seen = now;

@@ -7,28 +7,28 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 use toolhub::Gateways;
 use toolhub_mcp_gateway::{Duplex, Principal};
-use toolhub_server::StreamAccount;
+use toolhub_server::StreamRecorder;
 
 use crate::app::stop_signal;
-use crate::commands::serve::FAREWELL;
-use crate::commands::serve::event_sinks::Outlook;
+use crate::commands::serve::CLOSE_TIMEOUT;
+use crate::commands::serve::event_sinks::EventSinks;
 use crate::exit::Exit;
 
 /// The maximum size of a message on stdin.
-const LONGEST: u64 = 4 << 20;
+const MAX_LINE_BYTES: u64 = 4 << 20;
 /// Capacity of the message channels.
-const WAITING: usize = 256;
+const QUEUE_CAPACITY: usize = 256;
 
 /// Serves one client on stdin and stdout. Two dedicated threads do the blocking reads and writes, which avoids `spawn_blocking`
 /// for each line.
-pub(crate) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow::Result<Exit> {
+pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyhow::Result<Exit> {
     let gateway = gateways.profile(None).context("the profile is gone")?;
     let principal = Principal::new("stdio");
-    let account = StreamAccount::new(outlook.of_requests(), principal.clone(), outlook.sampler());
+    let recorder = StreamRecorder::new(sinks.request_sink(), principal.clone(), sinks.sampler());
     let (duplex, mut messages) = Duplex::open(&gateway, principal);
-    let (lines, mut heard) = mpsc::channel(WAITING);
+    let (lines, mut heard) = mpsc::channel(QUEUE_CAPACITY);
     std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read_lines(&lines))?;
-    let (said, mut to_say) = mpsc::channel::<String>(WAITING);
+    let (said, mut to_say) = mpsc::channel::<String>(QUEUE_CAPACITY);
     let writer = std::thread::Builder::new().name("stdout".to_owned()).spawn(move || {
         let mut out = std::io::stdout().lock();
         while let Some(text) = to_say.blocking_recv() {
@@ -43,7 +43,7 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
     })?;
     let talking = async {
         while let Some(line) = heard.recv().await {
-            account.hears(&line).takes(duplex.receive(&line)).await;
+            recorder.open_record(&line).takes(duplex.receive(&line)).await;
         }
     };
     let until_the_end = async {
@@ -52,16 +52,16 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
             () = stop_signal() => {}
         }
         // Pending requests are still answered, if necessary with the error that they were cancelled.
-        let drained = tokio::time::timeout(FAREWELL, duplex.drain());
-        let ((), drained) = tokio::join!(gateways.close(FAREWELL), drained);
+        let drained = tokio::time::timeout(CLOSE_TIMEOUT, duplex.drain());
+        let ((), drained) = tokio::join!(gateways.close(CLOSE_TIMEOUT), drained);
         if drained.is_err() {
-            gateways.give_up();
-            let _ = tokio::time::timeout(FAREWELL, duplex.drain()).await;
+            gateways.abort_all();
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, duplex.drain()).await;
         }
     };
     let saying = async {
         while let Some(text) = messages.recv().await {
-            account.says(&text);
+            recorder.close_record(&text);
             if said.send(text.into_text()).await.is_err() {
                 return;
             }
@@ -72,7 +72,7 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
         () = saying => {}
     }
     while let Ok(text) = messages.try_recv() {
-        account.says(&text);
+        recorder.close_record(&text);
         let _ = said.send(text.into_text()).await;
     }
     drop((said, duplex));
@@ -84,12 +84,12 @@ fn read_lines(lines: &mpsc::Sender<String>) {
     let mut input = std::io::stdin().lock();
     loop {
         let mut line = Vec::new();
-        match (&mut input).take(LONGEST).read_until(b'\n', &mut line) {
+        match (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
         // A message that exceeds the limit is truncated, and refused as invalid JSON.
-        if line.last() != Some(&b'\n') && line.len() as u64 >= LONGEST && !skip_line(&mut input) {
+        if line.last() != Some(&b'\n') && line.len() as u64 >= MAX_LINE_BYTES && !skip_line(&mut input) {
             return;
         }
         let text = String::from_utf8_lossy(&line).trim().to_owned();

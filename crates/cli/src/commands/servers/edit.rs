@@ -6,7 +6,7 @@ use toolhub::settings::{Settings, load_servers};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
 use toolhub_core::{RawJson, RawObject, ServerId};
 use toolhub_mcp_client::config::{
-    ServerEntry, ServerSpec, add_server, remove_server, servers_in, set_enabled,
+    ServerEntry, ServerSpec, add_server, parse_servers, remove_server, set_enabled,
 };
 
 use crate::app::App;
@@ -44,15 +44,15 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     app.keep_trust(&places, &[&places.servers]);
     let added = || actions.iter().zip(entries.iter().map(|entry| entry.id.as_str()));
     if args.no_test || !app.screen.json {
-        added().for_each(|(action, id)| tell(app, action, id, &places.servers));
+        added().for_each(|(action, id)| report_change(app, action, id, &places.servers));
     }
     if args.no_test {
         return Ok(Exit::Done);
     }
     let hub = app.hub().await?;
     let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
-    let tested = app.interruptible(test_all(app, hub, ids)).await?;
-    let exit = exit_of(&tested);
+    let tests = app.interruptible(test_all(app, hub, ids)).await?;
+    let exit = exit_of(&tests);
     let catalog = hub.catalog();
     for (action, id) in added() {
         let own = catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
@@ -62,10 +62,10 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         }
         let tools: Vec<RawObject> = own.map(|entry| findings::described(entry, lang)).collect();
         let told = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
-        let test = tested.iter().find(|test| test.id == id).map(|test| test.as_json(app));
+        let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json(app));
         app.screen.json(&told.with("test", RawJson::of(&test)).into_raw());
     }
-    for test in tested.iter().filter(|test| test.result.is_err()) {
+    for test in tests.iter().filter(|test| test.result.is_err()) {
         let id = &test.id;
         app.screen.warn(&lang.choose(
             format!("it stays in the config; try again with `toolhub servers test {id}`, change it with `toolhub servers add --replace {id} …`, or remove it with `toolhub servers remove {id}`"),
@@ -103,7 +103,7 @@ fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<Serve
         (false, _, None) => members,
     };
     let text = RawObject::default().with("mcpServers", servers.into_raw()).into_raw();
-    let specs = servers_in(Path::new("-"), text.get())?;
+    let specs = parse_servers(Path::new("-"), text.get())?;
     match (specs.as_slice(), name) {
         ([], _) => Err(wrong(lang.choose("it is empty", "内容为空").to_owned()).into()),
         ([spec], Some(name)) => {
@@ -136,7 +136,7 @@ pub(crate) async fn remove(app: &App, args: RemoveArgs) -> anyhow::Result<Exit> 
     // A server without a login has nothing to revoke.
     let _ = hub.logout(&args.id).await;
     hub.forget_server(&args.id).await;
-    tell(app, "removed", &args.id, &server.spec.origin);
+    report_change(app, "removed", &args.id, &server.spec.origin);
     Ok(Exit::Done)
 }
 
@@ -148,7 +148,7 @@ pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit
     };
     set_enabled(&server.spec.origin, id, on)?;
     app.keep_trust(hub.places(), &[&server.spec.origin]);
-    tell(app, if on { "enabled" } else { "disabled" }, id, &server.spec.origin);
+    report_change(app, if on { "enabled" } else { "disabled" }, id, &server.spec.origin);
     if hub.settings().servers.iter().any(|extras| extras.id == id && extras.enabled == Some(!on)) {
         let file = hub.places().config.display();
         app.screen.warn(&app.lang().choose(
@@ -163,7 +163,7 @@ fn change(action: &str, id: &str, file: &Path) -> RawObject {
     RawObject::default().with("id", id).with("action", action).with("file", file.display().to_string())
 }
 
-fn tell(app: &App, action: &str, id: &str, file: &Path) {
+fn report_change(app: &App, action: &str, id: &str, file: &Path) {
     let shown = file.display();
     if app.screen.json {
         app.screen.json(&change(action, id, file).into_raw());

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{ServerExtras, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientServer, Extras, Format, Held, Outcome, Refused, Scope, StdioSpec, Surroundings,
-    Target, TransportSpec,
+    Action, Client, ClientEnvironment, ClientServer, EditError, Extras, Format, LockedFile, Outcome, Scope,
+    StdioSpec, Target, TransportSpec,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson};
@@ -28,15 +28,15 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
     }
     let (servers, off): (Vec<ClientServer>, Vec<ClientServer>) = servers
         .into_iter()
-        .map(|server| as_it_can_be(server, client.format(), !args.servers.is_empty()))
+        .map(|server| adapt_to_format(server, client.format(), !args.servers.is_empty()))
         .partition(|server| server.enabled || client.format().disables);
-    let held = Held::open(&file)?;
+    let held = LockedFile::open(&file)?;
     let format = client.format();
     let target = Target { file: &file, text: held.text(), format, replace: args.replace };
     let edited = match clients::merge(&target, &servers) {
         Ok(edited) => edited,
-        Err(Refused::Config(error)) => return Err(error.into()),
-        Err(Refused::Unsafe { why, snippet }) => {
+        Err(EditError::Config(error)) => return Err(error.into()),
+        Err(EditError::Unsafe { why, snippet }) => {
             let text = lang.choose(
                 format!("{}; put this into it yourself, with your values for `<…>`:", why.localize(lang)),
                 format!("{}；请自行写入以下内容，并填入 `<…>` 的值：", why.localize(lang)),
@@ -61,13 +61,13 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
         settings: Vec::new(),
     };
     let mut rows: Vec<Row> = edited.outcomes.into_iter().zip(&servers).map(row).collect();
-    rows.extend(off.iter().map(|server| row((switched_off(server, client), server))));
+    rows.extend(off.iter().map(|server| row((disabled_outcome(server, client), server))));
     let report = Report { client, file: file.clone(), rows, dry_run: args.dry_run, error: None };
-    tell(app, &report);
+    show_report(app, &report);
     Ok(report.exit())
 }
 
-fn tell(app: &App, report: &Report) {
+fn show_report(app: &App, report: &Report) {
     let lang = app.lang();
     if app.screen.json {
         app.screen.json(&RawJson::from(report.as_json(lang)));
@@ -92,7 +92,7 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
     if let Some(file) = &args.file {
         return Ok(file.clone());
     }
-    let places = clients::places(client, &Surroundings::here());
+    let places = clients::places(client, &ClientEnvironment::current());
     let user = places.into_iter().find(|place| place.scope == Scope::User);
     user.map(|place| place.file).ok_or_else(|| {
         UsageError(app.lang().choose(
@@ -129,7 +129,7 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
         args.servers.is_empty() || args.servers.iter().any(|wanted| wanted == spec.id.as_str())
     };
     let extras = |spec: &ServerSpec| settings.servers.iter().find(|extras| extras.id == spec.id.as_str());
-    Ok(servers.iter().filter(wanted).map(|spec| in_our_words(spec, extras(spec))).collect())
+    Ok(servers.iter().filter(wanted).map(|spec| to_client_server(spec, extras(spec))).collect())
 }
 
 /// Toolhub itself as a server entry, with the current options.
@@ -196,7 +196,7 @@ fn own_path() -> std::io::Result<PathBuf> {
     Ok(ways.into_iter().next().unwrap_or(own))
 }
 
-fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {
+fn to_client_server(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServer {
     let mut left_out = Vec::new();
     if !spec.hints.is_empty() {
         left_out.push("hints".to_owned());
@@ -229,7 +229,7 @@ fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServe
 }
 
 /// A disabled server stays disabled. If the format cannot express that and the server was named, it is written as enabled.
-fn as_it_can_be(mut server: ClientServer, format: Format, named: bool) -> ClientServer {
+fn adapt_to_format(mut server: ClientServer, format: Format, named: bool) -> ClientServer {
     if !server.enabled && !format.disables && named {
         server.enabled = true;
         server.left_out.push("disabled".to_owned());
@@ -237,7 +237,7 @@ fn as_it_can_be(mut server: ClientServer, format: Format, named: bool) -> Client
     server
 }
 
-fn switched_off(server: &ClientServer, client: Client) -> Outcome {
+fn disabled_outcome(server: &ClientServer, client: Client) -> Outcome {
     let title = client.title();
     let why = LocalizedText::new(
         format!("it is disabled, which {title}'s file cannot say: name it to export it even so"),

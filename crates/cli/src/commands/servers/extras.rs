@@ -9,7 +9,7 @@ use toolhub_core::OAuthSpec;
 use toolhub_core::lang::LocalizedText;
 
 /// The settings of one server, and which of them were written.
-pub(crate) struct Extra {
+pub(crate) struct ExtraSettings {
     pub(crate) id: String,
     fields: Vec<(&'static str, Value)>,
     /// The written settings.
@@ -18,7 +18,7 @@ pub(crate) struct Extra {
     pub(crate) left_out: Vec<String>,
 }
 
-impl Extra {
+impl ExtraSettings {
     /// The settings of a server that `mcp.json` cannot express; `None` if there are none.
     pub(crate) fn of(server: &ClientServer) -> Option<Self> {
         let extras = &server.extras;
@@ -81,7 +81,7 @@ fn login(login: &OAuthSpec) -> Option<Value> {
 pub(crate) fn written(
     file: &Path,
     text: &str,
-    extras: &mut [Extra],
+    extras: &mut [ExtraSettings],
     replace: bool,
 ) -> Result<String, ConfigError> {
     if extras.is_empty() {
@@ -156,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_added_and_what_is_there_stays() {
+    fn adds_settings_and_keeps_existing_ones() {
         let check = |text: &str, replace: bool, expect: &str, left_out: &[&str]| {
-            let mut extras = [Extra::of(&server("甲")).unwrap()];
+            let mut extras = [ExtraSettings::of(&server("甲")).unwrap()];
             let new = written(Path::new("t"), text, &mut extras, replace).unwrap();
             assert_eq!(new, expect);
             assert_eq!(extras[0].left_out, left_out, "{text}");
@@ -176,7 +176,7 @@ mod tests {
         let also = "servers = [{ id = \"a\" }, { id = \"甲\", call_timeout = \"1500ms\", tools = [\"read\"], env_pass = [\"TOKEN\"] }]\n";
         check(inline, false, also, &[]);
         let replaced = "[[servers]]\nid = \"甲\"\ncall_timeout = \"1500ms\"";
-        let mut extras = [Extra::of(&server("甲")).unwrap()];
+        let mut extras = [ExtraSettings::of(&server("甲")).unwrap()];
         assert!(written(Path::new("t"), known, &mut extras, true).unwrap().starts_with(replaced));
     }
 }

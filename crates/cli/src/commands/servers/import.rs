@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use toolhub::settings::{ConfigError, Places, Settings, load_servers};
 use toolhub_client_config as clients;
 use toolhub_client_config::{
-    Action, Client, ClientServer, Found, Held, OWN_FORMAT, Outcome, Place, Refused, Scope, Surroundings,
-    Target, TransportSpec,
+    Action, Client, ClientEnvironment, ClientServer, EditError, LockedFile, OWN_FORMAT, Outcome, Place,
+    ReadResult, Scope, Target, TransportSpec,
 };
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject, ServerId};
 
 use crate::app::App;
 use crate::args::ImportArgs;
-use crate::commands::servers::extras::{self, Extra};
+use crate::commands::servers::extras::{self, ExtraSettings};
 use crate::commands::servers::import_files;
 use crate::commands::servers::transfer::{Report, Row, summary};
 use crate::exit::Exit;
@@ -23,9 +23,9 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     let places = app.places()?;
     // An invalid configuration must not be written to.
     let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
-    let around = Surroundings::here();
+    let around = ClientEnvironment::current();
     let sources = import_files::find(app, args, (&around, &places))?;
-    let (own, settings) = (Held::open(&places.servers)?, Held::open(&places.config)?);
+    let (own, settings) = (LockedFile::open(&places.servers)?, LockedFile::open(&places.config)?);
     let of_project = servers.iter().filter(|spec| spec.origin != places.servers);
     let mut import = Import {
         app,
@@ -47,7 +47,7 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
         settings.write(&import.settings)?;
         app.keep_trust(&places, &[&places.servers, &places.config]);
     }
-    import.tell(&reports);
+    import.show_reports(&reports);
     Ok(reports.iter().map(Report::exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
 
@@ -56,7 +56,7 @@ struct Import<'a> {
     args: &'a ImportArgs,
     dry_run: bool,
     places: &'a Places,
-    around: Surroundings,
+    around: ClientEnvironment,
     /// Servers in the project's own file.
     of_project: BTreeMap<String, PathBuf>,
     /// The file of each name imported in this run.
@@ -80,7 +80,7 @@ impl Import<'_> {
                     for server in found {
                         let mut row = self.server(server, &place.file)?;
                         if matches!(place.scope, Scope::Project(_)) && row.is_written() {
-                            row.outcome.notes.push(came_with_project());
+                            row.outcome.notes.push(project_server_note());
                         }
                         report.rows.push(row);
                     }
@@ -94,7 +94,7 @@ impl Import<'_> {
     }
 
     /// Imports one server.
-    fn server(&mut self, found: Found, file: &Path) -> anyhow::Result<Row> {
+    fn server(&mut self, found: ReadResult, file: &Path) -> anyhow::Result<Row> {
         let row = |outcome, summary| Row { outcome, summary, file: file.to_owned(), settings: Vec::new() };
         let server = match found {
             Ok(server) => server,
@@ -115,7 +115,7 @@ impl Import<'_> {
         };
         let mut edited = match clients::merge(&target, std::slice::from_ref(&server)) {
             Ok(edited) => edited,
-            Err(Refused::Config(error) | Refused::Unsafe { why: error, .. }) => return Err(error.into()),
+            Err(EditError::Config(error) | EditError::Unsafe { why: error, .. }) => return Err(error.into()),
         };
         self.text = edited.text;
         let mut row = match edited.outcomes.pop() {
@@ -133,7 +133,7 @@ impl Import<'_> {
 
     /// Adds the settings of a server to `toolhub.toml`.
     fn extras(&mut self, server: &ClientServer, row: &mut Row) -> anyhow::Result<()> {
-        let mut extras: Vec<Extra> = Extra::of(server).into_iter().collect();
+        let mut extras: Vec<ExtraSettings> = ExtraSettings::of(server).into_iter().collect();
         self.settings = extras::written(&self.places.config, &self.settings, &mut extras, self.args.replace)?;
         for extra in extras {
             row.settings = extra.settings;
@@ -174,7 +174,7 @@ impl Import<'_> {
         Some((Action::Kept, why))
     }
 
-    fn tell(&self, reports: &[Report]) {
+    fn show_reports(&self, reports: &[Report]) {
         let (screen, lang) = (&self.app.screen, self.app.lang());
         if screen.json {
             let all: Vec<RawObject> = reports.iter().map(|report| report.as_json(lang)).collect();
@@ -219,7 +219,7 @@ impl Import<'_> {
 }
 
 /// A warning for servers of a project, which are not written by the user.
-fn came_with_project() -> LocalizedText {
+fn project_server_note() -> LocalizedText {
     LocalizedText::new(
         "it came with this folder's project, and is yours from now on: look at what it starts",
         "它来自此文件夹的项目，导入后即归你所有：请确认它会启动什么",

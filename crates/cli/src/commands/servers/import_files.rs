@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolhub::settings::{ConfigError, Places};
 use toolhub_client_config as clients;
-use toolhub_client_config::{Client, Place, Scope, Surroundings};
+use toolhub_client_config::{Client, ClientEnvironment, Place, Scope};
 use toolhub_core::lang::LocalizedText;
 
 use crate::app::App;
@@ -15,7 +15,7 @@ use crate::exit::UsageError;
 pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
-    (around, places): (&Surroundings, &Places),
+    (around, places): (&ClientEnvironment, &Places),
 ) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
     let lang = app.lang();
     // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers

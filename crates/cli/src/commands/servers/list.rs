@@ -10,7 +10,7 @@ use toolhub_mcp_client::last_lines;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::render::foreign::Style;
+use crate::render::sanitize::Style;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, Overflow, row_lines};
 
@@ -87,7 +87,7 @@ pub(crate) fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
 /// The problem of a server, if it has one.
 fn remark(server: &ServerView, lang: Lang) -> String {
     let failure = failure(server, lang).unwrap_or_default();
-    let ServerState::LeftAlone { left, failures, .. } = &server.state else { return failure };
+    let ServerState::CircuitOpen { left, failures, .. } = &server.state else { return failure };
     let seconds = left.as_secs() + 1;
     lang.choose(
         format!("failed {failures} times in a row, tried again in {seconds} s: {failure}"),
@@ -98,7 +98,7 @@ fn remark(server: &ServerView, lang: Lang) -> String {
 /// Consecutive failures, and until when the circuit breaker is open.
 fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
     match (&server.state, &server.list) {
-        (ServerState::LeftAlone { left, failures, .. }, _) => (*failures, Some(SystemTime::now() + *left)),
+        (ServerState::CircuitOpen { left, failures, .. }, _) => (*failures, Some(SystemTime::now() + *left)),
         (_, Some(list)) => (list.failures, None),
         (_, None) => (0, None),
     }
@@ -109,7 +109,7 @@ pub(crate) fn state(server: &ServerView) -> &'static str {
     match (&server.state, &server.list) {
         _ if !server.spec.enabled => "disabled",
         (ServerState::Connected { .. }, _) => "connected",
-        (ServerState::LeftAlone { .. }, _) => "circuit_open",
+        (ServerState::CircuitOpen { .. }, _) => "circuit_open",
         (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
         (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
         (_, Some(CachedList { late_after: Some(_), .. })) => "slow",
@@ -119,7 +119,7 @@ pub(crate) fn state(server: &ServerView) -> &'static str {
 
 fn failure(server: &ServerView, lang: Lang) -> Option<String> {
     match &server.state {
-        ServerState::Failed(cause) | ServerState::LeftAlone { cause, .. } => Some(cause.localize(lang)),
+        ServerState::Failed(cause) | ServerState::CircuitOpen { cause, .. } => Some(cause.localize(lang)),
         ServerState::Idle | ServerState::Connected { .. } => {
             server.list.as_ref()?.known_problem().map(|trouble| trouble.localize(lang))
         }
@@ -226,7 +226,7 @@ mod tests {
 
     /// The state of this run takes precedence over that of earlier runs.
     #[test]
-    fn a_server_is_told_as_it_stands_now() {
+    fn renders_current_server_status() {
         let spec = ServerSpec::new(
             ServerId::new("s"),
             TransportSpec::Stdio(StdioSpec::default()),
@@ -253,7 +253,7 @@ mod tests {
         let new = || LocalizedText::new("new", "新");
         let connected =
             ServerState::Connected { era: Era::Modern, version: "v".to_owned(), peer: "p".to_owned() };
-        let left_alone = ServerState::LeftAlone { cause: new(), left: Duration::from_secs(1), failures: 5 };
+        let left_alone = ServerState::CircuitOpen { cause: new(), left: Duration::from_secs(1), failures: 5 };
         let check =
             |state: ServerState, list: Option<&CachedList>, expect: (&str, Option<&str>, Option<&str>)| {
                 let stderr = Vec::new();

@@ -92,7 +92,7 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let ids = chosen(app, hub, args.ids)?;
     let before: Vec<_> = ids.iter().map(|id| versions(hub, id)).collect();
-    let tested = app.interruptible(test_all(app, hub, ids.clone())).await?;
+    let tests = app.interruptible(test_all(app, hub, ids.clone())).await?;
     let mut changes = Vec::new();
     for (id, before) in ids.iter().zip(before) {
         let after = versions(hub, id);
@@ -104,7 +104,7 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
         let changed =
             names(&|name| before.get(name).is_some_and(|version| after.get(name) != Some(version)), &after);
         let parts = [(added, "added", "新增"), (removed, "removed", "移除"), (changed, "changed", "变化")];
-        let failure = tested.iter().find(|test| test.id == *id).and_then(|test| test.result.as_ref().err());
+        let failure = tests.iter().find(|test| test.id == *id).and_then(|test| test.result.as_ref().err());
         let mut told = RawObject::default()
             .with("id", id.as_str())
             .with("success", failure.is_none())
@@ -120,7 +120,7 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     if app.screen.json {
         app.screen.json(&RawJson::of(&changes));
     }
-    Ok(exit_of(&tested))
+    Ok(exit_of(&tests))
 }
 
 async fn logs(app: &App, id: &str) -> anyhow::Result<Exit> {
@@ -142,17 +142,17 @@ async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     if ids.is_empty() {
         return list::run(app).await;
     }
-    let tested = app.interruptible(test_all(app, hub, ids)).await?;
+    let tests = app.interruptible(test_all(app, hub, ids)).await?;
     if app.screen.json {
-        let all: Vec<RawObject> = tested.iter().map(|test| test.as_json(app)).collect();
+        let all: Vec<RawObject> = tests.iter().map(|test| test.as_json(app)).collect();
         app.screen.json(&RawJson::of(&all));
     }
-    Ok(exit_of(&tested))
+    Ok(exit_of(&tests))
 }
 
 /// The exit code of all tests. A server that requires a login counts as reachable.
-pub(crate) fn exit_of(tested: &[Tested]) -> Exit {
-    let failures: Vec<&ToolError> = tested.iter().filter_map(|test| test.result.as_ref().err()).collect();
+pub(crate) fn exit_of(tests: &[ServerTest]) -> Exit {
+    let failures: Vec<&ToolError> = tests.iter().filter_map(|test| test.result.as_ref().err()).collect();
     let logins = failures.iter().all(|error| matches!(error, ToolError::LoginNeeded { .. }));
     match (failures.is_empty(), logins) {
         (true, _) => Exit::Done,
@@ -162,7 +162,7 @@ pub(crate) fn exit_of(tested: &[Tested]) -> Exit {
 }
 
 /// The result of testing one server.
-pub(crate) struct Tested {
+pub(crate) struct ServerTest {
     pub(crate) id: String,
     pub(crate) took: Duration,
     pub(crate) result: Result<CachedList, ToolError>,
@@ -172,7 +172,7 @@ pub(crate) struct Tested {
     stderr: Vec<String>,
 }
 
-impl Tested {
+impl ServerTest {
     pub(crate) fn as_json(&self, app: &App) -> RawObject {
         let list = self.result.as_ref().ok();
         let error = self.result.as_ref().err();
@@ -223,7 +223,7 @@ impl Tested {
 }
 
 /// Connects to these servers concurrently, and prints each result when it is available.
-pub(crate) async fn test_all(app: &App, hub: &Hub, ids: Vec<String>) -> Vec<Tested> {
+pub(crate) async fn test_all(app: &App, hub: &Hub, ids: Vec<String>) -> Vec<ServerTest> {
     let one = |id: String| async move {
         let started = Instant::now();
         let result = hub.list_server(&id).await?;
@@ -237,16 +237,16 @@ pub(crate) async fn test_all(app: &App, hub: &Hub, ids: Vec<String>) -> Vec<Test
             Err(error) if view.stderr.is_empty() => error.stderr_tail().to_vec(),
             _ => view.stderr,
         };
-        Some(Tested { id, took, result, version, stderr })
+        Some(ServerTest { id, took, result, version, stderr })
     };
     let mut under_way: FuturesUnordered<_> = ids.into_iter().map(one).collect();
-    let mut tested = Vec::new();
+    let mut tests = Vec::new();
     while let Some(test) = under_way.next().await {
         let Some(test) = test else { continue };
         if !app.screen.json {
             test.show(app);
         }
-        tested.push(test);
+        tests.push(test);
     }
-    tested
+    tests
 }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_shown() {
+    fn summary_omits_secret_values() {
         let pairs = vec![("API_KEY".to_owned(), "s3cret".to_owned())];
         let args = vec!["--token=s3cret".to_owned(), "s3cret".to_owned()];
         let spec = StdioSpec { command: "uvx".to_owned(), args, env: pairs.clone(), ..StdioSpec::default() };

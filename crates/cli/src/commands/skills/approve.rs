@@ -6,7 +6,7 @@ use std::path::Path;
 use toolhub::Hub;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::{Finding, visible};
-use toolhub_skills::{ApprovalState, FileSet, Known, Shape, Snapshot};
+use toolhub_skills::{ApprovalState, FileSet, RegisteredSkill, Shape, Snapshot};
 
 use crate::app::App;
 use crate::args::skills::SkillApproveArgs;
@@ -17,13 +17,13 @@ use crate::render::screen::GOOD;
 
 pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let shelf = hub.skills();
-    let mut wanted: Vec<Known> = Vec::new();
+    let snapshot = hub.skills();
+    let mut wanted: Vec<RegisteredSkill> = Vec::new();
     if args.all {
-        wanted.extend(shelf.skills.iter().filter(|known| !known.standing.may_be_used()).cloned());
+        wanted.extend(snapshot.skills.iter().filter(|known| !known.approval.may_be_used()).cloned());
     }
     for name in &args.names {
-        wanted.push(meant(app, &shelf, (name, args.revoke))?.clone());
+        wanted.push(matching_skill(app, &snapshot, (name, args.revoke))?.clone());
     }
     let mut shown = Vec::new();
     let mut worst = Exit::Done;
@@ -46,21 +46,25 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
 }
 
 /// The skill with a name or path. Of several with the same name, the one whose approval would change.
-fn meant<'a>(app: &App, shelf: &'a Snapshot, (word, revoke): (&str, bool)) -> Result<&'a Known, UsageError> {
-    if let Some(known) = at_path(shelf, word) {
+fn matching_skill<'a>(
+    app: &App,
+    snapshot: &'a Snapshot,
+    (word, revoke): (&str, bool),
+) -> Result<&'a RegisteredSkill, UsageError> {
+    if let Some(known) = at_path(snapshot, word) {
         return Ok(known);
     }
-    let changes = |known: &&Known| match revoke {
-        true => matches!(known.standing, ApprovalState::Approved | ApprovalState::Changed),
-        false => !known.standing.may_be_used(),
+    let changes = |known: &&RegisteredSkill| match revoke {
+        true => matches!(known.approval, ApprovalState::Approved | ApprovalState::Changed),
+        false => !known.approval.may_be_used(),
     };
-    let of_name = || shelf.skills.iter().filter(|known| known.skill.name == word);
-    let meant: Vec<&Known> = of_name().filter(changes).collect();
-    match &meant[..] {
+    let of_name = || snapshot.skills.iter().filter(|known| known.skill.name == word);
+    let matching_skill: Vec<&RegisteredSkill> = of_name().filter(changes).collect();
+    match &matching_skill[..] {
         [one] => Ok(one),
-        [] => match of_name().find(|known| known.standing != ApprovalState::Own) {
+        [] => match of_name().find(|known| known.approval != ApprovalState::Own) {
             Some(known) => Ok(known),
-            None => named(app, shelf, word),
+            None => named(app, snapshot, word),
         },
         several => {
             let places = several.iter().map(|known| format!("`{}`", place(known).display()));
@@ -75,38 +79,42 @@ fn meant<'a>(app: &App, shelf: &'a Snapshot, (word, revoke): (&str, bool)) -> Re
 }
 
 /// The path of a skill, for display.
-pub(crate) fn place(known: &Known) -> &Path {
+pub(crate) fn place(known: &RegisteredSkill) -> &Path {
     match known.skill.shape {
         Shape::Folder => &known.skill.folder,
         Shape::PythonFile => &known.skill.file,
     }
 }
 
-fn told(known: &Known, approved: bool) -> RawObject {
+fn approval_json(known: &RegisteredSkill, approved: bool) -> RawObject {
     RawObject::default()
         .with("skill", known.skill.name.as_str())
         .with("path", known.skill.file.display().to_string())
-        .with("before", known.standing.name())
+        .with("before", known.approval.name())
         .with("approved", approved)
-        .with("grants", RawJson::of(&known.skill.asked))
+        .with("grants", RawJson::of(&known.skill.requested))
 }
 
-async fn approve(app: &App, hub: &Hub, (known, yes): (&Known, bool)) -> anyhow::Result<(RawObject, Exit)> {
+async fn approve(
+    app: &App,
+    hub: &Hub,
+    (known, yes): (&RegisteredSkill, bool),
+) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
-    if known.standing == ApprovalState::Own {
+    if known.approval == ApprovalState::Own {
         if !app.screen.json {
             app.screen.note(&lang.choose(
                 format!("`{name}` is your own and asks for nothing: it needs no approval"),
                 format!("`{name}` 是你自己的技能且不请求权限，无需批准"),
             ));
         }
-        return Ok((told(known, false), Exit::Done));
+        return Ok((approval_json(known, false), Exit::Done));
     }
-    let files = match hub.skill_book().files_of(&known.skill) {
+    let files = match hub.skill_registry().files_of(&known.skill) {
         Ok(files) => files,
         Err(why) => {
             app.screen.error(&why.localize(lang));
-            return Ok((told(known, false), Exit::Failed));
+            return Ok((approval_json(known, false), Exit::Failed));
         }
     };
     if !app.screen.json {
@@ -114,7 +122,7 @@ async fn approve(app: &App, hub: &Hub, (known, yes): (&Known, bool)) -> anyhow::
     }
     let suspicious = Hub::suspicious_in_skill(&known.skill, &files);
     let shown = |approved: bool| {
-        told(known, approved)
+        approval_json(known, approved)
             .with("files", files.files.len() as u64)
             .with("suspicious", findings::as_json(&suspicious, lang))
             .with("shadows", RawJson::of(&hub.shadowed_by(known.tool_names.iter().map(String::as_str))))
@@ -146,8 +154,12 @@ pub(crate) fn counted(files: &FileSet, lang: Lang) -> String {
 
 /// The owner's consent: by a prompt at a terminal. Without a terminal, only skills without suspicious findings that request no
 /// write access, environment variables or network are approved; otherwise returns the reason.
-async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Result<Result<(), String>> {
-    let (lang, asked) = (app.lang(), &known.skill.asked);
+async fn consent(
+    app: &App,
+    known: &RegisteredSkill,
+    suspicious: &[Finding],
+) -> anyhow::Result<Result<(), String>> {
+    let (lang, requested) = (app.lang(), &known.skill.requested);
     let name = visible(&known.skill.name);
     if !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         return Ok(match ask(app, &name).await? {
@@ -155,13 +167,13 @@ async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Re
             false => Err(lang.choose(format!("`{name}` is not approved"), format!("未批准 `{name}`"))),
         });
     }
-    let reaches_out = !asked.write.is_empty() || !asked.environment.is_empty() || asked.network;
+    let reaches_out = !requested.write.is_empty() || !requested.environment.is_empty() || requested.network;
     let why = match (suspicious.is_empty(), reaches_out) {
         (true, false) => return Ok(Ok(())),
         (false, _) => lang.choose("something in it is suspicious".to_owned(), "内容可疑".to_owned()),
         (true, true) => {
-            let asked = asked.localize(lang);
-            lang.choose(format!("it asks to {asked}"), format!("它请求{asked}"))
+            let requested = requested.localize(lang);
+            lang.choose(format!("it asks to {requested}"), format!("它请求{requested}"))
         }
     };
     Ok(Err(lang.choose(
@@ -173,10 +185,10 @@ async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Re
 async fn ask(app: &App, name: &str) -> anyhow::Result<bool> {
     let question =
         app.lang().choose(format!("approve `{name}`? [y/N] "), format!("要批准 `{name}` 吗？[y/N] "));
-    app.agrees(&question).await
+    app.confirm(&question).await
 }
 
-async fn revoke(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObject, Exit)> {
+async fn revoke(app: &App, hub: &Hub, known: &RegisteredSkill) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
     let revoked = hub.revoke_skill(&known.skill).await?;
     match revoked {
@@ -187,5 +199,5 @@ async fn revoke(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObjec
         false => app.screen.error(lang.choose("there is no such approval", "没有这样的批准")),
     }
     let exit = if revoked { Exit::Done } else { Exit::Failed };
-    Ok((told(known, false).with("revoked", revoked), exit))
+    Ok((approval_json(known, false).with("revoked", revoked), exit))
 }

@@ -1,7 +1,7 @@
 //! `toolhub skills`: lists skills, and shows one skill.
 
 pub(crate) mod approve;
-pub(crate) mod make;
+pub(crate) mod authoring;
 pub(crate) mod run;
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ use toolhub::Hub;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::definition_scan::visible;
 use toolhub_engine::similar_names;
-use toolhub_skills::{ApprovalState, Fault, Known, Shape, Skipped, Snapshot, Weight, use_skill};
+use toolhub_skills::{
+    ApprovalState, Diagnostic, RegisteredSkill, Severity, Shape, Skipped, Snapshot, use_skill,
+};
 
 use crate::app::App;
 use crate::args::skills::{SkillListArgs, SkillShowArgs, SkillsArgs, SkillsCommand};
@@ -24,16 +26,16 @@ pub(crate) async fn run(app: &App, args: SkillsArgs) -> anyhow::Result<Exit> {
         None => list(app, &SkillListArgs::default()).await,
         Some(SkillsCommand::List(args)) => list(app, &args).await,
         Some(SkillsCommand::Show(args)) => show(app, &args).await,
-        Some(SkillsCommand::Validate(args)) => make::validate(app, &args).await,
-        Some(SkillsCommand::New(args)) => make::new(app, &args).await,
+        Some(SkillsCommand::Validate(args)) => authoring::validate(app, &args).await,
+        Some(SkillsCommand::New(args)) => authoring::new(app, &args).await,
         Some(SkillsCommand::Run(args)) => run::run(app, &args).await,
         Some(SkillsCommand::Approve(args)) => approve::run(app, &args).await,
     }
 }
 
 /// The state of a skill in JSON.
-pub(crate) fn state(known: &Known) -> &'static str {
-    match (known.standing.may_be_used(), &known.hidden_by) {
+pub(crate) fn state(known: &RegisteredSkill) -> &'static str {
+    match (known.approval.may_be_used(), &known.hidden_by) {
         (true, None) => "used",
         (true, Some(_)) => "hidden",
         (false, _) => "waiting",
@@ -45,23 +47,23 @@ async fn list(app: &App, args: &SkillListArgs) -> anyhow::Result<Exit> {
     if args.servers {
         app.interruptible(async {
             hub.list_again().await;
-            hub.learn_server_skills().await;
+            hub.refresh_server_skills().await;
         })
         .await?;
     }
-    let shelf = hub.skills();
+    let snapshot = hub.skills();
     if app.screen.json {
-        app.screen.json(&as_json(hub, &shelf, app.lang()));
+        app.screen.json(&as_json(hub, &snapshot, app.lang()));
         return Ok(Exit::Done);
     }
-    print(app, &shelf);
-    tell(app, hub, &shelf);
+    print(app, &snapshot);
+    report_problems(app, hub, &snapshot);
     Ok(Exit::Done)
 }
 
-fn print(app: &App, shelf: &Snapshot) {
+fn print(app: &App, snapshot: &Snapshot) {
     let lang = app.lang();
-    let mut rows: Vec<Vec<Cell>> = shelf
+    let mut rows: Vec<Vec<Cell>> = snapshot
         .skills
         .iter()
         .map(|known| {
@@ -85,7 +87,7 @@ fn print(app: &App, shelf: &Snapshot) {
             ]
         })
         .collect();
-    for skill in &shelf.foreign {
+    for skill in &snapshot.remote {
         rows.push(vec![
             Cell::new(visible(&skill.shown()), NAME),
             Cell::new(lang.choose("server", "服务器"), DIM),
@@ -118,9 +120,9 @@ pub(crate) fn origin(name: &'static str, lang: Lang) -> &'static str {
 }
 
 /// Prints warnings about skills, and how to resolve them.
-fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
+fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
     let lang = app.lang();
-    if shelf.skills.is_empty() && shelf.skipped.is_empty() && shelf.foreign.is_empty() {
+    if snapshot.skills.is_empty() && snapshot.skipped.is_empty() && snapshot.remote.is_empty() {
         let text = match hub.settings().skills.enabled {
             true => lang.choose(
                 "no skills; make one with `toolhub skills new NAME`",
@@ -133,7 +135,7 @@ fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
         };
         app.screen.note(text);
     }
-    for known in &shelf.skills {
+    for known in &snapshot.skills {
         let name = visible(&known.skill.name);
         let place = known.skill.file.display();
         if let Some(by) = &known.hidden_by {
@@ -143,7 +145,7 @@ fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
                 format!("`{place}` 中的 `{name}` 被 `{by}` 遮盖"),
             ));
         }
-        match &known.standing {
+        match &known.approval {
             ApprovalState::Own | ApprovalState::Approved => {}
             // An unreadable skill cannot be approved; the reason contains the fix.
             ApprovalState::Unreadable(why) => {
@@ -154,10 +156,10 @@ fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
                 );
             }
             ApprovalState::Unapproved | ApprovalState::Changed => {
-                let why = known.standing.localize(lang);
+                let why = known.approval.localize(lang);
                 // If two skills have the same name, commands must use their paths.
-                let named = |other: &&Known| other.skill.name == known.skill.name;
-                let word = match shelf.skills.iter().filter(named).count() > 1 {
+                let named = |other: &&RegisteredSkill| other.skill.name == known.skill.name;
+                let word = match snapshot.skills.iter().filter(named).count() > 1 {
                     true => approve::place(known).display().to_string(),
                     false => name.clone().into_owned(),
                 };
@@ -170,29 +172,31 @@ fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
         for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
             app.screen.warn(&format!("`{name}`: {}", shadows(&tool, lang)));
         }
-        for fault in known.skill.faults.iter().filter(|fault| fault.weight > Weight::Advice) {
-            app.screen.warn(&visible(&fault.localize(lang)));
+        for diagnostic in
+            known.skill.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice)
+        {
+            app.screen.warn(&visible(&diagnostic.localize(lang)));
         }
     }
-    for skipped in &shelf.skipped {
-        let fatal = skipped.faults.iter().filter(|fault| fault.weight > Weight::Advice);
-        for fault in fatal {
-            let said = fault.localize(lang);
+    for skipped in &snapshot.skipped {
+        let fatal = skipped.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice);
+        for diagnostic in fatal {
+            let said = diagnostic.localize(lang);
             let said = visible(&said);
             app.screen.warn(&lang.choose(format!("skipped: {said}"), format!("已跳过：{said}")));
         }
     }
-    for note in &shelf.notes {
+    for note in &snapshot.notes {
         app.screen.warn(&note.localize(lang));
     }
 }
 
-fn as_json(hub: &Hub, shelf: &Snapshot, lang: Lang) -> RawJson {
-    let skills = shelf.skills.iter().map(|known| {
+fn as_json(hub: &Hub, snapshot: &Snapshot, lang: Lang) -> RawJson {
+    let skills = snapshot.skills.iter().map(|known| {
         let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
         described(known, lang).with("shadows", RawJson::of(&shadows))
     });
-    let foreign = shelf.foreign.iter().map(|skill| {
+    let remote = snapshot.remote.iter().map(|skill| {
         RawObject::default()
             .with("name", skill.shown())
             .with("description", skill.description.as_str())
@@ -201,8 +205,8 @@ fn as_json(hub: &Hub, shelf: &Snapshot, lang: Lang) -> RawJson {
             .with("state", "used")
             .with("server", skill.server.as_str())
     });
-    let skipped = shelf.skipped.iter().map(|skipped| skipped_json(skipped, lang));
-    RawJson::of(&skills.chain(foreign).chain(skipped).collect::<Vec<_>>())
+    let skipped = snapshot.skipped.iter().map(|skipped| skipped_json(skipped, lang));
+    RawJson::of(&skills.chain(remote).chain(skipped).collect::<Vec<_>>())
 }
 
 fn skipped_json(skipped: &Skipped, lang: Lang) -> RawObject {
@@ -211,25 +215,25 @@ fn skipped_json(skipped: &Skipped, lang: Lang) -> RawObject {
         .with("origin", skipped.origin.name())
         .with("path", skipped.file.display().to_string())
         .with("state", "skipped")
-        .with("faults", faults_json(&skipped.faults, lang))
+        .with("faults", diagnostics_json(&skipped.diagnostics, lang))
 }
 
-pub(crate) fn faults_json(faults: &[Fault], lang: Lang) -> RawJson {
-    let all: Vec<RawObject> = faults
+pub(crate) fn diagnostics_json(diagnostics: &[Diagnostic], lang: Lang) -> RawJson {
+    let all: Vec<RawObject> = diagnostics
         .iter()
-        .map(|fault| {
+        .map(|diagnostic| {
             RawObject::default()
-                .with("file", fault.file.display().to_string())
-                .with("line", RawJson::of(&fault.line))
-                .with("weight", fault.weight.name())
-                .with("what", fault.what.localize(lang))
-                .with("instead", fault.instead.localize(lang))
+                .with("file", diagnostic.file.display().to_string())
+                .with("line", RawJson::of(&diagnostic.line))
+                .with("weight", diagnostic.severity.name())
+                .with("what", diagnostic.what.localize(lang))
+                .with("instead", diagnostic.instead.localize(lang))
         })
         .collect();
     RawJson::of(&all)
 }
 
-fn described(known: &Known, lang: Lang) -> RawObject {
+fn described(known: &RegisteredSkill, lang: Lang) -> RawObject {
     let skill = &known.skill;
     RawObject::default()
         .with("name", skill.name.as_str())
@@ -237,11 +241,11 @@ fn described(known: &Known, lang: Lang) -> RawObject {
         .with("origin", skill.origin.name())
         .with("path", skill.file.display().to_string())
         .with("state", state(known))
-        .with("standing", known.standing.name())
+        .with("standing", known.approval.name())
         .with("hidden_by", RawJson::of(&known.hidden_by.as_ref().map(|by| by.display().to_string())))
         .with("tools", RawJson::of(&known.tool_names))
         .with("grants", RawJson::of(&known.grants))
-        .with("faults", faults_json(&skill.faults, lang))
+        .with("faults", diagnostics_json(&skill.diagnostics, lang))
 }
 
 /// The note for a tool with the name of a native tool.
@@ -259,26 +263,31 @@ pub(crate) fn expanded(path: &Path) -> PathBuf {
 }
 
 /// The skill at a path: its folder, its `SKILL.md` or its single file.
-pub(crate) fn at_path<'a>(shelf: &'a Snapshot, word: &str) -> Option<&'a Known> {
+pub(crate) fn at_path<'a>(snapshot: &'a Snapshot, word: &str) -> Option<&'a RegisteredSkill> {
     let place = expanded(Path::new(word)).canonicalize().ok()?;
     let is = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
-    shelf
+    snapshot
         .skills
         .iter()
         .find(|known| is(&known.skill.file) || known.skill.shape == Shape::Folder && is(&known.skill.folder))
 }
 
 /// The skill with that name, path, or tool.
-pub(crate) fn named<'a>(app: &App, shelf: &'a Snapshot, name: &str) -> Result<&'a Known, UsageError> {
-    let found = shelf
+pub(crate) fn named<'a>(
+    app: &App,
+    snapshot: &'a Snapshot,
+    name: &str,
+) -> Result<&'a RegisteredSkill, UsageError> {
+    let found = snapshot
         .named(name)
-        .or_else(|| at_path(shelf, name))
-        .or_else(|| shelf.with_tool(name).map(|(known, _)| known));
+        .or_else(|| at_path(snapshot, name))
+        .or_else(|| snapshot.with_tool(name).map(|(known, _)| known));
     found.ok_or_else(|| {
         let lang = app.lang();
-        let names = shelf.skills.iter().map(|known| known.skill.name.as_str());
-        let lies_in = |known: &&Known| known.skill.folder.file_name().is_some_and(|own| own == name);
-        let by_folder = shelf.skills.iter().find(lies_in).map(|known| known.skill.name.clone());
+        let names = snapshot.skills.iter().map(|known| known.skill.name.as_str());
+        let lies_in =
+            |known: &&RegisteredSkill| known.skill.folder.file_name().is_some_and(|own| own == name);
+        let by_folder = snapshot.skills.iter().find(lies_in).map(|known| known.skill.name.clone());
         let near = by_folder.or_else(|| similar_names(name, names, 1).pop());
         let name = visible(name);
         UsageError(match near {
@@ -296,19 +305,19 @@ pub(crate) fn named<'a>(app: &App, shelf: &'a Snapshot, name: &str) -> Result<&'
 
 async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let shelf = hub.skills();
-    let known = named(app, &shelf, &args.name)?;
+    let snapshot = hub.skills();
+    let known = named(app, &snapshot, &args.name)?;
     if let Some(file) = &args.file {
         return Ok(show_file(app, known, file));
     }
     let text = match known.skill.shape {
-        Shape::Folder => use_skill::instructions(hub.skill_book(), &known.skill)
+        Shape::Folder => use_skill::instructions(hub.skill_registry(), &known.skill)
             .map_err(|error| error.localize(app.lang())),
         Shape::PythonFile => Ok("".into()),
     };
     if app.screen.json {
         let frontmatter = RawJson::of(&known.skill.frontmatter);
-        let files = hub.skill_book().files_of(&known.skill).unwrap_or_default();
+        let files = hub.skill_registry().files_of(&known.skill).unwrap_or_default();
         let suspicious = findings::as_json(&Hub::suspicious_in_skill(&known.skill, &files), app.lang());
         let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
         let files: Vec<RawObject> = files
@@ -323,7 +332,7 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
             .collect();
         let shown = described(known, app.lang())
             .with("frontmatter", frontmatter)
-            .with("asked", RawJson::of(&known.skill.asked))
+            .with("asked", RawJson::of(&known.skill.requested))
             .with("files", RawJson::of(&files))
             .with("suspicious", suspicious)
             .with("shadows", RawJson::of(&shadows))
@@ -332,7 +341,7 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     present(app, hub, known).await;
-    let others = shelf.skills.iter().filter(|other| other.skill.name == known.skill.name);
+    let others = snapshot.skills.iter().filter(|other| other.skill.name == known.skill.name);
     for other in others.filter(|other| other.skill.file != known.skill.file) {
         let place = other.skill.file.display().to_string();
         app.screen.warn(&another_of_its_name(&visible(&place), app.lang()));
@@ -360,7 +369,7 @@ fn visible_text(text: &str) -> String {
     text.lines().map(visible).collect::<Vec<_>>().join("\n")
 }
 
-fn show_file(app: &App, known: &Known, file: &str) -> Exit {
+fn show_file(app: &App, known: &RegisteredSkill, file: &str) -> Exit {
     match toolhub_skills::resource::read(&known.skill.folder, file, 1 << 20) {
         Ok(bytes) => {
             app.screen.verbatim(&visible_text(&String::from_utf8_lossy(&bytes)));
@@ -374,12 +383,12 @@ fn show_file(app: &App, known: &Known, file: &str) -> Exit {
 }
 
 /// Prints a skill and its permissions, without its text.
-pub(crate) async fn present(app: &App, hub: &Hub, known: &Known) {
+pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
     let (lang, skill) = (app.lang(), &known.skill);
-    let standing = known.standing.localize(lang);
+    let approval = known.approval.localize(lang);
     let name = visible(&skill.name);
     let whose = origin(skill.origin.name(), lang);
-    app.screen.line(&format!("{NAME}{name}{NAME:#} {DIM}({whose}){DIM:#}  {standing}"));
+    app.screen.line(&format!("{NAME}{name}{NAME:#} {DIM}({whose}){DIM:#}  {approval}"));
     let width = app.screen.width().map(|width| width.saturating_sub(2));
     for line in fold(&one_line(&skill.description), width) {
         app.screen.line(&format!("  {line}"));
@@ -395,14 +404,14 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &Known) {
     if !known.tool_names.is_empty() {
         field(app, lang.choose("tools", "工具"), &known.tool_names.join(", "));
         field(app, lang.choose("its scripts may", "脚本可以"), &known.grants.localize(lang));
-        if !skill.asked.is_empty() {
-            field(app, lang.choose("of that it asks for", "其中由它请求"), &skill.asked.localize(lang));
+        if !skill.requested.is_empty() {
+            field(app, lang.choose("of that it asks for", "其中由它请求"), &skill.requested.localize(lang));
         }
     }
     for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
         app.screen.line(&format!("  {ODD}!{ODD:#} {}", shadows(&tool, lang)));
     }
-    if let Ok(files) = hub.skill_book().files_of(skill) {
+    if let Ok(files) = hub.skill_registry().files_of(skill) {
         let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == Shape::PythonFile;
         let count = approve::counted(&files, lang);
         let count = match files.files.keys().filter(runs).count() {
@@ -437,8 +446,8 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &Known) {
             }
         }
     }
-    for fault in &skill.faults {
-        app.screen.line(&format!("  {ODD}!{ODD:#} {}", visible(&fault.localize(lang))));
+    for diagnostic in &skill.diagnostics {
+        app.screen.line(&format!("  {ODD}!{ODD:#} {}", visible(&diagnostic.localize(lang))));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use toolhub::{Coercion, Source, ToolCall, ToolError};
 use toolhub_core::{Localize as _, RawJson};
-use toolhub_skills::{Known, Weight};
+use toolhub_skills::{RegisteredSkill, Severity};
 
 use crate::app::App;
 use crate::args::skills::SkillRunArgs;
@@ -15,8 +15,8 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
     let lang = app.lang();
     let given = args.args.as_deref().map(|text| tool_arguments::given(text, lang)).transpose()?;
     let hub = app.hub().await?;
-    let shelf = hub.skills();
-    let known = named(app, &shelf, &args.name)?;
+    let snapshot = hub.skills();
+    let known = named(app, &snapshot, &args.name)?;
     // For a skill with one tool the name may be omitted; then the first positional argument is a pair.
     let mut pairs = args.pairs.clone();
     let mut tool = args.tool.clone();
@@ -44,7 +44,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
 }
 
 /// The selected tool's catalog name and schema.
-fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, RawJson), UsageError> {
+fn chosen(app: &App, known: &RegisteredSkill, wanted: Option<&str>) -> Result<(String, RawJson), UsageError> {
     let lang = app.lang();
     let skill = &known.skill;
     let name = &skill.name;
@@ -64,12 +64,13 @@ fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, Raw
         return Ok(((*shown).clone(), (*schema).clone()));
     }
     // A declared tool that is invalid.
-    let broken = skill.faults.iter().find(|fault| all.is_empty() && fault.weight > Weight::Advice);
-    if let Some(fault) = broken {
-        let fault = fault.localize(lang);
+    let broken =
+        skill.diagnostics.iter().find(|diagnostic| all.is_empty() && diagnostic.severity > Severity::Advice);
+    if let Some(diagnostic) = broken {
+        let diagnostic = diagnostic.localize(lang);
         return Err(UsageError(lang.choose(
-            format!("the skill `{name}` has no tool that can be run: {fault}"),
-            format!("技能 `{name}` 没有可运行的工具：{fault}"),
+            format!("the skill `{name}` has no tool that can be run: {diagnostic}"),
+            format!("技能 `{name}` 没有可运行的工具：{diagnostic}"),
         )));
     }
     Err(UsageError(match (all.is_empty(), wanted) {

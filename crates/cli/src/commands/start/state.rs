@@ -41,8 +41,8 @@ impl State {
         let catalog = hub.catalog();
         let count =
             |fits: &dyn Fn(&Source) -> bool| catalog.iter().filter(|entry| fits(&entry.tool.source)).count();
-        let shelf = hub.skills();
-        let waiting = shelf.skills.iter().filter(|known| skills::state(known) == "waiting").count();
+        let snapshot = hub.skills();
+        let waiting = snapshot.skills.iter().filter(|known| skills::state(known) == "waiting").count();
         // `toolhub doctor` reports an unreadable store; the rest is shown without it.
         let calls = hub.calls(CallQuery { limit: Some(LAST_CALLS), ..CallQuery::default() }).await;
         Self {
@@ -50,7 +50,7 @@ impl State {
             native: count(&|source| matches!(source, Source::Native)),
             of_skills: count(&|source| matches!(source, Source::Skill)),
             of_servers: count(&|source| matches!(source, Source::Server(_))),
-            skills: shelf.skills.len(),
+            skills: snapshot.skills.len(),
             waiting_skills: waiting,
             calls: calls.unwrap_or_default(),
             running: running_hubs(hub).await,

@@ -7,17 +7,17 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::coerce::coerce;
-use toolhub_llm::formats::{KnownTool, KnownTools, Reading, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, read};
 
 use crate::app::App;
 use crate::args::text::ParseArgs;
 use crate::commands::text::run::{known_tools, read_calls};
 use crate::exit::Exit;
-use crate::render::foreign::harmless_json;
+use crate::render::sanitize::sanitized_json;
 
 pub(crate) async fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
     if args.jsonl {
-        return many(app.lang());
+        return parse_lines(app.lang());
     }
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes)?;
@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
     Ok(if reading.unreadable.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-fn show(app: &App, text: &str, reading: &Reading) {
+fn show(app: &App, text: &str, reading: &ParsedOutput) {
     let lang = app.lang();
     for call in &reading.calls {
         app.screen.verbatim(call_shown(text, call, call.arguments.clone()).into_raw().get());
@@ -66,7 +66,7 @@ struct Line {
     tools: Option<Vec<RawJson>>,
 }
 
-fn many(lang: Lang) -> anyhow::Result<Exit> {
+fn parse_lines(lang: Lang) -> anyhow::Result<Exit> {
     let on_terminal = std::io::stdout().is_terminal();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut exit = Exit::Done;
@@ -93,11 +93,11 @@ fn many(lang: Lang) -> anyhow::Result<Exit> {
             }
             Err(error) => {
                 exit = Exit::Failed;
-                unread((number, &text), &error, lang)
+                unreadable_line((number, &text), &error, lang)
             }
         };
         let answer = answer.into_raw();
-        let shown = if on_terminal { harmless_json(answer.get()) } else { answer.get().into() };
+        let shown = if on_terminal { sanitized_json(answer.get()) } else { answer.get().into() };
         match writeln!(out, "{shown}") {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
             written => written?,
@@ -109,7 +109,7 @@ fn many(lang: Lang) -> anyhow::Result<Exit> {
     }
 }
 
-fn unread((number, line): (usize, &str), error: &serde_json::Error, lang: Lang) -> RawObject {
+fn unreadable_line((number, line): (usize, &str), error: &serde_json::Error, lang: Lang) -> RawObject {
     let id = RawJson::parse(line).ok().and_then(|line| line.object()?.get("id").cloned());
     let message = lang.choose(
         format!("line {number} is not `{{\"id\", \"text\"}}`: {error}"),
@@ -140,7 +140,7 @@ fn known_tool(given: &RawJson) -> Option<KnownTool> {
 }
 
 /// The extracted calls, with arguments coerced by the available schemas.
-fn shown(text: &str, reading: &Reading, known: &KnownTools, lang: Lang) -> RawObject {
+fn shown(text: &str, reading: &ParsedOutput, known: &KnownTools, lang: Lang) -> RawObject {
     let mut repaired: Vec<LocalizedText> = Vec::new();
     let mut note = |notes: &[LocalizedText]| {
         for text in notes {

@@ -6,7 +6,7 @@ use toolhub::{Hub, Outcome, ToolCall, ToolError};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 use toolhub_core::{CallId, Localize as _, RawJson, RawObject, ToolName};
-use toolhub_llm::formats::{KnownTool, KnownTools, Reading, read};
+use toolhub_llm::formats::{KnownTool, KnownTools, ParsedOutput, read};
 use toolhub_llm::text_model::result_block;
 
 use crate::app::App;
@@ -14,7 +14,7 @@ use crate::args::text::RunArgs;
 use crate::exit::{Exit, UsageError};
 
 /// The maximum input size. Responses of models are shorter.
-const LONGEST: u64 = 16 << 20;
+const MAX_INPUT_BYTES: u64 = 16 << 20;
 
 pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
     let text = input(app)?;
@@ -55,11 +55,11 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
 
 fn input(app: &App) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
+    std::io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_INPUT_BYTES {
         return Err(UsageError(app.lang().choose(
-            format!("the text has more than {} MiB", LONGEST >> 20),
-            format!("文本超过 {} MiB", LONGEST >> 20),
+            format!("the text has more than {} MiB", MAX_INPUT_BYTES >> 20),
+            format!("文本超过 {} MiB", MAX_INPUT_BYTES >> 20),
         ))
         .into());
     }
@@ -68,7 +68,7 @@ fn input(app: &App) -> anyhow::Result<String> {
 
 /// The calls in a text. If there are none, the text is parsed again without the list of tools, so that the call of an unknown
 /// tool is reported as such.
-pub(crate) fn read_calls(text: &str, known: &KnownTools) -> Reading {
+pub(crate) fn read_calls(text: &str, known: &KnownTools) -> ParsedOutput {
     let reading = read(text, known);
     if !reading.calls.is_empty() || !reading.unreadable.is_empty() || reading.holds_result {
         return reading;
@@ -85,12 +85,17 @@ pub(crate) fn known_tools(hub: &Hub) -> KnownTools {
     }))
 }
 
-async fn run_all(app: &App, (hub, args): (&Hub, &RunArgs), reading: &Reading, outcomes: &mut Vec<Outcome>) {
+async fn run_all(
+    app: &App,
+    (hub, args): (&Hub, &RunArgs),
+    reading: &ParsedOutput,
+    outcomes: &mut Vec<Outcome>,
+) {
     for (place, call) in reading.calls.iter().enumerate() {
         let outcome = if reading.cut == Some(place) {
-            refused(call, ToolError::UnreadableCall { detail: broken_off(call) })
+            refused(call, ToolError::UnreadableCall { detail: truncation_detail(call) })
         } else {
-            made(hub, args, call).await
+            run_call(hub, args, call).await
         };
         if !app.screen.json {
             show(app, &outcome);
@@ -107,7 +112,7 @@ async fn run_all(app: &App, (hub, args): (&Hub, &RunArgs), reading: &Reading, ou
     }
 }
 
-async fn made(hub: &Hub, args: &RunArgs, call: &ModelCall) -> Outcome {
+async fn run_call(hub: &Hub, args: &RunArgs, call: &ModelCall) -> Outcome {
     let mut wanted = ToolCall::new(call.tool.as_str(), call.arguments.clone()).with_coercion();
     wanted.id = call.id.clone();
     wanted.source.clone_from(&call.source);
@@ -126,7 +131,7 @@ fn refused(call: &ModelCall, error: ToolError) -> Outcome {
 }
 
 /// The error for a model whose text ends inside a call: running it with truncated values could do harm.
-fn broken_off(call: &ModelCall) -> LocalizedText {
+fn truncation_detail(call: &ModelCall) -> LocalizedText {
     let tool = &call.tool;
     LocalizedText::new(
         format!(

@@ -31,21 +31,21 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     if args.revoke {
         return revoke(app, hub, &args).await;
     }
-    let wanted = match wanted(app, hub, &args).await? {
-        Ok(wanted) => wanted,
+    let selected = match selected(app, hub, &args).await? {
+        Ok(selected) => selected,
         Err(exit) => return Ok(exit),
     };
     let mut shown = Vec::new();
     let mut left = Vec::new();
     let whole = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
-    for entry in &wanted {
+    for entry in &selected {
         let before = entry.tool.trust;
         let change = change(hub, entry);
         if !app.screen.json {
             present(app, entry, (&change, whole));
         }
         let suspicious = !entry.findings().is_empty() && before != Trust::Approved;
-        let agreed = !suspicious || args.yes || agree(app, entry).await?;
+        let agreed = !suspicious || args.yes || ask_consent(app, entry).await?;
         if agreed {
             hub.approve(&entry.tool).await?;
         } else {
@@ -67,7 +67,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     if app.screen.json {
         app.screen.json(&RawJson::of(&shown));
     }
-    Ok(report(app, wanted.len() - left.len(), &left))
+    Ok(report(app, selected.len() - left.len(), &left))
 }
 
 /// Prints which tools were approved and which were not.
@@ -91,7 +91,7 @@ fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
 }
 
 /// The selected tools; only tools of servers are approved.
-async fn wanted(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Result<Vec<Arc<Entry>>, Exit>> {
+async fn selected(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Result<Vec<Arc<Entry>>, Exit>> {
     let lang = app.lang();
     if let Some(tool) = &args.tool {
         let asked = ShowArgs { tool: tool.clone(), source: args.source.clone() };
@@ -170,10 +170,10 @@ enum Length {
 /// Prints a tool before it is approved.
 fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
     let (lang, tool) = (app.lang(), &entry.tool);
-    let standing =
-        findings::standing(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
+    let trust_label =
+        findings::trust_label(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
     let (name, style) = (visible(tool.name().as_str()), NAME);
-    app.screen.line(&format!("{style}{name}{style:#} {DIM}({}){DIM:#}  {standing}", tool.source));
+    app.screen.line(&format!("{style}{name}{style:#} {DIM}({}){DIM:#}  {trust_label}", tool.source));
     let text = match length {
         Length::Whole => tool.definition.description().trim(),
         Length::FirstLine => first_line(tool.definition.description()),
@@ -189,7 +189,7 @@ fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
 }
 
 /// Prompts for confirmation; `false` without a terminal.
-async fn agree(app: &App, entry: &Entry) -> anyhow::Result<bool> {
+async fn ask_consent(app: &App, entry: &Entry) -> anyhow::Result<bool> {
     if app.screen.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
@@ -197,7 +197,7 @@ async fn agree(app: &App, entry: &Entry) -> anyhow::Result<bool> {
     let question = app
         .lang()
         .choose(format!("approve `{name}` all the same? [y/N] "), format!("仍要批准 `{name}` 吗？[y/N] "));
-    app.agrees(&question).await
+    app.confirm(&question).await
 }
 
 fn list(app: &App, hub: &Hub) {
@@ -228,8 +228,8 @@ fn list(app: &App, hub: &Hub) {
         .map(|approval| {
             let ago = ago(approval.at, lang);
             let trust = trust_of(approval);
-            let standing = match trust {
-                Some(trust) => findings::standing(trust, lang).unwrap_or_default(),
+            let trust_label = match trust {
+                Some(trust) => findings::trust_label(trust, lang).unwrap_or_default(),
                 None => lang.choose("not there now", "现在没有"),
             };
             let style = if trust == Some(Trust::Approved) { GOOD } else { ODD };
@@ -237,7 +237,7 @@ fn list(app: &App, hub: &Hub) {
                 Cell::new(approval.tool.as_str(), NAME),
                 Cell::new(approval.source.to_string(), BOLD),
                 Cell::new(lang.choose(format!("{ago} ago"), format!("{ago}前")), DIM),
-                Cell::new(standing, style),
+                Cell::new(trust_label, style),
             ]
         })
         .collect();

@@ -16,13 +16,13 @@ use crate::exit::{Exit, UsageError};
 use crate::render::record_table::record_table;
 
 /// The tool or capability to call, and its `key=value` pairs.
-struct Wanted<'a> {
+struct CallTarget<'a> {
     by: CallBy,
     tool: &'a str,
     pairs: Vec<String>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> CallTarget<'a> {
     /// With a capability there is no tool name, so the first positional argument is a pair.
     fn of(args: &'a CallArgs) -> Self {
         match &args.capability {
@@ -39,8 +39,8 @@ impl<'a> Wanted<'a> {
 }
 
 pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
-    let wanted = Wanted::of(&args);
-    if let (CallBy::Capability, Some(first)) = (wanted.by, wanted.pairs.first())
+    let target = CallTarget::of(&args);
+    if let (CallBy::Capability, Some(first)) = (target.by, target.pairs.first())
         && !first.contains('=')
     {
         return Err(UsageError(app.lang().choose(
@@ -52,10 +52,10 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
     let given = args.args.as_deref().map(|text| tool_arguments::given(text, app.lang())).transpose()?;
     let hub = app.hub().await?;
     let started = Instant::now();
-    let work = app.interruptible(call(app, hub, (&args, &wanted), given)).await;
+    let work = app.interruptible(call(app, hub, (&args, &target), given)).await;
     let outcome = match work {
         Ok(outcome) => outcome?,
-        Err(_) => failed(wanted.tool, ToolError::Cancelled, started),
+        Err(_) => failed(target.tool, ToolError::Cancelled, started),
     };
     if matches!(outcome.result, Err(ToolError::TimedOut { .. })) && args.timeout.is_some() {
         app.overdue.store(true, Ordering::Relaxed);
@@ -68,32 +68,32 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
 async fn call(
     app: &App,
     hub: &Hub,
-    (args, wanted): (&CallArgs, &Wanted<'_>),
+    (args, target): (&CallArgs, &CallTarget<'_>),
     given: Option<RawJson>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let source = args.source.as_deref();
     // The type of a value such as `5` depends on the schema, so the tool is resolved before the pairs are parsed.
-    let schema = if wanted.pairs.is_empty() {
+    let schema = if target.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        let request = Request { by: wanted.by, source, ..Request::named(wanted.tool) };
+        let request = Request { by: target.by, source, ..Request::named(target.tool) };
         match hub.explain_within(request, time_left(app, args)).await {
-            Ok(route) => schema_for(&route, &wanted.pairs),
-            Err(error) => return Ok(failed(wanted.tool, error, started)),
+            Ok(route) => schema_for(&route, &target.pairs),
+            Err(error) => return Ok(failed(target.tool, error, started)),
         }
     };
-    let arguments = match tool_arguments::with_pairs(given.as_ref(), &wanted.pairs, &schema, app.lang()) {
+    let arguments = match tool_arguments::with_pairs(given.as_ref(), &target.pairs, &schema, app.lang()) {
         Ok(arguments) => arguments,
         Err(PairError::Usage(error)) => return Err(error.into()),
         Err(PairError::Unknown(problem)) => {
-            let tool = ToolName::new(wanted.tool);
+            let tool = ToolName::new(target.tool);
             let error = ToolError::InvalidArguments { tool, problems: vec![problem] };
-            return Ok(failed(wanted.tool, error, started));
+            return Ok(failed(target.tool, error, started));
         }
     };
-    let mut call = ToolCall::new(wanted.tool, arguments).with_coercion();
-    call.by = wanted.by;
+    let mut call = ToolCall::new(target.tool, arguments).with_coercion();
+    call.by = target.by;
     call.source = args.source.clone();
     call.timeout = time_left(app, args);
     call.request.clone_from(&args.request);

@@ -54,8 +54,8 @@ fn in_place_of_builtin(hub: &Hub, route: &Route) -> Option<LocalizedText> {
     let native =
         |candidate: &Candidate| *candidate.source() == Source::Native && candidate.entry.tool.name() == name;
     route.candidates.iter().find(|candidate| native(candidate))?;
-    let shelf = hub.skills();
-    let skill = &shelf.with_tool(name.as_str())?.0.skill.name;
+    let snapshot = hub.skills();
+    let skill = &snapshot.with_tool(name.as_str())?.0.skill.name;
     Some(LocalizedText::new(
         format!(
             "`{name}` of the skill `{skill}` is called in place of the native tool; `[routing] order` can change that"

@@ -292,8 +292,8 @@ fn describe(app: &App, entry: &Entry, also: &[String]) {
         app.screen.line(&format!("{}{}", lang.choose("good for: ", "适用于："), entry.tags().join(", ")));
     }
     app.screen.line(&format!("{}{}", lang.choose("version: ", "版本："), definition.version()));
-    if let Some(standing) = findings::standing(tool.trust, lang) {
-        app.screen.line(&format!("{}{standing}", lang.choose("trust:   ", "信任：")));
+    if let Some(trust_label) = findings::trust_label(tool.trust, lang) {
+        app.screen.line(&format!("{}{trust_label}", lang.choose("trust:   ", "信任：")));
     }
     if !also.is_empty() {
         app.screen.line(&format!("{}{}", lang.choose("also in: ", "也在：  "), also.join(", ")));

@@ -11,7 +11,7 @@ use super::PlainSchema;
 /// Required members that are not properties share the form of additional members: with a copy per name, the form of
 /// this schema would have 60 to the power of 30 parts.
 #[test]
-fn nested_required_names_do_not_multiply() {
+fn nested_required_names_take_bounded_memory() {
     let names: Vec<String> = (0..60).map(|number| format!("n{number}")).collect();
     let mut schema = json!({"type": "string"});
     for _ in 0..30 {
@@ -22,7 +22,7 @@ fn nested_required_names_do_not_multiply() {
 
 /// Names and options are compared linearly, so that large numbers of them are left to the evaluator.
 #[test]
-fn many_names_and_options_have_no_plain_form() {
+fn leaves_large_property_and_enum_lists_to_the_evaluator() {
     let properties = |count: usize| {
         let all: serde_json::Map<String, Value> =
             (0..count).map(|number| (format!("p{number}"), json!({}))).collect();
@@ -40,7 +40,7 @@ fn certain(schema: &Value, text: &str) -> Option<bool> {
 }
 
 #[test]
-fn what_usual_schemas_accept_is_certain() {
+fn fast_path_decides_common_schemas() {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "type": "object", "title": "Arguments", "additionalProperties": false, "required": ["path"],
@@ -213,7 +213,7 @@ proptest! {
 
     /// Certainly valid values are valid, and their members are declared if the result says so.
     #[test]
-    fn what_is_certain_is_true(schema in schemas(), text in values()) {
+    fn fast_path_agrees_with_the_evaluator(schema in schemas(), text in values()) {
         let raw = RawJson::parse(text.clone()).unwrap();
         if let Some(form) = PlainSchema::read(&schema) && form.fits(&text).is_some() {
             let validator = jsonschema::options().should_validate_formats(false).build(&schema).unwrap();

@@ -11,11 +11,11 @@ use toolhub_core::RawJson;
 use toolhub_core::error::Effect;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 use toolhub_mcp_wire::McpError;
-use toolhub_mcp_wire::wire::{self, Incoming, NotAMessage};
+use toolhub_mcp_wire::wire::{self, Incoming, MessageError};
 use toolhub_oauth::is_unprocessed;
 
 use super::Inner;
-use super::client::{lost, mixes_up_answers};
+use super::client::{lost, record_mismatch};
 use crate::transport::{Listener, MAX_RESULT_BYTES, Repeat, progress_token};
 
 /// How much of an error body is read (bytes) and shown (characters).
@@ -26,8 +26,8 @@ const ERROR_BODY_CHARS: usize = 300;
 const SESSION_CODES: [i64; 2] = [-32600, -32001];
 /// How long a stream may take to end after its answer, and how many streams may do so at a time. Otherwise the stream is
 /// dropped and its connection closed.
-const ENDING: Duration = Duration::from_secs(1);
-pub(super) const ENDINGS: usize = 64;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const MAX_DRAINING_STREAMS: usize = 64;
 /// Maximum number of resumptions of one stream.
 const MAX_RESUMPTIONS: u32 = 5;
 /// The pause before a resumption, if the server does not specify one, and its upper limit.
@@ -38,7 +38,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The request whose answer is awaited.
 #[derive(Clone, Copy)]
-pub(super) struct Waiting<'a> {
+pub(super) struct AwaitedRequest<'a> {
     pub(super) id: u64,
     pub(super) listener: Option<&'a Arc<dyn Listener>>,
 }
@@ -70,22 +70,22 @@ impl Received {
 
 impl Inner {
     /// Reads the answer from a complete body.
-    pub(super) fn answer_in(self: &Arc<Self>, waiting: Waiting<'_>, body: &Bytes) -> Received {
-        self.receive(body, Some(waiting))
+    pub(super) fn parse_answer(self: &Arc<Self>, awaited: AwaitedRequest<'_>, body: &Bytes) -> Received {
+        self.receive(body, Some(awaited))
     }
 
-    pub(super) async fn answer_to(
+    pub(super) async fn read_answer(
         self: &Arc<Self>,
-        waiting: Waiting<'_>,
+        awaited: AwaitedRequest<'_>,
         response: Response,
     ) -> Result<RawJson, McpError> {
         match content_type(&response).as_str() {
-            "text/event-stream" => self.stream_answer(waiting, response).await,
+            "text/event-stream" => self.stream_answer(awaited, response).await,
             "application/json" => {
                 let body = read_body(response, MAX_RESULT_BYTES).await?;
-                let answer = self.answer_in(waiting, &body.into());
+                let answer = self.parse_answer(awaited, &body.into());
                 if !answer.is_match() {
-                    mixes_up_answers(&self.url);
+                    record_mismatch(&self.url);
                 }
                 answer.into_result()
             }
@@ -101,14 +101,14 @@ impl Inner {
     /// resumability).
     async fn stream_answer(
         self: &Arc<Self>,
-        waiting: Waiting<'_>,
+        awaited: AwaitedRequest<'_>,
         response: Response,
     ) -> Result<RawJson, McpError> {
         let mut cursor = Cursor::default();
         let mut reading = Ok(response);
         for _ in 0..=MAX_RESUMPTIONS {
             let broken = match reading {
-                Ok(response) => match self.read_events(response, &mut cursor, Some(waiting)).await {
+                Ok(response) => match self.read_events(response, &mut cursor, Some(awaited)).await {
                     Ok(Some(answer)) => return answer,
                     Ok(None) => "the stream ended before the answer".to_owned(),
                     Err(error @ McpError::Unreadable { .. }) => return Err(error),
@@ -120,7 +120,8 @@ impl Inner {
             let Some(last) = cursor.id.clone().filter(|_| !self.is_modern()) else {
                 return Err(McpError::Lost { cause: broken.into(), stderr: Vec::new(), exit: None });
             };
-            self.inbox.oddity(format!("a stream that broke off ({broken}); taking it up after `{last}`"));
+            self.inbox
+                .report_anomaly(format!("a stream that broke off ({broken}); taking it up after `{last}`"));
             tokio::time::sleep(cursor.pause).await;
             reading = self.resume(&last).await;
         }
@@ -133,7 +134,7 @@ impl Inner {
         self: &Arc<Self>,
         response: Response,
         cursor: &mut Cursor,
-        waiting: Option<Waiting<'_>>,
+        awaited: Option<AwaitedRequest<'_>>,
     ) -> Result<Option<Result<RawJson, McpError>>, McpError> {
         let mut parser = SseParser::default();
         let mut bytes = response.bytes_stream();
@@ -141,22 +142,22 @@ impl Inner {
             let chunk = chunk.map_err(|error| lost(&error))?;
             let mut events = parser.push(&chunk).into_iter();
             while let Some(event) = events.next() {
-                cursor.note(&event);
+                cursor.update(&event);
                 // Events of other types, and the empty event that only sets the id for resumption, carry no message.
                 if !matches!(event.kind.as_str(), "" | "message") || event.data.is_empty() {
                     continue;
                 }
-                match self.receive(&event.data.into(), waiting) {
+                match self.receive(&event.data.into(), awaited) {
                     Received::Other => {}
                     Received::Answer(answer) => {
                         // With events left, the stream is dropped, which closes its connection.
                         if events.all(|event| event.data.is_empty()) {
-                            self.end(bytes);
+                            self.drain_stream(bytes);
                         }
                         return Ok(Some(answer));
                     }
                     Received::Mismatch(error) => {
-                        mixes_up_answers(&self.url);
+                        record_mismatch(&self.url);
                         return Ok(Some(Err(error)));
                     }
                 }
@@ -170,41 +171,41 @@ impl Inner {
 
     /// Reads the stream to its end after the answer, so that its connection can be reused. Drops the stream, and with it the
     /// connection, if anything but whitespace follows.
-    fn end(&self, mut stream: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static) {
+    fn drain_stream(&self, mut stream: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static) {
         let blank = |chunk: &Bytes| chunk.trim_ascii().is_empty();
         match stream.next().now_or_never() {
             Some(None | Some(Err(_))) => return,
             Some(Some(Ok(chunk))) if !blank(&chunk) => return,
             Some(Some(Ok(_))) | None => {}
         }
-        let Ok(place) = Arc::clone(&self.endings).try_acquire_owned() else { return };
-        self.while_open(async move {
+        let Ok(place) = Arc::clone(&self.drain_permits).try_acquire_owned() else { return };
+        self.spawn_while_open(async move {
             let ended = async {
                 while stream.next().await.is_some_and(|chunk| chunk.is_ok_and(|chunk| blank(&chunk))) {}
             };
-            let _ = tokio::time::timeout(ENDING, ended).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, ended).await;
             drop(place);
         });
     }
 
     /// Processes one message. A response to another request is discarded and fails the awaited request.
-    fn receive(self: &Arc<Self>, message: &Bytes, waiting: Option<Waiting<'_>>) -> Received {
-        let id = waiting.map(|waiting| waiting.id);
+    fn receive(self: &Arc<Self>, message: &Bytes, awaited: Option<AwaitedRequest<'_>>) -> Received {
+        let id = awaited.map(|awaited| awaited.id);
         match wire::read(message) {
             Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => {
                 return Received::Answer(outcome);
             }
             // The GET stream does not answer any request.
-            Ok(Incoming::Response { id: other, .. }) if waiting.is_none() => {
-                self.inbox.oddity(format!("an answer to request {other} where it does not belong"));
+            Ok(Incoming::Response { id: other, .. }) if awaited.is_none() => {
+                self.inbox.report_anomaly(format!("an answer to request {other} where it does not belong"));
             }
             Ok(Incoming::Response { id: other, .. }) => {
                 let detail = format!("an answer to request {other} where it does not belong");
-                self.inbox.oddity(detail.clone());
+                self.inbox.report_anomaly(detail.clone());
                 return Received::Mismatch(McpError::unreadable(detail));
             }
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {
-                let listener = waiting.and_then(|waiting| waiting.listener);
+                let listener = awaited.and_then(|awaited| awaited.listener);
                 if let (Some(params), Some(listener)) = (params, listener)
                     && progress_token(&params) == id
                 {
@@ -214,12 +215,14 @@ impl Inner {
             Ok(Incoming::Notification { method, params }) => {
                 self.inbox.notification(&method, params.as_ref(), id);
             }
-            Ok(Incoming::Request { id: asked, method, params }) => self.question(asked, (method, params), id),
+            Ok(Incoming::Request { id: asked, method, params }) => {
+                self.answer_server_request(asked, (method, params), id);
+            }
             // Only one request is answered here, so an invalid message counts as its answer.
-            Err(NotAMessage::Odd { detail, .. }) => {
+            Err(MessageError::Malformed { detail, .. }) => {
                 return Received::Mismatch(McpError::unreadable(detail));
             }
-            Err(NotAMessage::Noise) => {
+            Err(MessageError::NotJsonRpc) => {
                 return Received::Mismatch(McpError::unreadable("the answer is not JSON"));
             }
         }
@@ -240,7 +243,7 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    fn note(&mut self, event: &SseEvent) {
+    fn update(&mut self, event: &SseEvent) {
         if let Some(id) = &event.id {
             self.id = Some(id.clone());
         }
@@ -254,7 +257,7 @@ impl Inner {
     /// Opens the stream after the event with this id.
     async fn resume(&self, last: &str) -> Result<Response, McpError> {
         let request = self.client()?.get(self.url.clone()).header(ACCEPT, "text/event-stream");
-        let request = self.dressed(request).header("Last-Event-ID", last);
+        let request = self.with_headers(request).header("Last-Event-ID", last);
         let response = self.send(request, Repeat::Safe).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
@@ -287,7 +290,7 @@ impl Inner {
                 .map(Response::from)
                 .map_err(|error| McpError::unreadable(error.to_string()));
         }
-        let in_session = self.agreed.load().session.is_some();
+        let in_session = self.request_head.load().session.is_some();
         Err(match head.status {
             StatusCode::NOT_FOUND if in_session => session_error(&body, request),
             _ => head.error(&body, request),
@@ -362,18 +365,18 @@ pub(super) fn content_type(response: &Response) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-pub(super) async fn read_body(response: Response, most: usize) -> Result<Vec<u8>, McpError> {
+pub(super) async fn read_body(response: Response, limit: usize) -> Result<Vec<u8>, McpError> {
     let mut body = Vec::new();
     let mut bytes = response.bytes_stream();
     while let Some(chunk) = bytes.next().await {
         body.extend_from_slice(&chunk.map_err(|error| lost(&error))?);
-        if body.len() > most {
-            return Err(too_large(most));
+        if body.len() > limit {
+            return Err(too_large(limit));
         }
     }
     Ok(body)
 }
 
-pub(super) fn too_large(most: usize) -> McpError {
-    McpError::unreadable(format!("the answer has more than {} MiB", most >> 20))
+pub(super) fn too_large(limit: usize) -> McpError {
+    McpError::unreadable(format!("the answer has more than {} MiB", limit >> 20))
 }

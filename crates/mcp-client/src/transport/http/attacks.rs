@@ -21,18 +21,18 @@ impl Authorizer for NoToken {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    fn is_stranger(&self) -> bool {
+    fn has_no_token(&self) -> bool {
         false
     }
 
-    fn refused(&self, _: toolhub_oauth::Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+    fn on_refusal(&self, _: toolhub_oauth::Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }
 
 /// The behaviour of the server on the first request. All others are answered correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum First {
+enum FirstResponse {
     Right,
     RightStream,
     WrongId,
@@ -68,46 +68,46 @@ fn stream(events: &[(u64, &str)]) -> String {
     text + "0\r\n\r\n"
 }
 
-fn first_answer(first: First, id: u64) -> String {
+fn first_answer(first: FirstResponse, id: u64) -> String {
     match first {
-        First::Right => json(id, "own"),
-        First::RightStream => stream(&[(id, "own")]),
-        First::WrongId => json(id + 1, "stolen"),
-        First::WrongIdInStream => stream(&[(id + 1, "stolen"), (id, "own")]),
-        First::Ahead => json(id, "own") + &json(id + 1, "stolen"),
-        First::Twice => json(id, "own") + &json(id, "own"),
-        First::StreamAhead => stream(&[(id, "own"), (id + 1, "stolen")]),
-        First::Longer => json(id, "own") + r#"{"jsonrpc":"2.0"}"#,
-        First::NoContentWithBody => {
+        FirstResponse::Right => json(id, "own"),
+        FirstResponse::RightStream => stream(&[(id, "own")]),
+        FirstResponse::WrongId => json(id + 1, "stolen"),
+        FirstResponse::WrongIdInStream => stream(&[(id + 1, "stolen"), (id, "own")]),
+        FirstResponse::Ahead => json(id, "own") + &json(id + 1, "stolen"),
+        FirstResponse::Twice => json(id, "own") + &json(id, "own"),
+        FirstResponse::StreamAhead => stream(&[(id, "own"), (id + 1, "stolen")]),
+        FirstResponse::Longer => json(id, "own") + r#"{"jsonrpc":"2.0"}"#,
+        FirstResponse::NoContentWithBody => {
             let rest = json(id + 1, "stolen");
             format!("HTTP/1.1 204 No Content\r\ncontent-length: {}\r\n\r\n{rest}", rest.len())
         }
-        First::Informational => "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(40) + &json(id, "own"),
-        First::NotJson => json(id, "own").replace("{\"jsonrpc\"", "?\"jsonrpc\""),
+        FirstResponse::Informational => "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(40) + &json(id, "own"),
+        FirstResponse::NotJson => json(id, "own").replace("{\"jsonrpc\"", "?\"jsonrpc\""),
     }
 }
 
 /// Reads one request and returns its id.
-async fn request(stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<u64> {
+async fn request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<u64> {
     loop {
-        if let Some(head) = came.windows(4).position(|four| four == b"\r\n\r\n") {
-            let text = String::from_utf8_lossy(&came[..head]).to_ascii_lowercase();
+        if let Some(head) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&received[..head]).to_ascii_lowercase();
             let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
             let end = head + 4 + length.parse::<usize>().ok()?;
-            if came.len() >= end {
-                let id = wire::guess_id(&came[head..end]);
-                came.drain(..end);
+            if received.len() >= end {
+                let id = wire::extract_id(&received[head..end]);
+                received.drain(..end);
                 return id;
             }
         }
-        if stream.read_buf(came).await.ok()? == 0 {
+        if stream.read_buf(received).await.ok()? == 0 {
             return None;
         }
     }
 }
 
 /// Sends two requests. Returns their results and the number of connections used.
-async fn exchange(first: First, direct: bool) -> ([Result<RawJson, McpError>; 2], usize) {
+async fn exchange(first: FirstResponse, direct: bool) -> ([Result<RawJson, McpError>; 2], usize) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let (tasks, connections, requests) = (TaskTracker::new(), Arc::<AtomicUsize>::default(), Arc::default());
@@ -117,8 +117,8 @@ async fn exchange(first: First, direct: bool) -> ([Result<RawJson, McpError>; 2]
             counted.fetch_add(1, Ordering::Relaxed);
             let requests: Arc<AtomicUsize> = Arc::clone(&requests);
             serving.spawn(async move {
-                let mut came = Vec::new();
-                while let Some(id) = request(&mut stream, &mut came).await {
+                let mut received = Vec::new();
+                while let Some(id) = request(&mut stream, &mut received).await {
                     let answer = match requests.fetch_add(1, Ordering::Relaxed) {
                         0 => first_answer(first, id),
                         _ => json(id, "own"),
@@ -155,18 +155,18 @@ async fn exchange(first: First, direct: bool) -> ([Result<RawJson, McpError>; 2]
 }
 
 #[tokio::test]
-async fn connection_with_an_answer_for_another_request_is_dropped() {
+async fn drops_connection_after_mismatched_response() {
     let wrong = [
-        First::WrongId,
-        First::WrongIdInStream,
-        First::NoContentWithBody,
-        First::Informational,
-        First::NotJson,
+        FirstResponse::WrongId,
+        FirstResponse::WrongIdInStream,
+        FirstResponse::NoContentWithBody,
+        FirstResponse::Informational,
+        FirstResponse::NotJson,
     ];
     for direct in [true, false] {
         for first in wrong {
             // The general client skips a bounded number of informational responses.
-            if !direct && first == First::Informational {
+            if !direct && first == FirstResponse::Informational {
                 continue;
             }
             let ([one, other], connections) = exchange(first, direct).await;
@@ -180,9 +180,11 @@ async fn connection_with_an_answer_for_another_request_is_dropped() {
 }
 
 #[tokio::test]
-async fn connection_with_more_than_the_answer_is_dropped() {
+async fn drops_connection_with_trailing_bytes() {
     for direct in [true, false] {
-        for first in [First::Ahead, First::Twice, First::StreamAhead, First::Longer] {
+        for first in
+            [FirstResponse::Ahead, FirstResponse::Twice, FirstResponse::StreamAhead, FirstResponse::Longer]
+        {
             let ([one, other], connections) = exchange(first, direct).await;
             assert_eq!(one.unwrap().get(), r#"{"own":7}"#, "{first:?} {direct}");
             assert_eq!(other.unwrap().get(), r#"{"own":8}"#, "{first:?} {direct}");
@@ -192,11 +194,11 @@ async fn connection_with_more_than_the_answer_is_dropped() {
 }
 
 #[tokio::test]
-async fn connection_with_the_right_answer_is_reused() {
+async fn reuses_connection_after_matching_response() {
     for direct in [true, false] {
-        for first in [First::Right, First::RightStream] {
+        for first in [FirstResponse::Right, FirstResponse::RightStream] {
             // The general client drains a stream while the next request is sent.
-            if !direct && first == First::RightStream {
+            if !direct && first == FirstResponse::RightStream {
                 continue;
             }
             // The general client returns a connection to its pool in a separate task, possibly after the next request.

@@ -16,43 +16,45 @@ use toolhub_mcp_wire::McpError;
 pub(crate) fn client() -> Result<Client, McpError> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| build(|builder| builder));
-    client.clone().map_err(McpError::hopeless)
+    client.clone().map_err(McpError::permanent)
 }
 
-/// The client for requests to `url`: one without connection reuse if the origin was reported to `mixes_up_answers`.
+/// The client for requests to `url`: one without connection reuse if the origin was reported to `record_mismatch`.
 pub(super) fn client_for(url: &Url) -> Result<Client, McpError> {
     static WITHOUT_POOL: OnceLock<Result<Client, String>> = OnceLock::new();
-    if !MIXED_UP.any.load(Ordering::Acquire) || !MIXED_UP.origins().contains(&url.origin()) {
+    if !MISMATCHED_ORIGINS.any.load(Ordering::Acquire)
+        || !MISMATCHED_ORIGINS.origins().contains(&url.origin())
+    {
         return client();
     }
     let client = WITHOUT_POOL.get_or_init(|| build(|builder| builder.pool_max_idle_per_host(0)));
-    client.clone().map_err(McpError::hopeless)
+    client.clone().map_err(McpError::permanent)
 }
 
 /// Records that the origin sent a response to another request: pooled connections may hold more of them, so connections to it
 /// are no longer reused. Kept per origin, since servers share the pool.
-pub(super) fn mixes_up_answers(url: &Url) {
-    let mut origins = MIXED_UP.origins();
-    if origins.len() < MAX_MIXED_UP || origins.contains(&url.origin()) {
+pub(super) fn record_mismatch(url: &Url) {
+    let mut origins = MISMATCHED_ORIGINS.origins();
+    if origins.len() < MAX_MISMATCHED_ORIGINS || origins.contains(&url.origin()) {
         origins.insert(url.origin());
     }
     drop(origins);
-    MIXED_UP.any.store(true, Ordering::Release);
+    MISMATCHED_ORIGINS.any.store(true, Ordering::Release);
 }
 
 /// Maximum number of recorded origins. Only configured servers are recorded.
-const MAX_MIXED_UP: usize = 4096;
+const MAX_MISMATCHED_ORIGINS: usize = 4096;
 
-static MIXED_UP: LazyLock<MixedUp> = LazyLock::new(MixedUp::default);
+static MISMATCHED_ORIGINS: LazyLock<MismatchedOrigins> = LazyLock::new(MismatchedOrigins::default);
 
 #[derive(Default)]
-struct MixedUp {
+struct MismatchedOrigins {
     /// Avoids the lock while the set is empty.
     any: AtomicBool,
     origins: Mutex<HashSet<Origin>>,
 }
 
-impl MixedUp {
+impl MismatchedOrigins {
     fn origins(&self) -> MutexGuard<'_, HashSet<Origin>> {
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -63,7 +65,7 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, McpE
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         let wrong =
-            |what: &str| McpError::hopeless(format!("header `{name}` in its config has a wrong {what}"));
+            |what: &str| McpError::permanent(format!("header `{name}` in its config has a wrong {what}"));
         let key: HeaderName = name.parse().map_err(|_| wrong("name"))?;
         let mut value: HeaderValue = value.parse().map_err(|_| wrong("value"))?;
         value.set_sensitive(true);
@@ -75,7 +77,7 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, McpE
 /// Parses the URL of a server.
 pub(crate) fn parse_url(url: &str) -> Result<Url, McpError> {
     let wrong = |why: String| {
-        McpError::hopeless(LocalizedText::new(
+        McpError::permanent(LocalizedText::new(
             format!("its url is wrong: {why}"),
             format!("它的 url 不对：{why}"),
         ))
@@ -94,7 +96,7 @@ pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
     let cause = format!("{} ({place}:{port})", root_cause(error));
     if url.scheme() == "https" && cause.contains("InvalidContentType") {
         // The error of rustls for a response that is not a TLS record.
-        return McpError::hopeless(LocalizedText::new(
+        return McpError::permanent(LocalizedText::new(
             format!("{place}:{port} answers without TLS: write `http://` instead of `https://` in its url"),
             format!("{place}:{port} 不使用 TLS：请把 url 中的 `https://` 改为 `http://`"),
         ));

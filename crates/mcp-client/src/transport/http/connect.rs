@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service as _;
 
-use toolhub_oauth::http_client::{CONNECT_DEADLINE, root_cause};
+use toolhub_oauth::http_client::{CONNECT_TIMEOUT, root_cause};
 
 /// The reason for a failed connection.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Stream {
     /// Connects to the host of `uri`, which must have a scheme and an authority.
     pub(super) async fn connect(uri: &Uri) -> Result<Self, ConnectError> {
         let connecting = connector().call(uri.clone());
-        let stream = match tokio::time::timeout(CONNECT_DEADLINE, connecting).await {
+        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(stream) => stream.map_err(|error| ConnectError::Unreachable(root_cause(&error)))?,
             Err(_) => return Err(ConnectError::Unreachable("it does not answer".to_owned())),
         };
@@ -53,8 +53,8 @@ impl Stream {
         let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let name = ServerName::try_from(host.to_owned()).map_err(|_| ConnectError::Tls)?;
         let config = tls_config().ok_or(ConnectError::Tls)?;
-        let shaking_hands = TlsConnector::from(config).connect(name, stream);
-        match tokio::time::timeout(CONNECT_DEADLINE, shaking_hands).await {
+        let handshake = TlsConnector::from(config).connect(name, stream);
+        match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
             Ok(Ok(stream)) => Ok(Self::Tls(Box::new(stream))),
             Ok(Err(_)) | Err(_) => Err(ConnectError::Tls),
         }
@@ -125,7 +125,7 @@ fn connector() -> HttpConnector {
         connector.enforce_http(false);
         // Disables Nagle's algorithm: a message is one small write.
         connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT_DEADLINE));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector
     });
     CONNECTOR.clone()

@@ -33,20 +33,20 @@ use super::connect::{ConnectError, Stream, has_proxy};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per worker, and the idle timeout.
-const KEPT: usize = 64;
-const KEPT_FOR: Duration = Duration::from_secs(60);
+const MAX_IDLE: usize = 64;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum size of a body that is written together with its head.
-pub(super) const SHORT: usize = 16 << 10;
+pub(super) const MAX_INLINE_BODY_BYTES: usize = 16 << 10;
 /// Minimum free space for a read if the response does not arrive in one piece, and the size reserved if there is less.
-const LEAST: usize = 2 << 10;
-const ROOM: usize = 8 << 10;
+const MIN_FREE_CAPACITY: usize = 2 << 10;
+const READ_CAPACITY: usize = 8 << 10;
 
 /// The client for one endpoint.
 #[derive(Debug)]
 pub(super) struct DirectClient {
     uri: Uri,
     /// Host and port, for errors.
-    place: String,
+    host_and_port: String,
     /// Set after a failed TLS handshake: all requests use the general client.
     disabled: AtomicBool,
     /// The value of the `Host` header.
@@ -55,16 +55,16 @@ pub(super) struct DirectClient {
     pub(super) target: String,
     /// Idle connections per worker: a connection is reused only by the worker that opened it, so that its I/O wakes no other
     /// one.
-    idle: PerWorker<Mutex<Vec<Wire>>>,
+    idle: PerWorker<Mutex<Vec<HttpConnection>>>,
     /// The head of the last response. Responses repeat it over all connections.
-    known: PerWorker<Mutex<Option<Box<CachedResponse>>>>,
+    head_cache: PerWorker<Mutex<Option<Box<CachedResponse>>>>,
 }
 
 /// A connection and its unread bytes.
 #[derive(Debug)]
-struct Wire {
+struct HttpConnection {
     stream: Stream,
-    there: BytesMut,
+    unread: BytesMut,
     /// When the last request was sent.
     used: Instant,
 }
@@ -72,23 +72,23 @@ struct Wire {
 /// A response.
 pub(super) enum Answer {
     /// The complete response, and its connection.
-    Whole(ResponseHead, Bytes, Kept),
+    Whole(ResponseHead, Bytes, ReusableConnection),
     /// The head, and the body as a stream.
     Stream(Response),
 }
 
-/// A connection whose response has been read. Closed on drop, unless the response is verified and `give_back` is called.
-pub(super) struct Kept(Option<Wire>);
+/// A connection whose response has been read. Closed on drop, unless the response is verified and `return_to_pool` is called.
+pub(super) struct ReusableConnection(Option<HttpConnection>);
 
-impl Kept {
-    fn of(stays: bool, wire: Wire) -> Self {
-        Self((stays && wire.there.is_empty()).then_some(wire))
+impl ReusableConnection {
+    fn of(keep_alive: bool, connection: HttpConnection) -> Self {
+        Self((keep_alive && connection.unread.is_empty()).then_some(connection))
     }
 
     /// Returns the connection to the pool.
-    pub(super) fn give_back(self, direct: Option<&Arc<DirectClient>>) {
-        if let (Some(wire), Some(direct)) = (self.0, direct) {
-            direct.keep(wire);
+    pub(super) fn return_to_pool(self, direct: Option<&Arc<DirectClient>>) {
+        if let (Some(connection), Some(direct)) = (self.0, direct) {
+            direct.return_idle(connection);
         }
     }
 }
@@ -109,7 +109,7 @@ impl Answer {
     }
 
     /// Converts it into the response type of the general client. The connection is not reused.
-    pub(super) fn far(self) -> Response {
+    pub(super) fn into_response(self) -> Response {
         match self {
             Self::Whole(head, body, _) => response(&head, Body::from(body)),
             Self::Stream(response) => response,
@@ -118,10 +118,10 @@ impl Answer {
 
     /// Ends an exchange without a response body. Returns the connection to the pool if the body is empty.
     pub(super) fn done(self, direct: Option<&Arc<DirectClient>>) {
-        if let Self::Whole(_, body, kept) = self
+        if let Self::Whole(_, body, reusable) = self
             && body.trim_ascii().is_empty()
         {
-            kept.give_back(direct);
+            reusable.return_to_pool(direct);
         }
     }
 }
@@ -133,62 +133,62 @@ fn response(head: &ResponseHead, body: Body) -> Response {
 }
 
 /// A message was not sent, or possibly in part.
-enum Unsent {
+enum SendError {
     Whole,
     Part(io::Error),
 }
 
-impl Wire {
+impl HttpConnection {
     /// Whether it can be reused: no unsolicited bytes have arrived, and it is not closed.
-    fn is_fit(&mut self) -> bool {
-        self.there.is_empty() && self.stream.is_silent()
+    fn is_reusable(&mut self) -> bool {
+        self.unread.is_empty() && self.stream.is_silent()
     }
 
     /// Sends a message.
-    async fn send(&mut self, parts: [&[u8]; 2]) -> Result<(), Unsent> {
-        let mut begun = false;
+    async fn send(&mut self, parts: [&[u8]; 2]) -> Result<(), SendError> {
+        let mut started = false;
         for mut part in parts {
             while !part.is_empty() {
                 match self.stream.write(part).await {
-                    Ok(0) if begun => return Err(Unsent::Part(ErrorKind::WriteZero.into())),
-                    Ok(sent) if sent > 0 => (begun, part) = (true, &part[sent..]),
-                    Err(error) if begun => return Err(Unsent::Part(error)),
+                    Ok(0) if started => return Err(SendError::Part(ErrorKind::WriteZero.into())),
+                    Ok(sent) if sent > 0 => (started, part) = (true, &part[sent..]),
+                    Err(error) if started => return Err(SendError::Part(error)),
                     // The idle connection was closed by the server, which has received nothing of this message.
-                    Ok(_) | Err(_) => return Err(Unsent::Whole),
+                    Ok(_) | Err(_) => return Err(SendError::Whole),
                 }
             }
         }
         // TLS may have buffered the data. After an error here, the server may have received the message.
-        self.stream.flush().await.map_err(Unsent::Part)
+        self.stream.flush().await.map_err(SendError::Part)
     }
 
     /// Reads more bytes. Returns `false` at the end of the stream.
-    async fn more(&mut self) -> io::Result<bool> {
+    async fn read_more(&mut self) -> io::Result<bool> {
         // No buffer is allocated: reads into the shared buffer of this thread, since most responses arrive in one piece.
-        if self.there.capacity() == 0 {
+        if self.unread.capacity() == 0 {
             let stream = &mut self.stream;
             let reading = poll_fn(|context| {
-                let (read, came) =
-                    with_read_buffer(|basin| poll_read_buf(Pin::new(&mut *stream), context, basin));
-                read.map_ok(|_| came)
+                let (read, bytes) =
+                    with_read_buffer(|buffer| poll_read_buf(Pin::new(&mut *stream), context, buffer));
+                read.map_ok(|_| bytes)
             });
-            self.there = reading.await?;
-            return Ok(!self.there.is_empty());
+            self.unread = reading.await?;
+            return Ok(!self.unread.is_empty());
         }
-        if self.there.capacity() - self.there.len() < LEAST {
-            self.there.reserve(ROOM);
+        if self.unread.capacity() - self.unread.len() < MIN_FREE_CAPACITY {
+            self.unread.reserve(READ_CAPACITY);
         }
-        Ok(self.stream.read_buf(&mut self.there).await? > 0)
+        Ok(self.stream.read_buf(&mut self.unread).await? > 0)
     }
 
     /// Reads the head of a response.
     async fn head(&mut self, direct: &DirectClient) -> Result<ResponseHead, McpError> {
         loop {
-            if !self.more().await.map_err(|error| lost(&error))? {
-                return Err(lost(&broken_off()));
+            if !self.read_more().await.map_err(|error| lost(&error))? {
+                return Err(lost(&unexpected_eof()));
             }
-            let mut known = direct.known.current().lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(head) = ResponseHead::take(&mut self.there, &mut known).map_err(unreadable)? {
+            let mut head_cache = direct.head_cache.current().lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(head) = ResponseHead::take(&mut self.unread, &mut head_cache).map_err(unreadable)? {
                 return Ok(head);
             }
         }
@@ -199,30 +199,35 @@ impl Wire {
         if let Framing::Length(length) = framing {
             let length = usize::try_from(length).ok().filter(|length| *length <= MAX_RESULT_BYTES);
             let length = length.ok_or_else(|| too_large(MAX_RESULT_BYTES))?;
-            while self.there.len() < length {
-                match self.there.is_empty() && length <= ROOM {
+            while self.unread.len() < length {
+                match self.unread.is_empty() && length <= READ_CAPACITY {
                     // The body may arrive in one piece, in a separate segment from the head.
-                    true => self.there = BytesMut::new(),
-                    false => self.there.reserve((length - self.there.len()).clamp(LEAST, 1 << 20)),
+                    true => self.unread = BytesMut::new(),
+                    false => {
+                        self.unread.reserve((length - self.unread.len()).clamp(MIN_FREE_CAPACITY, 1 << 20));
+                    }
                 }
-                if !self.more().await.map_err(|error| lost(&error))? {
-                    return Err(lost(&broken_off()));
+                if !self.read_more().await.map_err(|error| lost(&error))? {
+                    return Err(lost(&unexpected_eof()));
                 }
             }
             // Takes the whole buffer if nothing follows, so that the connection does not keep the allocation alive.
-            let body =
-                if self.there.len() == length { take(&mut self.there) } else { self.there.split_to(length) };
+            let body = if self.unread.len() == length {
+                take(&mut self.unread)
+            } else {
+                self.unread.split_to(length)
+            };
             return Ok(body.freeze());
         }
         let mut all = BytesMut::new();
         loop {
-            match framing.take(&mut self.there).map_err(unreadable)? {
+            match framing.take(&mut self.unread).map_err(unreadable)? {
                 Part::Data(data) => all.extend_from_slice(&data),
                 Part::End => return Ok(all.freeze()),
-                Part::Wait => match self.more().await.map_err(|error| lost(&error))? {
+                Part::Wait => match self.read_more().await.map_err(|error| lost(&error))? {
                     true => {}
                     false if framing.ends_with_connection() => return Ok(all.freeze()),
-                    false => return Err(lost(&broken_off())),
+                    false => return Err(lost(&unexpected_eof())),
                 },
             }
             if all.len() > MAX_RESULT_BYTES {
@@ -233,27 +238,27 @@ impl Wire {
 }
 
 /// A response body that is streamed.
-struct Coming {
+struct StreamingBody {
     /// `None` after the end.
-    wire: Option<Wire>,
+    connection: Option<HttpConnection>,
     framing: Framing,
     /// The pool that the connection returns to at the end, if it can be reused.
-    home: Option<Arc<DirectClient>>,
+    pool: Option<Arc<DirectClient>>,
 }
 
-impl Coming {
+impl StreamingBody {
     /// Ends the body and returns the connection to the pool. A caller that detects a wrong response drops the body earlier.
-    fn ends(&mut self) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let (Some(wire), Some(home)) = (self.wire.take(), &self.home)
-            && wire.there.is_empty()
+    fn finish(&mut self) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let (Some(connection), Some(pool)) = (self.connection.take(), &self.pool)
+            && connection.unread.is_empty()
         {
-            home.keep(wire);
+            pool.return_idle(connection);
         }
         Poll::Ready(None)
     }
 }
 
-impl hyper::body::Body for Coming {
+impl hyper::body::Body for StreamingBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -261,19 +266,19 @@ impl hyper::body::Body for Coming {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let coming = self.get_mut();
+        let streaming_body = self.get_mut();
         loop {
-            let Some(wire) = &mut coming.wire else { return Poll::Ready(None) };
-            match coming.framing.take(&mut wire.there) {
+            let Some(connection) = &mut streaming_body.connection else { return Poll::Ready(None) };
+            match streaming_body.framing.take(&mut connection.unread) {
                 Ok(Part::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
-                Ok(Part::End) => return coming.ends(),
+                Ok(Part::End) => return streaming_body.finish(),
                 Ok(Part::Wait) => {}
                 Err(FramingError(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
             }
-            match ready!(pin!(wire.more()).poll(context)) {
+            match ready!(pin!(connection.read_more()).poll(context)) {
                 Ok(true) => {}
-                Ok(false) if coming.framing.ends_with_connection() => return Poll::Ready(None),
-                Ok(false) => return Poll::Ready(Some(Err(broken_off()))),
+                Ok(false) if streaming_body.framing.ends_with_connection() => return Poll::Ready(None),
+                Ok(false) => return Poll::Ready(Some(Err(unexpected_eof()))),
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
@@ -281,21 +286,22 @@ impl hyper::body::Body for Coming {
 }
 
 /// Decompresses a response that the server compressed although no encoding was accepted.
-async fn unpacked(mut response: Response) -> Result<Response, McpError> {
-    let packing = response.headers_mut().remove(CONTENT_ENCODING);
-    if packing.as_ref().is_none_or(|packing| !["gzip", "x-gzip"].contains(&packing.to_str().unwrap_or(""))) {
-        return Err(McpError::unreadable(format!("it packs its answers unasked: {packing:?}")));
+async fn decompress(mut response: Response) -> Result<Response, McpError> {
+    let encoding = response.headers_mut().remove(CONTENT_ENCODING);
+    if encoding.as_ref().is_none_or(|encoding| !["gzip", "x-gzip"].contains(&encoding.to_str().unwrap_or("")))
+    {
+        return Err(McpError::unreadable(format!("it packs its answers unasked: {encoding:?}")));
     }
     let (status, headers) = (response.status(), response.headers().clone());
-    let packed = read_body(response, MAX_RESULT_BYTES).await?;
+    let compressed = read_body(response, MAX_RESULT_BYTES).await?;
     // Protects against decompression bombs: limits the output to the maximum result size.
-    let most = MAX_RESULT_BYTES as u64 + 1;
-    let unpack = move || {
+    let limit = MAX_RESULT_BYTES as u64 + 1;
+    let decode = move || {
         let mut body = Vec::new();
-        flate2::read::GzDecoder::new(&packed[..]).take(most).read_to_end(&mut body).map(|_| body)
+        flate2::read::GzDecoder::new(&compressed[..]).take(limit).read_to_end(&mut body).map(|_| body)
     };
     let body =
-        tokio::task::spawn_blocking(unpack).await.map_err(|error| McpError::unreadable(error.to_string()))?;
+        tokio::task::spawn_blocking(decode).await.map_err(|error| McpError::unreadable(error.to_string()))?;
     let body = body.map_err(|error| McpError::unreadable(format!("it cannot be unpacked: {error}")))?;
     let mut whole = http::Response::new(Body::from(body));
     (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
@@ -309,51 +315,52 @@ impl DirectClient {
             return None;
         }
         let uri: Uri = url.as_str().split('#').next()?.parse().ok()?;
-        let place = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
+        let host_and_port = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
         (!has_proxy(&uri)).then_some(Self {
             authority: uri.authority()?.as_str().to_owned(),
             target: uri.path_and_query()?.as_str().to_owned(),
             uri,
-            place,
+            host_and_port,
             disabled: AtomicBool::new(false),
             idle: PerWorker::default(),
-            known: PerWorker::default(),
+            head_cache: PerWorker::default(),
         })
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Wire>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<HttpConnection>> {
         self.idle.current().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an open idle connection from the pool, if there is one.
-    fn kept(&self, now: Instant) -> Option<Wire> {
+    fn reusable(&self, now: Instant) -> Option<HttpConnection> {
         loop {
-            let mut wire = self.idle().pop()?;
-            if now.duration_since(wire.used) < KEPT_FOR && wire.is_fit() {
-                wire.used = now;
-                return Some(wire);
+            let mut connection = self.idle().pop()?;
+            if now.duration_since(connection.used) < IDLE_TIMEOUT && connection.is_reusable() {
+                connection.used = now;
+                return Some(connection);
             }
         }
     }
 
-    fn keep(&self, mut wire: Wire) {
+    fn return_idle(&self, mut connection: HttpConnection) {
         // Releases the read buffer while the connection is idle.
-        wire.there = BytesMut::new();
+        connection.unread = BytesMut::new();
         let mut idle = self.idle();
         // The oldest is first. If it has expired, it is removed; otherwise only if the pool is full.
-        let old = idle.first().is_some_and(|first| wire.used.duration_since(first.used) >= KEPT_FOR);
-        let gone = (old || idle.len() >= KEPT).then(|| idle.remove(0));
-        idle.push(wire);
+        let old =
+            idle.first().is_some_and(|first| connection.used.duration_since(first.used) >= IDLE_TIMEOUT);
+        let gone = (old || idle.len() >= MAX_IDLE).then(|| idle.remove(0));
+        idle.push(connection);
         drop(idle);
         drop(gone);
     }
 
     /// Opens a new connection; `None` if the general client has to be used.
-    async fn connect(&self) -> Result<Option<Wire>, McpError> {
+    async fn connect(&self) -> Result<Option<HttpConnection>, McpError> {
         match Stream::connect(&self.uri).await {
-            Ok(stream) => Ok(Some(Wire { stream, there: BytesMut::new(), used: Instant::now() })),
+            Ok(stream) => Ok(Some(HttpConnection { stream, unread: BytesMut::new(), used: Instant::now() })),
             Err(ConnectError::Unreachable(why)) => {
-                Err(McpError::connect(LocalizedText::from(format!("{why} ({})", self.place))))
+                Err(McpError::connect(LocalizedText::from(format!("{why} ({})", self.host_and_port))))
             }
             Err(ConnectError::Tls) => {
                 self.disabled.store(true, Ordering::Relaxed);
@@ -373,70 +380,74 @@ impl DirectClient {
             return Ok(None);
         }
         write_content_length(Digits::of(body.len() as u64).as_str(), &mut head);
-        let parts = if body.len() <= SHORT {
+        let parts = if body.len() <= MAX_INLINE_BODY_BYTES {
             head.extend_from_slice(body.as_bytes());
             [&head[..], &[]]
         } else {
             [&head[..], body.as_bytes()]
         };
         // Rarely used futures are boxed, to keep the common one small.
-        let kept = match self.kept(Instant::now()) {
+        let reusable = match self.reusable(Instant::now()) {
             None => Box::pin(self.connect()).await?,
-            kept => kept,
+            reusable => reusable,
         };
-        let Some(mut wire) = kept else { return Ok(None) };
-        let sent = match wire.send(parts).await {
-            Err(Unsent::Whole) => {
+        let Some(mut connection) = reusable else { return Ok(None) };
+        let sent = match connection.send(parts).await {
+            Err(SendError::Whole) => {
                 let Some(other) = Box::pin(self.connect()).await? else { return Ok(None) };
-                wire = other;
-                wire.send(parts).await
+                connection = other;
+                connection.send(parts).await
             }
             sent => sent,
         };
-        if let Err(unsent) = sent {
-            let cause = match unsent {
-                Unsent::Part(error) => error,
-                Unsent::Whole => ErrorKind::BrokenPipe.into(),
+        if let Err(error) = sent {
+            let cause = match error {
+                SendError::Part(error) => error,
+                SendError::Whole => ErrorKind::BrokenPipe.into(),
             };
-            return Err(self.placed(lost(&cause)));
+            return Err(self.with_host(lost(&cause)));
         }
         drop(head);
-        self.answer(wire).await.map(Some).map_err(|error| self.placed(error))
+        self.answer(connection).await.map(Some).map_err(|error| self.with_host(error))
     }
 
-    async fn answer(self: &Arc<Self>, mut wire: Wire) -> Result<Answer, McpError> {
-        let head = wire.head(self).await?;
+    async fn answer(self: &Arc<Self>, mut connection: HttpConnection) -> Result<Answer, McpError> {
+        let head = connection.head(self).await?;
         if !head.plain_json {
-            return Box::pin(self.odd_answer(head, wire)).await;
+            return Box::pin(self.read_other_answer(head, connection)).await;
         }
-        let body = wire.body(head.body).await?;
-        let kept = Kept::of(head.reusable, wire);
-        Ok(Answer::Whole(head, body, kept))
+        let body = connection.body(head.body).await?;
+        let reusable = ReusableConnection::of(head.reusable, connection);
+        Ok(Answer::Whole(head, body, reusable))
     }
 
     /// Reads a response that is not plain JSON.
-    async fn odd_answer(self: &Arc<Self>, head: ResponseHead, mut wire: Wire) -> Result<Answer, McpError> {
+    async fn read_other_answer(
+        self: &Arc<Self>,
+        head: ResponseHead,
+        mut connection: HttpConnection,
+    ) -> Result<Answer, McpError> {
         let headers = head.headers();
         let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let endless = b"text/event-stream";
         if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
-            let home = head.reusable.then(|| Arc::clone(self));
-            let coming = Coming { wire: Some(wire), framing: head.body, home };
-            return Ok(Answer::Stream(response(&head, Body::wrap(coming))));
+            let pool = head.reusable.then(|| Arc::clone(self));
+            let streaming_body = StreamingBody { connection: Some(connection), framing: head.body, pool };
+            return Ok(Answer::Stream(response(&head, Body::wrap(streaming_body))));
         }
-        let body = wire.body(head.body).await?;
+        let body = connection.body(head.body).await?;
         if headers.contains_key(CONTENT_ENCODING) {
-            return Ok(Answer::Stream(unpacked(response(&head, Body::from(body))).await?));
+            return Ok(Answer::Stream(decompress(response(&head, Body::from(body))).await?));
         }
-        let kept = Kept::of(head.reusable, wire);
-        Ok(Answer::Whole(head, body, kept))
+        let reusable = ReusableConnection::of(head.reusable, connection);
+        Ok(Answer::Whole(head, body, reusable))
     }
 
     /// Adds host and port to an error.
-    fn placed(&self, error: McpError) -> McpError {
+    fn with_host(&self, error: McpError) -> McpError {
         match error {
             McpError::Lost { cause, stderr, .. } => {
-                let cause = LocalizedText::from(format!("{cause} ({})", self.place));
+                let cause = LocalizedText::from(format!("{cause} ({})", self.host_and_port));
                 McpError::Lost { cause, stderr, exit: None }
             }
             other => other,
@@ -444,7 +455,7 @@ impl DirectClient {
     }
 }
 
-fn broken_off() -> io::Error {
+fn unexpected_eof() -> io::Error {
     io::Error::new(ErrorKind::UnexpectedEof, "the connection was closed before the answer was there")
 }
 

@@ -42,10 +42,10 @@ pub fn client_requests(data: &[u8]) {
     else {
         return;
     };
-    let mut agreed = RequestHead::new(Some(&direct), &configured);
-    agreed.session = (!session.is_empty()).then(|| session.clone());
-    agreed.version = Some(if version.is_empty() { "2026-07-28".to_owned() } else { version });
-    agreed.put_into_lines(Some(&direct), &configured);
+    let mut request_head = RequestHead::new(Some(&direct), &configured);
+    request_head.session = (!session.is_empty()).then(|| session.clone());
+    request_head.version = Some(if version.is_empty() { "2026-07-28".to_owned() } else { version });
+    request_head.serialize_lines(Some(&direct), &configured);
     let name = (!name.is_empty()).then_some(name.as_str());
     let request = OutgoingRequest {
         id: 1,
@@ -57,7 +57,7 @@ pub fn client_requests(data: &[u8]) {
         repeat: Repeat::default(),
         principal: None,
     };
-    let mut bytes = agreed.head(Some(&request), 0).to_vec();
+    let mut bytes = request_head.head(Some(&request), 0).to_vec();
     let length = Digits::of(body.len() as u64);
     for part in ["content-length: ", length.as_str(), "\r\n\r\n", &body] {
         bytes.extend_from_slice(part.as_bytes());

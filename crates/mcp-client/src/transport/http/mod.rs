@@ -22,23 +22,23 @@ use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, Effect, RawJson, RawObject};
 use toolhub_mcp_wire::{McpError, wire};
 use toolhub_oauth::Authorizer;
-use toolhub_oauth::http_client::CONNECT_DEADLINE;
+use toolhub_oauth::http_client::CONNECT_TIMEOUT;
 use url::Url;
 
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
 use crate::config::Permitted;
-use answer::{Cursor, ENDINGS, Waiting, content_type};
+use answer::{AwaitedRequest, Cursor, MAX_DRAINING_STREAMS, content_type};
 use client::client_for;
 use client::header_map;
 use client::parse_url;
 use client::send_error;
-use direct::{Answer, DirectClient, SHORT};
+use direct::{Answer, DirectClient, MAX_INLINE_BODY_BYTES};
 use request_head::RequestHead;
 
 /// How often the pause before the GET stream is reopened doubles while the server cannot be reached: 500 ms to 32 s.
 const MAX_DOUBLINGS: u32 = 6;
 /// Timeout for cancellations and for ending a session.
-const FAREWELL: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The transport to an HTTP endpoint.
 pub(crate) struct Http {
@@ -53,12 +53,12 @@ struct Inner {
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     /// The negotiated version and session, with the headers that follow from them.
-    agreed: ArcSwap<RequestHead>,
+    request_head: ArcSwap<RequestHead>,
     inbox: Arc<dyn Inbox>,
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Limits the streams that are drained after their answer.
-    endings: Arc<Semaphore>,
+    drain_permits: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Http {
@@ -79,23 +79,24 @@ impl Http {
         client_for(&url)?;
         let (tasks, closing) = (tasks.clone(), CancellationToken::new());
         let guard = closing.clone().drop_guard();
-        let endings = Arc::new(Semaphore::new(ENDINGS));
+        let drain_permits = Arc::new(Semaphore::new(MAX_DRAINING_STREAMS));
         let direct = DirectClient::to(&url).map(Arc::new);
-        let agreed = ArcSwap::from_pointee(RequestHead::new(direct.as_deref(), &headers));
-        let inner = Inner { url, direct, headers, authorizer, agreed, inbox, tasks, closing, endings };
+        let request_head = ArcSwap::from_pointee(RequestHead::new(direct.as_deref(), &headers));
+        let inner =
+            Inner { url, direct, headers, authorizer, request_head, inbox, tasks, closing, drain_permits };
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
     /// Sets the `MCP-Protocol-Version` header of all further requests.
-    pub(crate) fn speak(&self, version: Option<&str>) {
-        self.inner.agree(|agreed| agreed.version = version.map(str::to_owned));
+    pub(crate) fn set_protocol_version(&self, version: Option<&str>) {
+        self.inner.update_request_head(|request_head| request_head.version = version.map(str::to_owned));
     }
 
     /// Opens the GET stream for unsolicited messages of a legacy server (2025-11-25, transports: listening) and reopens it when
     /// it ends or cannot be reached. Stops if the server does not offer one.
     pub(crate) fn listen(&self) {
         let inner = Arc::clone(&self.inner);
-        self.inner.while_open(async move {
+        self.inner.spawn_while_open(async move {
             let mut cursor = Cursor::default();
             let mut failures = 0;
             loop {
@@ -115,16 +116,16 @@ impl Http {
 
     /// Whether the server has assigned a session.
     pub(crate) fn has_session(&self) -> bool {
-        self.inner.agreed.load().session.is_some()
+        self.inner.request_head.load().session.is_some()
     }
 
     /// Ends the session of a legacy server with DELETE (2025-11-25, transports: session management).
     pub(crate) fn end_session(&self) {
         let inner = Arc::clone(&self.inner);
         if self.has_session() {
-            self.inner.farewell(async move {
+            self.inner.spawn_with_timeout(async move {
                 if let Ok(client) = inner.client() {
-                    let request = inner.dressed(client.delete(inner.url.clone()));
+                    let request = inner.with_headers(client.delete(inner.url.clone()));
                     let _ = inner.send(request, Repeat::Safe).await;
                 }
             });
@@ -135,9 +136,9 @@ impl Http {
 impl Transport for Http {
     fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
         boxed(|| async move {
-            let told = !matches!(request.method, "initialize" | "server/discover");
-            let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
-            request.leaves();
+            let cancellable = !matches!(request.method, "initialize" | "server/discover");
+            let mut guard = CancelOnDrop { http: self, id: cancellable.then_some(request.id) };
+            request.on_send();
             let body = std::mem::take(&mut request.body);
             let answer = match self.inner.post(body, Some(&request)).await {
                 Ok(answer) => answer,
@@ -149,18 +150,18 @@ impl Transport for Http {
             if request.method == "initialize" {
                 self.inner.join_session(&answer.headers());
             }
-            let waiting = Waiting { id: request.id, listener: request.listener };
+            let awaited = AwaitedRequest { id: request.id, listener: request.listener };
             let answer = match answer {
-                Answer::Whole(head, body, kept) if head.plain_json => {
-                    let answer = self.inner.answer_in(waiting, &body);
+                Answer::Whole(head, body, reusable) if head.plain_json => {
+                    let answer = self.inner.parse_answer(awaited, &body);
                     // The connection is reused only after a matching response: a mismatch means that requests and responses are
                     // out of step.
                     if answer.is_match() {
-                        kept.give_back(self.inner.direct.as_ref());
+                        reusable.return_to_pool(self.inner.direct.as_ref());
                     }
                     answer.into_result()
                 }
-                other => Box::pin(self.inner.answer_to(waiting, other.far())).await,
+                other => Box::pin(self.inner.read_answer(awaited, other.into_response())).await,
             };
             guard.id = None;
             answer
@@ -196,7 +197,7 @@ impl Drop for CancelOnDrop<'_> {
         let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
         let body = wire::notification("notifications/cancelled", &params);
         let inner = Arc::clone(&self.http.inner);
-        self.http.inner.farewell(async move {
+        self.http.inner.spawn_with_timeout(async move {
             if let Ok(answer) = inner.post(body, None).await {
                 answer.done(inner.direct.as_ref());
             }
@@ -206,21 +207,21 @@ impl Drop for CancelOnDrop<'_> {
 
 impl Inner {
     fn is_modern(&self) -> bool {
-        self.agreed.load().is_modern()
+        self.request_head.load().is_modern()
     }
 
     /// Changes the negotiated values.
-    fn agree(&self, change: impl Fn(&mut RequestHead)) {
-        self.agreed.rcu(|agreed| {
-            let mut agreed = RequestHead::clone(agreed);
-            change(&mut agreed);
-            agreed.put_into_lines(self.direct.as_deref(), &self.headers);
-            agreed
+    fn update_request_head(&self, change: impl Fn(&mut RequestHead)) {
+        self.request_head.rcu(|request_head| {
+            let mut request_head = RequestHead::clone(request_head);
+            change(&mut request_head);
+            request_head.serialize_lines(self.direct.as_deref(), &self.headers);
+            request_head
         });
     }
 
     /// Spawns a task that is cancelled when the transport is dropped.
-    fn while_open(&self, work: impl Future<Output = ()> + Send + 'static) {
+    fn spawn_while_open(&self, work: impl Future<Output = ()> + Send + 'static) {
         let closing = self.closing.clone();
         self.tasks.spawn(async move {
             tokio::select! {
@@ -230,41 +231,41 @@ impl Inner {
         });
     }
 
-    /// Spawns `farewell` with a timeout; it may outlive the transport. Does nothing outside a runtime.
-    fn farewell(&self, farewell: impl Future<Output = ()> + Send + 'static) {
+    /// Spawns `spawn_with_timeout` with a timeout; it may outlive the transport. Does nothing outside a runtime.
+    fn spawn_with_timeout(&self, spawn_with_timeout: impl Future<Output = ()> + Send + 'static) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let bounded = async move {
-                let _ = tokio::time::timeout(FAREWELL, farewell).await;
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, spawn_with_timeout).await;
             };
             self.tasks.spawn_on(bounded, &runtime);
         }
     }
 
     /// Answers a request of the server.
-    fn question(
+    fn answer_server_request(
         self: &Arc<Self>,
         id: RawJson,
         (method, params): (String, Option<RawJson>),
         via: Option<u64>,
     ) {
         let inner = Arc::clone(self);
-        self.while_open(async move {
+        self.spawn_while_open(async move {
             let outcome = inner.inbox.request(method, params, via).await;
             let sent = inner.post(wire::answer(id, &outcome), None);
-            if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_DEADLINE, sent).await {
+            if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_TIMEOUT, sent).await {
                 answer.done(inner.direct.as_ref());
             }
         });
     }
 
     /// Adds the headers that every request carries.
-    fn dressed(&self, mut request: RequestBuilder) -> RequestBuilder {
+    fn with_headers(&self, mut request: RequestBuilder) -> RequestBuilder {
         request = request.headers(self.headers.clone());
-        let agreed = self.agreed.load();
-        if let Some(session) = &agreed.session {
+        let request_head = self.request_head.load();
+        if let Some(session) = &request_head.session {
             request = request.header("Mcp-Session-Id", session);
         }
-        if let Some(version) = &agreed.version {
+        if let Some(version) = &request_head.version {
             request = request.header("MCP-Protocol-Version", version);
         }
         request
@@ -283,10 +284,10 @@ impl Inner {
 
     /// Posts one message; an error status is an error. `about` is the request, or `None` for notifications and responses.
     async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
-        let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
-        if let Some(direct) = self.direct.as_ref().filter(|_| stranger) {
-            let room = if body.len() <= SHORT { body.len() } else { 0 };
-            let head = self.agreed.load().head(about, room);
+        let without_token = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.has_no_token());
+        if let Some(direct) = self.direct.as_ref().filter(|_| without_token) {
+            let body_capacity = if body.len() <= MAX_INLINE_BODY_BYTES { body.len() } else { 0 };
+            let head = self.request_head.load().head(about, body_capacity);
             if let Some(answer) = direct.post(head, &body).await? {
                 let status = answer.status();
                 if status.is_success() {
@@ -296,25 +297,25 @@ impl Inner {
                 let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
                 if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
                     let id = about.map(|request| request.id);
-                    return Box::pin(self.error_status(answer.far(), id)).await.map(Answer::Stream);
+                    return Box::pin(self.error_status(answer.into_response(), id)).await.map(Answer::Stream);
                 }
             }
         }
-        let extra = self.agreed.load().extra(about);
-        Box::pin(self.post_far(body, extra, about)).await.map(Answer::Stream)
+        let extra_headers = self.request_head.load().extra_headers(about);
+        Box::pin(self.post_general(body, extra_headers, about)).await.map(Answer::Stream)
     }
 
-    async fn post_far(
+    async fn post_general(
         &self,
         body: String,
-        extra: HeaderMap,
+        extra_headers: HeaderMap,
         about: Option<&OutgoingRequest<'_>>,
     ) -> Result<Response, McpError> {
         let request = self
-            .dressed(self.client()?.post(self.url.clone()))
+            .with_headers(self.client()?.post(self.url.clone()))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        let response = self.send(request.headers(extra).body(body), repeat_of(about)).await?;
+        let response = self.send(request.headers(extra_headers).body(body), repeat_of(about)).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
             _ => self.error_status(response, about.map(|request| request.id)).await,
@@ -325,7 +326,7 @@ impl Inner {
     /// Opens the GET stream. Returns `None` if the server does not offer one, and an error if it cannot be reached at the moment.
     async fn open_stream(&self, last: Option<&str>) -> Result<Option<Response>, McpError> {
         let request = self.client()?.get(self.url.clone());
-        let mut request = self.dressed(request).header(ACCEPT, "text/event-stream");
+        let mut request = self.with_headers(request).header(ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
@@ -343,7 +344,7 @@ impl Inner {
     /// is ignored.
     fn join_session(&self, headers: &HeaderMap) {
         let named = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
-        self.agree(|agreed| agreed.session = named.map(str::to_owned));
+        self.update_request_head(|request_head| request_head.session = named.map(str::to_owned));
     }
 }
 

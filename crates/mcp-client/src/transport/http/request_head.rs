@@ -14,7 +14,7 @@ use super::direct::DirectClient;
 use crate::transport::OutgoingRequest;
 
 /// Reserved space for the header lines of one request, in bytes.
-const ROOM: usize = 256;
+const EXTRA_CAPACITY: usize = 256;
 
 /// The negotiated values.
 #[derive(Debug, Clone, Default)]
@@ -31,9 +31,9 @@ pub(super) struct RequestHead {
 
 impl RequestHead {
     pub(super) fn new(direct: Option<&DirectClient>, headers: &HeaderMap) -> Self {
-        let mut agreed = Self::default();
-        agreed.put_into_lines(direct, headers);
-        agreed
+        let mut request_head = Self::default();
+        request_head.serialize_lines(direct, headers);
+        request_head
     }
 
     pub(super) fn is_modern(&self) -> bool {
@@ -41,11 +41,11 @@ impl RequestHead {
     }
 
     /// Serializes the lines again. Configured headers are kept, except those that the transport sets itself.
-    pub(super) fn put_into_lines(&mut self, direct: Option<&DirectClient>, headers: &HeaderMap) {
+    pub(super) fn serialize_lines(&mut self, direct: Option<&DirectClient>, headers: &HeaderMap) {
         self.modern = self.version.as_deref().is_some_and(|version| MODERN.contains(&version));
         let Some(direct) = direct else { return };
         let ours = [ACCEPT, CONTENT_TYPE, CONTENT_LENGTH];
-        let configured = headers.iter().filter(|(name, _)| !ours.contains(name) && !is_of_protocol(name));
+        let configured = headers.iter().filter(|(name, _)| !ours.contains(name) && !is_protocol_header(name));
         let mut lines = format!("POST {} HTTP/1.1\r\n", direct.target).into_bytes();
         for (name, value) in configured {
             write_header(name.as_str(), value.as_bytes(), &mut lines);
@@ -58,8 +58,8 @@ impl RequestHead {
         }
         write_header("content-type", b"application/json", &mut lines);
         write_header("accept", b"application/json, text/event-stream", &mut lines);
-        let said = [("mcp-session-id", &self.session), ("mcp-protocol-version", &self.version)];
-        for (name, value) in said {
+        let negotiated = [("mcp-session-id", &self.session), ("mcp-protocol-version", &self.version)];
+        for (name, value) in negotiated {
             if let Some(value) = value.as_deref().filter(|value| is_plain(value)) {
                 write_header(name, value.as_bytes(), &mut lines);
             }
@@ -67,10 +67,10 @@ impl RequestHead {
         self.lines = lines;
     }
 
-    /// The head of a request for the direct client without its last line, with `room` bytes reserved.
-    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, room: usize) -> WriteBuffer {
+    /// The head of a request for the direct client without its last line, with `body_capacity` bytes reserved.
+    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, body_capacity: usize) -> WriteBuffer {
         let mut head = WriteBuffer::acquire();
-        head.reserve(self.lines.len() + ROOM + room);
+        head.reserve(self.lines.len() + EXTRA_CAPACITY + body_capacity);
         head.extend_from_slice(&self.lines);
         let Some(request) = about.filter(|_| self.is_modern()) else { return head };
         if is_plain(request.method) {
@@ -80,7 +80,7 @@ impl RequestHead {
             write_header("mcp-name", encode(name).as_bytes(), &mut head);
         }
         for (name, value) in request.headers {
-            if is_name(name) && is_plain(value) {
+            if is_header_name(name) && is_plain(value) {
                 write_header(name, value.as_bytes(), &mut head);
             }
         }
@@ -88,7 +88,7 @@ impl RequestHead {
     }
 
     /// The additional headers of a request for the general client.
-    pub(super) fn extra(&self, about: Option<&OutgoingRequest<'_>>) -> HeaderMap {
+    pub(super) fn extra_headers(&self, about: Option<&OutgoingRequest<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
         let Some(request) = about.filter(|_| self.is_modern()) else { return map };
         let name = request.name.map(|name| ("mcp-name", encode(name)));
@@ -102,13 +102,13 @@ impl RequestHead {
     }
 }
 
-fn is_of_protocol(name: &HeaderName) -> bool {
+fn is_protocol_header(name: &HeaderName) -> bool {
     let own = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
     own.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
 }
 
 /// Whether the text is a valid header name.
-fn is_name(name: &str) -> bool {
+fn is_header_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && (name.bytes().all(fits) || name.parse::<HeaderName>().is_ok())
 }

@@ -27,22 +27,22 @@ enum After {
 
 /// Answers every request with a stream of one event.
 async fn serve(mut stream: TcpStream, after: After) -> std::io::Result<()> {
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     loop {
         let end = loop {
-            if let Some(head) = came.windows(4).position(|four| four == b"\r\n\r\n") {
-                let text = String::from_utf8_lossy(&came[..head]).to_ascii_lowercase();
+            if let Some(head) = received.windows(4).position(|four| four == b"\r\n\r\n") {
+                let text = String::from_utf8_lossy(&received[..head]).to_ascii_lowercase();
                 let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
                 let end = head + 4 + length.and_then(|length| length.parse::<usize>().ok()).unwrap_or(0);
-                if came.len() >= end {
+                if received.len() >= end {
                     break end;
                 }
             }
-            if stream.read_buf(&mut came).await? == 0 {
+            if stream.read_buf(&mut received).await? == 0 {
                 return Ok(());
             }
         };
-        came.drain(..end);
+        received.drain(..end);
         let event = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":1}}\n\n";
         let (close, last) = match after {
             After::Together => ("", "0\r\n\r\n"),
@@ -62,7 +62,7 @@ async fn serve(mut stream: TcpStream, after: After) -> std::io::Result<()> {
             }
             After::Nothing => {
                 // Waits until the client closes the connection.
-                return stream.read_buf(&mut came).await.map(drop);
+                return stream.read_buf(&mut received).await.map(drop);
             }
             After::Close => return Ok(()),
         }
@@ -107,7 +107,7 @@ async fn connections(after: After) -> usize {
 }
 
 #[tokio::test]
-async fn a_connection_serves_the_next_message_after_a_stream_has_ended() {
+async fn reuses_connection_after_a_stream_has_ended() {
     assert_eq!(connections(After::Together).await, 1);
     assert_eq!(connections(After::Later).await, 1);
     assert_eq!(connections(After::Close).await, 5);

@@ -31,7 +31,7 @@ fn put_back(journal: &Journal, appender: Appender) {
 
 /// A call that is not made must not appear in the history, neither as running nor, later, as unknown.
 #[tokio::test]
-async fn begin_of_a_caller_that_is_gone_is_withdrawn() {
+async fn withdraws_begin_of_dropped_caller() {
     for is_answered in [false, true] {
         let (_folder, store) = store_with(Durability::Program);
         let journal = store.journal().unwrap();

@@ -14,16 +14,16 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 
 use crate::questions::questions;
-use crate::world::{Session, World};
+use crate::server_state::{ServerState, Session};
 
 /// Timeout of a server request to a legacy client.
-const PATIENCE: Duration = Duration::from_secs(30);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of rounds with a legacy client; a modern client limits them itself.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// Responses and state from earlier rounds.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct InputAnswers {
     pub(crate) responses: InputResponses,
     pub(crate) state: Option<String>,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Answers {
 pub(crate) struct Exchange {
     pub(crate) context: RequestContext<RoleServer>,
     pub(crate) arguments: JsonObject,
-    pub(crate) answers: Answers,
-    pub(crate) world: Arc<World>,
+    pub(crate) answers: InputAnswers,
+    pub(crate) server_state: Arc<ServerState>,
     pub(crate) session: Arc<Session>,
 }
 
@@ -103,7 +103,7 @@ impl Exchange {
         &mut self,
         step: fn(&Self) -> Result<Step<R>, ErrorData>,
     ) -> Result<Step<R>, ErrorData> {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let asked = match step(self)? {
                 Step::Ask(asked) => asked,
                 done @ Step::Done(_) => return Ok(done),
@@ -113,9 +113,9 @@ impl Exchange {
             if self.is_modern() {
                 return Ok(Step::Ask(asked));
             }
-            self.answers = Answers { responses: self.ask(questions).await?, state: asked.request_state };
+            self.answers = InputAnswers { responses: self.ask(questions).await?, state: asked.request_state };
         }
-        Err(ErrorData::invalid_request(format!("no usable answer in {ROUNDS} rounds"), None))
+        Err(ErrorData::invalid_request(format!("no usable answer in {MAX_ROUNDS} rounds"), None))
     }
 
     /// Input is only requested if the client declared the capability (2026-07-28, missing required capabilities).
@@ -152,7 +152,7 @@ impl Exchange {
                 InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
                 _ => return Err(ErrorData::internal_error("a question that has no legacy request", None)),
             };
-            let answer = tokio::time::timeout(PATIENCE, self.context.peer.send_request(request))
+            let answer = tokio::time::timeout(INPUT_TIMEOUT, self.context.peer.send_request(request))
                 .await
                 .map_err(|_| ErrorData::internal_error("the client did not answer in time", None))?
                 .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;

@@ -17,34 +17,34 @@ use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::exchange::{Answers, Exchange, is_modern};
-use crate::world::{Change, Session, World};
+use crate::exchange::{Exchange, InputAnswers, is_modern};
+use crate::server_state::{Change, ServerState, Session};
 use crate::{completion, prompts, resources, skills, tools};
 
 /// A session of the server.
 pub(crate) struct Server {
-    world: Arc<World>,
+    server_state: Arc<ServerState>,
     session: Arc<Session>,
 }
 
 impl Server {
-    pub(crate) fn new(world: Arc<World>) -> Self {
-        Self { world, session: Arc::default() }
+    pub(crate) fn new(server_state: Arc<ServerState>) -> Self {
+        Self { server_state, session: Arc::default() }
     }
 
-    fn exchange(&self, asked: Asked, context: RequestContext<RoleServer>) -> Exchange {
+    fn exchange(&self, asked: CallParameters, context: RequestContext<RoleServer>) -> Exchange {
         Exchange {
             context,
             arguments: asked.arguments.unwrap_or_default(),
-            answers: Answers { responses: asked.responses.unwrap_or_default(), state: asked.state },
-            world: self.world.clone(),
+            answers: InputAnswers { responses: asked.responses.unwrap_or_default(), state: asked.state },
+            server_state: self.server_state.clone(),
             session: self.session.clone(),
         }
     }
 }
 
 /// The common parameters of tool and prompt calls.
-struct Asked {
+struct CallParameters {
     arguments: Option<JsonObject>,
     responses: Option<InputResponses>,
     state: Option<String>,
@@ -74,12 +74,12 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::list(&self.world)))
+        Ok(ListToolsResult::with_all_items(tools::list(&self.server_state)))
     }
 
     /// The SDK validates the headers of a call against the tool's schema.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::get(&self.world, name)
+        tools::get(&self.server_state, name)
     }
 
     async fn call_tool(
@@ -88,7 +88,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
-        let asked = Asked { arguments, responses: input_responses, state: request_state };
+        let asked = CallParameters { arguments, responses: input_responses, state: request_state };
         tools::call(&name, self.exchange(asked, context)).await
     }
 
@@ -97,7 +97,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Ok(ListPromptsResult::with_all_items(prompts::list(&self.world)))
+        Ok(ListPromptsResult::with_all_items(prompts::list(&self.server_state)))
     }
 
     async fn get_prompt(
@@ -106,7 +106,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let GetPromptRequestParams { name, arguments, input_responses, request_state, .. } = request;
-        let asked = Asked { arguments, responses: input_responses, state: request_state };
+        let asked = CallParameters { arguments, responses: input_responses, state: request_state };
         prompts::get(&name, self.exchange(asked, context)).await
     }
 
@@ -175,16 +175,16 @@ impl ServerHandler for Server {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.session.accept(&self.world);
+        self.session.accept(&self.server_state);
         Some(requested.clone())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let changes = self.session.listen(&self.world);
+        let changes = self.session.listen(&self.server_state);
         tokio::select! {
             () = context.cancelled() => {}
             // Also interrupts a pending notification: when the connection ends, the SDK no longer receives it.
-            () = self.world.closing.cancelled() => {}
+            () = self.server_state.closing.cancelled() => {}
             () = forward(changes, context.sink()) => {}
         }
         Ok(())
@@ -210,7 +210,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        Ok(GetTaskResult::new(self.world.tasks.get_task(&request.task_id)?))
+        Ok(GetTaskResult::new(self.server_state.tasks.get_task(&request.task_id)?))
     }
 
     async fn update_task(
@@ -218,7 +218,7 @@ impl ServerHandler for Server {
         request: UpdateTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.world.tasks.update_task(&request.task_id, request.input_responses)
+        self.server_state.tasks.update_task(&request.task_id, request.input_responses)
     }
 
     async fn cancel_task(
@@ -226,7 +226,7 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.world.tasks.cancel_task(&request.task_id)
+        self.server_state.tasks.cancel_task(&request.task_id)
     }
 }
 

@@ -17,14 +17,14 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use crate::handler::Server;
-use crate::world::World;
+use crate::server_state::ServerState;
 use crate::write_line;
 
 /// Reconnection delay for clients whose stream was closed: short, since tests wait for it.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Serves until the process ends. The first line on stdout is the URL.
-pub(crate) async fn serve(port: u16, world: Arc<World>) -> anyhow::Result<()> {
+pub(crate) async fn serve(port: u16, server_state: Arc<ServerState>) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
     let config = StreamableHttpServerConfig::default().with_sse_retry(Some(RETRY)).with_allowed_origins([
@@ -33,7 +33,7 @@ pub(crate) async fn serve(port: u16, world: Arc<World>) -> anyhow::Result<()> {
         "http://[::1]:*",
     ]);
     let service: StreamableHttpService<Server, LocalSessionManager> =
-        StreamableHttpService::new(move || Ok(Server::new(world.clone())), Default::default(), config);
+        StreamableHttpService::new(move || Ok(Server::new(server_state.clone())), Default::default(), config);
     let router = axum::Router::new()
         .nest_service("/mcp", service)
         .layer(axum::middleware::from_fn(with_cuttable_stream));

@@ -10,9 +10,9 @@ mod media;
 mod prompts;
 mod questions;
 mod resources;
+mod server_state;
 mod skills;
 mod tools;
-mod world;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use rmcp::ServiceExt as _;
 use tokio_util::io::InspectReader;
 
 use crate::handler::Server;
-use crate::world::World;
+use crate::server_state::ServerState;
 
 const USAGE: &str = "usage: conformance-server stdio\n       conformance-server http PORT   (0 picks a port)";
 
@@ -29,10 +29,10 @@ const USAGE: &str = "usage: conformance-server stdio\n       conformance-server 
 async fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let world = Arc::new(World::new()?);
+    let server_state = Arc::new(ServerState::new()?);
     match arguments.as_slice() {
-        ["stdio"] => serve_stdio(world).await?,
-        ["http", port] => http::serve(port.parse()?, world).await?,
+        ["stdio"] => serve_stdio(server_state).await?,
+        ["http", port] => http::serve(port.parse()?, server_state).await?,
         _ => {
             write_line(&mut std::io::stderr(), USAGE)?;
             return Ok(ExitCode::from(2));
@@ -43,15 +43,15 @@ async fn main() -> anyhow::Result<ExitCode> {
 
 /// Serves until EOF on stdin. The SDK then waits some seconds for running requests; a subscription would never end by
 /// itself, so it is cancelled.
-async fn serve_stdio(world: Arc<World>) -> anyhow::Result<()> {
-    let closing = world.closing.clone();
+async fn serve_stdio(server_state: Arc<ServerState>) -> anyhow::Result<()> {
+    let closing = server_state.closing.clone();
     let (stdin, stdout) = rmcp::transport::stdio();
     let stdin = InspectReader::new(stdin, move |read| {
         if read.is_empty() {
             closing.cancel();
         }
     });
-    Server::new(world).serve((stdin, stdout)).await?.waiting().await?;
+    Server::new(server_state).serve((stdin, stdout)).await?.waiting().await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::exchange::{Exchange, Step};
 use crate::media::PNG;
 use crate::questions::field;
-use crate::world::World;
+use crate::server_state::ServerState;
 
 struct Fixture {
     name: &'static str,
@@ -66,18 +66,18 @@ const EXTRA: Fixture = Fixture {
     step: |_| done(vec![text("I was added.")]),
 };
 
-fn fixtures(world: &World) -> impl Iterator<Item = &'static Fixture> {
-    FIXTURES.iter().chain(world.extra_prompt.is_on().then_some(&EXTRA))
+fn fixtures(server_state: &ServerState) -> impl Iterator<Item = &'static Fixture> {
+    FIXTURES.iter().chain(server_state.extra_prompt.is_on().then_some(&EXTRA))
 }
 
 /// The current prompts.
-pub(crate) fn list(world: &World) -> Vec<Prompt> {
-    fixtures(world).map(Fixture::prompt).collect()
+pub(crate) fn list(server_state: &ServerState) -> Vec<Prompt> {
+    fixtures(server_state).map(Fixture::prompt).collect()
 }
 
 /// Gets a prompt.
 pub(crate) async fn get(name: &str, mut exchange: Exchange) -> Result<GetPromptResponse, ErrorData> {
-    let fixture = fixtures(&exchange.world)
+    let fixture = fixtures(&exchange.server_state)
         .find(|fixture| fixture.name == name)
         .ok_or_else(|| ErrorData::invalid_params(format!("there is no prompt `{name}`"), None))?;
     match exchange.take(fixture.step).await? {

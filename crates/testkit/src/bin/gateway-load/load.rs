@@ -12,15 +12,15 @@ use crate::wire;
 /// Runs `callers` concurrent callers for `seconds`; prints calls per second, and median, 99th percentile and maximum
 /// latency in microseconds.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
-pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), manner: Manner<'_>) -> Result<()> {
+pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), mode: CallMode<'_>) -> Result<()> {
     let mut all = Vec::new();
     for _ in 0..callers {
-        all.push(Caller::of(url, manner).await?);
+        all.push(Caller::of(url, mode).await?);
     }
     let began = Instant::now();
     let until = began + Duration::from_secs_f64(seconds);
     let mut tasks = JoinSet::new();
-    let tool = manner.tool();
+    let tool = mode.tool();
     for mut caller in all {
         let tool = tool.to_owned();
         tasks.spawn(async move {
@@ -62,8 +62,8 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
 
 /// Lists the tools `times` times; prints the same figures.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
-pub(crate) async fn list(url: &str, times: usize, manner: Manner<'_>) -> Result<()> {
-    let mut caller = Caller::of(url, manner).await?;
+pub(crate) async fn list(url: &str, times: usize, mode: CallMode<'_>) -> Result<()> {
+    let mut caller = Caller::of(url, mode).await?;
     let began = Instant::now();
     let mut taken = Vec::new();
     for _ in 0..times {
@@ -79,9 +79,9 @@ pub(crate) async fn list(url: &str, times: usize, manner: Manner<'_>) -> Result<
 
 /// The protocol variant of the calls.
 #[derive(Clone, Copy)]
-pub(crate) enum Manner<'a> {
+pub(crate) enum CallMode<'a> {
     /// Stateless requests (2026-07-28).
-    Alone {
+    Stateless {
         /// The tool to call.
         tool: &'a str,
     },
@@ -94,11 +94,11 @@ pub(crate) enum Manner<'a> {
     },
 }
 
-impl<'a> Manner<'a> {
+impl<'a> CallMode<'a> {
     pub(crate) fn of(words: &[&'a str]) -> Result<Self> {
         match words {
-            [] => Ok(Self::Alone { tool: wire::TOOL }),
-            ["alone", tool] => Ok(Self::Alone { tool }),
+            [] => Ok(Self::Stateless { tool: wire::TOOL }),
+            ["alone", tool] => Ok(Self::Stateless { tool }),
             ["session", version, tool] => Ok(Self::Session { version, tool }),
             _ => bail!("{words:?} is no manner: nothing, `alone TOOL`, or `session VERSION TOOL`"),
         }
@@ -106,13 +106,13 @@ impl<'a> Manner<'a> {
 
     fn tool(self) -> &'a str {
         match self {
-            Self::Alone { tool } | Self::Session { tool, .. } => tool,
+            Self::Stateless { tool } | Self::Session { tool, .. } => tool,
         }
     }
 }
 
 /// The negotiated session.
-struct Agreed {
+struct SessionInfo {
     version: String,
     id: Option<String>,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Caller {
     buffer: Vec<u8>,
     /// The head of the last response.
     head: String,
-    session: Option<Agreed>,
+    session: Option<SessionInfo>,
 }
 
 impl Caller {
@@ -151,13 +151,13 @@ impl Caller {
         })
     }
 
-    async fn of(url: &str, manner: Manner<'_>) -> Result<Self> {
+    async fn of(url: &str, mode: CallMode<'_>) -> Result<Self> {
         let mut caller = Self::new(url).await?;
-        if let Manner::Session { version, .. } = manner {
-            caller.session = Some(Agreed { version: version.to_owned(), id: None });
+        if let CallMode::Session { version, .. } = mode {
+            caller.session = Some(SessionInfo { version: version.to_owned(), id: None });
             caller.ask("initialize", None, &wire::initialize(version)).await?;
             let id = field(&caller.head, "mcp-session-id").map(str::to_owned);
-            caller.session = Some(Agreed { version: version.to_owned(), id });
+            caller.session = Some(SessionInfo { version: version.to_owned(), id });
             caller.ask("notifications/initialized", None, wire::INITIALIZED).await?;
             caller.await_tools().await?;
         }
@@ -201,8 +201,8 @@ impl Caller {
                 let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
                 format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}")
             }
-            Some(Agreed { id: None, .. }) => String::new(),
-            Some(Agreed { version, id: Some(id) }) => {
+            Some(SessionInfo { id: None, .. }) => String::new(),
+            Some(SessionInfo { version, id: Some(id) }) => {
                 format!("mcp-protocol-version: {version}\r\nmcp-session-id: {id}\r\n")
             }
         };

@@ -1,7 +1,7 @@
 //! The programs of the benchmark `gateway`: a fast upstream server over HTTP and stdio; the baseline, a bare proxy; the
 //! load generator for a URL or a program; and the soak test.
 
-mod floor;
+mod baseline;
 mod load;
 mod pipe;
 #[cfg(target_os = "linux")]
@@ -12,7 +12,7 @@ mod wire;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::load::Manner;
+use crate::load::CallMode;
 
 const USAGE: &str = "usage: gateway-load upstream-http TOOLS [ADDRESS] | upstream-https TOOLS ADDRESS CERTIFICATE KEY | \
                      upstream-stdio TOOLS | floor URL [CERTIFICATE] | \
@@ -30,12 +30,12 @@ async fn main() -> Result<()> {
             upstream::https(tools.parse()?, address, &tls::server(certificate, key)?).await
         }
         ["upstream-stdio", tools] => upstream::stdio(tools.parse()?),
-        ["floor", url] => floor::run(url, None).await,
-        ["floor", url, certificate] => floor::run(url, Some(certificate)).await,
-        ["load", url, callers, seconds, manner @ ..] => {
-            load::run(url, (callers.parse()?, seconds.parse()?), Manner::of(manner)?).await
+        ["floor", url] => baseline::run(url, None).await,
+        ["floor", url, certificate] => baseline::run(url, Some(certificate)).await,
+        ["load", url, callers, seconds, mode @ ..] => {
+            load::run(url, (callers.parse()?, seconds.parse()?), CallMode::of(mode)?).await
         }
-        ["list", url, times, manner @ ..] => load::list(url, times.parse()?, Manner::of(manner)?).await,
+        ["list", url, times, mode @ ..] => load::list(url, times.parse()?, CallMode::of(mode)?).await,
         ["pipe", callers, seconds, program, arguments @ ..] => {
             pipe::run((program, arguments), callers.parse()?, seconds.parse()?).await
         }

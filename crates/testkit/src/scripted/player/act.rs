@@ -14,12 +14,12 @@ use tokio::io::AsyncWriteExt;
 use super::{
     action::{Action, Call, Child},
     message::{self, Fault},
-    perform::Performance,
+    perform::ActionRunner,
+    player_state::locked,
     record,
-    stage::locked,
 };
 
-impl Performance {
+impl ActionRunner {
     pub(super) async fn act(&mut self, action: &Action) {
         match action {
             Action::DelayMs(milliseconds) => tokio::time::sleep(Duration::from_millis(*milliseconds)).await,
@@ -33,23 +33,23 @@ impl Performance {
             Action::ToolError(text) => self.text(text, true).await,
             Action::Env(names) => self.text(&environment(names), false).await,
             Action::Answer(_) => {
-                let answer = self.memory.answer.clone().unwrap_or_else(|| "null".to_owned());
+                let answer = self.run_state.answer.clone().unwrap_or_else(|| "null".to_owned());
                 self.text(&answer, false).await;
             }
             Action::Default(_) => self.default_answer().await,
             Action::Raw(_) | Action::BytesHex(_) | Action::Endless(_) => self.write(action).await,
             Action::Ignore(_) => pending().await,
             Action::Exit(code) => {
-                _ = self.stage.exits.send(*code).await;
+                _ = self.player_state.exits.send(*code).await;
                 pending::<()>().await;
             }
-            Action::Twice(_) => self.memory.twice = true,
-            Action::WrongId(id) => self.memory.wrong_id = Some(foreign(id)),
+            Action::Twice(_) => self.run_state.twice = true,
+            Action::WrongId(id) => self.run_state.wrong_id = Some(foreign(id)),
             Action::Stderr(line) => stderr(format!("{line}\n").into_bytes()).await,
             Action::FloodStderr(bytes) => flood(*bytes).await,
             Action::Notify(call) => {
                 let params = self.notification_params(call.params.as_deref());
-                self.outlet.message(&message::notification(&call.method, params.as_deref())).await;
+                self.response_writer.message(&message::notification(&call.method, params.as_deref())).await;
             }
             Action::Progress(members) => self.progress(members).await,
             Action::Acknowledge(_) => self.acknowledge().await,
@@ -57,14 +57,15 @@ impl Performance {
             Action::Close(_) | Action::Status(_) | Action::Header(_) | Action::ContentType(_) => {
                 self.shape(action).await;
             }
-            Action::DropSessions(_) => self.stage.sessions.drop_all(),
+            Action::DropSessions(_) => self.player_state.sessions.drop_all(),
             Action::SpawnChild(child) => self.spawn_child(*child),
-            Action::StopReading(_) => self.stage.stop_reading.cancel(),
+            Action::StopReading(_) => self.player_state.stop_reading.cancel(),
             // A failure is detected by the test that reads the file.
             Action::Count(path) => _ = record::count(path, self.message.id()),
             Action::Shuffle(shuffle) => {
                 let id = self.message.id().unwrap_or_default();
-                self.memory.turn = self.stage.shuffled.turn(id, *shuffle, &self.stage.tasks).await;
+                self.run_state.turn =
+                    self.player_state.shuffled.turn(id, *shuffle, &self.player_state.tasks).await;
             }
             Action::Repeat(repeat) => {
                 for _ in 0..repeat.times {
@@ -76,10 +77,10 @@ impl Performance {
 
     /// Writes output that ignores the protocol.
     async fn write(&mut self, action: &Action) {
-        self.memory.answered = true;
+        self.run_state.answered = true;
         match action {
-            Action::Raw(text) => self.outlet.raw(text).await,
-            Action::BytesHex(bytes) => self.outlet.bytes(bytes.0.clone()).await,
+            Action::Raw(text) => self.response_writer.raw(text).await,
+            Action::BytesHex(bytes) => self.response_writer.bytes(bytes.0.clone()).await,
             Action::Endless(length) => {
                 let start =
                     message::result(self.message.id().unwrap_or("null"), &message::text_result("", false));
@@ -88,7 +89,7 @@ impl Performance {
                 let closing = br#""}],"isError":false}}"#.len();
                 bytes.truncate(bytes.len() - closing);
                 bytes.resize(*length, b'a');
-                self.outlet.endless(bytes).await;
+                self.response_writer.endless(bytes).await;
                 pending::<()>().await;
             }
             _ => {}
@@ -97,15 +98,15 @@ impl Performance {
 
     /// Changes the HTTP response, not its messages; no effect over stdio.
     async fn shape(&mut self, action: &Action) {
-        let Some(http) = self.outlet.http() else { return };
+        let Some(http) = self.response_writer.http() else { return };
         match action {
             Action::Close(_) => {
                 http.cut().await;
-                self.memory.answered = true;
+                self.run_state.answered = true;
             }
             Action::Status(code) => {
-                http.order_status(*code);
-                self.memory.answered |= *code > 299;
+                http.set_status(*code);
+                self.run_state.answered |= *code > 299;
             }
             Action::Header(headers) => headers.iter().for_each(|(name, value)| http.header(name, value)),
             Action::ContentType(kind) => http.content_type(kind),
@@ -115,22 +116,22 @@ impl Performance {
 
     async fn progress(&mut self, members: &Map<String, Value>) {
         let Some(token) = self.params.meta.progress_token.as_deref() else { return };
-        self.memory.progress += 1;
-        let mut params = BTreeMap::from([("progress", json!(self.memory.progress).to_string())]);
+        self.run_state.progress += 1;
+        let mut params = BTreeMap::from([("progress", json!(self.run_state.progress).to_string())]);
         params.extend(members.iter().map(|(key, value)| (key.as_str(), value.to_string())));
         params.insert("progressToken", token.get().to_owned());
         let params: Vec<String> =
             params.iter().map(|(key, value)| format!("{}:{value}", message::quote(key))).collect();
         let params = format!("{{{}}}", params.join(","));
-        self.outlet.message(&message::notification("notifications/progress", Some(&params))).await;
+        self.response_writer.message(&message::notification("notifications/progress", Some(&params))).await;
     }
 
     async fn ask(&mut self, call: &Call) {
-        let (id, answer) = self.stage.asked.next();
+        let (id, answer) = self.player_state.asked.next();
         let params = call.params.as_deref().map(|raw: &RawValue| message::one_line(raw.get()));
-        self.outlet.message(&message::request(id, &call.method, params.as_deref())).await;
+        self.response_writer.message(&message::request(id, &call.method, params.as_deref())).await;
         if call.wait {
-            self.memory.answer = answer.await.ok();
+            self.run_state.answer = answer.await.ok();
         }
     }
 
@@ -141,10 +142,10 @@ impl Performance {
         command.arg("1000").stdin(Stdio::null()).stdout(output()).stderr(output());
         match command.spawn() {
             Ok(child) => {
-                self.stage.journal.event("child", &json!({"child": child.id()}));
-                locked(&self.stage.children).push(child);
+                self.player_state.journal.event("child", &json!({"child": child.id()}));
+                locked(&self.player_state.children).push(child);
             }
-            Err(error) => self.stage.journal.event("child", &json!({"error": error.to_string()})),
+            Err(error) => self.player_state.journal.event("child", &json!({"error": error.to_string()})),
         }
     }
 }

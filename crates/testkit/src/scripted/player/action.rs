@@ -17,28 +17,28 @@ pub(super) enum Action {
     Text(String),
     ToolError(String),
     Env(Vec<String>),
-    Answer(Yes),
-    Default(Yes),
+    Answer(True),
+    Default(True),
     Raw(String),
     BytesHex(Hex),
     Endless(usize),
-    Ignore(Yes),
+    Ignore(True),
     Exit(u8),
-    Close(Yes),
-    Twice(Yes),
+    Close(True),
+    Twice(True),
     WrongId(Value),
     Stderr(String),
     FloodStderr(usize),
     Notify(Call),
     Progress(Map<String, Value>),
-    Acknowledge(Yes),
+    Acknowledge(True),
     Request(Call),
     Status(u16),
     Header(BTreeMap<String, String>),
     ContentType(String),
-    DropSessions(Yes),
+    DropSessions(True),
     SpawnChild(Child),
-    StopReading(Yes),
+    StopReading(True),
     Count(PathBuf),
     Repeat(Repeat),
     Shuffle(Shuffle),
@@ -90,9 +90,9 @@ pub(super) struct Repeat {
 
 /// `true`; any other value is an error in the script.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Yes;
+pub(super) struct True;
 
-impl<'de> Deserialize<'de> for Yes {
+impl<'de> Deserialize<'de> for True {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if bool::deserialize(deserializer)? {
             Ok(Self)
@@ -141,14 +141,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_values_survive_the_enum() {
+    fn keeps_raw_values_verbatim() {
         let text = r#"{"reply": {"b":1,  "a":1234567890123456789012345678901234567890}}"#;
         let Action::Reply(raw) = serde_json::from_str(text).unwrap() else { panic!("not a reply") };
         assert_eq!(raw.get(), r#"{"b":1,  "a":1234567890123456789012345678901234567890}"#);
     }
 
     #[test]
-    fn mistakes_are_refused() {
+    fn rejects_invalid_actions() {
         for text in [
             r#"{"ignore": false}"#,
             r#"{"bytes_hex": "abc"}"#,

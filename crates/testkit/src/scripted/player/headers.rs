@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{
-    answers,
+    default_responses,
     message::{Fault, Message, Params},
     scenario::Scenario,
 };
@@ -30,7 +30,10 @@ pub(super) fn check(
     if let Some(name) = name {
         same("Mcp-Name", &decoded("Mcp-Name", required(headers, "Mcp-Name")?)?, name)?;
     }
-    match name.filter(|_| message.method() == "tools/call").and_then(|name| answers::tool(scenario, name)) {
+    match name
+        .filter(|_| message.method() == "tools/call")
+        .and_then(|name| default_responses::tool(scenario, name))
+    {
         Some(tool) => parameters(headers, &tool, params),
         None => Ok(()),
     }

@@ -15,15 +15,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    http_out::{Part, Pending},
+    http_writer::{Part, Pending},
     message::Message,
-    stage::Stage,
+    player_state::PlayerState,
 };
 
 /// Detects that the connection closed before the response was complete: it is dropped while still armed.
 #[derive(Debug)]
 pub(super) struct Watch {
-    stage: Arc<Stage>,
+    player_state: Arc<PlayerState>,
     what: Value,
     /// Cancelled on disconnect, if that cancels the request.
     cancels: Option<CancellationToken>,
@@ -31,10 +31,14 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(stage: &Arc<Stage>, message: &Message, cancels: Option<CancellationToken>) -> Self {
+    pub(super) fn new(
+        player_state: &Arc<PlayerState>,
+        message: &Message,
+        cancels: Option<CancellationToken>,
+    ) -> Self {
         let id: Value = message.id().and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
         let what = json!({"method": message.method(), "id": id});
-        Self { stage: Arc::clone(stage), what, cancels, armed: true }
+        Self { player_state: Arc::clone(player_state), what, cancels, armed: true }
     }
 }
 
@@ -43,7 +47,7 @@ impl Drop for Watch {
         if !self.armed {
             return;
         }
-        self.stage.journal.event("disconnect", &self.what);
+        self.player_state.journal.event("disconnect", &self.what);
         if let Some(token) = &self.cancels {
             token.cancel();
         }

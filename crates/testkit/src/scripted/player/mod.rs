@@ -2,23 +2,23 @@
 
 mod act;
 mod action;
-mod answers;
-mod gate;
+mod default_responses;
 mod headers;
 mod http;
 mod http_body;
-mod http_gate;
-mod http_out;
+mod http_check;
+mod http_writer;
 mod message;
-mod outlet;
 mod peer;
 mod perform;
 mod plan;
+mod player_state;
 mod record;
+mod request_check;
+mod response_writer;
 mod resume;
 mod scenario;
 mod shuffle;
-mod stage;
 mod stdio;
 
 use std::{
@@ -32,7 +32,7 @@ use std::{
 use serde_json::json;
 use tokio::{io::AsyncReadExt, sync::mpsc};
 
-use self::{scenario::Scenario, stage::Stage};
+use self::{player_state::PlayerState, scenario::Scenario};
 
 const USAGE: &str = "usage: scripted-mcp stdio SCRIPT | scripted-mcp http SCRIPT [--port PORT] [--until-eof]";
 
@@ -87,35 +87,35 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Invocation, St
 fn run(invocation: Invocation) -> Result<u8, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
-    let code = runtime.block_on(live(invocation));
+    let code = runtime.block_on(run_async(invocation));
     // A thread may be blocked in a read of stdin.
     runtime.shutdown_background();
     code
 }
 
-async fn live(Invocation { transport, scenario }: Invocation) -> Result<u8, String> {
+async fn run_async(Invocation { transport, scenario }: Invocation) -> Result<u8, String> {
     let (exits, mut exit) = mpsc::channel(1);
-    let stage = Stage::new(scenario, exits)?;
-    let terminated = termination(Arc::clone(&stage))?;
-    stage.journal.event("start", &json!({}));
+    let player_state = PlayerState::new(scenario, exits)?;
+    let terminated = termination(Arc::clone(&player_state))?;
+    player_state.journal.event("start", &json!({}));
     let code = tokio::select! {
-        code = serve(Arc::clone(&stage), transport) => code?,
+        code = serve(Arc::clone(&player_state), transport) => code?,
         Some(code) = exit.recv() => code,
         () = terminated => 0,
     };
-    stage.journal.event("exit", &json!({"code": code}));
+    player_state.journal.event("exit", &json!({"code": code}));
     Ok(code)
 }
 
-async fn serve(stage: Arc<Stage>, transport: Transport) -> Result<u8, String> {
-    for line in &stage.scenario.stderr {
+async fn serve(player_state: Arc<PlayerState>, transport: Transport) -> Result<u8, String> {
+    for line in &player_state.scenario.stderr {
         act::stderr(format!("{line}\n").into_bytes()).await;
     }
-    tokio::time::sleep(Duration::from_millis(stage.scenario.start_delay_ms)).await;
+    tokio::time::sleep(Duration::from_millis(player_state.scenario.start_delay_ms)).await;
     match transport {
-        Transport::Stdio => Ok(stdio::serve(stage).await),
+        Transport::Stdio => Ok(stdio::serve(player_state).await),
         Transport::Http { port, until_eof } => tokio::select! {
-            served = http::serve(stage, port) => served.map(|()| 0).map_err(|error| error.to_string()),
+            served = http::serve(player_state, port) => served.map(|()| 0).map_err(|error| error.to_string()),
             () = end_of_input(), if until_eof => Ok(0),
         },
     }
@@ -129,13 +129,13 @@ async fn end_of_input() {
 
 /// Completes on a SIGTERM that ends the process. The signal is caught from this call on.
 #[cfg(unix)]
-fn termination(stage: Arc<Stage>) -> Result<impl Future<Output = ()>, String> {
+fn termination(player_state: Arc<PlayerState>) -> Result<impl Future<Output = ()>, String> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut signals = signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
     Ok(async move {
         while signals.recv().await.is_some() {
-            stage.journal.event("term", &json!({}));
-            if stage.scenario.shutdown != scenario::Shutdown::IgnoreTerm {
+            player_state.journal.event("term", &json!({}));
+            if player_state.scenario.shutdown != scenario::Shutdown::IgnoreTerm {
                 return;
             }
         }
@@ -143,6 +143,6 @@ fn termination(stage: Arc<Stage>) -> Result<impl Future<Output = ()>, String> {
 }
 
 #[cfg(not(unix))]
-fn termination(_stage: Arc<Stage>) -> Result<impl Future<Output = ()>, String> {
+fn termination(_stage: Arc<PlayerState>) -> Result<impl Future<Output = ()>, String> {
     Ok(std::future::pending())
 }

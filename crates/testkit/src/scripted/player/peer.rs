@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::stage::locked;
+use super::player_state::locked;
 
 /// The state of a client.
 #[derive(Debug)]

@@ -7,30 +7,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     action::Action,
-    answers,
-    gate::{Era, Verdict},
+    default_responses,
     message::{self, Fault, Message, Params},
-    outlet::Outlet,
     peer::Peer,
+    player_state::PlayerState,
+    request_check::{Era, Verdict},
+    response_writer::ResponseWriter,
     shuffle::Turn,
-    stage::Stage,
 };
 
 /// A request or notification in progress.
 #[derive(Debug)]
-pub(super) struct Performance {
-    pub(super) stage: Arc<Stage>,
+pub(super) struct ActionRunner {
+    pub(super) player_state: Arc<PlayerState>,
     pub(super) peer: Arc<Peer>,
     pub(super) era: Era,
     pub(super) message: Message,
     pub(super) params: Params,
-    pub(super) outlet: Outlet,
-    pub(super) memory: Memory,
+    pub(super) response_writer: ResponseWriter,
+    pub(super) run_state: RunState,
 }
 
 /// State between actions.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct RunState {
     /// No default response is needed.
     pub(super) answered: bool,
     pub(super) twice: bool,
@@ -44,26 +44,26 @@ pub(super) struct Memory {
     pub(super) refusal: Option<Fault>,
 }
 
-impl Performance {
+impl ActionRunner {
     /// Runs to the end, or until the request is cancelled: then nothing more is sent for it.
     pub(super) async fn run(mut self, verdict: Verdict, cancelled: CancellationToken) {
-        self.memory.refusal = verdict.refusal;
+        self.run_state.refusal = verdict.refusal;
         let completed = tokio::select! {
             biased;
             () = cancelled.cancelled() => false,
             () = self.perform(&verdict.actions) => true,
         };
-        if let Some(http) = self.outlet.http() {
+        if let Some(http) = self.response_writer.http() {
             if completed { http.finish() } else { http.abandon() }
         }
         if let Some(id) = self.message.id() {
-            self.stage.under_way.end(&self.peer.session, id);
+            self.player_state.in_flight.end(&self.peer.session, id);
         }
     }
 
     async fn perform(&mut self, actions: &[Action]) {
         self.all(actions).await;
-        if !self.memory.answered && self.message.id.is_some() {
+        if !self.run_state.answered && self.message.id.is_some() {
             self.default_answer().await;
         }
     }
@@ -87,26 +87,26 @@ impl Performance {
     /// Sends a tool result with one text block.
     pub(super) async fn text(&mut self, text: &str, is_error: bool) {
         let result = message::text_result(text, is_error);
-        let result = answers::complete(&self.stage.scenario, self.era, &result);
+        let result = default_responses::complete(&self.player_state.scenario, self.era, &result);
         self.reply(|id| message::result(id, &result)).await;
     }
 
     pub(super) async fn fault(&mut self, fault: &Fault) {
-        if let Some(http) = self.outlet.http() {
+        if let Some(http) = self.response_writer.http() {
             http.suggest_status(fault.status);
         }
         self.reply(|id| fault.response(Some(id))).await;
     }
 
     pub(super) async fn default_answer(&mut self) {
-        if let Some(fault) = self.memory.refusal.clone() {
+        if let Some(fault) = self.run_state.refusal.clone() {
             return self.fault(&fault).await;
         }
         if self.era == Era::Modern && self.message.method() == "subscriptions/listen" {
             self.acknowledge().await;
             pending::<()>().await;
         }
-        match answers::default(&self.stage.scenario, self.era, &self.message, &self.params) {
+        match default_responses::default(&self.player_state.scenario, self.era, &self.message, &self.params) {
             Ok(result) => self.result(&result).await,
             Err(fault) => self.fault(&fault).await,
         }
@@ -120,7 +120,7 @@ impl Performance {
         let meta = self.subscription();
         let params = format!(r#"{{{meta},"notifications":{filter}}}"#);
         let text = message::notification("notifications/subscriptions/acknowledged", Some(&params));
-        self.outlet.message(&text).await;
+        self.response_writer.message(&text).await;
     }
 
     /// The parameters of a notification; on a subscription they include its id.
@@ -142,22 +142,22 @@ impl Performance {
     /// Advances the handshake; over HTTP opens a session.
     fn open(&mut self) {
         self.peer.open();
-        if !self.stage.scenario.session || self.era == Era::Modern {
+        if !self.player_state.scenario.session || self.era == Era::Modern {
             return;
         }
-        if let Some(http) = self.outlet.http() {
-            http.header("mcp-session-id", &self.stage.sessions.open());
+        if let Some(http) = self.response_writer.http() {
+            http.header("mcp-session-id", &self.player_state.sessions.open());
         }
     }
 
     async fn reply(&mut self, render: impl Fn(&str) -> String) {
-        self.memory.answered = true;
+        self.run_state.answered = true;
         let Some(id) = self.message.id().map(str::to_owned) else { return };
-        let id = self.memory.wrong_id.take().unwrap_or(id);
+        let id = self.run_state.wrong_id.take().unwrap_or(id);
         let text = render(&id);
-        self.outlet.message(&text).await;
-        if std::mem::take(&mut self.memory.twice) {
-            self.outlet.message(&text).await;
+        self.response_writer.message(&text).await;
+        if std::mem::take(&mut self.run_state.twice) {
+            self.response_writer.message(&text).await;
         }
     }
 }

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_in_turn_and_the_last_repeats() {
+    fn returns_lists_in_order_and_repeats_the_last() {
         let plans: Plans = serde_json::from_str(
             r#"{"a": [[{"exit":1}], [], [{"text":"x"},{"exit":2}]], "b": [{"exit":1}], "c": []}"#,
         )
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_exact_key_speaks() {
+    fn prefers_most_specific_key() {
         let plans: Plans =
             serde_json::from_str(r#"{"tools/call:a": [], "tools/call": [], "*": []}"#).unwrap();
         assert_eq!(plans.key("tools/call", Some("a")), Some("tools/call:a"));

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
-use super::{http_out::Part, stage::locked};
+use super::{http_writer::Part, player_state::locked};
 
 /// The streams of this process by number.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ pub(super) struct StreamLog {
 struct State {
     sent: Vec<Bytes>,
     /// The index before which each connection was aborted.
-    cuts: Vec<usize>,
+    disconnects: Vec<usize>,
     done: bool,
 }
 
@@ -69,7 +69,7 @@ impl StreamLog {
 
     /// Aborts the connections that read this stream now.
     pub(super) fn cut(&self) {
-        self.state.send_modify(|state| state.cuts.push(state.sent.len()));
+        self.state.send_modify(|state| state.disconnects.push(state.sent.len()));
     }
 
     pub(super) fn finish(&self) {
@@ -79,13 +79,13 @@ impl StreamLog {
     /// Copies the stream from this index on to a reader.
     pub(super) fn pump(&self, from: usize, parts: mpsc::Sender<Part>) -> impl Future<Output = ()> + use<> {
         let mut state = self.state.subscribe();
-        let cuts = state.borrow().cuts.len();
+        let disconnects = state.borrow().disconnects.len();
         async move {
             let mut place = from;
             loop {
                 let (waiting, cut, done) = {
                     let state = state.borrow_and_update();
-                    let cut = state.cuts.get(cuts).copied();
+                    let cut = state.disconnects.get(disconnects).copied();
                     let end = cut.unwrap_or(state.sent.len());
                     let waiting = state.sent.get(place..end).unwrap_or_default().to_vec();
                     (waiting, cut.is_some(), state.done)

@@ -10,24 +10,24 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gate::{self, Era, Verdict},
     message::Message,
-    outlet::{Lines, Outlet},
     peer::Peer,
-    perform::{Memory, Performance},
+    perform::{ActionRunner, RunState},
+    player_state::PlayerState,
+    request_check::{self, Era, Verdict},
+    response_writer::{Lines, ResponseWriter},
     scenario::Shutdown,
-    stage::Stage,
 };
 
 /// How long pending responses may still be written after EOF.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// Serves until EOF, if that is to end the process.
-pub(super) async fn serve(stage: Arc<Stage>) -> u8 {
+pub(super) async fn serve(player_state: Arc<PlayerState>) -> u8 {
     let (lines, writer) = Lines::new(tokio::io::stdout());
     let mut writers = JoinSet::new();
     writers.spawn(writer);
-    for line in &stage.scenario.banner {
+    for line in &player_state.scenario.banner {
         lines.line(line).await;
     }
     let peer = Peer::new();
@@ -37,57 +37,57 @@ pub(super) async fn serve(stage: Arc<Stage>) -> u8 {
         line.clear();
         let read = tokio::select! {
             biased;
-            () = stage.stop_reading.cancelled() => pending().await,
+            () = player_state.stop_reading.cancelled() => pending().await,
             read = input.read_until(b'\n', &mut line) => read.unwrap_or(0),
         };
         if read == 0 {
             break;
         }
-        receive(&stage, &peer, &lines, String::from_utf8_lossy(&line).trim());
+        receive(&player_state, &peer, &lines, String::from_utf8_lossy(&line).trim());
     }
-    stage.journal.event("eof", &json!({}));
-    if stage.scenario.shutdown != Shutdown::Clean {
+    player_state.journal.event("eof", &json!({}));
+    if player_state.scenario.shutdown != Shutdown::Clean {
         pending::<()>().await;
     }
-    stage.tasks.close();
-    _ = tokio::time::timeout(GRACE, stage.tasks.wait()).await;
+    player_state.tasks.close();
+    _ = tokio::time::timeout(GRACE, player_state.tasks.wait()).await;
     0
 }
 
 /// State changes happen here, in the order of the lines; slow work runs in a task.
-fn receive(stage: &Arc<Stage>, peer: &Arc<Peer>, lines: &Lines, text: &str) {
+fn receive(player_state: &Arc<PlayerState>, peer: &Arc<Peer>, lines: &Lines, text: &str) {
     if text.is_empty() {
         return;
     }
-    stage.journal.message(text, None);
+    player_state.journal.message(text, None);
     let Ok(message) = serde_json::from_str::<Message>(text) else { return };
     if message.is_answer() {
-        return stage.asked.resolve(message.id().unwrap_or_default(), text);
+        return player_state.asked.resolve(message.id().unwrap_or_default(), text);
     }
     let params = message.params();
     match (message.method(), &params.request_id) {
         ("notifications/initialized", _) => peer.confirm(),
-        ("notifications/cancelled", Some(id)) => stage.under_way.cancel(&peer.session, id.get()),
+        ("notifications/cancelled", Some(id)) => player_state.in_flight.cancel(&peer.session, id.get()),
         _ => {}
     }
-    let era = Era::of(&stage.scenario, &message, &params);
+    let era = Era::of(&player_state.scenario, &message, &params);
     let refusal = match era {
-        Era::Legacy => gate::legacy(peer, &message),
-        Era::Modern => gate::modern(&stage.scenario, &message, &params),
+        Era::Legacy => request_check::legacy(peer, &message),
+        Era::Modern => request_check::modern(&player_state.scenario, &message, &params),
     };
-    let verdict = Verdict::new(&stage.scenario, &message, &params, refusal);
+    let verdict = Verdict::new(&player_state.scenario, &message, &params, refusal);
     let cancelled = match message.id() {
-        Some(id) => stage.under_way.begin(&peer.session, id),
+        Some(id) => player_state.in_flight.begin(&peer.session, id),
         None => CancellationToken::new(),
     };
-    let performance = Performance {
-        stage: Arc::clone(stage),
+    let performance = ActionRunner {
+        player_state: Arc::clone(player_state),
         peer: Arc::clone(peer),
         era,
         message,
         params,
-        outlet: Outlet::Lines(lines.clone()),
-        memory: Memory::default(),
+        response_writer: ResponseWriter::Lines(lines.clone()),
+        run_state: RunState::default(),
     };
-    stage.tasks.spawn(performance.run(verdict, cancelled));
+    player_state.tasks.spawn(performance.run(verdict, cancelled));
 }

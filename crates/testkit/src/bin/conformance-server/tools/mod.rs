@@ -1,8 +1,8 @@
 //! The table of tools, and `tools/call`.
 
-mod asking;
-mod changing;
+mod client_requests;
 mod content;
+mod list_changes;
 mod rounds;
 mod schemas;
 mod streaming;
@@ -18,7 +18,7 @@ use rmcp::task_manager::{TaskContext, TaskFuture, TaskOptions};
 use serde_json::{Value, json};
 
 use crate::exchange::{Exchange, Step};
-use crate::world::World;
+use crate::server_state::ServerState;
 
 /// Poll interval of tasks: short, since tests wait for it.
 const POLL_MILLISECONDS: u64 = 100;
@@ -51,9 +51,9 @@ fn fixtures() -> impl Iterator<Item = &'static Fixture> {
         content::FIXTURES,
         schemas::FIXTURES,
         streaming::FIXTURES,
-        asking::FIXTURES,
+        client_requests::FIXTURES,
         rounds::FIXTURES,
-        changing::FIXTURES,
+        list_changes::FIXTURES,
         tasks::FIXTURES,
     ]
     .into_iter()
@@ -61,24 +61,24 @@ fn fixtures() -> impl Iterator<Item = &'static Fixture> {
 }
 
 /// The current tools.
-pub(crate) fn list(world: &World) -> Vec<Tool> {
-    let extra = world.extra_tool.is_on().then_some(&changing::EXTRA);
+pub(crate) fn list(server_state: &ServerState) -> Vec<Tool> {
+    let extra = server_state.extra_tool.is_on().then_some(&list_changes::EXTRA);
     fixtures().chain(extra).map(Fixture::tool).collect()
 }
 
 /// The tool of that name, if it exists at this moment.
-pub(crate) fn get(world: &World, name: &str) -> Option<Tool> {
-    find(world, name).map(Fixture::tool)
+pub(crate) fn get(server_state: &ServerState, name: &str) -> Option<Tool> {
+    find(server_state, name).map(Fixture::tool)
 }
 
-fn find(world: &World, name: &str) -> Option<&'static Fixture> {
-    let extra = world.extra_tool.is_on().then_some(&changing::EXTRA);
+fn find(server_state: &ServerState, name: &str) -> Option<&'static Fixture> {
+    let extra = server_state.extra_tool.is_on().then_some(&list_changes::EXTRA);
     fixtures().chain(extra).find(|fixture| fixture.name == name)
 }
 
 /// Calls a tool.
 pub(crate) async fn call(name: &str, mut exchange: Exchange) -> Result<CallToolResponse, ErrorData> {
-    let fixture = find(&exchange.world, name)
+    let fixture = find(&exchange.server_state, name)
         .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
     match exchange.take(fixture.step).await? {
         Step::Ask(asked) => Ok(asked.into()),
@@ -86,7 +86,7 @@ pub(crate) async fn call(name: &str, mut exchange: Exchange) -> Result<CallToolR
         Step::Done(Outcome::Later(result)) => Ok(result.await?.into()),
         Step::Done(Outcome::Task(operation)) => {
             let options = TaskOptions::new().with_poll_interval_ms(POLL_MILLISECONDS);
-            Ok(CreateTaskResult::new(exchange.world.tasks.spawn(options, operation)).into())
+            Ok(CreateTaskResult::new(exchange.server_state.tasks.spawn(options, operation)).into())
         }
     }
 }

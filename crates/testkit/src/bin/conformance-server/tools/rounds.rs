@@ -70,14 +70,14 @@ enum State {
 
 impl State {
     fn seal(&self, exchange: &Exchange) -> Result<String, ErrorData> {
-        let sealed = exchange.world.seal.seal_json(self);
+        let sealed = exchange.server_state.seal.seal_json(self);
         sealed.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
     /// `None` in the first round; an error if the seal is invalid.
     fn open(exchange: &Exchange) -> Result<Option<Self>, ErrorData> {
         let Some(sealed) = &exchange.answers.state else { return Ok(None) };
-        let state = exchange.world.seal.open_json(sealed);
+        let state = exchange.server_state.seal.open_json(sealed);
         state.map(Some).map_err(|error| ErrorData::invalid_params(format!("`requestState`: {error}"), None))
     }
 }

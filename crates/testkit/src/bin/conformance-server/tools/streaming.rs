@@ -30,7 +30,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         name: "test_tool_with_progress",
         description: "Tells three times how far it is, to a caller that asked for it",
         arguments: Arguments::None,
-        step: tell_progress,
+        step: send_progress,
     },
     Fixture {
         name: "test_reconnection",
@@ -63,7 +63,7 @@ fn log(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     }))))
 }
 
-fn tell_progress(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
+fn send_progress(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let context = exchange.context.clone();
     Ok(Step::Done(Outcome::Later(Box::pin(async move {
         let token = context.meta.get_progress_token();

@@ -11,14 +11,14 @@ use crate::load::Caller;
 use crate::wire::META;
 
 /// Maximum time until a restarted server responds: its circuit breaker may be open at first.
-const RECOVERY: Duration = Duration::from_secs(120);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum number of faults reported per caller.
-const MOST: usize = 10;
+const MAX_REPORTED_FAULTS: usize = 10;
 /// Pause after a refused call; otherwise immediate refusals would dominate.
-const REST: Duration = Duration::from_millis(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The result of a call.
-enum Came {
+enum CallResult {
     Right,
     /// The tool failed, with the reason.
     Refused(String),
@@ -35,7 +35,7 @@ pub(super) async fn run(
     let mut faults = Vec::new();
     let mut caller = None;
     for turn in 0_u64.. {
-        if Instant::now() >= until || faults.len() >= MOST {
+        if Instant::now() >= until || faults.len() >= MAX_REPORTED_FAULTS {
             break;
         }
         let Some(target) = random.choice(&servers.all) else { break };
@@ -54,14 +54,14 @@ pub(super) async fn run(
             Err(error) => Err(error),
         };
         match came {
-            Ok(Came::Right) => target.answered(began),
-            Ok(Came::Refused(why)) => {
+            Ok(CallResult::Right) => target.answered(began),
+            Ok(CallResult::Refused(why)) => {
                 if !target.refused(began) {
                     faults.push(format!("{} was up, and yet: {why}", target.name));
                 }
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
-            Ok(Came::Wrong(what)) => faults.push(format!("{}: wrong answer: {what}", target.name)),
+            Ok(CallResult::Wrong(what)) => faults.push(format!("{}: wrong answer: {what}", target.name)),
             // The gateway must respond regardless of the state of its servers.
             Err(error) => faults.push(format!("the gateway did not answer: {error:#}")),
         }
@@ -69,7 +69,7 @@ pub(super) async fn run(
     faults
 }
 
-async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -> Result<Came> {
+async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -> Result<CallResult> {
     let name = &target.name;
     let (tool, arguments, expected) = match nonce % 2 {
         0 => {
@@ -84,24 +84,28 @@ async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -
     let answer = caller.ask("tools/call", Some(&tool), &body).await?;
     let answer: Value = serde_json::from_slice(answer).context("the answer is no JSON")?;
     if answer["id"] != json!(turn) {
-        return Ok(Came::Wrong(format!("asked {turn}, answered {answer}")));
+        return Ok(CallResult::Wrong(format!("asked {turn}, answered {answer}")));
     }
     let result = &answer["result"];
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     Ok(match result["isError"] == true || !answer["error"].is_null() {
-        true => Came::Refused(if text.is_empty() { answer["error"].to_string() } else { text.to_owned() }),
-        false if text == expected => Came::Right,
-        false => Came::Wrong(format!("expected {expected}, got {answer}")),
+        true => {
+            CallResult::Refused(if text.is_empty() { answer["error"].to_string() } else { text.to_owned() })
+        }
+        false if text == expected => CallResult::Right,
+        false => CallResult::Wrong(format!("expected {expected}, got {answer}")),
     })
 }
 
 /// Calls each server once, so that all are connected.
-pub(super) async fn meet_all(url: &str, servers: &Servers) -> Result<()> {
+pub(super) async fn connect_all(url: &str, servers: &Servers) -> Result<()> {
     let mut caller = Caller::new(url).await?;
     for target in &servers.all {
         match call(&mut caller, target, (0, 0)).await? {
-            Came::Right => {}
-            Came::Refused(why) | Came::Wrong(why) => anyhow::bail!("{} is not there: {why}", target.name),
+            CallResult::Right => {}
+            CallResult::Refused(why) | CallResult::Wrong(why) => {
+                anyhow::bail!("{} is not there: {why}", target.name)
+            }
         }
     }
     Ok(())
@@ -116,10 +120,10 @@ pub(super) async fn all_recover(url: &str, servers: &Servers) -> Vec<String> {
                 Ok(mut caller) => call(&mut caller, target, (number as u64, 0)).await,
                 Err(error) => Err(error),
             };
-            if matches!(came, Ok(Came::Right)) {
+            if matches!(came, Ok(CallResult::Right)) {
                 break;
             }
-            if since.elapsed() >= RECOVERY {
+            if since.elapsed() >= RECOVERY_TIMEOUT {
                 faults.push(format!("{} does not come back", target.name));
                 break;
             }

@@ -22,7 +22,7 @@ use self::servers::Servers;
 
 const CALLERS: usize = 32;
 /// Timeout of the gateway's shutdown.
-const ENDING: Duration = Duration::from_secs(30);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The running gateway.
 struct Gateway {
@@ -71,7 +71,7 @@ impl Gateway {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status.code());
             }
-            ensure!(since.elapsed() < ENDING, "the gateway does not end");
+            ensure!(since.elapsed() < SHUTDOWN_TIMEOUT, "the gateway does not end");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -95,7 +95,7 @@ pub(crate) async fn run(plan: Plan<'_>) -> Result<()> {
     let gateway = Gateway::start(Path::new(program), &folder.join("hub"), &servers.config())?;
     let pid = gateway.child.id();
     let url = Arc::<str>::from(gateway.url.as_str());
-    callers::meet_all(&url, &servers).await?;
+    callers::connect_all(&url, &servers).await?;
 
     let until = Instant::now() + Duration::from_secs_f64(seconds);
     let mut calling = JoinSet::new();
@@ -105,7 +105,7 @@ pub(crate) async fn run(plan: Plan<'_>) -> Result<()> {
     }
     let mut beside = JoinSet::new();
     let chosen = Arc::clone(&servers);
-    beside.spawn(async move { chosen.harass(fastrand::Rng::with_seed(seed), until).await });
+    beside.spawn(async move { chosen.kill_at_random(fastrand::Rng::with_seed(seed), until).await });
     let sampling = Samples::take(pid, until);
     let (samples, called) = tokio::join!(sampling, calling.join_all());
     beside.join_all().await.into_iter().collect::<Result<Vec<()>>>()?;

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use toolhub_testkit::processes;
 
-const EVERY: Duration = Duration::from_millis(500);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// The share of a run that is ignored: the gateway connects to its servers, and caches and allocator reserves fill up.
-const WARM_UP: f64 = 1.0 / 3.0;
+const WARM_UP_SHARE: f64 = 1.0 / 3.0;
 /// Maximum growth of memory per minute after the warm-up: the slope of the least-squares line.
 const MAX_MIB_PER_MINUTE: f64 = 1.0;
 /// Maximum total growth after the warm-up in short runs, since measurements vary by a few MiB.
 const MAX_MIB: f64 = 4.0;
 /// Maximum growth of descriptors and children between the first and the last third.
-const MAX_MORE: f64 = 16.0;
+const MAX_GROWTH: f64 = 16.0;
 
 #[derive(Clone, Copy)]
 struct Sample {
@@ -42,15 +42,15 @@ impl Samples {
     pub(super) async fn take(pid: u32, until: Instant) -> Self {
         let (start, mut all) = (Instant::now(), Vec::new());
         while Instant::now() < until {
-            all.extend(look(pid, start.elapsed().as_secs_f64()));
-            tokio::time::sleep(EVERY).await;
+            all.extend(read_sample(pid, start.elapsed().as_secs_f64()));
+            tokio::time::sleep(SAMPLE_INTERVAL).await;
         }
         Self(all)
     }
 
     /// The samples after the warm-up.
     fn steady(&self) -> &[Sample] {
-        let first = (self.0.len() as f64 * WARM_UP) as usize;
+        let first = (self.0.len() as f64 * WARM_UP_SHARE) as usize;
         self.0.get(first..).unwrap_or_default()
     }
 
@@ -106,7 +106,7 @@ impl Samples {
             ));
         }
         let mut check = |what: &str, (first, last): (f64, f64)| {
-            if last > first + MAX_MORE {
+            if last > first + MAX_GROWTH {
                 found.push(format!("{what} grow from {first} to {last}"));
             }
         };
@@ -134,7 +134,7 @@ fn least_squares(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((slope, (rest / (count - 2.0) / spread).sqrt()))
 }
 
-fn look(pid: u32, seconds: f64) -> Option<Sample> {
+fn read_sample(pid: u32, seconds: f64) -> Option<Sample> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes = resident.trim().trim_end_matches("kB").trim().parse().ok()?;
@@ -148,9 +148,9 @@ mod tests {
 
     /// A run of that many minutes with the given memory in MiB by minute, and noise of ±2 MiB.
     fn run(minutes: f64, memory: impl Fn(f64) -> f64) -> Samples {
-        let count = (minutes * 60.0 / EVERY.as_secs_f64()) as usize;
+        let count = (minutes * 60.0 / SAMPLE_INTERVAL.as_secs_f64()) as usize;
         let sample = |number: usize| {
-            let seconds = number as f64 * EVERY.as_secs_f64();
+            let seconds = number as f64 * SAMPLE_INTERVAL.as_secs_f64();
             let noise = [2.0, -1.0, 0.5, -2.0, 1.0, -0.5][number % 6];
             let kilobytes = (memory(seconds / 60.0) + noise) * 1024.0;
             Sample { seconds, kilobytes, descriptors: 40.0, children: 3.0 }
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_is_the_one_of_the_line() {
+    fn slope_matches_linear_samples() {
         let (slope, error) = least_squares(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]).unwrap();
         assert!((slope - 2.0).abs() < 1e-12 && error < 1e-12, "{slope} {error}");
         // Computed by hand: means 1 and 2, slope (1 + 0 + 2) / 2, residuals 1/2, -1, 1/2.
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_memory_is_no_leak() {
+    fn accepts_flat_memory() {
         for minutes in [0.5, 15.0] {
             let samples = run(minutes, |_| 60.0);
             assert!(slope(&samples).abs() < 2.0 && samples.faults().is_empty(), "{:?}", samples.faults());
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_fills_during_the_warm_up_is_no_leak() {
+    fn ignores_growth_during_warm_up() {
         let samples = run(15.0, |minute| 40.0 + 60.0 * (minute / 4.0).min(1.0));
         assert!(samples.faults().is_empty(), "{:?}", samples.faults());
     }
 
     /// The leak of the long run is 18 MiB, which a relative limit of a quarter plus some MiB would allow.
     #[test]
-    fn a_leak_is_found_in_a_short_and_in_a_long_run() {
+    fn detects_leak_in_short_and_long_runs() {
         for (minutes, leak) in [(0.5, 16.0), (3.0, 3.0), (15.0, 1.2)] {
             let samples = run(minutes, |minute| 60.0 + leak * minute);
             assert!((slope(&samples) - leak).abs() < 1.0, "{}", slope(&samples));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_and_children_that_grow_are_found() {
+    fn detects_growing_descriptors_and_children() {
         let mut samples = run(3.0, |_| 60.0);
         let count = samples.0.len();
         for (number, sample) in samples.0.iter_mut().enumerate() {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_without_samples_is_a_fault() {
+    fn reports_missing_samples() {
         assert_eq!(Samples(Vec::new()).faults(), ["the gateway was not sampled"]);
     }
 }

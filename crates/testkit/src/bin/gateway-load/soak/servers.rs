@@ -12,12 +12,12 @@ use toolhub_testkit::processes;
 use toolhub_testkit::scripted::{HttpServer, Script, binary};
 
 /// Number of servers per transport.
-const EACH: usize = 3;
+const SERVERS_PER_TRANSPORT: usize = 3;
 /// The environment variable that identifies servers over stdio.
-const MARK: &str = "TOOLHUB_SOAK_SERVER";
+const MARKER_VARIABLE: &str = "TOOLHUB_SOAK_SERVER";
 /// Time between two kills, and downtime of a server over HTTP, in milliseconds.
-const BETWEEN: std::ops::Range<u64> = 1_000..4_000;
-const AWAY: std::ops::Range<u64> = 100..2_000;
+const KILL_INTERVAL_MS: std::ops::Range<u64> = 1_000..4_000;
+const DOWNTIME_MS: std::ops::Range<u64> = 100..2_000;
 
 /// A server.
 pub(super) struct Target {
@@ -27,7 +27,7 @@ pub(super) struct Target {
     http: Option<(Mutex<HttpServer>, u16)>,
     config: Value,
     mark: String,
-    life: Mutex<Life>,
+    availability: Mutex<Availability>,
     calls: AtomicU64,
     refused: AtomicU64,
     kills: AtomicU64,
@@ -35,7 +35,7 @@ pub(super) struct Target {
 
 /// The availability of a server.
 #[derive(Clone, Copy)]
-struct Life {
+struct Availability {
     /// Since when it responds; `None` while it is down.
     up: Option<Instant>,
     /// When the process was restarted: a response to a later call means that it is up.
@@ -59,29 +59,29 @@ impl Target {
             Some(server) => json!({"url": server.url}),
             None => {
                 let file = script.write(folder);
-                json!({"command": binary(), "args": ["stdio", file], "env": {MARK: mark}})
+                json!({"command": binary(), "args": ["stdio", file], "env": {MARKER_VARIABLE: mark}})
             }
         };
         let http = server.map(|server| {
             let port = server.port();
             (Mutex::new(server), port)
         });
-        let life = Mutex::new(Life { up: Some(Instant::now()), back: Some(Instant::now()) });
+        let availability = Mutex::new(Availability { up: Some(Instant::now()), back: Some(Instant::now()) });
         let (calls, refused, kills) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Self { name, script, http, config, mark, life, calls, refused, kills }
+        Self { name, script, http, config, mark, availability, calls, refused, kills }
     }
 
-    fn life(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+    fn availability(&self) -> MutexGuard<'_, Availability> {
+        self.availability.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a correct response to a call that began at `began`.
     pub(super) fn answered(&self, began: Instant) {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut life = self.life();
+        let mut availability = self.availability();
         // A call from before the kill may be answered after it.
-        if life.up.is_none() && life.back.is_some_and(|back| began >= back) {
-            life.up = Some(Instant::now());
+        if availability.up.is_none() && availability.back.is_some_and(|back| began >= back) {
+            availability.up = Some(Instant::now());
         }
     }
 
@@ -89,25 +89,25 @@ impl Target {
     /// meanwhile.
     pub(super) fn refused(&self, began: Instant) -> bool {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        self.life().up.is_none_or(|up| up >= began)
+        self.availability().up.is_none_or(|up| up >= began)
     }
 
     fn is_up(&self) -> bool {
-        self.life().up.is_some()
+        self.availability().up.is_some()
     }
 
-    fn goes(&self) {
-        *self.life() = Life { up: None, back: None };
+    fn mark_down(&self) {
+        *self.availability() = Availability { up: None, back: None };
         self.kills.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn is_back(&self) {
-        self.life().back = Some(Instant::now());
+    fn mark_up(&self) {
+        self.availability().back = Some(Instant::now());
     }
 
     /// Kills the server like a crash, and restarts it or lets the gateway do so.
     async fn kill(&self, away: Duration) -> Result<()> {
-        self.goes();
+        self.mark_down();
         match &self.http {
             Some((server, port)) => {
                 server.lock().unwrap_or_else(PoisonError::into_inner).kill();
@@ -116,7 +116,7 @@ impl Target {
                     HttpServer::start_on(&self.script, *port);
             }
             None => {
-                for pid in processes::with_marker(MARK, &self.mark) {
+                for pid in processes::with_marker(MARKER_VARIABLE, &self.mark) {
                     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
                     // The process may have exited already.
                     let _ = rustix::process::kill_process(
@@ -126,7 +126,7 @@ impl Target {
                 }
             }
         }
-        self.is_back();
+        self.mark_up();
         Ok(())
     }
 }
@@ -141,7 +141,7 @@ impl Servers {
     pub(super) fn start(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let scripts = tempfile::tempdir_in(folder)?;
-        let each = |over_http: bool| (0..EACH).map(move |number| (number, over_http));
+        let each = |over_http: bool| (0..SERVERS_PER_TRANSPORT).map(move |number| (number, over_http));
         let all = each(false).chain(each(true));
         let all = all.map(|(number, over_http)| Target::new(scripts.path(), number, over_http)).collect();
         Ok(Self { all, _folder: scripts })
@@ -155,10 +155,10 @@ impl Servers {
     }
 
     /// Kills random running servers until `until`.
-    pub(super) async fn harass(&self, mut random: fastrand::Rng, until: Instant) -> Result<()> {
+    pub(super) async fn kill_at_random(&self, mut random: fastrand::Rng, until: Instant) -> Result<()> {
         while Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(random.u64(BETWEEN))).await;
-            let away = Duration::from_millis(random.u64(AWAY));
+            tokio::time::sleep(Duration::from_millis(random.u64(KILL_INTERVAL_MS))).await;
+            let away = Duration::from_millis(random.u64(DOWNTIME_MS));
             let up: Vec<&Target> = self.all.iter().filter(|target| target.is_up()).collect();
             if let Some(target) = random.choice(up) {
                 target.kill(away).await?;

@@ -1,0 +1,222 @@
+//! The context of an agent: tool caller, tool finder, allowed tools, and the permission check for destructive calls.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use toolhub_core::error::UnknownTool;
+use toolhub_core::finder::ToolFinder;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::ports::ToolCaller;
+use toolhub_core::text::cut;
+use toolhub_core::{
+    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
+};
+use toolhub_engine::brief::OutputLimits;
+use toolhub_engine::{Catalog, Entry, Policy};
+
+use crate::absolute_path::absolute_path;
+use crate::allowed::ToolAllowlist;
+use crate::change_summary::ChangeSummary;
+use crate::server_choice::ServerChoice;
+
+/// Length to which a request is truncated when it is stored with its calls, in characters.
+const MAX_STORED_REQUEST_CHARS: usize = 1_000;
+
+/// Asks the user for permission before a destructive call.
+pub trait Permission: Send + Sync {
+    /// Returns whether the call may be made.
+    fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision>;
+}
+
+/// The result of a permission check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionDecision {
+    /// The call may be made.
+    Given,
+    /// The call may not be made.
+    Refused,
+    /// No user is connected to confirm the call.
+    NoUser,
+}
+
+/// Permission without a user: destructive calls are not run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DenyAll;
+
+impl Permission for DenyAll {
+    fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
+        Box::pin(async { PermissionDecision::NoUser })
+    }
+}
+
+/// Permission for a user who has agreed in advance: all calls are allowed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AllowAll;
+
+impl Permission for AllowAll {
+    fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
+        Box::pin(async { PermissionDecision::Given })
+    }
+}
+
+/// Limits for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Maximum number of requests to the model.
+    pub rounds: u32,
+    /// Maximum total duration.
+    pub time: Duration,
+    /// Maximum number of tokens, input and output.
+    pub tokens: u64,
+    /// Maximum number of prompt tokens for tool descriptions.
+    pub prompt_tokens: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { rounds: 10, time: Duration::from_secs(300), tokens: 200_000, prompt_tokens: 3_000 }
+    }
+}
+
+/// The context of an agent.
+pub struct AgentContext<'a> {
+    /// Runs calls.
+    pub caller: &'a dyn ToolCaller,
+    /// Finds tools.
+    pub finder: &'a dyn ToolFinder,
+    /// The available tools.
+    pub catalog: Arc<Catalog>,
+    /// Routing policy: the servers that the owner declared equivalent.
+    pub policy: Arc<Policy>,
+    /// Configured servers that have no tools now: disabled, or not listed.
+    pub unavailable: Vec<String>,
+    /// Receives events.
+    pub events: &'a dyn EventSink,
+    /// Confirms destructive calls.
+    pub permission: &'a dyn Permission,
+    /// The tools that may be used.
+    pub allowed: ToolAllowlist,
+    /// Truncation limits for results in a prompt.
+    pub lengths: OutputLimits,
+    /// Limits for one request.
+    pub budget: Budget,
+    /// The conversation that the calls belong to.
+    pub conversation: Option<Arc<str>>,
+    /// The folder against which relative paths of a request are resolved.
+    pub folder: PathBuf,
+    /// The language of messages to the user.
+    pub lang: Lang,
+    /// Total time that the user took to answer questions, in milliseconds.
+    pub waited: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for AgentContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk")
+            .field("allowed", &self.allowed)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AgentContext<'_> {
+    /// Emits an event.
+    pub(crate) fn emit(&self, kind: EventKind) {
+        self.events.emit(Event::now(None, kind));
+    }
+
+    /// The first tool of that name, or of `server__tool`.
+    pub(crate) fn tool(&self, name: &str) -> Option<Arc<Entry>> {
+        self.servers().tool(name).map(|(entry, _)| Arc::clone(entry))
+    }
+
+    /// Selects a server if several offer a tool.
+    pub(crate) fn servers(&self) -> ServerChoice<'_> {
+        ServerChoice { catalog: &self.catalog, policy: &self.policy, unavailable: &self.unavailable }
+    }
+
+    /// Runs a call for `request`, if the agent may use the tool and, for a destructive tool, the user agrees. Also returns
+    /// how long the user took to answer, which does not count as duration of the call.
+    pub(crate) async fn call(&self, call: ToolCall, request: &str) -> (Outcome, Duration) {
+        let mut call = self.servers().resolved(call);
+        let asked = Instant::now();
+        let permitted = self.permitted(&call, request).await;
+        let waited = asked.elapsed();
+        self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let outcome = match permitted {
+            Ok(()) => self.run(&mut call, request).await,
+            Err(error) => Outcome::refused(call.id, call.tool, error),
+        };
+        (outcome, waited)
+    }
+
+    async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
+        call.conversation.clone_from(&self.conversation);
+        call.request = Some(cut(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
+        let outcome = self.caller.call(call.clone()).await;
+        match absolute_path(&outcome, &call.arguments, &self.folder) {
+            Some(arguments) => {
+                self.caller.call(ToolCall { id: CallId::generate(), arguments, ..call.clone() }).await
+            }
+            None => outcome,
+        }
+    }
+
+    async fn permitted(&self, call: &ToolCall, request: &str) -> Result<(), ToolError> {
+        let name = &call.tool;
+        let servers = self.servers();
+        let tools = servers.reachable(call);
+        let forbidden = match call.by {
+            CallBy::Name => (!self.allowed.has(name.as_str())).then_some(name),
+            CallBy::Capability => {
+                tools.iter().map(|entry| entry.tool.name()).find(|name| !self.allowed.has(name.as_str()))
+            }
+        };
+        if let Some(name) = forbidden {
+            return Err(ToolError::failed(LocalizedText::new(
+                format!("`{name}` is not among the tools of this agent"),
+                format!("`{name}` 不在该智能体可用的工具之内"),
+            )));
+        }
+        // A tool outside the catalog has no checked hints, and a server may list it while the call is being made: reject it.
+        if call.by == CallBy::Name && tools.is_empty() {
+            let near = self.finder.similar_names(name.as_str());
+            let near = near.into_iter().filter(|near| self.allowed.has(near)).collect();
+            let unknown = UnknownTool { tool: name.to_string(), near, ..UnknownTool::default() };
+            return Err(ToolError::UnknownTool(Box::new(unknown)));
+        }
+        if let Some(why) = servers.refusal(call, request) {
+            return Err(ToolError::failed(why));
+        }
+        if !tools.iter().any(|entry| entry.tool.hints().destructive == Some(true)) {
+            return Ok(());
+        }
+        let shown = servers.shown_name(call);
+        let change = ChangeSummary::new(&shown, &call.arguments).text();
+        let said = |en: fn(String) -> String, zh: fn(String) -> String| {
+            LocalizedText::new(en(change.localize(Lang::En)), zh(change.localize(Lang::Zh)))
+        };
+        match self.permission.allow(&shown, &call.arguments).await {
+            PermissionDecision::Given => Ok(()),
+            PermissionDecision::Refused => Err(ToolError::failed(said(
+                |change| format!("not run: {change}, and you did not agree"),
+                |change| format!("没有执行：{change}，而你没有同意"),
+            ))),
+            PermissionDecision::NoUser => Err(ToolError::failed(said(
+                |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),
+                |change| format!("没有执行：{change}，而这里没有可询问的终端；请用 `--yes` 表示同意"),
+            ))),
+        }
+    }
+
+    /// The outcome, truncated for a prompt or an answer.
+    pub(crate) fn brief(&self, outcome: &Outcome) -> Outcome {
+        let place = outcome.source();
+        let mut named = self.catalog.named(outcome.tool.as_str());
+        let entry = named.find(|entry| Some(&entry.tool.source) == place);
+        let tags = entry.map_or_else(|| vec![outcome.tool.to_string()], |entry| entry.tags().to_vec());
+        self.lengths.shorten(outcome.clone(), &tags)
+    }
+}

@@ -1,0 +1,226 @@
+//! The tool-calling loop with a model: runs the calls of each reply and returns the results to the model, until it answers
+//! without a call.
+
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice};
+use toolhub_core::{CallId, EventKind, ToolCall, ToolName};
+
+use crate::agent::detect_language;
+use crate::agent_context::AgentContext;
+use crate::answer::same_call;
+use crate::call_tool::{self, CallTarget};
+use crate::execute::finish_step;
+use crate::model_session::{ModelSession, ReplyError};
+use crate::step_result::StepResult;
+use toolhub_planner::plan::{Complexity, Step, StepId};
+
+/// Maximum number of calls run per reply; further calls are dropped.
+const MAX_CALLS_PER_REPLY: usize = 16;
+/// How often in a row a model may make identical calls, as their results will not change.
+const MAX_IDENTICAL_CALLS: u32 = 3;
+
+/// The result of the loop.
+pub(crate) struct LoopResult {
+    /// The final text of the model; empty if there is none.
+    pub(crate) text: String,
+    /// The calls that were made.
+    pub(crate) steps: Vec<StepResult>,
+    /// Why the loop ended early, if it did.
+    pub(crate) broken: Option<ReplyError>,
+}
+
+/// Runs the loop until the model answers without a call.
+pub(crate) async fn talk(
+    talk: &ModelSession<'_>,
+    agent_context: &AgentContext<'_>,
+    (mut chat, request): (ChatRequest, &str),
+) -> LoopResult {
+    let mut steps: Vec<StepResult> = Vec::new();
+    let mut repeats = Repeats::default();
+    let purpose = || LocalizedText::new("the next step", "下一步");
+    loop {
+        if talk.rounds_left() <= 1 {
+            // The last reply must be text.
+            chat.choice = ToolChoice::Forbidden;
+            // Some models ignore `tool_choice`: state it in a message as well.
+            if !steps.is_empty() {
+                chat.messages.push(Message::User(final_answer_instruction(request).to_owned()));
+            }
+        }
+        let reply = match talk.ask(chat.clone(), purpose()).await {
+            Ok(reply) => reply,
+            Err(why) => return LoopResult { text: String::new(), steps, broken: Some(why) },
+        };
+        let stuck = repeats.count > MAX_IDENTICAL_CALLS;
+        if reply.calls.is_empty() && reply.unreadable.is_empty() {
+            return LoopResult { text: reply.text, steps, broken: stuck.then(repeated_calls_error) };
+        }
+        if stuck {
+            return LoopResult { text: reply.text, steps, broken: Some(repeated_calls_error()) };
+        }
+        if chat.choice == ToolChoice::Forbidden {
+            let broken = Some(ReplyError::Budget(LocalizedText::new(
+                "the model may not be asked more often for this request, and has not come to an end",
+                "该请求询问模型的次数已用完，模型还没有结束",
+            )));
+            return LoopResult { text: reply.text, steps, broken };
+        }
+        repeats.record(&reply.calls);
+        if repeats.count > MAX_IDENTICAL_CALLS {
+            // The results of the repeated calls are in the conversation: require an answer in text.
+            chat.choice = ToolChoice::Forbidden;
+            continue;
+        }
+        answer_calls(agent_context, (&mut chat, &mut steps), reply, request).await;
+    }
+}
+
+/// Counts identical calls in a row.
+#[derive(Default)]
+struct Repeats {
+    last: Vec<(ToolName, String)>,
+    count: u32,
+}
+
+impl Repeats {
+    fn record(&mut self, calls: &[ModelCall]) {
+        let calls: Vec<(ToolName, String)> =
+            calls.iter().map(|call| (call.tool.clone(), call.arguments.get().to_owned())).collect();
+        self.count = if calls == self.last && !calls.is_empty() { self.count + 1 } else { 1 };
+        self.last = calls;
+    }
+}
+
+fn repeated_calls_error() -> ReplyError {
+    ReplyError::Budget(LocalizedText::new(
+        format!(
+            "the model made the same call more than {MAX_IDENTICAL_CALLS} times in a row, so it was stopped"
+        ),
+        format!("模型连续 {MAX_IDENTICAL_CALLS} 次以上发出同样的调用，已停止"),
+    ))
+}
+
+/// Runs the calls of a reply, and appends the reply and the results to the conversation.
+async fn answer_calls(
+    agent_context: &AgentContext<'_>,
+    (chat, steps): (&mut ChatRequest, &mut Vec<StepResult>),
+    reply: ChatReply,
+    request: &str,
+) {
+    let calls: Vec<ModelCall> = reply.calls.into_iter().take(MAX_CALLS_PER_REPLY).collect();
+    let ids: Vec<(CallId, ToolName)> =
+        calls.iter().map(|call| (call.id.clone(), call.tool.clone())).collect();
+    chat.messages.push(Message::Assistant { text: reply.text, calls: calls.clone() });
+    let first = steps.len() + 1;
+    let wanted: Vec<(Step, ToolCall)> =
+        calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
+    // Calls run concurrently only if all are read-only; else their order may matter.
+    let harmless = wanted.iter().all(|(_, call)| {
+        let entry = agent_context.tool(call.tool.as_str());
+        entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
+    });
+    let results = if harmless {
+        join_all(wanted.into_iter().map(|one| run(agent_context, one, request))).await
+    } else {
+        let mut results = Vec::new();
+        for one in wanted {
+            results.push(run(agent_context, one, request).await);
+        }
+        results
+    };
+    for ((call, tool), result) in ids.into_iter().zip(&results) {
+        let (mut text, failed) = (render_result(result, agent_context.lang), !result.success());
+        if steps.iter().any(|before| same_call(before, result)) {
+            text.push_str(repeated_call_note(request));
+        }
+        chat.messages.push(Message::Tool { call, tool, text, failed });
+    }
+    steps.extend(results);
+    if !reply.unreadable.is_empty() {
+        let wrong: Vec<String> =
+            reply.unreadable.iter().map(|text| text.localize(agent_context.lang)).collect();
+        chat.messages.push(Message::User(wrong.join("\n")));
+    }
+}
+
+/// The message that ends the loop.
+fn final_answer_instruction(request: &str) -> &'static str {
+    detect_language(request).choose(
+        "Nothing more can be called. Answer my request now, in words, from the results above.",
+        "不能再调用工具了。请依据上面的结果，现在用文字回答我的请求。",
+    )
+}
+
+/// Appended to the result of a repeated call, because small models tend to loop.
+fn repeated_call_note(request: &str) -> &'static str {
+    detect_language(request).choose(
+        "\n(you made this call before: if this is what you need, answer in words now)",
+        "\n（你已做过同样的调用：如果已够用，请直接用文字回答）",
+    )
+}
+
+/// The result as shown to the model.
+pub(crate) fn render_result(result: &StepResult, lang: Lang) -> String {
+    if let Some(error) = &result.error {
+        return error.localize(lang);
+    }
+    let mut text = result.text.clone();
+    let truncated = result.outcome.as_ref().filter(|outcome| is_shortened(outcome, &text));
+    if let Some(handle) = truncated.and_then(|outcome| outcome.handle.as_ref()) {
+        text.push_str(&lang.choose(
+            format!("\n(cut; read_result with handle `{handle}` gives all of it)"),
+            format!("\n（已截断；用 read_result 和句柄 `{handle}` 可读取全文）"),
+        ));
+    }
+    text
+}
+
+/// Whether the shown text is shorter than the full result.
+fn is_shortened(outcome: &toolhub_core::Outcome, shown: &str) -> bool {
+    let whole = outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
+    outcome.truncated || whole > shown.len()
+}
+
+fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
+    let CallTarget { tool, arguments, source } = call_tool::target(&call.tool, &call.arguments);
+    let description = match arguments.get() {
+        "{}" => tool.to_string(),
+        arguments => {
+            let shown = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
+            format!("{tool} {shown}")
+        }
+    };
+    let step = Step {
+        id: StepId::new(number.to_string()),
+        description,
+        tool: Some(tool.clone()),
+        source: None,
+        capability: None,
+        arguments: Vec::new(),
+        dependencies: Vec::new(),
+        complexity: Complexity::Simple,
+    };
+    let mut wanted = ToolCall::new(tool.as_str(), arguments).with_coercion();
+    wanted.source = source.or(call.source);
+    (step, wanted)
+}
+
+async fn run(agent_context: &AgentContext<'_>, (step, call): (Step, ToolCall), request: &str) -> StepResult {
+    let started = Instant::now();
+    agent_context.emit(EventKind::StepStarted {
+        step: step.id.to_string(),
+        description: step.description.clone(),
+        tool: step.tool.clone(),
+    });
+    let (outcome, waited) = agent_context.call(call.clone(), request).await;
+    let result = finish_step(&step, agent_context, (call, outcome), started + waited).await;
+    agent_context.emit(EventKind::StepFinished {
+        step: step.id.to_string(),
+        took: result.took,
+        error: result.error.clone(),
+    });
+    result
+}

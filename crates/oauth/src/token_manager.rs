@@ -1,0 +1,251 @@
+//! The login of one server: holds the current token, shares one renewal among all waiting requests, and handles refusals. The
+//! renewal is in `renew`, the login in `login`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt as _;
+use futures_util::future::Shared;
+use reqwest::header::HeaderMap;
+use tokio_util::task::TaskTracker;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{BoxFuture, Event, EventKind, EventSink, Grant, OAuthSpec, Secret, ServerId};
+use toolhub_mcp_wire::McpError;
+use url::Url;
+
+use crate::error::OAuthError;
+use crate::record::Record;
+use crate::renew::RenewalReason;
+use crate::send::{Authorizer, Refusal};
+use crate::store::TokenStore;
+
+/// The login of one server.
+pub struct TokenManager {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) server: ServerId,
+    pub(super) endpoint: Box<dyn ResolveEndpoint>,
+    pub(super) spec: OAuthSpec,
+    pub(super) store: Arc<TokenStore>,
+    events: Arc<dyn EventSink>,
+    tasks: TaskTracker,
+    state: Mutex<State>,
+}
+
+type Renewal = Shared<BoxFuture<'static, Result<Option<Secret>, McpError>>>;
+
+#[derive(Default)]
+struct State {
+    cached_login: CachedLogin,
+    /// Cleared by the renewal when it ends, for whatever reason.
+    renewal: Option<Renewal>,
+}
+
+/// The cached state of the stored login.
+#[derive(Default, Clone)]
+enum CachedLogin {
+    /// Not loaded yet.
+    #[default]
+    NotLoaded,
+    /// There is no login.
+    None,
+    Login(Arc<Record>),
+}
+
+impl std::fmt::Debug for TokenManager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("server", &self.inner.server).finish_non_exhaustive()
+    }
+}
+
+/// The server of a login, as the owner configured it, with expanded variables.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// The URL.
+    pub url: Url,
+    /// Headers sent with every request.
+    pub headers: HeaderMap,
+    /// The OAuth settings.
+    pub spec: OAuthSpec,
+}
+
+/// Provides the endpoint of one server. Called before each login and renewal, since consent and variables may change.
+pub trait ResolveEndpoint: Send + Sync {
+    /// The endpoint. Fails if the owner has not consented to contact it, or if its configuration is invalid.
+    fn resolve(&self) -> Result<Endpoint, OAuthError>;
+}
+
+/// The dependencies of a guard.
+pub struct TokenManagerContext {
+    /// The stored logins.
+    pub store: Arc<TokenStore>,
+    /// Receives notes about the login.
+    pub events: Arc<dyn EventSink>,
+    /// The tracker of renewals, which outlive the request that needs them.
+    pub tasks: TaskTracker,
+}
+
+impl std::fmt::Debug for TokenManagerContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GuardContext").finish_non_exhaustive()
+    }
+}
+
+impl TokenManager {
+    /// The guard of a server with these OAuth settings, whose variables are not expanded.
+    pub fn new(
+        server: ServerId,
+        spec: OAuthSpec,
+        endpoint: Box<dyn ResolveEndpoint>,
+        context: TokenManagerContext,
+    ) -> Self {
+        let TokenManagerContext { store, events, tasks } = context;
+        let state = Mutex::default();
+        Self { inner: Arc::new(Inner { server, endpoint, spec, store, events, tasks, state }) }
+    }
+
+    /// Whether a call was refused because the login lacks scopes.
+    pub fn lacks_scopes(&self) -> bool {
+        self.inner.login().is_some_and(|record| !record.missing.is_empty())
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cached login.
+    pub(super) fn login(&self) -> Option<Arc<Record>> {
+        match &self.state().cached_login {
+            CachedLogin::Login(record) => Some(Arc::clone(record)),
+            CachedLogin::NotLoaded | CachedLogin::None => None,
+        }
+    }
+
+    pub(super) fn set_login(&self, record: Option<Record>) {
+        self.state().cached_login =
+            record.map_or(CachedLogin::None, |record| CachedLogin::Login(Arc::new(record)));
+    }
+
+    pub(super) fn note(&self, text: LocalizedText) {
+        let server = self.server.clone();
+        self.events.emit(Event::now(None, EventKind::ServerNote { server, text }));
+    }
+
+    pub(super) fn login_needed(&self) -> McpError {
+        McpError::LoginNeeded { server: self.server.clone() }
+    }
+
+    /// Returns the renewal in progress, or starts one. It is a separate task: a caller that is cancelled does not abort it for
+    /// the others, and a new refresh token is never lost.
+    async fn renewal(self: &Arc<Self>, why: RenewalReason) -> Result<Option<Secret>, McpError> {
+        let renewal = {
+            let mut state = self.state();
+            let begin = || {
+                let inner = Arc::clone(self);
+                let task = self.tasks.spawn(async move {
+                    let _guard = RenewalGuard(&inner);
+                    inner.renew(why).await
+                });
+                let gone = || {
+                    Err(McpError::connect(LocalizedText::new(
+                        "renewing the login was given up",
+                        "登录更新被放弃",
+                    )))
+                };
+                task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared()
+            };
+            state.renewal.get_or_insert_with(begin).clone()
+        };
+        renewal.await
+    }
+
+    /// The cached token, if it is not due for renewal.
+    fn ready(&self) -> Option<Secret> {
+        let record = self.login()?;
+        record.tokens.access.clone().filter(|_| !record.tokens.is_due())
+    }
+
+    async fn token(self: &Arc<Self>) -> Result<Option<Secret>, McpError> {
+        if let Some(token) = self.ready() {
+            return Ok(Some(token));
+        }
+        let is_client_credentials = self.spec.grant == Grant::ClientCredentials;
+        let cached_login = self.state().cached_login.clone();
+        match cached_login {
+            CachedLogin::None if !is_client_credentials => Ok(None),
+            CachedLogin::NotLoaded | CachedLogin::None => self.renewal(RenewalReason::NoToken).await,
+            CachedLogin::Login(record) => match &record.tokens.access {
+                None if !is_client_credentials => Ok(None),
+                _ => self.renewal(RenewalReason::NoToken).await,
+            },
+        }
+    }
+
+    async fn on_refusal(self: &Arc<Self>, refusal: Refusal) -> Result<Option<Secret>, McpError> {
+        let Refusal { status, challenge, used, count } = refusal;
+        match (status, count) {
+            (401, 1) => {
+                // Another request was refused earlier and has renewed the token already.
+                if let Some(token) = self.ready().filter(|token| Some(token) != used.as_ref()) {
+                    return Ok(Some(token));
+                }
+                if used.is_none() && challenge.is_none() && !self.offers_login().await {
+                    return Ok(None);
+                }
+                self.renewal(RenewalReason::Refused(used)).await
+            }
+            (401, _) => Err(self.login_needed()),
+            (403, 1) => match challenge.filter(|challenge| challenge.lacks_scopes()) {
+                Some(challenge) => self.step_up(challenge.scopes).await,
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// Gets a token with more scopes if this needs no user; otherwise stores the missing scopes for the next login. Scopes that
+    /// were requested before and are still insufficient are not requested again (2026-07-28, basic/authorization: step-up
+    /// authorization flow).
+    async fn step_up(self: &Arc<Self>, needed: super::scopes::Scopes) -> Result<Option<Secret>, McpError> {
+        let asked = self.login().map(|record| record.requested.clone()).unwrap_or_default();
+        if asked.contains_all(&needed) {
+            return Ok(None);
+        }
+        self.note(LocalizedText::new(
+            format!("needs the scopes `{needed}`"),
+            format!("需要权限范围 `{needed}`"),
+        ));
+        if self.spec.grant == Grant::ClientCredentials {
+            return self.renewal(RenewalReason::MoreScopes(needed)).await;
+        }
+        self.store_missing_scopes(needed).await;
+        Err(self.login_needed())
+    }
+}
+
+/// Clears the renewal on drop.
+struct RenewalGuard<'a>(&'a Inner);
+
+impl Drop for RenewalGuard<'_> {
+    fn drop(&mut self) {
+        self.0.state().renewal = None;
+    }
+}
+
+impl Authorizer for TokenManager {
+    fn token(&self) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+        Box::pin(self.inner.token())
+    }
+
+    fn has_no_token(&self) -> bool {
+        let is_client_credentials = self.inner.spec.grant == Grant::ClientCredentials;
+        !is_client_credentials && matches!(self.inner.state().cached_login, CachedLogin::None)
+    }
+
+    fn on_refusal(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
+        Box::pin(self.inner.on_refusal(refusal))
+    }
+}

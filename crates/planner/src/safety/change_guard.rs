@@ -1,0 +1,307 @@
+//! Blocks a planned change although every word was used: the request is not an order, a number is only part of the text, or the
+//! change affects another object than the named one.
+
+use serde_json::Value;
+use toolhub_core::lang::LocalizedText;
+
+use crate::lexer::labels;
+use crate::plan::{Plan, Slot, Step, UnprovenStep};
+use crate::safety::mood::{self, Mood};
+use crate::safety::number_mismatch::{self, NumberMismatch};
+use crate::safety_check::own_words;
+use crate::values::parameter::words;
+
+/// Words in the names of parameters for a new value or a destination.
+const TARGETS: [&str; 7] = ["new", "target", "dest", "destination", "to", "into", "output"];
+/// Words between an old and a new value.
+const BECOMES: [&str; 18] = [
+    "to",
+    "into",
+    "as",
+    "->",
+    "=>",
+    "→",
+    "to be",
+    "改名为",
+    "改名成",
+    "改名叫",
+    "重命名为",
+    "重命名成",
+    "更名为",
+    "改成",
+    "改为",
+    "变成",
+    "移到",
+    "移动到",
+];
+/// Verbs of tools that delete or cancel something.
+const ENDING: [&str; 12] = [
+    "delete", "remove", "cancel", "drop", "clear", "revoke", "erase", "purge", "destroy", "wipe", "discard",
+    "trash",
+];
+/// Words before `of` that are not an object.
+const NO_HEADS: [&str; 8] = ["rid", "all", "both", "each", "any", "out", "most", "because"];
+/// Parts of a thing, with words of the tools that handle them.
+const PARTS: [(&str, &[&str]); 12] = [
+    ("内容", &["content", "contents", "data", "range", "cells", "text", "observations"]),
+    ("数据", &["data", "range", "cells", "records"]),
+    ("文件", &["file", "files", "directory", "path"]),
+    ("名字", &["name"]),
+    ("名称", &["name"]),
+    ("格式", &["format", "style"]),
+    ("样式", &["style", "format"]),
+    ("颜色", &["color", "colour", "format"]),
+    ("值", &["value", "data", "range"]),
+    ("文字", &["text", "data", "range"]),
+    ("备注", &["note", "notes", "comment"]),
+    ("附件", &["attachment", "attachments"]),
+];
+
+/// Marks every change that must not be run for this request, and assigns source and destination to their parameters.
+pub(crate) fn check(request: &str, plan: &mut Plan) {
+    let lower = request.to_lowercase();
+    let own = own_words(&lower);
+    let changing = plan.changing.clone();
+    for step in plan.steps.iter_mut().filter(|step| changing.contains(&step.id)) {
+        set_ends(&lower, step);
+    }
+    let numbers: Vec<f64> = plan
+        .steps
+        .iter()
+        .filter(|step| changing.contains(&step.id))
+        .flat_map(|step| step.arguments.iter().filter_map(|(_, slot)| number(slot)))
+        .collect();
+    let mood = mood::first(&own);
+    for step in plan.steps.iter().filter(|step| changing.contains(&step.id)) {
+        let mut reasons: Vec<LocalizedText> = mood.map(no_order).into_iter().collect();
+        reasons.extend(retracted(&own));
+        reasons.extend(other_object(&own, step));
+        reasons.extend(unclear_ends(&lower, step));
+        for (name, slot) in &step.arguments {
+            let mismatch =
+                number(slot).and_then(|value| number_mismatch::mismatch(&own, name, value, &numbers));
+            reasons.extend(mismatch.map(|number_mismatch| not_whole(name, number_mismatch)));
+        }
+        if reasons.is_empty() {
+            continue;
+        }
+        match plan.unproven.iter_mut().find(|unproven| unproven.step == step.id) {
+            Some(unproven) => unproven.reasons.extend(reasons),
+            None => plan.unproven.push(UnprovenStep { step: step.id.clone(), reasons }),
+        }
+    }
+}
+
+/// Phrases that take the order beside them back.
+const RETRACTIONS: [&str; 26] = [
+    "再想想",
+    "再考虑",
+    "我自己来",
+    "我自己删",
+    "我自己处理",
+    "我自己改",
+    "，算了",
+    "开玩笑",
+    "逗你",
+    "先等等",
+    "再说吧",
+    "kidding",
+    "a joke",
+    "never mind",
+    "nevermind",
+    "let me think",
+    "think about it",
+    "do it myself",
+    "do that myself",
+    "handle it myself",
+    "on second thought",
+    "scratch that",
+    "changed my mind",
+    "i'll handle it",
+    "not sure about",
+    "等我消息",
+];
+
+/// `delete email 5, just kidding`, 取消日程 ev-3，我再想想: the reason not to run an order that is taken back.
+fn retracted(own: &str) -> Option<LocalizedText> {
+    let phrase = RETRACTIONS.iter().find(|phrase| own.contains(**phrase))?;
+    Some(LocalizedText::new(
+        format!("`{phrase}` takes the order back: say only what is to be done"),
+        format!("“{phrase}”表示收回了这个请求：请只说要做的事"),
+    ))
+}
+
+fn value(slot: &Slot) -> Option<Value> {
+    match slot {
+        Slot::Value(raw) => Some(raw.value()),
+        _ => None,
+    }
+}
+
+fn number(slot: &Slot) -> Option<f64> {
+    value(slot)?.as_f64()
+}
+
+/// `rename A to B`: the value after the preposition is the new one, regardless of the parameter names.
+fn set_ends(lower: &str, step: &mut Step) {
+    let texts: Vec<(usize, String)> = step
+        .arguments
+        .iter()
+        .enumerate()
+        .filter_map(|(at, (_, slot))| Some((at, value(slot)?.as_str()?.to_lowercase())))
+        .collect();
+    let is_target =
+        |at: usize| words(&step.arguments[at].0).iter().any(|word| TARGETS.contains(&word.as_str()));
+    for (one, from) in texts.iter().filter(|(at, _)| is_target(*at)) {
+        for (other, to) in texts.iter().filter(|(at, _)| !is_target(*at)) {
+            let (Some(first), Some(second)) = (lower.find(from.as_str()), lower.find(to.as_str())) else {
+                continue;
+            };
+            let between = lower.get(first + from.len()..second).unwrap_or_default();
+            let between = between.trim_matches(|c: char| c.is_whitespace() || "\"'`“”‘’「」".contains(c));
+            let passive = ["should be renamed ", "is to be renamed ", "must be renamed ", "be renamed "];
+            let between = passive.iter().find_map(|lead| between.strip_prefix(lead)).unwrap_or(between);
+            if !from.is_empty() && BECOMES.contains(&between) {
+                let (one, other) = (*one, *other);
+                let kept = step.arguments[one].1.clone();
+                step.arguments[one].1 = step.arguments[other].1.clone();
+                step.arguments[other].1 = kept;
+                return;
+            }
+        }
+    }
+}
+
+/// `rename A, B`: no word gives the direction.
+fn unclear_ends(lower: &str, step: &Step) -> Option<LocalizedText> {
+    let name = words(step.tool.as_ref()?.as_str());
+    if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {
+        return None;
+    }
+    let texts: Vec<String> = step
+        .arguments
+        .iter()
+        .filter_map(|(_, slot)| Some(value(slot)?.as_str()?.to_lowercase()))
+        .filter(|text| !text.is_empty())
+        .collect();
+    // 然后把 B 移到这里: the object after 把 is moved and is not the destination.
+    let led = step.arguments.iter().any(|(name, slot)| {
+        let target = words(name).iter().any(|word| TARGETS.contains(&word.as_str()));
+        let text = value(slot).and_then(|value| Some(value.as_str()?.to_lowercase())).unwrap_or_default();
+        let before = lower.find(text.as_str()).map_or("", |at| lower[..at].trim_end());
+        let before = before.trim_end_matches(['"', '\'', '“', '「']);
+        target
+            && !text.is_empty()
+            && ["把", "将", " move", " rename", " copy"].iter().any(|word| before.ends_with(word))
+            && lower.matches(text.as_str()).count() == 1
+    });
+    if led {
+        return Some(unclear());
+    }
+    let [one, other] = texts.as_slice() else { return None };
+    let (one_at, other_at) = (lower.find(one.as_str())?, lower.find(other.as_str())?);
+    let between =
+        lower.get(one_at + one.len()..other_at).or_else(|| lower.get(other_at + other.len()..one_at))?;
+    let between = between.trim_matches(|c: char| c.is_whitespace() || "\"'`“”‘’「」,，、;".contains(c));
+    ["", "and", "和", "与"].contains(&between).then(unclear)
+}
+
+fn unclear() -> LocalizedText {
+    LocalizedText::new(
+        "the request does not tell which of the two becomes the other: say it as `A to B`",
+        "请求没有说明哪一个变成哪一个：请说“把 A 改成 B”",
+    )
+}
+
+/// `delete the file of user X`: the object is the file, not the user. `write a mail`: the mail is not to be sent yet.
+fn other_object(own: &str, step: &Step) -> Option<LocalizedText> {
+    let name = words(step.tool.as_ref()?.as_str());
+    let ends = |word: &&String| ENDING.contains(&word.as_str());
+    let about: Vec<String> = name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();
+    let said: Vec<&str> = own.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let meant = |word: &str| {
+        let stem = labels::stem(word);
+        about.iter().any(|own| *own == stem || own.ends_with(&stem) && stem.len() > 3)
+    };
+    if name.iter().any(|word| ENDING.contains(&word.as_str())) {
+        for at in (1..said.len()).filter(|at| said[*at] == "of") {
+            let after =
+                said[at + 1..].iter().find(|word| !["the", "a", "an", "my", "our", "this"].contains(word));
+            let head = said[at - 1];
+            // `column F of sheet Plan`: the word before `of` belongs to the tool's own object.
+            let own_object = said[at.saturating_sub(5)..at].iter().any(|word| meant(word));
+            if after.is_some_and(|word| meant(word)) && !own_object && !NO_HEADS.contains(&head) {
+                return Some(object(head));
+            }
+        }
+        let whole = |rest: &str| {
+            rest.chars().next().is_none_or(|c| !c.is_alphanumeric() || "了吧都全删清掉给也呢".contains(c))
+        };
+        let part = PARTS.iter().find(|(part, tools)| {
+            let phrase = format!("的{part}");
+            !name.iter().any(|word| tools.contains(&word.as_str()))
+                && own.match_indices(&phrase).any(|(at, found)| whole(&own[at + found.len()..]))
+        });
+        if let Some((part, _)) = part {
+            return Some(object(part));
+        }
+    }
+    let sends = name.iter().any(|word| word == "send");
+    let drafts = said.windows(3).any(|run| {
+        ["write", "draft", "compose"].contains(&run[0])
+            && run[1..].iter().any(|word| ["mail", "email"].contains(word))
+    });
+    let drafts_han = own.contains('写')
+        && ["邮件", "封信", "写信"].iter().any(|word| own.contains(word))
+        && !own.contains(['发', '寄', '回']);
+    (sends && (drafts && !said.contains(&"send") || drafts_han)).then(|| {
+        LocalizedText::new(
+            "the request asks to write a message, and not to send it: say `send` to have it sent",
+            "请求说的是写邮件，没有说发送：若要发送，请说“发送”",
+        )
+    })
+}
+
+fn object(head: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("the request is about `{head}`, which is not what this tool changes"),
+        format!("请求针对的是“{head}”，而不是这个工具所改的对象"),
+    )
+}
+
+fn no_order(mood: Mood) -> LocalizedText {
+    match mood {
+        Mood::Question => LocalizedText::new(
+            "nothing was run: this is a question, and what would be run changes something; say it as an order to have it done",
+            "没有执行：这是一个问题，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+        ),
+        Mood::Intent => LocalizedText::new(
+            "nothing was run: this tells what you will do, and what would be run changes something; say it as an order to have it done",
+            "没有执行：这说的是您自己打算做的事，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+        ),
+        Mood::Report => LocalizedText::new(
+            "nothing was run: this tells what was done, and what would be run changes something; say it as an order to have it done",
+            "没有执行：这说的是已经做过的事，而要执行的操作会改变数据；若要执行，请直接说要做的事",
+        ),
+    }
+}
+
+fn not_whole(parameter: &str, number_mismatch: NumberMismatch) -> LocalizedText {
+    let (en, zh) = match number_mismatch {
+        NumberMismatch::Part => ("is only a part of the numbers that are named", "只是所说数字中的一部分"),
+        NumberMismatch::Count => {
+            ("is a count in the request, and not a position", "在请求中是数量，而不是位置")
+        }
+        NumberMismatch::Suffix => {
+            ("has a unit or a suffix that was not understood", "带有没有看懂的单位或后缀")
+        }
+        NumberMismatch::Difference => {
+            ("is a difference in the request, and not a value", "在请求中是增减量，而不是数值")
+        }
+        NumberMismatch::Negative => ("is negative", "是负数"),
+    };
+    LocalizedText::new(
+        format!("the number for `{parameter}` {en}: say it as `{parameter} = …`"),
+        format!("`{parameter}` 的数字{zh}：请写成 `{parameter} = …`"),
+    )
+}

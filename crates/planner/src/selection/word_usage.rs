@@ -1,0 +1,68 @@
+//! How much of a request a tool explains: the share of its words that the tool knows, and of its mentions that are arguments.
+
+use crate::assembly::coverage;
+use crate::assembly::fill::Assignment;
+use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::name::has_han;
+use crate::lexer::token::{Kind, Token};
+use crate::lexer::{labels, lexicon};
+use crate::selection::choose::Choice;
+use crate::selection::intent::Profile;
+use crate::values::parameter;
+
+/// Weight of a word that occurs only in the description.
+const DESCRIPTION_WORD_WEIGHT: f32 = 0.8;
+
+/// The share of the request's content words that occur in the tool's name, description or parameters. Words that are
+/// arguments are not counted.
+pub(super) fn known_words(choice: &Choice, profile: &Profile, asked: &ParsedText<'_>) -> f32 {
+    let mut own: Vec<String> = coverage::words_of(choice);
+    let described = choice.parameters.iter().flat_map(|parameter| {
+        parameter.description.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2)
+    });
+    own.extend(described.map(labels::stem));
+    let taken = |token: &Token<'_>| {
+        asked.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+    };
+    let named: Vec<String> =
+        parameter::words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
+    let (mut all, mut known) = (0usize, 0.0);
+    for token in &asked.tokens {
+        if token.kind != Kind::Word || taken(token) || coverage::is_function_word(token) {
+            continue;
+        }
+        all += 1;
+        let stem = labels::stem(token.text);
+        known += match named.contains(&stem) {
+            true => 1.0,
+            false if own.contains(&stem) => DESCRIPTION_WORD_WEIGHT,
+            false => 0.0,
+        };
+    }
+    let word_matches = lexicon::word_matches(asked.text, &asked.tokens, &taken);
+    for word_match in
+        word_matches.iter().filter(|word_match| has_han(&asked.text[word_match.start..word_match.end]))
+    {
+        all += 1;
+        known += if profile.knows(&word_match.meaning) { 1.0 } else { 0.0 };
+    }
+    if all == 0 { 0.5 } else { known / all as f32 }
+}
+
+/// The weighted share of the mentions in a text that are used as arguments.
+pub(super) fn used(assignment: &Assignment, parsed: &ParsedText<'_>) -> f32 {
+    let weight = |value: &Value| match value {
+        Value::Literal(_) => 2.0,
+        Value::Number(number) if number.weak => 0.2,
+        Value::Number(_) | Value::Moment(_) | Value::Place => 1.0,
+        Value::Name | Value::Holiday => 0.8,
+    };
+    let all: f32 = parsed.mentions.iter().map(|mention| weight(&mention.value)).sum();
+    let used: f32 = parsed
+        .mentions
+        .iter()
+        .filter(|mention| assignment.uses(mention.start, mention.end))
+        .map(|mention| weight(&mention.value))
+        .sum();
+    if all > 0.0 { used / all } else { 0.5 }
+}

@@ -1,0 +1,563 @@
+//! Lists and objects: JSON literals, or enumerations as lists.
+
+use serde_json::{Map, Value as Json};
+
+use crate::lexer::labels::{self, Place};
+use crate::lexer::lexicon;
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Mention, Value};
+use crate::lexer::series;
+use crate::lexer::token::is_han;
+use crate::spreadsheet::aggregation;
+use crate::spreadsheet::entry;
+use crate::spreadsheet::header_value;
+use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR, candidates};
+use crate::values::choice;
+use crate::values::number_value;
+use crate::values::parameter::{Parameter, Shape};
+use crate::values::phrase::{self, Phrase};
+use crate::values::record_value;
+use crate::values::role::Role;
+
+pub(crate) fn lists(
+    parameter: &Parameter,
+    item: &Parameter,
+    context: &MatchContext<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    if !item.choices.is_empty() || !parameter.choices.is_empty() {
+        let choices = if item.choices.is_empty() { &parameter.choices } else { &item.choices };
+        let chosen = choice::chosen(choices, &parameter.description, context.parsed, &context.stems);
+        if let (Some(first), Some(last)) = (chosen.first(), chosen.last()) {
+            let values: Vec<Json> = chosen.iter().map(|chosen| chosen.value.clone()).collect();
+            found.push(Candidate {
+                value: ArgumentValue::FromRequest(Json::Array(values)),
+                start: first.place.start,
+                end: last.place.end,
+                score: GOOD + 1.0,
+            });
+        }
+        return found;
+    }
+    if let Shape::Object(members) = &item.shape {
+        found.extend(record_value::candidates(members, context));
+    }
+    if let Shape::List(inner) = &item.shape {
+        // A table of one row, or of rows separated by semicolons.
+        for mut candidate in lists(item, inner, context, places) {
+            if let ArgumentValue::FromRequest(value) = &mut candidate.value
+                && !value.as_array().is_some_and(|rows| rows.iter().all(Json::is_array))
+            {
+                *value = Json::Array(vec![value.take()]);
+            }
+            // An unquoted number or name is not accepted as content: it may be the position to write to.
+            let begins = context.parsed.text.get(candidate.start..).and_then(|text| text.chars().next());
+            if begins.is_some_and(|first| "[({\"'“‘「『《`".contains(first)) {
+                found.push(candidate);
+            }
+        }
+        found.extend(rows(context));
+        found.extend(entry::candidates(context));
+        found.extend(header_value::candidate(context));
+        return found;
+    }
+    for (at, mention) in context.parsed.mentions.iter().enumerate() {
+        if let Value::Literal(Literal::Json(Json::Array(values))) = &mention.value {
+            if values.iter().all(|value| fits(item, value) || matches!(value, Json::Array(_))) {
+                let label = context.labelled(places, mention.start, mention.end);
+                let value = ArgumentValue::FromRequest(Json::Array(values.clone()));
+                found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
+            }
+            continue;
+        }
+        let range = series::around(context.parsed, at);
+        if range.start != at {
+            continue;
+        }
+        let members = &context.parsed.mentions[range];
+        let fits = |mention: &Mention| suits(parameter.role, &mention.value);
+        let values: Option<Vec<Json>> =
+            members.iter().map(|mention| member(item, context, mention).filter(|_| fits(mention))).collect();
+        // An absolute folder is not a file to stage if files are listed beside it.
+        let rooted = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if path.starts_with(['/', '~']) && crate::lexer::implied::is_bare(path));
+        let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !crate::lexer::implied::is_bare(path) || crate::lexer::literal::is_bare_file(path));
+        if parameter.has_word(&["files", "file"])
+            && members.iter().any(rooted)
+            && context.parsed.mentions.iter().any(is_file)
+        {
+            continue;
+        }
+        let Some(values) = values else { continue };
+        // `two points`: the number of items is not an item.
+        if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {
+            continue;
+        }
+        let (start, end) = (members[0].start, members[members.len() - 1].end);
+        let label = context.labelled(places, start, end);
+        // `cc` and `bcc` need an explicit label.
+        if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
+            continue;
+        }
+        // The name of a person is not an address.
+        let addressed = parameter.description.to_lowercase().contains("address")
+            && !members.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Mail(_))));
+        let base = match values.len() {
+            _ if parameter.role == Role::Mail && addressed => POOR,
+            _ if parameter.role == Role::Mail => GOOD,
+            // `m-30` is an ID, not a name.
+            _ if parameter.has_word(&["names"])
+                && members.iter().all(|mention| is_numbered(&mention.value)) =>
+            {
+                POOR
+            }
+            _ if parameter.role == Role::Path
+                && members
+                    .iter()
+                    .all(|mention| matches!(mention.value, Value::Literal(Literal::Path(_)))) =>
+            {
+                GOOD
+            }
+            1 if matches!(members[0].value, Value::Literal(Literal::Quoted(_))) => FAIR,
+            1 => FAIR - 0.2,
+            2 => FAIR + 0.4,
+            _ => GOOD,
+        };
+        found.push(Candidate {
+            value: ArgumentValue::FromRequest(Json::Array(values)),
+            start,
+            end,
+            score: base + label,
+        });
+    }
+    if matches!(item.shape, Shape::Text | Shape::Any) {
+        found.extend(aggregation::candidates(parameter, context));
+        found.extend(named(parameter, context));
+        found.extend(excluded(parameter, context));
+        found.extend(labelled_items(context, places));
+        found.extend(chunked(parameter, context, places));
+    }
+    found
+}
+
+/// The text after a label, split into list items.
+fn labelled_items(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.2) {
+        let Some(first) = phrase::after_label(*place, context.parsed) else { continue };
+        // An enumeration continues past the words that end a single phrase.
+        let rest = context.parsed.text.get(first.start..).unwrap_or_default();
+        let end = rest.find(['.', '?', '!', ';', '。', '？', '！', '；', '\n', ':']).unwrap_or(rest.len());
+        let goes_on = match first.text.contains(is_han) {
+            true => rest[..end].contains('、'),
+            false => rest[..end].contains(',') || rest[..end].contains(" and "),
+        };
+        let end = if first.text.contains(is_han) { rest[..end].find('，').unwrap_or(end) } else { end };
+        let reach = if goes_on { end } else { first.text.len() };
+        let text = rest[..reach].trim();
+        let members: Vec<Json> = series::members(text)
+            .into_iter()
+            .take_while(|member| member.split_whitespace().count() <= 4 && member.chars().count() <= 24)
+            .map(Json::from)
+            .collect();
+        if members.is_empty() {
+            continue;
+        }
+        let score = FAIR * 0.6 + place.strength * 0.5 + if members.len() > 1 { 0.4 } else { 0.0 };
+        let end = first.start + text.len();
+        found.push(Candidate {
+            value: ArgumentValue::FromRequest(Json::Array(members)),
+            start: first.start,
+            end,
+            score,
+        });
+    }
+    found
+}
+
+/// Adjacent runs of words: `the price of tomatoes and lettuce`.
+fn chunked(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+    if !parameter.required {
+        return Vec::new();
+    }
+    let own =
+        |text: &str| text.split_whitespace().all(|word| context.tool_words.contains(&labels::stem(word)));
+    // A fragment of a path or an address is not a value.
+    let torn = |chunk: &Phrase<'_>| {
+        context.parsed.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < chunk.end
+                && chunk.start < mention.end
+        })
+    };
+    let chunks: Vec<Phrase<'_>> =
+        phrase::chunks(context.parsed).into_iter().filter(|chunk| !own(chunk.text) && !torn(chunk)).collect();
+    let joined = |first: &Phrase<'_>, second: &Phrase<'_>| {
+        let between = context.parsed.text.get(first.end..second.start).unwrap_or_default().trim();
+        matches!(between, "and" | "," | ", and" | "or" | "and the" | "&")
+    };
+    let mut found = Vec::new();
+    for (at, first) in chunks.iter().enumerate() {
+        let mut last = at;
+        while last + 1 < chunks.len() && joined(&chunks[last], &chunks[last + 1]) {
+            last += 1;
+        }
+        let is_inner = at > 0 && joined(&chunks[at - 1], first);
+        if last == at || is_inner {
+            continue;
+        }
+        let values: Vec<Json> = chunks[at..=last].iter().map(|chunk| Json::from(chunk.text)).collect();
+        let (start, end) = (first.start, chunks[last].end);
+        let score = FAIR + 0.1 + context.labelled(places, start, end) * 0.5;
+        found.push(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score });
+    }
+    found
+}
+
+/// `姓名、年龄；李雷、28` after a colon: rows of cells.
+fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
+    let text = context.parsed.text;
+    let mut found = Vec::new();
+    // If there are several colons, the last one precedes the rows.
+    for (at, mark) in text.rmatch_indices([':', '：']) {
+        let start = at + mark.len();
+        // The colon of `D:E` or of a formula does not introduce rows.
+        let inside = context.parsed.mentions.iter().any(|mention| mention.start <= at && at < mention.end);
+        let glued = mark == ":" && !text[start..].starts_with([' ', '\n', '[', '"']);
+        if inside || glued && text[start..].starts_with(|c: char| c.is_ascii()) {
+            continue;
+        }
+        let rest = &text[start..];
+        let end = rest.find(['。', '\n', '?', '？']).unwrap_or(rest.len());
+        let rows: Vec<Json> = rest[..end]
+            .split(['；', ';'])
+            .flat_map(|row| row.split(" / "))
+            .map(|row| Json::Array(series::members(row).into_iter().map(cell).collect()))
+            .filter(|row| row.as_array().is_some_and(|cells| !cells.is_empty()))
+            .collect();
+        let cells = rows.first().and_then(Json::as_array).map_or(0, Vec::len);
+        if cells > 1 || rows.len() > 1 {
+            found.push(Candidate {
+                value: ArgumentValue::FromRequest(Json::Array(rows)),
+                start,
+                end: start + end,
+                score: GOOD + 0.5,
+            });
+            break;
+        }
+    }
+    found
+}
+
+pub(crate) fn cell(text: &str) -> Json {
+    // `007` stays a string: the leading zero is significant.
+    let padded = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
+    if padded {
+        return Json::from(text);
+    }
+    text.parse::<f64>().ok().and_then(number_value::json).unwrap_or_else(|| Json::from(text))
+}
+
+fn fits(item: &Parameter, value: &Json) -> bool {
+    match item.shape {
+        Shape::Integer => value.is_i64() || value.as_f64().is_some_and(|value| value.fract() == 0.0),
+        Shape::Number => value.is_number(),
+        Shape::Boolean => value.is_boolean(),
+        Shape::Text => value.is_string(),
+        Shape::Object(_) => value.is_object(),
+        Shape::List(_) | Shape::Any => true,
+    }
+}
+
+/// `m-30`, `evt_7`: one to four letters and a number.
+fn is_numbered(value: &Value) -> bool {
+    let Value::Literal(Literal::Code(code)) = value else { return false };
+    let letters = code.bytes().take_while(u8::is_ascii_lowercase).count();
+    let rest = code[letters..].trim_start_matches(['-', '_']);
+    (1..=4).contains(&letters) && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a list of this role can contain a value of this kind.
+fn suits(role: Role, value: &Value) -> bool {
+    match (role, value) {
+        (Role::Mail, Value::Literal(Literal::Mail(_) | Literal::Quoted(_)) | Value::Name) => true,
+        (Role::Mail, _) | (Role::Path | Role::Folder, Value::Literal(Literal::Mail(_) | Literal::Url(_))) => {
+            false
+        }
+        (Role::Path | Role::Folder, Value::Literal(_)) => !is_numbered(value),
+        (Role::Path | Role::Folder, _) => false,
+        (_, Value::Literal(Literal::Mail(_))) => false,
+        // A file or a cell is not a name.
+        (_, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Url(_))) => {
+            role == Role::Url
+        }
+        _ => true,
+    }
+}
+
+/// `nodes X and Y`, 实体 甲、乙: names after the noun for their kind, if the tool's words contain that noun.
+fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+    if !parameter.has_word(&["names", "nodes", "entities", "ids", "items"]) {
+        return Vec::new();
+    }
+    let parsed = context.parsed;
+    let literal = |token: &crate::lexer::token::Token<'_>| {
+        parsed.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_))
+                && mention.start < token.end
+                && token.start < mention.end
+        })
+    };
+    let own = context.tool_words.join(" ");
+    let rows: Vec<usize> = lexicon::word_matches(&own, &crate::lexer::token::tokens(&own), &|_| false)
+        .into_iter()
+        .flat_map(|word_match| word_match.meaning.things)
+        .collect();
+    let word_matches = lexicon::word_matches(parsed.text, &parsed.tokens, &literal);
+    let markers = word_matches
+        .iter()
+        .filter(|word_match| word_match.meaning.things.iter().any(|thing| rows.contains(thing)));
+    let mut found = Vec::new();
+    let container = |word_match: &&lexicon::WordMatch| {
+        word_match
+            .meaning
+            .things
+            .iter()
+            .all(|thing| ["graph", "chart"].contains(&lexicon::thing(*thing).name))
+    };
+    for marker in markers.filter(|marker| !container(marker)) {
+        found.extend(before_kind(parsed, marker));
+        let mut names = Vec::new();
+        let Some(first) = record_value::thing_at(parsed, marker.end) else { continue };
+        // 知识图谱中删除实体: text that continues with a verb is not a name.
+        let said = parsed.text.get(first.0..first.1).unwrap_or_default();
+        let begins = lexicon::word_matches(said, &crate::lexer::token::tokens(said), &|_| false);
+        let quoted = parsed.text[..first.0].ends_with(['“', '"', '「', '\'', '『']);
+        if !quoted
+            && (said.starts_with(['中', '里', '上', '内'])
+                || begins.first().is_some_and(|word_match| {
+                    word_match.start == 0
+                        && !word_match.meaning.verbs.is_empty()
+                        && said.chars().all(|c| c.is_lowercase() || is_han(c))
+                        && word_match.meaning.things.is_empty()
+                }))
+        {
+            continue;
+        }
+        // 节点多了自然就连成网了: a sentence is not a name.
+        if !quoted && said.chars().count() > 3 && said.contains(['了', '就', '吗']) {
+            continue;
+        }
+        let mut last = first;
+        names.push(first);
+        loop {
+            let rest = parsed.text.get(last.1..).unwrap_or_default();
+            let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'”’」』`".contains(c));
+            let joint = ["、", "和", "与", ", and ", "and ", ", ", "，"]
+                .iter()
+                .find(|joint| bare.starts_with(**joint));
+            let Some(joint) = joint else { break };
+            let Some(next) = record_value::thing_at(parsed, parsed.text.len() - bare.len() + joint.len())
+            else {
+                break;
+            };
+            names.push(next);
+            last = next;
+        }
+        let values: Vec<Json> =
+            names.iter().filter_map(|(start, end)| parsed.text.get(*start..*end)).map(Json::from).collect();
+        found.push(Candidate {
+            value: ArgumentValue::FromRequest(Json::Array(values)),
+            start: first.0,
+            end: last.1,
+            score: GOOD + 0.5,
+        });
+    }
+    found
+}
+
+/// 孙悦、周凯 这两个节点, `the Falcon Migration node`: names before the noun for their kind.
+fn before_kind(
+    parsed: &crate::lexer::mention::ParsedText<'_>,
+    marker: &lexicon::WordMatch,
+) -> Option<Candidate> {
+    let head = parsed.text.get(..marker.start)?.trim_end();
+    let names: Vec<&str> = if parsed.text[marker.start..marker.end].is_ascii() {
+        let named = parsed.mentions.iter().find(|mention| {
+            matches!(mention.value, Value::Name | Value::Place) && mention.end == head.len()
+        })?;
+        let lead = head.get(..named.start)?.trim_end().to_lowercase();
+        (lead.is_empty() || lead.ends_with("the") || lead.ends_with("for"))
+            .then(|| vec![&head[named.start..]])?
+    } else {
+        let bare = head.trim_end_matches(|c: char| "这那两三四几个条都的俩些".contains(c));
+        if bare.len() == head.len() || bare.is_empty() {
+            return None;
+        }
+        let bare = bare.trim_end();
+        // The names extend back to the word that introduces them.
+        let lead = [
+            "打开",
+            "删除",
+            "删掉",
+            "查看",
+            "看看",
+            "展开",
+            "把",
+            "将",
+            "从",
+            "里面",
+            "图谱里",
+            "图谱中",
+            "里的",
+            "中的",
+            "，",
+            "：",
+            "。",
+        ]
+        .iter()
+        .filter_map(|word| bare.rfind(word).map(|at| at + word.len()))
+        .max()
+        .unwrap_or(0);
+        series::members(bare.get(lead..)?.trim())
+    };
+    let plain = |name: &&str| {
+        !name.is_empty()
+            && name.chars().count() <= 20
+            && !name.contains(['，', ',', '“', '"', '/', '的'])
+            && (name.is_ascii() || !name.contains(' '))
+    };
+    if names.is_empty() || !names.iter().all(plain) {
+        return None;
+    }
+    let start = names.first()?.as_ptr() as usize - parsed.text.as_ptr() as usize;
+    let last = names.last()?;
+    let end = last.as_ptr() as usize - parsed.text.as_ptr() as usize + last.len();
+    let values = names.iter().map(|name| Json::from(*name)).collect();
+    Some(Candidate { value: ArgumentValue::FromRequest(Json::Array(values)), start, end, score: GOOD + 0.6 })
+}
+
+/// `without node_modules`, 排除 dist: the excluded items.
+fn excluded(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+    if !parameter.has_word(&["exclude", "excluded", "ignore", "skip"]) {
+        return None;
+    }
+    let text = context.parsed.text;
+    let lower = text.to_ascii_lowercase();
+    let words = [
+        "without ",
+        "excluding ",
+        "except ",
+        "ignoring ",
+        "skipping ",
+        "ignore ",
+        "exclude ",
+        "skip ",
+        "排除",
+        "忽略",
+        "不含",
+        "跳过",
+        "不包括",
+        "不包含",
+        "leaving out ",
+        "leave out ",
+    ];
+    if let Some(listed) = excluded_before(text) {
+        return Some(listed);
+    }
+    let start = words.iter().filter_map(|word| lower.find(word).map(|at| at + word.len())).min()?;
+    let rest = &text[start..];
+    let end = rest.find([',', '，', '。', '?', '？']).unwrap_or(rest.len());
+    let listed: Vec<Json> =
+        series::members(rest[..end].trim_end_matches('.')).into_iter().map(Json::from).collect();
+    (!listed.is_empty()).then(|| Candidate {
+        value: ArgumentValue::FromRequest(Json::Array(listed)),
+        start,
+        end: start + end,
+        score: GOOD + 0.5,
+    })
+}
+
+/// node_modules 和 dist 排除掉: excluded items before the verb, at the end of a clause.
+fn excluded_before(text: &str) -> Option<Candidate> {
+    let verbs = ["排除掉", "排除", "忽略掉", "忽略", "跳过", "不要", "不看", "去掉", "除外"];
+    let bare = text.trim_end_matches(['。', '！', '吧', ' ', '了']);
+    let head = verbs.iter().find_map(|verb| bare.strip_suffix(verb))?.trim_end();
+    let head = head.strip_suffix("都").or_else(|| head.strip_suffix("就")).unwrap_or(head).trim_end();
+    let start = head
+        .rfind(['，', ',', '。', '把'])
+        .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+    let listed: Vec<&str> = series::members(head.get(start..)?.trim());
+    let plain = |name: &&str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if start == 0 || listed.is_empty() || !listed.iter().all(plain) {
+        return None;
+    }
+    let values = listed.into_iter().map(Json::from).collect();
+    Some(Candidate {
+        value: ArgumentValue::FromRequest(Json::Array(values)),
+        start,
+        end: text.len(),
+        score: GOOD + 0.6,
+    })
+}
+
+fn member(item: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Option<Json> {
+    match (&item.shape, &mention.value) {
+        (Shape::Integer | Shape::Number, Value::Number(number)) => number_value::fitted(item, number),
+        (Shape::Any, Value::Number(number)) => number_value::json(number.value),
+        (
+            Shape::Text | Shape::Any,
+            Value::Literal(
+                Literal::Quoted(text)
+                | Literal::Mail(text)
+                | Literal::Url(text)
+                | Literal::Path(text)
+                | Literal::Code(text),
+            ),
+        ) => Some(Json::from(text.clone())),
+        (Shape::Text | Shape::Any, Value::Name | Value::Place) => {
+            Some(Json::from(context.parsed.written(mention)))
+        }
+        _ => None,
+    }
+}
+
+/// A JSON object literal, or an object whose members the text gives.
+pub(crate) fn objects(members: &[Parameter], context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for mention in &context.parsed.mentions {
+        if let Value::Literal(Literal::Json(value @ Json::Object(_))) = &mention.value {
+            let label = context.labelled(places, mention.start, mention.end);
+            let value = ArgumentValue::FromRequest(value.clone());
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
+        }
+    }
+    let mut object = Map::new();
+    let (mut start, mut end) = (usize::MAX, 0);
+    for member in members {
+        let least = if member.required { POOR } else { GOOD };
+        let used =
+            |candidate: &Candidate| candidate.start < end && start < candidate.end && start != usize::MAX;
+        match candidates(member, context)
+            .into_iter()
+            .find(|candidate| candidate.score >= least && !used(candidate))
+        {
+            Some(Candidate { value: ArgumentValue::FromRequest(value), start: first, end: last, .. }) => {
+                (start, end) = (start.min(first), end.max(last));
+                object.insert(member.name.clone(), value);
+            }
+            _ if member.required => return found,
+            _ => {}
+        }
+    }
+    if !object.is_empty() {
+        // The members may be apart with other values between them, so that the object has an empty range.
+        found.push(Candidate {
+            value: ArgumentValue::FromRequest(Json::Object(object)),
+            start,
+            end: start,
+            score: FAIR,
+        });
+    }
+    found
+}

@@ -1,0 +1,201 @@
+//! The control tools as served to clients of a profile: `search_tools`, `describe_tool`, `call_tool` and `use_skill` reach only
+//! the tools and skills that the profile shows, under the names it shows. Each call is checked here before it is passed to its
+//! host.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
+
+use toolhub_core::error::UnknownTool;
+use toolhub_core::finder::SearchResult;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Coercion, Localize as _, RawJson, RawObject, ServerId, ToolError};
+use toolhub_engine::coerce::coerce;
+use toolhub_engine::similar_names;
+use toolhub_mcp_gateway::{GatewayCall, RpcError};
+
+use super::backend::{HubBackend, tool_error};
+use super::client_errors::error_for_clients;
+use super::view::{Kind, Target, View};
+
+/// Default and maximum number of tools in a search result.
+const DEFAULT_LIMIT: usize = 5;
+const MAX_LIMIT: usize = 50;
+/// How many similar names an error offers.
+const MAX_SUGGESTIONS: usize = 3;
+/// Factor by which a search is deepened if the profile shows only some of the hits.
+const DEPTH_FACTOR: usize = 4;
+
+impl HubBackend {
+    /// Runs a control tool. Checks apply to the arguments after coercion.
+    pub(super) async fn control(
+        &self,
+        view: &View,
+        target: &Target,
+        call: GatewayCall,
+    ) -> Result<RawJson, RpcError> {
+        let arguments = match self.final_arguments(target, &call.arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(tool_error(&error_for_clients(&error, self.lang))),
+        };
+        let given = arguments.object().unwrap_or_default();
+        let text = |key: &str| given.get(key).and_then(RawJson::text).unwrap_or_default().into_owned();
+        match target.kind {
+            Kind::Plain => self.call_target(view, target, call).await,
+            Kind::Search => {
+                let limit = given.get("limit").and_then(|limit| limit.decode::<usize>().ok());
+                Ok(self
+                    .search(view, &text("query"), limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT))
+                    .await)
+            }
+            Kind::Describe => {
+                let wanted = text("name");
+                Ok(match view.target(wanted.trim()) {
+                    Some(found) => described(&found.definition),
+                    None => tool_error(&self.unknown(view, wanted.trim()).message),
+                })
+            }
+            Kind::Call => {
+                let wanted = text("name");
+                let wanted = wanted.trim();
+                match called(view, wanted, &text("source")).as_deref() {
+                    Some(found) if found.kind == Kind::Call => {
+                        Ok(tool_error(&self_call_error().localize(self.lang)))
+                    }
+                    Some(found) => {
+                        let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
+                        let inner =
+                            GatewayCall { name: wanted.to_owned(), arguments: inner, caller: call.caller };
+                        Box::pin(self.dispatch(view, found, inner)).await
+                    }
+                    None => Ok(tool_error(&self.not_found(view, wanted, text("source").trim()))),
+                }
+            }
+            Kind::UseSkill => {
+                let skill = text("skill");
+                if !self.profile.admits_skill(&skill) {
+                    let unknown = LocalizedText::new(
+                        format!("there is no skill `{skill}`"),
+                        format!("没有技能 `{skill}`"),
+                    );
+                    return Ok(tool_error(&unknown.localize(self.lang)));
+                }
+                self.call_with(view, target, (GatewayCall { arguments, ..call }, Coercion::Off)).await
+            }
+        }
+    }
+
+    /// The error if `call_tool` names a tool that the profile does not show: unknown source, no such tool at the source, or
+    /// unknown tool.
+    fn not_found(&self, view: &View, name: &str, source: &str) -> String {
+        if matches!(source, "" | "auto") {
+            return self.unknown(view, name).message;
+        }
+        let sources: BTreeSet<String> = view.sources().map(ToString::to_string).collect();
+        let error = if sources.contains(source) {
+            let own = view.names_at(source);
+            ToolError::UnknownTool(Box::new(UnknownTool {
+                tool: name.to_owned(),
+                server: Some(ServerId::new(source)),
+                near: similar_names(name, own, MAX_SUGGESTIONS),
+                ..UnknownTool::default()
+            }))
+        } else {
+            let near = similar_names(source, sources.iter().map(String::as_str), MAX_SUGGESTIONS);
+            ToolError::UnknownSource { name: source.to_owned(), near }
+        };
+        error_for_clients(&error, self.lang)
+    }
+
+    /// The arguments that a control tool receives: with the arguments fixed by the owner, coerced if the profile enables
+    /// coercion, and validated against the tool's schema.
+    fn final_arguments(&self, target: &Target, given: &RawJson) -> Result<RawJson, ToolError> {
+        let arguments = target.with_fixed(given.clone());
+        let catalog = self.hub.catalog();
+        let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {
+            return Err(ToolError::Internal);
+        };
+        match entry.check(&arguments) {
+            Err(error) if self.profile.coerce_arguments => {
+                let mended = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
+                entry.check(&mended.arguments).map(|()| mended.arguments)
+            }
+            checked => checked.map(|()| arguments),
+        }
+    }
+
+    async fn search(&self, view: &View, query: &str, limit: usize) -> RawJson {
+        let mut depth = limit.saturating_mul(DEPTH_FACTOR);
+        let (found, hits) = loop {
+            let found = self.hub.search(query, depth).await;
+            let hits = shown(view, &found, limit);
+            let exhausted = !found.fits || found.hits.len() < depth;
+            if hits.len() >= limit || exhausted {
+                break (found, hits);
+            }
+            // All tools that the profile shows may rank below tools that it hides.
+            depth = depth.saturating_mul(DEPTH_FACTOR * DEPTH_FACTOR);
+        };
+        let mut tools = Vec::new();
+        let mut text = String::new();
+        for (name, score) in &hits {
+            let Some(target) = view.targets.get(*name) else { continue };
+            let definition = target.definition.object().unwrap_or_default();
+            let what = definition.get("description").and_then(|what| what.decode::<String>().ok());
+            let what = what.unwrap_or_default();
+            let line = what.split_whitespace().collect::<Vec<_>>().join(" ");
+            let line = toolhub_core::text::cut(&line, 160).unwrap_or(line);
+            text.push_str(&format!("- {name}: {line}\n"));
+            tools.push(
+                RawObject::default()
+                    .with("name", *name)
+                    .with("description", what)
+                    .with("score", RawJson::of(score)),
+            );
+        }
+        text.push_str(&match hits.is_empty() {
+            true => format!("no tool fits `{query}`"),
+            false => "describe_tool tells the arguments of one, call_tool calls it.".to_owned(),
+        });
+        let block = RawObject::default().with("type", "text").with("text", text);
+        let structured = RawObject::default()
+            .with("tools", RawJson::of(&tools))
+            .with("fits", !hits.is_empty())
+            .with("confidence", RawJson::of(&found.confidence));
+        RawObject::default()
+            .with("content", RawJson::of(&[block]))
+            .with("structuredContent", structured)
+            .into_raw()
+    }
+}
+
+/// Resolves the target of `call_tool`. If a source is named, only that source is searched.
+fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
+    match source.trim() {
+        "" | "auto" => view.target(name).map(Cow::Borrowed),
+        source => view.target_at(name, source).map(Cow::Owned),
+    }
+}
+
+/// The hits that the profile shows, best first, under the names it shows.
+fn shown<'v>(view: &'v View, found: &SearchResult, limit: usize) -> Vec<(&'v str, f64)> {
+    let mut seen = HashSet::new();
+    let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
+    named.filter(|(name, _)| seen.insert(*name)).take(limit).collect()
+}
+
+fn self_call_error() -> LocalizedText {
+    LocalizedText::new(
+        "`call_tool` calls other tools, not itself: name the tool that you mean",
+        "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
+    )
+}
+
+fn described(definition: &RawJson) -> RawJson {
+    let text = toolhub_core::json::pretty(definition.get());
+    let block = RawObject::default().with("type", "text").with("text", text);
+    let structured = RawObject::default().with("tools", RawJson::of(&[definition]));
+    RawObject::default()
+        .with("content", RawJson::of(&[block]))
+        .with("structuredContent", structured)
+        .into_raw()
+}

@@ -1,4 +1,5 @@
 //! Project rules that can be checked automatically: collects the findings of all rules and prints them.
+mod architecture;
 mod circles;
 mod cli_help;
 mod config_keys;
@@ -56,6 +57,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(forbidden_text::check));
     findings.extend(files.iter().flat_map(personification::check));
     findings.extend(files.iter().flat_map(includes::check));
+    findings.extend(architecture::check(&files));
     findings.extend(circles::check(&files));
     findings.extend(translations::check(&files));
     findings.extend(readme_commands::check(workspace, &files)?);

@@ -1,5 +1,5 @@
 //! Retries a call that a tool rejected because a path is not absolute, with the path resolved against the folder of the
-//! request. The rejected call had no effect.
+//! request. The message, which names the path and asks for an absolute one, is taken as proof that the tool did nothing.
 
 use std::path::Path;
 

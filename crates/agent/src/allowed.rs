@@ -16,7 +16,7 @@ impl ToolAllowlist {
     }
 
     /// Whether all tools are allowed.
-    pub fn is_everything(&self) -> bool {
+    pub fn allows_all(&self) -> bool {
         self.0.is_none()
     }
 

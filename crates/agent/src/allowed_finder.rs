@@ -31,7 +31,7 @@ impl FilteredFinder<'_> {
 impl ToolFinder for FilteredFinder<'_> {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move {
-            if self.allowed.is_everything() && self.server.is_none() {
+            if self.allowed.allows_all() && self.server.is_none() {
                 return self.finder.search(request, limit).await;
             }
             let mut search = self.finder.search(request, limit.saturating_mul(SEARCH_LIMIT_FACTOR)).await;

@@ -113,7 +113,7 @@ pub(crate) fn check_text(found: &mut Verification, (answer, request): (&str, &st
         found.verified = false;
         found.confidence = (found.confidence - FAILURE_COST).max(0.05);
         found.issues.push(LocalizedText::new(
-            format!("`{number}` in the answer stands in no result"),
+            format!("`{number}` in the answer is in no result"),
             format!("答案中的 `{number}` 不在任何结果中"),
         ));
     }
@@ -240,10 +240,10 @@ pub(crate) fn as_data(steps: &[&StepResult], lang: Lang) -> String {
     for step in steps {
         let sources: Vec<String> = step.sources().iter().map(ToString::to_string).collect();
         let tool = step.tool.as_ref().map(ToString::to_string).unwrap_or_default();
-        let render_result = crate::tool_loop::render_result(step, lang);
+        let rendered = crate::tool_loop::render_result(step, lang);
         let state = if step.success() { "ok" } else { "failed" };
         text.push_str(&format!(
-            "<tool_result step=\"{}\" tool=\"{tool}\" source=\"{}\" state=\"{state}\">\n{}\n{render_result}\n</tool_result>\n",
+            "<tool_result step=\"{}\" tool=\"{tool}\" source=\"{}\" state=\"{state}\">\n{}\n{rendered}\n</tool_result>\n",
             step.id,
             sources.join(", "),
             step.description,

@@ -77,7 +77,7 @@ fn convert_result(
             let id = StepId::new(id);
             let id = id.shown();
             LocalizedText::new(
-                format!("`{name}` must be a number, and there is none in what step {id} came to"),
+                format!("`{name}` must be a number, but the result of step {id} has none"),
                 format!("`{name}` 应为数字，但步骤 {id} 的结果中没有数字"),
             )
         }),
@@ -98,7 +98,7 @@ fn convert_result(
                 let id = StepId::new(id);
                 let id = id.shown();
                 LocalizedText::new(
-                    format!("`{name}` must be an ID, and there is none in what step {id} came to"),
+                    format!("`{name}` must be an ID, but the result of step {id} has none"),
                     format!("`{name}` 应为编号，但步骤 {id} 的结果中没有编号"),
                 )
             })

@@ -79,7 +79,7 @@ pub enum ToolError {
         /// Whether the call may already have run.
         effect: Effect,
         /// Whether retrying is pointless until something is changed.
-        lasting: bool,
+        permanent: bool,
     },
     /// A server responded with an HTTP error status.
     HttpStatus {

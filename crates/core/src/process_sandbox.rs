@@ -15,5 +15,5 @@ pub trait ProcessSandbox: Debug + Send + Sync {
 /// The sandbox of one program. Dropping it removes everything that the program left behind.
 pub trait SandboxedProcess: Debug + Send + Sync {
     /// The reason if the sandbox stopped or restricted the program, judged by its exit status and last output.
-    fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<LocalizedText>;
+    fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<LocalizedText>;
 }

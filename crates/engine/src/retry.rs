@@ -25,7 +25,7 @@ pub(crate) fn backoff(error: &ToolError, hints: Hints, tries: u32, jitter: f64) 
 
 fn may_retry(error: &ToolError, hints: Hints) -> bool {
     match error {
-        ToolError::ConnectionFailed { lasting: true, .. } => false,
+        ToolError::ConnectionFailed { permanent: true, .. } => false,
         ToolError::ConnectionFailed { effect: Effect::None, .. } => true,
         // Connection lost during the call: retried only if repeating does no harm.
         ToolError::ConnectionFailed { .. } => hints.may_repeat(),
@@ -43,9 +43,9 @@ mod tests {
     use super::*;
     use toolhub_core::ServerId;
 
-    fn lost(effect: Effect, lasting: bool) -> ToolError {
+    fn lost(effect: Effect, permanent: bool) -> ToolError {
         let (server, cause) = (ServerId::new("s"), "".into());
-        ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, lasting }
+        ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, permanent }
     }
 
     fn status(status: u16, retry_after: Option<u64>, effect: Effect) -> ToolError {

@@ -47,7 +47,7 @@ fn unreachable_a() -> ToolError {
         cause: "refused".into(),
         stderr: Vec::new(),
         effect: Effect::None,
-        lasting: false,
+        permanent: false,
     }
 }
 
@@ -123,7 +123,7 @@ async fn next_candidate_is_tried_only_without_effect_or_if_read_only() {
         cause: "gone".into(),
         stderr: Vec::new(),
         effect: Effect::Unknown,
-        lasting: false,
+        permanent: false,
     };
     let cases = [
         (json!({}), unreachable_a(), true),
@@ -206,7 +206,7 @@ async fn call_with_unknown_effect_is_repeated_only_if_read_only() {
         cause: "gone".into(),
         stderr: Vec::new(),
         effect: Effect::Unknown,
-        lasting: false,
+        permanent: false,
     };
     for (hints, calls) in [(json!({}), 1), (read_only(), 3)] {
         let host = Arc::new(FakeHost::server("a").tool("t", hints, &[Act::Fail(lost.clone())]));

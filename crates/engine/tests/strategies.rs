@@ -198,7 +198,7 @@ fn idempotent() -> Value {
 
 fn lost(effect: Effect) -> Vec<Act> {
     let (server, cause) = (ServerId::new("a"), "lost".into());
-    let error = ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, lasting: false };
+    let error = ToolError::ConnectionFailed { server, cause, stderr: Vec::new(), effect, permanent: false };
     vec![Act::Fail(error)]
 }
 
@@ -247,7 +247,7 @@ async fn retries_unreachable_batch() {
         cause: "gone".into(),
         stderr: Vec::new(),
         effect: Effect::None,
-        lasting: false,
+        permanent: false,
     };
     let bench = bench("search", &read_only(), &[vec![Act::Fail(gone.clone())], vec![Act::Fail(gone)]]);
     let (outcome, _) = bench.call("search").await;

@@ -43,7 +43,7 @@ impl TimePoint {
     }
 }
 
-/// The failure history of a server.
+/// A circuit breaker: consecutive failures, and when the next attempt is allowed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breaker {
     failures: u32,

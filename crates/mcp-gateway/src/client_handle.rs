@@ -38,12 +38,12 @@ pub(crate) struct ServerRequest {
 
 /// The open server requests to a legacy client, by id.
 #[derive(Debug, Default)]
-pub(crate) struct ServerRequests {
+pub(crate) struct PendingClientRequests {
     count: AtomicU64,
     open: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
 }
 
-impl ServerRequests {
+impl PendingClientRequests {
     /// Creates an empty table whose ids start after `number`, so that an answer to an earlier request is not matched to a
     /// later one.
     pub(crate) fn starting_after(number: u64) -> Self {
@@ -72,7 +72,7 @@ impl ServerRequests {
 }
 
 struct PendingRequestGuard<'a> {
-    server_requests: &'a ServerRequests,
+    server_requests: &'a PendingClientRequests,
     id: u64,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct ClientInfo {
     /// The declared capabilities.
     pub(crate) capabilities: RawJson,
     /// The open server requests to a legacy client.
-    pub(crate) server_requests: Arc<ServerRequests>,
+    pub(crate) server_requests: Arc<PendingClientRequests>,
     /// The log level that a legacy client has set.
     pub(crate) level: Arc<Level>,
 }

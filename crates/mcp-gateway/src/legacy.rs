@@ -10,7 +10,7 @@ use toolhub_mcp_wire::era::LEGACY;
 
 use crate::backend::RpcError;
 use crate::budget::Resource;
-use crate::client_handle::{ClientInfo, ServerRequests};
+use crate::client_handle::{ClientInfo, PendingClientRequests};
 use crate::in_flight::RpcResult;
 use crate::listen::check_uri;
 use crate::session::{NewSession, RemovedSessions, Session};
@@ -101,7 +101,7 @@ impl Gateway {
                 number: self.new_client(),
                 era: Era::Legacy,
                 capabilities,
-                server_requests: Arc::new(ServerRequests::starting_after(epoch)),
+                server_requests: Arc::new(PendingClientRequests::starting_after(epoch)),
                 level: Arc::default(),
             };
             let (id, ticket, principal) = (id.to_owned(), Some(ticket), principal.clone());

@@ -58,7 +58,7 @@ pub use portable::{PortabilityError, portable, portable_offer};
 pub use request_context::RequestContext;
 pub use session_record::SessionRecord;
 
-use crate::client_handle::{ClientHandle, ClientInfo, ServerRequests};
+use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
 use crate::in_flight::{InFlightRequest, RpcResult};
 use crate::level::Level;
 use crate::message::{Params, Request};
@@ -83,7 +83,7 @@ pub struct Gateway {
     clients: AtomicU64,
     /// Placeholders that all modern clients share: they receive server requests as results, and have no session with a log
     /// level.
-    placeholders: (Arc<ServerRequests>, Arc<Level>),
+    placeholders: (Arc<PendingClientRequests>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
     /// Cancelled when the remaining requests are aborted. Every request waits for it.

@@ -20,7 +20,7 @@ pub struct RequestContext {
 
 impl RequestContext {
     /// Runs `future` with this context.
-    pub fn takes<T>(self, future: impl Future<Output = T>) -> impl Future<Output = T> {
+    pub fn scope<T>(self, future: impl Future<Output = T>) -> impl Future<Output = T> {
         CURRENT.scope(self, future)
     }
 

@@ -18,7 +18,7 @@ pub enum McpError {
         /// The last lines of stderr.
         stderr: Vec<String>,
         /// Whether a retry is useless until something is changed.
-        lasting: bool,
+        permanent: bool,
     },
     /// The connection was lost while waiting for a response.
     Lost {
@@ -120,12 +120,12 @@ impl McpError {
 
     /// A failure to connect that a retry may resolve.
     pub fn connect(cause: impl Into<LocalizedText>) -> Self {
-        Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: false }
+        Self::Connect { cause: cause.into(), stderr: Vec::new(), permanent: false }
     }
 
     /// A failure that a retry does not resolve.
     pub fn permanent(cause: impl Into<LocalizedText>) -> Self {
-        Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: true }
+        Self::Connect { cause: cause.into(), stderr: Vec::new(), permanent: true }
     }
 
     /// The server is running, but cannot accept the request now.
@@ -146,7 +146,7 @@ impl McpError {
     /// The same failure, marked as not worth an immediate retry.
     pub fn into_permanent(self) -> Self {
         match self {
-            Self::Connect { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: true },
+            Self::Connect { cause, stderr, .. } => Self::Connect { cause, stderr, permanent: true },
             other => other,
         }
     }
@@ -160,8 +160,8 @@ impl McpError {
     pub fn into_tool_error(self, server: &ServerId) -> ToolError {
         let server = server.clone();
         match self {
-            Self::Connect { cause, stderr, lasting } => {
-                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting }
+            Self::Connect { cause, stderr, permanent } => {
+                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, permanent }
             }
             Self::Lost { cause, stderr, exit } => {
                 let cause = match exit {
@@ -174,10 +174,16 @@ impl McpError {
                         format!("在调用过程中断开连接（{}）", cause.localize(Lang::Zh)),
                     ),
                 };
-                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::Unknown, lasting: false }
+                ToolError::ConnectionFailed {
+                    server,
+                    cause,
+                    stderr,
+                    effect: Effect::Unknown,
+                    permanent: false,
+                }
             }
             Self::CircuitOpen { cause, stderr } => {
-                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, lasting: true }
+                ToolError::ConnectionFailed { server, cause, stderr, effect: Effect::None, permanent: true }
             }
             Self::Http { status, body, retry_after, effect } => {
                 ToolError::HttpStatus { server, status, body, retry_after, effect }
@@ -201,7 +207,7 @@ impl McpError {
                 ),
                 stderr: Vec::new(),
                 effect: Effect::Unknown,
-                lasting: false,
+                permanent: false,
             },
         }
     }
@@ -209,7 +215,7 @@ impl McpError {
     /// Converts it into the error of a connection attempt: no call was sent.
     pub fn while_connecting(self, stderr: Vec<String>) -> Self {
         match self {
-            Self::Lost { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: false },
+            Self::Lost { cause, stderr, .. } => Self::Connect { cause, stderr, permanent: false },
             Self::Http { status, body, retry_after, .. } => {
                 Self::Http { status, body, retry_after, effect: Effect::None }
             }
@@ -219,7 +225,7 @@ impl McpError {
                     format!("no answer within {seconds} s while connecting"),
                     format!("连接时 {seconds} 秒内没有回答"),
                 );
-                Self::Connect { cause, stderr, lasting: false }
+                Self::Connect { cause, stderr, permanent: false }
             }
             other => other,
         }

@@ -1,7 +1,7 @@
 //! Runs blocking work on a bounded number of threads, shared fairly among callers. Dropping the future cancels the
 //! work.
 
-mod fair_slots;
+mod fair_semaphore;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use toolhub_core::{CallContext, ToolError};
 
-use self::fair_slots::{CallerKey, FairSlots};
+use self::fair_semaphore::{CallerKey, FairSemaphore};
 
 /// Threads for reading files: per caller, and in total. They mostly wait for I/O.
 const FILE_SLOTS: (usize, usize) = (16, 64);
@@ -50,13 +50,14 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    fn slots(self) -> &'static FairSlots {
+    fn slots(self) -> &'static FairSemaphore {
         // One caller may use every core; others still get a slot, and the scheduler shares the cores.
-        static CPU: LazyLock<FairSlots> = LazyLock::new(|| {
+        static CPU: LazyLock<FairSemaphore> = LazyLock::new(|| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            FairSlots::new(cores, 2 * cores)
+            FairSemaphore::new(cores, 2 * cores)
         });
-        static FILES: LazyLock<FairSlots> = LazyLock::new(|| FairSlots::new(FILE_SLOTS.0, FILE_SLOTS.1));
+        static FILES: LazyLock<FairSemaphore> =
+            LazyLock::new(|| FairSemaphore::new(FILE_SLOTS.0, FILE_SLOTS.1));
         match self {
             Self::Cpu => &CPU,
             Self::Files => &FILES,

@@ -1,4 +1,4 @@
-//! Errors of a login, in both languages. `guard` maps them to errors of a call.
+//! Errors of a login, in both languages. `token_manager` maps them to errors of a call.
 
 use std::time::Duration;
 

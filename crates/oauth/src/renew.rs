@@ -69,8 +69,8 @@ impl Inner {
 
     /// The stored login. A store that cannot be read counts as empty: the server may need no login.
     async fn load_stored(&self, context: &LoginContext) -> Option<Record> {
-        let load_stored = self.store.load(&context.key).await;
-        load_stored.inspect_err(|error| self.note(error.text())).ok().flatten()
+        let stored = self.store.load(&context.key).await;
+        stored.inspect_err(|error| self.note(error.text())).ok().flatten()
     }
 
     /// Whether a server that refuses without a challenge supports a login.

@@ -55,7 +55,7 @@ enum CachedLogin {
 
 impl std::fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guard").field("server", &self.inner.server).finish_non_exhaustive()
+        f.debug_struct("TokenManager").field("server", &self.inner.server).finish_non_exhaustive()
     }
 }
 
@@ -76,7 +76,7 @@ pub trait ResolveEndpoint: Send + Sync {
     fn resolve(&self) -> Result<Endpoint, OAuthError>;
 }
 
-/// The dependencies of a guard.
+/// The dependencies of a [`TokenManager`].
 pub struct TokenManagerContext {
     /// The stored logins.
     pub store: Arc<TokenStore>,
@@ -88,12 +88,12 @@ pub struct TokenManagerContext {
 
 impl std::fmt::Debug for TokenManagerContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GuardContext").finish_non_exhaustive()
+        f.debug_struct("TokenManagerContext").finish_non_exhaustive()
     }
 }
 
 impl TokenManager {
-    /// The guard of a server with these OAuth settings, whose variables are not expanded.
+    /// The token manager of a server with these OAuth settings, whose variables are not expanded.
     pub fn new(
         server: ServerId,
         spec: OAuthSpec,

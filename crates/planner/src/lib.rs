@@ -9,20 +9,21 @@ mod lexer;
 pub mod plan;
 mod rewrite;
 mod safety;
-mod safety_check;
 mod selection;
 mod spreadsheet;
 mod values;
 
 pub use rewrite::follow_up::{Exchange, in_context, placed};
-pub use safety_check::exceeds_limits;
+pub use safety::request_check::exceeds_limits;
 pub use selection::candidates::{Candidates, sub_requests};
 
 use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
 use crate::plan::{Plan, Step, UnprovenStep};
-use crate::safety_check::{asks_about_past, forbids, how_to_position, is_conditional, objection, own_words};
+use crate::safety::request_check::{
+    asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
+};
 
 /// The maximum size of a request in bytes. Longer input is truncated.
 const MAX_REQUEST_BYTES: usize = 8 << 10;
@@ -90,8 +91,8 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     plan
 }
 
-/// Normalizes a request: narrows full-width characters, trims whitespace, removes quotes around the whole text, and drops a
-/// denied aside.
+/// Normalizes a request: narrows full-width characters, trims whitespace, removes quotes around the whole text, and drops an
+/// exclusion ([`rewrite::exclusion`]).
 fn plain(request: &str) -> String {
     let narrow = narrowed(request);
     let narrow = rewrite::exclusion::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));

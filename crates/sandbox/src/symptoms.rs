@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_words() {
+    fn stderr_tail() {
         let policy = Policy::default();
         let limits = policy.limits;
         let view = View::new(["/usr".into(), "/skill".into()].into_iter(), false);

@@ -6,7 +6,7 @@ use crate::document::Document;
 use crate::explain::ScoreComponents;
 use crate::field::Field;
 use crate::index::Index;
-use crate::null_model::{NullModel, touch};
+use crate::null_model::{NullModel, best_word_match};
 use crate::query::Query;
 
 /// The index of the hit whose score is compared with the first.
@@ -27,7 +27,7 @@ pub struct Evidence {
     /// The logarithm of the number of tools: the best of many matches more by chance.
     pub tools: f32,
     /// The highest presence of any word of the request in the best tool: 1 if the tool contains the word itself.
-    pub touch: f32,
+    pub best_word_match: f32,
     /// The number of different words of the request.
     pub words: f32,
     /// The share of the best tool's name that the request covers, weighted by rarity.
@@ -35,7 +35,7 @@ pub struct Evidence {
     /// The share of its name, title and description that the request covers, weighted by rarity.
     pub text: f32,
     /// The fifth score relative to the first: near 1 if no tool stands out.
-    pub crowd: f32,
+    pub fifth_to_first_ratio: f32,
     /// Whether the request contains the best tool's name.
     pub named: bool,
 }
@@ -60,11 +60,11 @@ impl Evidence {
         Self {
             surprise: NullModel::surprise(index, query, document),
             tools,
-            touch: touch(query, document),
+            best_word_match: best_word_match(query, document),
             words,
             name: covered_share(index, query, document, &[Field::Name]),
             text: covered_share(index, query, document, &[Field::Name, Field::Title, Field::Description]),
-            crowd: if first > 0.0 { fifth / first } else { 0.0 },
+            fifth_to_first_ratio: if first > 0.0 { fifth / first } else { 0.0 },
             named: false,
         }
     }
@@ -73,14 +73,14 @@ impl Evidence {
     /// text, the crowd, and the length of the request.
     pub fn features(&self) -> [f32; FEATURES] {
         let beyond = self.surprise.max(0.0).sqrt() - self.tools.max(0.0).sqrt();
-        [beyond, self.name, self.text, self.crowd, self.words.ln_1p()]
+        [beyond, self.name, self.text, self.fifth_to_first_ratio, self.words.ln_1p()]
     }
 
     /// A factor of the confidence: 1 if the tool contains a word of the request itself, less if it contains only
     /// related words. In a long request, several related words support each other; in one of two words, a single
     /// related word is weak evidence.
     pub fn support(&self) -> f32 {
-        self.touch.powf((SHORT / self.words.max(1.0)).min(STEEPEST))
+        self.best_word_match.powf((SHORT / self.words.max(1.0)).min(STEEPEST))
     }
 
     /// The confidence that the best tool is relevant, from 0 to 1.

@@ -76,7 +76,7 @@ impl NullModel {
 
 /// The highest presence of any word of the request in a document, from 0 to 1. Request words ("help", "show") and
 /// related words count less than 1.
-pub(crate) fn touch(query: &Query, document: &Document) -> f32 {
+pub(crate) fn best_word_match(query: &Query, document: &Document) -> f32 {
     let fully = |concept: &Concept| presence(concept, document) * concept.weight.min(1.0);
     query.concepts.iter().map(fully).fold(0.0, f32::max)
 }

@@ -57,8 +57,8 @@ pub(crate) struct ConnectionState {
     /// The client's address.
     pub(crate) address: IpAddr,
     /// Whether no request has been received yet. Such a connection counts among the unproven ones of its address.
-    unproven: AtomicBool,
-    unproven_of_address: Arc<AtomicUsize>,
+    without_request: AtomicBool,
+    without_request_of_address: Arc<AtomicUsize>,
     /// Since when writing has been blocked because the client does not read, in milliseconds; 0 if it is not.
     blocked: AtomicU64,
 }
@@ -99,7 +99,7 @@ impl ConnectionState {
     /// Marks the connection as serving a request until the returned guard is dropped.
     pub(crate) fn active_request(self: &Arc<Self>) -> ActiveRequest {
         self.phase.store(SERVING, Ordering::Release);
-        if self.unproven.load(Ordering::Relaxed) {
+        if self.without_request.load(Ordering::Relaxed) {
             self.mark_proven();
         }
         self.mark_woken();
@@ -108,14 +108,14 @@ impl ConnectionState {
 
     /// Removes the connection from the unproven ones: a request has been received, or the connection has ended.
     fn mark_proven(&self) {
-        if self.unproven.swap(false, Ordering::AcqRel) {
-            self.unproven_of_address.fetch_sub(1, Ordering::AcqRel);
+        if self.without_request.swap(false, Ordering::AcqRel) {
+            self.without_request_of_address.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     /// Returns whether no request has been received yet.
-    pub(crate) fn is_unproven(&self) -> bool {
-        self.unproven.load(Ordering::Relaxed)
+    pub(crate) fn is_without_request(&self) -> bool {
+        self.without_request.load(Ordering::Relaxed)
     }
 
     /// Records that a write returned `Poll::Pending` because the client does not read.
@@ -219,22 +219,22 @@ pub(crate) struct Connections {
     count: AtomicU64,
     open: Mutex<HashMap<u64, Arc<ConnectionState>>>,
     /// The number of unproven connections per address.
-    unproven: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
+    without_request: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
 }
 
 impl Connections {
     pub(crate) fn new(timeouts: Timeouts) -> Self {
-        let (open, unproven) = (Mutex::default(), Mutex::default());
-        Self { timeouts, started: Instant::now(), count: AtomicU64::new(0), open, unproven }
+        let (open, without_request) = (Mutex::default(), Mutex::default());
+        Self { timeouts, started: Instant::now(), count: AtomicU64::new(0), open, without_request }
     }
 
-    fn unproven(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<AtomicUsize>>> {
-        self.unproven.lock().unwrap_or_else(PoisonError::into_inner)
+    fn without_request(&self) -> MutexGuard<'_, HashMap<IpAddr, Arc<AtomicUsize>>> {
+        self.without_request.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the number of unproven connections of an address.
-    pub(crate) fn unproven_of(&self, address: IpAddr) -> usize {
-        self.unproven().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
+    pub(crate) fn without_request_of(&self, address: IpAddr) -> usize {
+        self.without_request().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
     pub(crate) fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<ConnectionState>>> {
@@ -248,8 +248,8 @@ impl Connections {
 
     /// Registers a new connection, whose first request is expected.
     pub(crate) fn register(self: &Arc<Self>, address: IpAddr) -> ConnectionGuard {
-        let unproven_of_address = {
-            let mut all = self.unproven();
+        let without_request_of_address = {
+            let mut all = self.without_request();
             let count = Arc::clone(all.entry(address).or_default());
             count.fetch_add(1, Ordering::AcqRel);
             count
@@ -261,8 +261,8 @@ impl Connections {
             waker: AtomicWaker::new(),
             woken: AtomicBool::new(false),
             address,
-            unproven: AtomicBool::new(true),
-            unproven_of_address,
+            without_request: AtomicBool::new(true),
+            without_request_of_address,
             blocked: AtomicU64::new(0),
         };
         state.phase.store(state.now() | READING_HEAD, Ordering::Release);
@@ -312,7 +312,7 @@ impl Drop for ConnectionGuard {
         let gone = self.connections.open().remove(&self.number);
         drop(gone);
         self.state.mark_proven();
-        let mut all = self.connections.unproven();
+        let mut all = self.connections.without_request();
         // Two references: the map and this connection. More belong to other connections of the address.
         if all.get(&self.state.address).is_some_and(|count| Arc::strong_count(count) <= 2) {
             all.remove(&self.state.address);

@@ -93,7 +93,7 @@ pub struct HubServer {
 
 impl std::fmt::Debug for HubServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Serving").field("listener", &self.listener).finish_non_exhaustive()
+        f.debug_struct("HubServer").field("listener", &self.listener).finish_non_exhaustive()
     }
 }
 
@@ -215,13 +215,13 @@ impl PendingConnections {
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
-    unproven: usize,
+    without_request: usize,
 ) -> (TcpStream, SocketAddr, ConnectionGuard) {
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
                 let address = client.ip().to_canonical();
-                if connections.admit(address, (unproven, max_connections())) == Admission::Refused {
+                if connections.admit(address, (without_request, max_connections())) == Admission::Refused {
                     continue;
                 }
                 // A response is one small write, which Nagle's algorithm must not delay.

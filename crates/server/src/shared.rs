@@ -212,7 +212,7 @@ impl Shared {
             self.trace(record, &head.body, head)
         });
         let context = RequestContext { principal: principal.clone(), trace };
-        let reply = context.takes(gateway.post(head, head.body.clone(), &principal)).await;
+        let reply = context.scope(gateway.post(head, head.body.clone(), &principal)).await;
         // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
         metrics_guard.with(match &reply {

@@ -31,7 +31,7 @@ struct OpenRecord {
 
 impl std::fmt::Debug for StreamRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StreamAccount").field("principal", &self.principal).finish_non_exhaustive()
+        f.debug_struct("StreamRecorder").field("principal", &self.principal).finish_non_exhaustive()
     }
 }
 

@@ -69,7 +69,7 @@ fn from_runner(text: &str, ended: &ScriptExit) -> Result<ToolOutput, ToolError> 
 }
 
 fn failed(ended: &ScriptExit) -> ToolError {
-    let words = last_words(&ended.stderr_text);
+    let words = stderr_tail(&ended.stderr_text);
     let localize = |lang: Lang| {
         let why = ended.stopped.as_ref().unwrap_or(&ended.exit_reason).localize(lang);
         let mut text = lang.choose(format!("the script failed: {why}"), format!("脚本失败：{why}"));
@@ -82,7 +82,7 @@ fn failed(ended: &ScriptExit) -> ToolError {
     ToolError::failed(LocalizedText::new(localize(Lang::En), localize(Lang::Zh)))
 }
 
-fn last_words(stderr_text: &str) -> Vec<String> {
+fn stderr_tail(stderr_text: &str) -> Vec<String> {
     let lines: Vec<&str> = stderr_text.lines().filter(|line| !line.trim().is_empty()).collect();
     let start = lines.len().saturating_sub(STDERR_TAIL_LINES);
     let last = lines.iter().skip(start);

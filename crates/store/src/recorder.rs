@@ -276,9 +276,8 @@ impl Recorder {
         for range in journaled.iter().filter_map(|block| block.journal.as_ref()) {
             range.segment.leave();
         }
-        if !others.is_empty() {
-            self.drop_details(RecordedCalls { blocks: others, counted: recorded.counted });
-        }
+        // Also without such blocks: the counts of calls whose details were dropped before are kept.
+        self.drop_details(RecordedCalls { blocks: others, counted: recorded.counted });
     }
 }
 

@@ -251,10 +251,10 @@ impl Hub {
             let list = lists.get(server.id());
             let refused = list.filter(|list| list.failures == 0).and_then(|list| list.failure.as_ref());
             let late_at = list.and_then(|list| list.late_at);
-            let timed_out_fully = list.is_some_and(|list| timed_out_fully(&server, list));
-            let hung = late_at.filter(|_| timed_out_fully);
+            let used_full_timeout = list.is_some_and(|list| timed_out_fully(&server, list));
+            let hung = late_at.filter(|_| used_full_timeout);
             // A call with a timeout below `connect_timeout` does not count against the server.
-            let cut_short = !timed_out_fully && list.is_some_and(|list| list.late_after.is_some());
+            let cut_short = !used_full_timeout && list.is_some_and(|list| list.late_after.is_some());
             let failed = !cut_short
                 && (server.retry_delay().is_some()
                     || refused.is_some_and(|(at, _)| !older(*at, RETRY_AFTER)));
@@ -305,16 +305,16 @@ impl Hub {
         let list = {
             let mut lists = self.lists();
             let list = lists.entry(server.id().clone()).or_insert_with(|| empty_list(server));
-            let timed_out_fully = timed_out_fully(server, list);
+            let used_full_timeout = timed_out_fully(server, list);
             // An optional wait does not extend the period in which a server that timed out is not waited for.
             if needed.is_none()
-                && timed_out_fully
+                && used_full_timeout
                 && list.late_at.is_some_and(|at| !older(at, HUNG_RETRY_AFTER))
             {
                 return;
             }
             list.late_at = Some(SystemTime::now());
-            list.late_after = needed.or(list.late_after.filter(|_| !timed_out_fully));
+            list.late_after = needed.or(list.late_after.filter(|_| !used_full_timeout));
             list.clone()
         };
         self.save_list(server.id(), &list).await;

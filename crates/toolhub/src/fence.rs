@@ -33,8 +33,8 @@ impl ProcessSandbox for Sandbox {
 struct ConfinedProcess(Confinement);
 
 impl SandboxedProcess for ConfinedProcess {
-    fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<LocalizedText> {
-        let stop = self.0.verdict(status, last_words)?;
+    fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<LocalizedText> {
+        let stop = self.0.verdict(status, stderr_tail)?;
         Some(LocalizedText::new(stop.english(), stop.chinese()))
     }
 }

@@ -267,7 +267,8 @@ impl Hub {
         let unlisted = self.unlisted();
         let named = unlisted.iter().find(|(server, _)| Some(server.id()) == unknown.server.as_ref());
         if let Some((server, cause)) = named {
-            let unreachable = McpError::Connect { cause: cause.clone(), stderr: Vec::new(), lasting: false };
+            let unreachable =
+                McpError::Connect { cause: cause.clone(), stderr: Vec::new(), permanent: false };
             return server.last_error().unwrap_or(unreachable).into_tool_error(server.id());
         }
         let unlisted = match unknown.server {

@@ -1,4 +1,4 @@
-//! The prompt: what a model is told of its task and its tools, within a budget of tokens, and the same every time.
+//! Builds the prompt: task and tools, within a token budget. Deterministic.
 
 mod skills;
 mod texts;
@@ -22,38 +22,38 @@ use crate::server_choice::ServerChoice;
 
 /// Tools that are always shown, in this order.
 const CORE_TOOLS: [&str; 4] = ["search_web", "calculate", "get_time", "get_conversation_history"];
-/// Tools that reach the others, shown where not all are.
+/// Tools that find and call the others, shown if not all tools are.
 const DISCOVERY_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
-/// Tools that are looked for.
+/// Maximum number of search results.
 const MAX_RELEVANT_TOOLS: usize = 50;
-/// Tools beside the core ones in a prompt for planning.
+/// Maximum number of tools beside the core ones in a prompt for planning.
 const MAX_PLANNING_TOOLS: usize = 10;
 
-/// What a prompt is for.
+/// The purpose of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Talking, with calls in between.
+    /// A conversation with tool calls.
     Talk,
-    /// Making a plan.
+    /// A plan.
     Plan,
 }
 
-/// What a prompt is made of.
+/// The inputs of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptOptions<'a> {
-    /// What it is for.
+    /// The purpose.
     pub purpose: Purpose,
-    /// The request, where there is one: it decides which tools are shown.
+    /// The request, if there is one: it decides which tools are shown.
     pub query: Option<&'a str>,
-    /// How the model is told of tools.
+    /// How tools are passed to the model.
     pub tool_presentation: ToolPresentation,
-    /// The owner's own words to the model.
+    /// The owner's additional instructions.
     pub instructions: Option<&'a str>,
-    /// Tokens for the tools.
+    /// The token budget for tools.
     pub budget: usize,
-    /// In which language.
+    /// The language of the prompt.
     pub lang: Lang,
-    /// How tools were called with success.
+    /// Arguments of successful calls, by tool.
     pub examples: &'a HashMap<ToolName, RawJson>,
 }
 
@@ -64,15 +64,15 @@ pub struct Prompt {
     pub system: String,
     /// The tools that are shown.
     pub tools: Vec<OfferedTool>,
-    /// Where they are described.
+    /// How the tools are passed to the model.
     pub tool_presentation: ToolPresentation,
-    /// How many tools there are.
+    /// The number of usable tools.
     pub total: usize,
-    /// About how many tokens all of it is, definitions that are sent apart included.
+    /// Estimated tokens, including definitions that are sent separately.
     pub tokens: usize,
 }
 
-/// The prompt for what is wanted, with the tools of a desk.
+/// Builds the prompt from the tools of the agent's context.
 pub async fn prompt(agent_context: &AgentContext<'_>, wanted: PromptOptions<'_>) -> Prompt {
     let relevant = match wanted.query {
         Some(query) => agent_context.finder.search(query, MAX_RELEVANT_TOOLS).await.hits,
@@ -82,7 +82,7 @@ pub async fn prompt(agent_context: &AgentContext<'_>, wanted: PromptOptions<'_>)
     build(agent_context.servers(), &agent_context.allowed, (&relevant, wanted))
 }
 
-/// The same, with the tools that are known to be relevant, best first.
+/// Builds the prompt with the tools that are known to be relevant, best first.
 pub fn build(
     servers: ServerChoice<'_>,
     allowed: &ToolAllowlist,
@@ -93,7 +93,7 @@ pub fn build(
         let mut named = catalog.named(name).filter(|entry| entry.tool.trust != Trust::Quarantined);
         named.next().filter(|_| allowed.has(name)).map(|entry| entry.tool.clone())
     };
-    // Where several servers offer a tool, each is shown as `server__tool`: the model chooses, not the order of the config.
+    // If several servers offer a tool, each is shown as `server__tool`: the model chooses, not the order of the config.
     let offered = |name: &str| -> Vec<Tool> {
         let rivals = servers.rivals(name).into_iter();
         let rivals = rivals.filter(|entry| entry.tool.trust != Trust::Quarantined && allowed.has(name));
@@ -133,11 +133,11 @@ pub fn build(
         shown.add(Some(tool), Cost::Free);
     }
     let always = shown.tools.len();
-    let reaching: usize =
+    let discovery_cost: usize =
         DISCOVERY_TOOLS.iter().filter_map(|name| usable(name)).map(|tool| shown.cost(&tool)).sum();
     let apart = |name: &&str| DISCOVERY_TOOLS.contains(name) || *name == skills::USE_SKILL;
     // What reaches the others must fit too, unless all are shown in the end.
-    shown.budget = shown.budget.saturating_sub(reaching);
+    shown.budget = shown.budget.saturating_sub(discovery_cost);
     // With a request, what has nothing to do with it only distracts.
     let rest = if wanted.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
     for name in relevant.iter().copied().chain(rest).filter(|name| !apart(name)) {

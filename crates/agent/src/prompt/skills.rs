@@ -1,4 +1,4 @@
-//! What a prompt says of skills: their names and what they are for, and nothing of what they say until one is used.
+//! The section on skills: names and descriptions. The instructions are loaded by `use_skill`.
 
 use serde::Deserialize;
 use toolhub_core::lang::Lang;
@@ -9,12 +9,12 @@ use super::tokens;
 
 /// The tool that gives a skill's instructions.
 pub(super) const USE_SKILL: &str = "use_skill";
-/// The members of its `_meta`: the skills, and what it says of itself where they are listed apart.
+/// Keys in its `_meta`: the list of skills, and a short description for prompts that list them separately.
 const SKILLS_META_KEY: &str = "toolhub/skills";
 const BRIEF_META_KEY: &str = "toolhub/brief";
-/// The most of a skill's description, in characters.
+/// Maximum characters of a skill's description.
 const MAX_DESCRIPTION_CHARS: usize = 500;
-/// The part of the budget that skills may use up.
+/// Skills may use the budget divided by this.
 const BUDGET_DIVISOR: usize = 3;
 
 #[derive(Deserialize)]
@@ -27,13 +27,13 @@ fn meta(tool: &Tool, key: &str) -> Option<RawJson> {
     tool.definition.raw().object()?.get("_meta")?.object()?.get(key).cloned()
 }
 
-/// What a tool says of itself where what else it would say stands elsewhere in the prompt.
+/// The short description of a tool whose details are in another section of the prompt.
 pub(super) fn brief(tool: &Tool) -> Option<String> {
-    // Only our own may say less than its description does.
+    // Only a tool of our own may replace its description.
     meta(tool, BRIEF_META_KEY).filter(|_| tool.source == Source::Skill)?.decode().ok()
 }
 
-/// The section on skills, within its share of a budget: what does not fit is named without its description.
+/// The section on skills, within its share of the budget; skills that do not fit are listed without a description.
 pub(super) fn section(tool: &Tool, budget: usize, lang: Lang) -> String {
     let skills: Vec<Skill> =
         meta(tool, SKILLS_META_KEY).and_then(|list| list.decode().ok()).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The words of the prompts, in both languages.
+//! The texts of the prompts in both languages.
 
 use toolhub_core::lang::Lang;
 
-/// What every agent is told.
+/// The rules for every agent.
 pub(super) fn rules(lang: Lang) -> &'static str {
     lang.choose(
         "You are an assistant with tools. Use a tool where it gives a better answer than you know yourself; never invent \

@@ -1,9 +1,9 @@
-//! About how many tokens a text is: models differ, so this errs on the side of too many.
+//! Estimates the number of tokens of a text; errs high, since models differ.
 
-/// Letters and digits that make a token, where they follow one another.
+/// Consecutive letters and digits per token.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// About how many tokens a text is: a word is one for each four letters, a Chinese character one, and so is a mark.
+/// Estimates the number of tokens: one per four letters or digits of a word, one per other character except spaces.
 pub fn tokens(text: &str) -> usize {
     let (mut count, mut word) = (0, 0_usize);
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! One tool as a prompt tells of it: name, what it does, its parameters, its hints, and how it was called with success.
+//! Formats one tool for a prompt: name, description, parameters, hints and an example.
 
 use std::fmt::Write as _;
 
@@ -10,23 +10,23 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::Purpose;
 
-/// The most of a tool's own description, in characters.
+/// Maximum characters of a tool's description.
 const MAX_DESCRIPTION_CHARS: usize = 400;
-/// The most of a parameter's.
+/// Maximum characters of a parameter's description.
 const MAX_PARAMETER_CHARS: usize = 160;
-/// Values of an enum that are told.
+/// Maximum number of enum values.
 const MAX_CHOICES: usize = 20;
-/// The longest example, in bytes: what is longer teaches no more.
-const MAX_EXAMPLE_CHARS: usize = 300;
+/// Maximum bytes of an example.
+const MAX_EXAMPLE_BYTES: usize = 300;
 
-/// How a tool was called with success.
+/// The arguments of a successful call.
 pub(crate) struct Example<'a> {
     pub(crate) arguments: &'a RawJson,
     pub(crate) purpose: Purpose,
 }
 
 impl Example<'_> {
-    /// As the model would have to write it: a small one copies what it sees, arguments alone if it sees no more.
+    /// The call in the form that the model must write: small models copy what they see.
     fn written(&self, tool: &Tool) -> String {
         match self.purpose {
             Purpose::Plan => self.arguments.get().to_owned(),
@@ -40,7 +40,7 @@ impl Example<'_> {
     }
 }
 
-/// What a tool's description is in a prompt: on one line, and no longer than need be.
+/// The description on one line, truncated.
 pub(crate) fn described(tool: &Tool) -> String {
     let brief = super::skills::brief(tool);
     one_line(brief.as_deref().unwrap_or(tool.definition.description()), MAX_DESCRIPTION_CHARS)
@@ -78,7 +78,7 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
         }
         text.push('\n');
     }
-    if let Some(example) = example.filter(|example| example.arguments.get().len() <= MAX_EXAMPLE_CHARS) {
+    if let Some(example) = example.filter(|example| example.arguments.get().len() <= MAX_EXAMPLE_BYTES) {
         let _ = writeln!(text, "{} {}", lang.choose("Example:", "示例："), example.written(tool));
     }
     text

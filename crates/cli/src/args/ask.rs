@@ -25,10 +25,10 @@ pub(crate) struct AgentArgs {
     /// How the model works: talk (it calls tools as it goes) or plan (it plans first)
     #[arg(long, alias = "way", value_name = "MODE", hide_possible_values = true)]
     pub(crate) mode: Option<ModeArg>,
-    /// Agree beforehand to tools that change or delete data
+    /// Confirm in advance the tools that change or delete data
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Print the answer as the model says it, also into a pipe
+    /// Print the answer while the model generates it, also into a pipe
     #[arg(long)]
     pub(crate) stream: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct AskArgs {
     pub(crate) request: Vec<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-    /// The conversation that it belongs to; an id nobody has used begins one [default: a new one]
+    /// The id of the conversation; an unused id starts one [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct AskArgs {
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-    /// Go on with an earlier conversation; `last` is the latest
+    /// Resume an earlier conversation; `last` is the latest
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// List earlier conversations
@@ -71,7 +71,7 @@ pub(crate) struct PromptArgs {
     /// The request it is for: decides which tools are shown
     #[arg(long, value_name = "REQUEST")]
     pub(crate) query: Option<String>,
-    /// Tokens that may tell of tools
+    /// Token budget for tool descriptions
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget: Option<usize>,
     /// The agent of the config that it is for
@@ -80,7 +80,7 @@ pub(crate) struct PromptArgs {
     /// The prompt for making a plan instead of talking
     #[arg(long)]
     pub(crate) plan: bool,
-    /// How the model is told of tools: text or native [default: as the model of the config wants it]
+    /// How tools are passed to the model: text or native [default: the setting of the model]
     #[arg(long, value_name = "FORMAT", hide_possible_values = true)]
     pub(crate) format: Option<FormatArg>,
 }

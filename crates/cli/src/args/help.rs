@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::builder::Str;
+use clap::builder::{PossibleValuesParser, Str};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use toolhub_client_config::Client;
 use toolhub_core::Lang;
 
 use crate::app::App;
@@ -37,12 +38,43 @@ pub(crate) fn command(lang: Lang) -> Command {
         .arg(help.help("Show this help"))
         .arg(version.help("Show the version"))
         .after_help("Exit codes: 0 done · 1 failed · 2 wrong usage or config · 3 server not reached · 124 timed out · 130 interrupted");
-    match lang {
+    let command = match lang {
         Lang::En => command,
         Lang::Zh => localized(command, "").after_help(
             "退出码：0 完成 · 1 失败 · 2 用法或配置错误 · 3 无法连接服务器 · 124 超时 · 130 中断",
         ),
+    };
+    with_client_names(command, &client_list(lang))
+}
+
+/// The clients that can be set up, imported from and exported to.
+pub(crate) fn client_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Client::all().map(Client::name))
+}
+
+/// The names of the clients as a sentence part: `a, b or c`.
+fn client_list(lang: Lang) -> String {
+    let names: Vec<&str> = Client::all().map(Client::name).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, names)) => {
+            let (comma, or) = lang.choose((", ", " or "), ("、", " 或 "));
+            format!("{}{or}{last}", names.join(comma))
+        }
+        None => String::new(),
     }
+}
+
+/// Replaces `{clients}` in the help of arguments.
+fn with_client_names(command: Command, names: &str) -> Command {
+    let command = command.mut_args(|arg| {
+        let text = arg.get_help().map(ToString::to_string).filter(|text| text.contains("{clients}"));
+        match text {
+            Some(text) => arg.help(text.replace("{clients}", names)),
+            None => arg,
+        }
+    });
+    command.mut_subcommands(|sub| with_client_names(sub, names))
 }
 
 fn localized(command: Command, path: &str) -> Command {
@@ -233,12 +265,10 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/tools/approve list" => "只显示已批准的工具",
         "/tools/approve yes" => "可疑的也批准",
         "/servers/import" => "导入其他客户端（如 Claude Code、Cursor、VS Code）的服务器",
-        "/servers/import what" => {
-            "claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose；或一个文件 [默认：列出找到的]"
-        }
+        "/servers/import what" => "{clients}；或一个文件 [默认：列出找到的]",
         "/servers/import all" => "导入找到的所有客户端的服务器",
         "/servers/export" => "将服务器写入其他客户端的文件",
-        "/servers/export client" => "claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose",
+        "/servers/export client" => "{clients}",
         "/servers/export servers" => "哪些服务器 [默认：全部]",
         "/servers/export gateway" => {
             "写入 toolhub 自身而不是各服务器：客户端通过 `toolhub serve --stdio` 使用所有工具"
@@ -310,9 +340,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/result handle" => "句柄，见 `call --json` 和 `history`；或 `last`",
         "/result page" => "只显示这一页，每页 4,000 个字符",
         "/init" => "为此计算机上的 MCP 客户端设置 toolhub：导入它们的服务器，并让它们使用 hub",
-        "/init client" => {
-            "设置该客户端：claude-desktop、claude-code、cursor、vscode、codex、gemini 或 goose；可重复"
-        }
+        "/init client" => "设置该客户端：{clients}；可重复",
         "/init all" => "设置找到的所有客户端",
         "/init yes" => "不再询问，直接改动文件，用于脚本",
         "/init dry_run" => "只显示会改动什么",

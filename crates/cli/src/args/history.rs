@@ -10,7 +10,7 @@ pub(crate) struct HistoryArgs {
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
-    /// Only calls that were answered, or else tried, here
+    /// Only calls that this source answered or tried
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
     /// Only calls that are: succeeded, failed, unknown or running
@@ -22,13 +22,13 @@ pub(crate) struct HistoryArgs {
     /// Only calls with this text in their tool, arguments or request
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: Option<String>,
-    /// Only calls of the last while, such as 30m, 2h or 7d
+    /// Only calls within this time, such as 30m, 2h or 7d
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<Span>,
-    /// How many at most [default: 20; with `--export`, all]
+    /// Maximum number of calls [default: 20; with `--export`, all]
     #[arg(long, short = 'n', value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
-    /// Go on, and show calls as they end
+    /// Keep running, and show calls as they finish
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Write all that fit to a file, one JSON object a line; `-` for standard output
@@ -52,7 +52,7 @@ pub(crate) struct RecommendArgs {
     /// What usually comes after this tool
     #[arg(long, value_name = "TOOL", conflicts_with = "request")]
     pub(crate) after: Option<String>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 5, hide_default_value = true)]
     pub(crate) limit: usize,
 }

@@ -2,13 +2,15 @@
 
 use clap::Args;
 
+use super::help::client_names;
+
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Set up this client: claude-desktop, claude-code, cursor, vscode, codex, gemini or goose; may be repeated
+    /// Set up this client: {clients}; may be repeated
     #[arg(
         long,
         value_name = "NAME",
-        value_parser = ["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini", "goose"],
+        value_parser = client_names(),
         hide_possible_values = true
     )]
     pub(crate) client: Vec<String>,
@@ -27,7 +29,7 @@ pub(crate) struct InitArgs {
     /// Only import servers; do not change the files of clients
     #[arg(long)]
     pub(crate) no_connect: bool,
-    /// Take back what `toolhub init` changed
+    /// Undo what `toolhub init` changed
     #[arg(long, conflicts_with_all = ["client", "all", "no_import", "no_connect"])]
     pub(crate) undo: bool,
 }

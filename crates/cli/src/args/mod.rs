@@ -53,10 +53,10 @@ pub(crate) struct Global {
     /// Data folder [default: the user's data folder]
     #[arg(long, global = true, value_name = "DIR", env = "TOOLHUB_HOME", hide_env = true)]
     pub(crate) home: Option<PathBuf>,
-    /// Use what this folder brings, for this run; also TOOLHUB_TRUST=1, or TOOLHUB_TRUST=FOLDER:FOLDER for these folders
+    /// Trust this folder for this run; also TOOLHUB_TRUST=1, or TOOLHUB_TRUST=FOLDER:FOLDER for these folders
     #[arg(long, global = true)]
     pub(crate) trust: bool,
-    /// Start servers of its own, though `toolhub serve` runs with the same configuration; also TOOLHUB_NO_HUB=1
+    /// Start its own servers even if `toolhub serve` runs with the same configuration; also TOOLHUB_NO_HUB=1
     #[arg(long, global = true, env = "TOOLHUB_NO_HUB", hide_env = true, value_parser = FalseyValueParser::new())]
     pub(crate) no_hub: bool,
     /// Machine-readable answers on stdout
@@ -65,10 +65,10 @@ pub(crate) struct Global {
     /// Show the route and every event on stderr
     #[arg(long, global = true)]
     pub(crate) trace: bool,
-    /// Say nothing but answers and errors
+    /// Print only answers and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more on stderr
+    /// Print more on stderr
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Language of messages: en or zh [default: the locale's]
@@ -99,9 +99,9 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Ask in your own words: plan, run tools, answer
     Ask(AskArgs),
-    /// Ask again and again: a conversation, kept
+    /// Start or resume a conversation
     Chat(ChatArgs),
-    /// Print what a model would be told, tools included
+    /// Print the prompt for a model, tools included
     Prompt(PromptArgs),
     /// Call a tool
     Call(CallArgs),
@@ -109,7 +109,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show the tool calls in a model's text, read from standard input; run nothing
     Parse(ParseArgs),
-    /// Show who would serve a call and why; run nothing
+    /// Show which tool would serve a call and why; run nothing
     Explain(ExplainArgs),
     /// List tools, or show one
     Tools(ToolsArgs),
@@ -119,11 +119,11 @@ pub(crate) enum Command {
     Skills(SkillsArgs),
     /// Serve every tool to MCP clients, over HTTP or stdio
     Serve(ServeArgs),
-    /// Show what was called and what came of it
+    /// Show past calls and their results
     History(HistoryArgs),
-    /// Show how tools have fared
+    /// Show success rate and latency of tools
     Stats(StatsArgs),
-    /// Show what usually works: next, for a request, or at all
+    /// Recommend tools: after another one, for a request, or in general
     Recommend(RecommendArgs),
     /// Show the full result of an earlier call
     Result(ResultArgs),
@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     /// Show what this folder's config, servers and skills would do, and trust them
     Trust(TrustArgs),
-    /// Check config, servers, data and the model, and say what to do
+    /// Check config, servers, data and the model, and suggest what to do
     Doctor(DoctorArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
@@ -145,7 +145,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Say a word to the language model to see whether it answers; this may cost a little
+    /// Send a short message to the language model to test it; may incur a small cost
     #[arg(long)]
     pub(crate) ask_model: bool,
 }
@@ -161,16 +161,16 @@ pub(crate) struct CallArgs {
     /// Arguments as a JSON object, `@FILE`, or `-` for standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Where the tool lives; a server's id makes it the only one asked
+    /// The source of the tool: a server id, `skill` or `native`; no other is tried
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
     /// How long to wait, connecting included, such as 30s, 500ms or 2m
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<Span>,
-    /// Whoever is good for this, such as search, calculate or time, instead of a tool by name
+    /// Call by capability, such as search, calculate or time, instead of by tool name
     #[arg(long, value_name = "TAG")]
     pub(crate) capability: Option<String>,
-    /// Show only as much as a model would be shown; the rest is kept, see `toolhub result`
+    /// Show only as much as a model would get; the rest is stored, see `toolhub result`
     #[arg(long)]
     pub(crate) brief: bool,
     /// Check the answer: against earlier answers, and its numbers, dates and times
@@ -186,13 +186,13 @@ pub(crate) struct ExplainArgs {
     /// The tool
     #[arg(required_unless_present = "capability")]
     pub(crate) tool: Option<String>,
-    /// Where the caller believes the tool to live
+    /// The source to use: a server id, `skill` or `native`
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
     /// Arguments as a JSON object, `@FILE`, or `-`: candidates that do not accept them are left out
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Whoever is good for this, instead of a tool by name
+    /// Route by capability instead of by tool name
     #[arg(long, value_name = "TAG", conflicts_with = "tool")]
     pub(crate) capability: Option<String>,
 }
@@ -205,7 +205,7 @@ pub(crate) struct ToolsArgs {
     /// Only the tools of this source
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
-    /// Only the tools that are good for this, such as search or table
+    /// Only tools with this capability, such as search or table
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
     /// Ask every server again
@@ -226,7 +226,7 @@ pub(crate) enum ToolsCommand {
     Diff(ShowArgs),
     /// Find tools for what you want to do
     Search(SearchArgs),
-    /// Agree to tools' definitions as they are, so that a change is noticed
+    /// Approve the current definitions of tools, so that a change is noticed
     Approve(ApproveArgs),
 }
 
@@ -234,13 +234,13 @@ pub(crate) enum ToolsCommand {
 pub(crate) struct SearchArgs {
     /// What the tool should do, in your own words, or its name
     pub(crate) query: String,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10, hide_default_value = true)]
     pub(crate) limit: usize,
     /// Show what each score is made of
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Show the nearest even where none fits
+    /// Show the nearest tools even if none fits
     #[arg(long)]
     pub(crate) all: bool,
     /// Only what is known already; connect to nothing
@@ -253,7 +253,7 @@ pub(crate) struct ApproveArgs {
     /// The tool
     #[arg(required_unless_present_any = ["server", "all", "list"])]
     pub(crate) tool: Option<String>,
-    /// The source that is meant, where several have the tool
+    /// The source, if several have the tool
     #[arg(long, value_name = "SOURCE", requires = "tool")]
     pub(crate) source: Option<String>,
     /// All tools of this server
@@ -262,7 +262,7 @@ pub(crate) struct ApproveArgs {
     /// All tools of all servers
     #[arg(long, conflicts_with_all = ["tool", "server"])]
     pub(crate) all: bool,
-    /// Take the approval back
+    /// Revoke the approval
     #[arg(long)]
     pub(crate) revoke: bool,
     /// Only show what is approved
@@ -290,7 +290,7 @@ pub(crate) struct ServersArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServersCommand {
-    /// List the configured servers, connecting to none
+    /// List the configured servers, without connecting
     List,
     /// Add a server to mcp.json
     Add(AddArgs),
@@ -299,11 +299,11 @@ pub(crate) enum ServersCommand {
     Remove(RemoveArgs),
     /// Connect to servers and list their tools
     Test(TestArgs),
-    /// Ask servers for their tools again, and say what changed
+    /// List the tools of servers again, and show what changed
     Refresh(TestArgs),
     /// Show what a server last wrote to its standard error
     Logs(RemoveArgs),
-    /// Show what is known of a server, connecting to none
+    /// Show what is known about a server, without connecting
     Show(RemoveArgs),
     /// List a server's resources, resource templates and prompts
     Offers(RemoveArgs),
@@ -315,11 +315,11 @@ pub(crate) enum ServersCommand {
     Enable(RemoveArgs),
     /// Keep a server in the config, but do not use it
     Disable(RemoveArgs),
-    /// Log in to a server that wants to know who is calling
+    /// Log in to a server that requires authentication
     Login(LoginArgs),
-    /// Give a server's tokens back and forget them
+    /// Revoke and delete the tokens of a server
     Logout(LogoutArgs),
-    /// Bring in the servers of another client, such as Claude Code, Cursor or VS Code
+    /// Import the servers of another client, such as Claude Code, Cursor or VS Code
     Import(ImportArgs),
     /// Write servers into another client's file
     Export(ExportArgs),
@@ -412,7 +412,7 @@ pub(crate) struct TestArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// claude-desktop, claude-code, cursor, vscode, codex, gemini or goose; or a file [default: list what there is]
+    /// {clients}; or a file [default: list the clients that are found]
     #[arg(value_name = "CLIENT|FILE")]
     pub(crate) what: Option<String>,
     /// Import from every client that is found
@@ -428,8 +428,8 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// claude-desktop, claude-code, cursor, vscode, codex, gemini or goose
-    #[arg(value_parser = ["claude-desktop", "claude-code", "cursor", "vscode", "codex", "gemini", "goose"], hide_possible_values = true)]
+    /// {clients}
+    #[arg(value_parser = help::client_names(), hide_possible_values = true)]
     pub(crate) client: String,
     /// Which servers [default: all]
     #[arg(value_name = "SERVER")]

@@ -11,16 +11,16 @@ pub(crate) struct ServeArgs {
     /// Talk to one client over stdin and stdout
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// The profile that is served where a client names none
+    /// The profile for clients that name none
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Offer native tools and skills alone: start no MCP server, and connect to none
     #[arg(long)]
     pub(crate) no_servers: bool,
-    /// Make a token for a caller, and end
+    /// Create a token for a caller, and exit
     #[arg(long, value_name = "NAME", conflicts_with_all = ["bind", "stdio", "profile"])]
     pub(crate) new_token: Option<String>,
-    /// Check that a running hub is ready, and end; for health checks
+    /// Check that a running hub is ready, and exit; for health checks
     #[arg(long, conflicts_with_all = ["stdio", "profile", "new_token"])]
     pub(crate) check: bool,
 }

@@ -13,17 +13,17 @@ pub(crate) struct SkillsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
-    /// List the skills that were found, and what is wrong with them
+    /// List the skills that were found, with their problems
     List(SkillListArgs),
     /// Show one skill: its instructions, files, tools and grants
     Show(SkillShowArgs),
-    /// Check skills against the rules, and say what to write instead
+    /// Check skills against the rules, with corrections
     Validate(ValidateArgs),
     /// Run a tool of a skill
     Run(SkillRunArgs),
-    /// Agree to skills as they are now, with what they ask for
+    /// Approve skills in their current state, with the permissions they request
     Approve(SkillApproveArgs),
-    /// Make a new skill to begin with
+    /// Create a skill from a template
     New(NewArgs),
 }
 
@@ -72,22 +72,22 @@ pub(crate) struct SkillApproveArgs {
     /// The skills, their paths, or tools of theirs
     #[arg(required_unless_present = "all")]
     pub(crate) names: Vec<String>,
-    /// All skills that wait for it
+    /// All skills that need approval
     #[arg(long, conflicts_with = "names")]
     pub(crate) all: bool,
-    /// Take the approval back
+    /// Revoke the approval
     #[arg(long, conflicts_with = "all")]
     pub(crate) revoke: bool,
-    /// Without being asked, also to what is suspicious or reaches out
+    /// Do not ask, also for suspicious skills and additional permissions
     #[arg(long, conflicts_with = "revoke")]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// What to call it: lower-case letters, digits and hyphens
+    /// The name: lower-case letters, digits and hyphens
     pub(crate) name: String,
-    /// The folder to make it in [default: `skills` beside the config file]
+    /// The folder to create it in [default: `skills` beside the config file]
     #[arg(long = "in", value_name = "DIR")]
     pub(crate) place: Option<PathBuf>,
     /// With a script that is a tool

@@ -5,7 +5,7 @@ use toolhub::settings::Span;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Give only as much of each result as a model would be shown; the rest is kept, see `toolhub result`
+    /// Print only as much of each result as a model would get; the rest is stored, see `toolhub result`
     #[arg(long)]
     pub(crate) brief: bool,
     /// How long each call may take, connecting included, such as 30s, 500ms or 2m

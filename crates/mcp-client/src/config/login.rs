@@ -41,7 +41,7 @@ impl ResolveEndpoint for ConfiguredEndpoint {
 }
 
 impl ServerSpec {
-    /// The guard of a server that supports a login: over HTTP, without a configured `Authorization` header.
+    /// The token manager of a server that supports a login: over HTTP, without a configured `Authorization` header.
     pub(crate) fn token_manager(&self, context: TokenManagerContext) -> Result<TokenManager, OAuthError> {
         let http = match &self.transport {
             TransportSpec::Http(http) | TransportSpec::Sse(http) => http.clone(),

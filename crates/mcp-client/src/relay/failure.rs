@@ -14,7 +14,7 @@ use toolhub_mcp_wire::McpError;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Failure {
-    Connect { cause: LocalizedText, stderr: Vec<String>, lasting: bool },
+    Connect { cause: LocalizedText, stderr: Vec<String>, permanent: bool },
     Lost { cause: LocalizedText, stderr: Vec<String>, exit: Option<i32> },
     CircuitOpen { cause: LocalizedText, stderr: Vec<String> },
     Http { status: u16, body: String, retry_after_ms: Option<u64>, processed: bool },
@@ -37,8 +37,8 @@ fn effect(processed: bool) -> Effect {
 impl From<&McpError> for Failure {
     fn from(error: &McpError) -> Self {
         match error {
-            McpError::Connect { cause, stderr, lasting } => {
-                Self::Connect { cause: cause.clone(), stderr: stderr.clone(), lasting: *lasting }
+            McpError::Connect { cause, stderr, permanent } => {
+                Self::Connect { cause: cause.clone(), stderr: stderr.clone(), permanent: *permanent }
             }
             McpError::Lost { cause, stderr, exit } => {
                 Self::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: *exit }
@@ -74,7 +74,7 @@ impl Failure {
     /// Converts it into an error of `server`.
     pub(crate) fn into_error(self, server: &ServerId) -> McpError {
         match self {
-            Self::Connect { cause, stderr, lasting } => McpError::Connect { cause, stderr, lasting },
+            Self::Connect { cause, stderr, permanent } => McpError::Connect { cause, stderr, permanent },
             Self::Lost { cause, stderr, exit } => McpError::Lost { cause, stderr, exit },
             Self::CircuitOpen { cause, stderr } => McpError::CircuitOpen { cause, stderr },
             Self::Http { status, body, retry_after_ms, processed } => McpError::Http {
@@ -108,7 +108,7 @@ mod tests {
         let cause = LocalizedText::new("why", "原因");
         let data = Some(RawJson::parse("{\"kind\":\"session_expired\",\"processed\":false}").unwrap());
         for error in [
-            McpError::Connect { cause: cause.clone(), stderr: stderr.clone(), lasting: true },
+            McpError::Connect { cause: cause.clone(), stderr: stderr.clone(), permanent: true },
             McpError::Lost { cause: cause.clone(), stderr: stderr.clone(), exit: Some(3) },
             McpError::CircuitOpen { cause, stderr },
             McpError::Http {

@@ -52,7 +52,7 @@ pub struct HubStream {
 
 impl std::fmt::Debug for HubStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dialed").finish_non_exhaustive()
+        f.debug_struct("HubStream").finish_non_exhaustive()
     }
 }
 

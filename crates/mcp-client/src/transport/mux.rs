@@ -105,7 +105,7 @@ pub(crate) struct MuxHandle<O> {
 
 impl<O> std::fmt::Debug for MuxHandle<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Callers").field("desk", &self.shared.open).finish_non_exhaustive()
+        f.debug_struct("MuxHandle").field("open", &self.shared.open).finish_non_exhaustive()
     }
 }
 

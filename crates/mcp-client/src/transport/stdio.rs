@@ -69,7 +69,7 @@ impl Stdio {
         McpError::Connect {
             cause: LocalizedText::new("its process has ended", "它的进程已结束"),
             stderr: self.stderr.tail(),
-            lasting: false,
+            permanent: false,
         }
     }
 }

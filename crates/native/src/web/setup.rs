@@ -25,7 +25,7 @@ pub struct SearchConfig {
 
 impl std::fmt::Debug for SearchConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SearchChoice").field("provider", &self.provider).finish_non_exhaustive()
+        f.debug_struct("SearchConfig").field("provider", &self.provider).finish_non_exhaustive()
     }
 }
 

@@ -47,7 +47,7 @@ const RESULTS: [&str; 38] = [
     "计算值",
 ];
 /// Pronouns for the object mentioned last.
-const THAT: [&str; 8] = [" it ", " it,", " it.", " that ", " them ", "它", "其", "该"];
+const PRONOUNS: [&str; 8] = [" it ", " it,", " it.", " that ", " them ", "它", "其", "该"];
 
 /// Whether a text refers to an earlier result.
 pub(crate) fn refers_to_result(text: &str) -> bool {
@@ -57,7 +57,7 @@ pub(crate) fn refers_to_result(text: &str) -> bool {
 
 fn refers_to_object(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
-    refers_to_result(text) || THAT.iter().any(|words| lower.contains(words))
+    refers_to_result(text) || PRONOUNS.iter().any(|words| lower.contains(words))
 }
 
 /// Whether a text refers to an object mentioned before.
@@ -105,7 +105,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     if refers_to_result(text) || saved {
         take_result(choice, &parameters);
     }
-    take_found(choice, text, earlier);
+    inherit_item_id(choice, text, earlier);
     let missing: Vec<usize> = choice.assignment.missing(&parameters).collect();
     let own_words = crate::values::parameter::words(choice.tool.name().as_str());
     let makes_sheet = own_words.iter().any(|word| word == "create" || word == "add")
@@ -155,8 +155,8 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
 
 /// `find the mails about X and open the first one`: an id that, by its description, the earlier tool returns. For read-only
 /// tools only, because the id is not known while planning.
-fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
-    const ONE: [&str; 16] = [
+fn inherit_item_id(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
+    const FIRST_ITEM_PHRASES: [&str; 16] = [
         "the first one",
         "the first",
         "the newest",
@@ -175,7 +175,9 @@ fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         "那封",
     ];
     let lower = text.to_lowercase();
-    if !crate::selection::verb_class::is_harmless(choice) || !ONE.iter().any(|word| lower.contains(word)) {
+    if !crate::selection::verb_class::is_harmless(choice)
+        || !FIRST_ITEM_PHRASES.iter().any(|word| lower.contains(word))
+    {
         return;
     }
     let parameters = std::rc::Rc::clone(&choice.parameters);

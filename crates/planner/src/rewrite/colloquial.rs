@@ -7,7 +7,7 @@ use crate::lexer::literal::{self, Literal, LiteralSpan};
 use crate::lexer::name::has_han;
 use crate::rewrite::rephrase::masked;
 
-const TABLE: &str = include_str!("../../data/casual.tsv");
+const TABLE: &str = include_str!("../../data/colloquial.tsv");
 
 /// How a phrase of the table is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

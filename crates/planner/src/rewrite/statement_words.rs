@@ -114,11 +114,11 @@ const RETRACTS: [&str; 24] = [
     "later on", "tell",
 ];
 /// The next action of the author in place of the order.
-const OWN_DEEDS: [&str; 6] = ["do it", "do that", "do this", "take care", "let you know", "get back"];
+const AUTHOR_ACTIONS: [&str; 6] = ["do it", "do that", "do this", "take care", "let you know", "get back"];
 
 /// Whether a remark after an order takes it back, doubts it or speaks against it.
 pub(crate) fn retracts(said: &str) -> bool {
-    RETRACTS.iter().chain(&OWN_DEEDS).any(|word| has_word(said, word))
+    RETRACTS.iter().chain(&AUTHOR_ACTIONS).any(|word| has_word(said, word))
 }
 
 /// Whether a part after an order adds items: `…, they asked for it too`.

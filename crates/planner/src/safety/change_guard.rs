@@ -8,7 +8,7 @@ use crate::lexer::labels;
 use crate::plan::{Plan, Slot, Step, UnprovenStep};
 use crate::safety::mood::{self, Mood};
 use crate::safety::number_mismatch::{self, NumberMismatch};
-use crate::safety_check::own_words;
+use crate::safety::request_check::own_words;
 use crate::values::parameter::words;
 
 /// Words in the names of parameters for a new value or a destination.

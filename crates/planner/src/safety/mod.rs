@@ -6,5 +6,6 @@ pub(crate) mod guessed_argument;
 pub(crate) mod mood;
 pub(crate) mod number_mismatch;
 pub(crate) mod proof;
-pub(crate) mod request_hints;
+pub(crate) mod request_check;
+pub(crate) mod request_scope;
 pub(crate) mod unknown_verb;

@@ -12,7 +12,7 @@ use crate::assembly::fill::{Assignment, fill};
 use crate::assembly::inherit;
 use crate::lexer::labels;
 use crate::lexer::mention::{Mention, ParsedText, Value};
-use crate::safety::request_hints::{asks_for_all, mentions_contents, mentions_tools, opens_workbook};
+use crate::safety::request_scope::{asks_for_all, mentions_contents, mentions_tools, opens_workbook};
 use crate::selection::candidates::Candidates;
 use crate::selection::choice_check::{is_list_of_one, is_record, lacks_zone, mentions_other_cells};
 use crate::selection::generalize;
@@ -442,7 +442,7 @@ impl Chooser<'_> {
         {
             score -= NEEDLESS_SEARCH_PENALTY;
         }
-        if crate::safety::request_hints::lacks_zone(asked.text) && lacks_zone(&choice) {
+        if crate::safety::request_scope::lacks_zone(asked.text) && lacks_zone(&choice) {
             return None;
         }
         if is_about_tools(tool) && !mentions_tools(asked.text) {

@@ -5,7 +5,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::installation::{self, Private};
+use super::installation::{self, ExcludedFolders};
 use super::path_handle::PathHandle;
 use super::system_files;
 use crate::error::SandboxError;
@@ -31,24 +31,24 @@ pub(super) struct Grants {
 impl Grants {
     /// Opens the grants of `policy`; `private` is the private folder.
     pub(super) fn open(policy: &Policy, private: &Path) -> Result<Self, SandboxError> {
-        let widths = Private::new(&policy.protected);
+        let excluded = ExcludedFolders::new(&policy.protected);
         let mut read = Vec::new();
         let mut links = Vec::new();
         for path in &policy.own {
-            read.push(own(path, &widths)?);
+            read.push(own(path, &excluded)?);
         }
         for program in &policy.programs {
             let refused = |refusal| SandboxError::Program { path: program.path.clone(), refusal };
-            let needs = installation::needs(program, &widths).map_err(refused)?;
+            let needs = installation::needs(program, &excluded).map_err(refused)?;
             read.extend(needs.read.into_iter().map(|(path_handle, named)| Grant { path_handle, named }));
             links.extend(needs.links);
         }
         for path in &policy.read {
-            read.push(of_owner(path, &widths)?);
+            read.push(of_owner(path, &excluded)?);
         }
         let mut write = Vec::new();
         for path in &policy.write {
-            write.push(of_owner(path, &widths)?);
+            write.push(of_owner(path, &excluded)?);
         }
         write.push(by_name(private, PathHandle::follow)?);
         // Folders precede their content, so that a later mount does not hide an earlier one.
@@ -79,22 +79,22 @@ fn by_name(path: &Path, open: impl Fn(&Path) -> std::io::Result<PathHandle>) -> 
 }
 
 /// Opens a path of the confined code itself, which must be canonical.
-fn own(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
+fn own(path: &Path, excluded: &ExcludedFolders) -> Result<Grant, SandboxError> {
     let grant = by_name(path, PathHandle::exact)?;
-    too_wide(&grant, widths).map_or(Ok(grant), Err)
+    too_wide(&grant, excluded).map_or(Ok(grant), Err)
 }
 
 /// Opens a configured path. Rejects a link to a folder that is too wide, such as `/` or the home folder.
-fn of_owner(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
+fn of_owner(path: &Path, excluded: &ExcludedFolders) -> Result<Grant, SandboxError> {
     let grant = by_name(path, PathHandle::follow)?;
     if grant.path_handle.path() == without_dots(&grant.named) {
         return Ok(grant);
     }
-    too_wide(&grant, widths).map_or(Ok(grant), Err)
+    too_wide(&grant, excluded).map_or(Ok(grant), Err)
 }
 
-fn too_wide(grant: &Grant, widths: &Private) -> Option<SandboxError> {
-    widths.is_too_wide(&grant.path_handle).then(|| SandboxError::TooWide {
+fn too_wide(grant: &Grant, excluded: &ExcludedFolders) -> Option<SandboxError> {
+    excluded.is_too_wide(&grant.path_handle).then(|| SandboxError::TooWide {
         path: grant.named.clone(),
         target: grant.path_handle.path().to_path_buf(),
     })

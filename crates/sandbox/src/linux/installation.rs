@@ -74,14 +74,14 @@ pub(super) struct RequiredPaths {
 
 /// Folders that no grant for a program may contain.
 #[derive(Debug)]
-pub(super) struct Private {
+pub(super) struct ExcludedFolders {
     /// The home folder, the folder for temporary files and the data folders.
     outside: Vec<PathHandle>,
     /// Folders in which no interpreter is accepted.
     protected: Vec<PathHandle>,
 }
 
-impl Private {
+impl ExcludedFolders {
     pub(super) fn new(protected: &[PathBuf]) -> Self {
         let open = |path: &PathBuf| PathHandle::follow(path).ok();
         let usual = [std::env::home_dir(), Some(std::env::temp_dir())].into_iter().flatten();
@@ -117,7 +117,7 @@ fn is_below(inner: &PathHandle, folder: &PathHandle) -> bool {
 }
 
 /// Returns the readable paths of a program, or why it is refused.
-pub(super) fn needs(program: &Program, private: &Private) -> Result<RequiredPaths, Refusal> {
+pub(super) fn needs(program: &Program, private: &ExcludedFolders) -> Result<RequiredPaths, Refusal> {
     Program::check_name(&program.path)?;
     let missing = |error: std::io::Error| Refusal::Missing(error.to_string());
     let file = PathHandle::follow(&program.path).map_err(missing)?;
@@ -185,7 +185,7 @@ fn link_chain(path: &Path, needs: &mut RequiredPaths) -> std::io::Result<Vec<Pat
 /// Finds the installations of a program.
 struct Search<'a> {
     named_by: NamedBy,
-    private: &'a Private,
+    private: &'a ExcludedFolders,
 }
 
 impl Search<'_> {

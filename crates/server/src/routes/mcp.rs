@@ -25,7 +25,7 @@ pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
         Err(refused) => return *refused,
     };
     let Exchange { parts, record, .. } = exchange;
-    context.takes(respond(&gateway, parts, body, (&principal, record))).await
+    context.scope(respond(&gateway, parts, body, (&principal, record))).await
 }
 
 async fn respond(

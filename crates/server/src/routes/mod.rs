@@ -48,7 +48,7 @@ type Handler = for<'a> fn(Exchange<'a>) -> Pin<Box<dyn Future<Output = Response<
 
 /// The last segment of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Profile {
+enum ProfileSegment {
     /// The path is complete.
     None,
     /// The name of a profile may follow as one more segment.
@@ -57,7 +57,7 @@ enum Profile {
 
 struct Route {
     path: &'static str,
-    profile: Profile,
+    profile: ProfileSegment,
     /// The allowed methods, as in the header `Allow`.
     methods: &'static str,
     permission: Permission,
@@ -69,7 +69,7 @@ struct Route {
 const ROUTES: &[Route] = &[
     Route {
         path: "/mcp",
-        profile: Profile::Optional,
+        profile: ProfileSegment::Optional,
         methods: "GET, POST, DELETE",
         permission: Permission::Limited,
         handler: |exchange| Box::pin(mcp::handle(exchange)),
@@ -77,7 +77,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         path: "/sse",
-        profile: Profile::Optional,
+        profile: ProfileSegment::Optional,
         methods: "GET",
         permission: Permission::Limited,
         handler: |exchange| Box::pin(sse::open(exchange)),
@@ -85,7 +85,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         path: "/messages",
-        profile: Profile::None,
+        profile: ProfileSegment::None,
         methods: "POST",
         permission: Permission::Limited,
         handler: |exchange| Box::pin(sse::receive(exchange)),
@@ -93,7 +93,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         path: "/metrics",
-        profile: Profile::None,
+        profile: ProfileSegment::None,
         methods: "GET",
         permission: Permission::Token,
         handler: |exchange| Box::pin(std::future::ready(metrics::render(&exchange))),
@@ -101,7 +101,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         path: "/healthz",
-        profile: Profile::None,
+        profile: ProfileSegment::None,
         methods: "GET",
         permission: Permission::Public,
         handler: |exchange| Box::pin(std::future::ready(health::alive(&exchange))),
@@ -109,7 +109,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         path: "/readyz",
-        profile: Profile::None,
+        profile: ProfileSegment::None,
         methods: "GET",
         permission: Permission::Public,
         handler: |exchange| Box::pin(std::future::ready(health::ready(&exchange))),
@@ -125,7 +125,7 @@ impl Route {
             let rest = path.strip_prefix(route.path)?;
             match rest.strip_prefix('/') {
                 _ if rest.is_empty() => Some((route, None)),
-                Some(profile) if route.profile == Profile::Optional && !profile.contains('/') => {
+                Some(profile) if route.profile == ProfileSegment::Optional && !profile.contains('/') => {
                     Some((route, Some(profile)))
                 }
                 _ => None,

@@ -32,7 +32,7 @@ pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
             None => empty(StatusCode::INTERNAL_SERVER_ERROR),
         }
     };
-    context.takes(opening).await
+    context.scope(opening).await
 }
 
 /// Receives a message of a client, which names its stream in the query.
@@ -48,7 +48,7 @@ pub(super) async fn receive(mut exchange: Exchange<'_>) -> Response<Body> {
     let query = parts.uri.query();
     let name = query.and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
     let receiving = shared.legacy_clients.take(name.unwrap_or_default(), &principal, &body);
-    Box::pin(context.takes(receiving)).await
+    Box::pin(context.scope(receiving)).await
 }
 
 /// The connected clients, by session id.

@@ -109,11 +109,11 @@ impl Reader {
 
     /// Executes queries until the store is closed.
     pub(super) async fn run(mut self) {
-        let mut under_way = JoinSet::new();
+        let mut in_flight = JoinSet::new();
         while let Some(question) = self.asked.recv().await {
-            while under_way.try_join_next().is_some() {}
+            while in_flight.try_join_next().is_some() {}
             if let Some(session) = self.session_for(&*question).await {
-                under_way.spawn(put(question, session, self.again.clone()));
+                in_flight.spawn(put(question, session, self.again.clone()));
             }
         }
     }

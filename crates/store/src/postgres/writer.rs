@@ -40,10 +40,10 @@ pub(super) struct Writer {
     address: Address,
     retention: Retention,
     session: Option<WriteSession>,
-    shows_life: bool,
+    holds_liveness_lock: bool,
     /// Ends of calls whose callers got a timeout; they are still written when the server is reachable.
     late: Vec<Write>,
-    keep_house_at: Instant,
+    clean_up_at: Instant,
     pause: Duration,
 }
 
@@ -56,9 +56,9 @@ impl Writer {
             address,
             retention,
             session: None,
-            shows_life: false,
+            holds_liveness_lock: false,
             late: Vec::new(),
-            keep_house_at: Instant::now(),
+            clean_up_at: Instant::now(),
             pause: RECONNECT_PAUSES.0,
         }
     }
@@ -78,8 +78,8 @@ impl Writer {
 
     async fn wait(&mut self, until: Option<Instant>) {
         let now = Instant::now();
-        if self.ready().await.is_ok() && self.keep_house_at <= now {
-            return self.keep_house().await;
+        if self.ready().await.is_ok() && self.clean_up_at <= now {
+            return self.clean_up().await;
         }
         let until = until.unwrap_or(now + LIVENESS_CHECK_INTERVAL).min(now + LIVENESS_CHECK_INTERVAL);
         if let WriterWaker::Task(waker) = &self.queue.waker {
@@ -96,8 +96,8 @@ impl Writer {
         }
         match &self.session {
             Some(session) => {
-                if !self.shows_life {
-                    self.shows_life = session
+                if !self.holds_liveness_lock {
+                    self.holds_liveness_lock = session
                         .session()
                         .acquire_liveness_lock(self.owner)
                         .await
@@ -110,7 +110,7 @@ impl Writer {
     }
 
     async fn take(&mut self, session: Session) -> Result<(), String> {
-        self.shows_life =
+        self.holds_liveness_lock =
             session.acquire_liveness_lock(self.owner).await.map_err(|error| error_text(&error))?;
         self.session = Some(WriteSession::prepare(session).await.map_err(|error| error_text(&error))?);
         Ok(())
@@ -266,7 +266,7 @@ impl Writer {
         self.journals.sweep();
     }
 
-    async fn keep_house(&mut self) {
+    async fn clean_up(&mut self) {
         self.replay().await;
         let Some(session) = &self.session else { return };
         let kept =
@@ -279,7 +279,7 @@ impl Writer {
                 self.retention.every
             }
         };
-        self.keep_house_at = Instant::now() + wait;
+        self.clean_up_at = Instant::now() + wait;
     }
 }
 

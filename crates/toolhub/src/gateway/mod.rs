@@ -2,12 +2,12 @@
 
 mod backend;
 mod client_errors;
+mod control_tools;
 mod forward;
 mod notification_bus;
 mod offers;
 mod profile_check;
 mod resource_subscriptions;
-mod search_tools;
 mod service;
 mod skills;
 mod tasks;

@@ -43,7 +43,7 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyho
     })?;
     let talking = async {
         while let Some(line) = heard.recv().await {
-            recorder.open_record(&line).takes(duplex.receive(&line)).await;
+            recorder.open_record(&line).scope(duplex.receive(&line)).await;
         }
     };
     let until_the_end = async {

@@ -1,4 +1,4 @@
-//! `toolhub servers`: tests and refreshes MCP servers. `server_list` shows their state, `server_edit` changes them.
+//! `toolhub servers`: tests and refreshes MCP servers. `list` shows their state, `edit` changes them.
 
 pub(crate) mod edit;
 pub(crate) mod export;

@@ -19,7 +19,7 @@ pub(super) enum CallerKey {
 
 /// The semaphore.
 #[derive(Debug, Clone)]
-pub(super) struct FairSlots {
+pub(super) struct FairSemaphore {
     state: Arc<Mutex<State>>,
     per_caller: usize,
 }
@@ -36,11 +36,11 @@ struct State {
 /// A slot, released on drop.
 #[derive(Debug)]
 pub(super) struct Slot {
-    slots: FairSlots,
+    slots: FairSemaphore,
     caller: CallerKey,
 }
 
-impl FairSlots {
+impl FairSemaphore {
     /// Creates a semaphore with a limit per caller and a total limit.
     pub(super) fn new(per_caller: usize, total: usize) -> Self {
         let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
@@ -140,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_callers_take_turns() {
-        let slots = FairSlots::new(1, 1);
+        let slots = FairSemaphore::new(1, 1);
         let first = slots.acquire(key("ann")).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = tokio::task::JoinSet::new();
@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_caller_cannot_hold_every_slot() {
-        let slots = FairSlots::new(2, 4);
+        let slots = FairSemaphore::new(2, 4);
         let (one, _two) = (slots.acquire(key("ann")).await, slots.acquire(key("ann")).await);
         let mut third = Box::pin(slots.acquire(key("ann")));
         assert!(now(&mut third).await.is_none());
@@ -172,7 +172,7 @@ mod tests {
 
     #[tokio::test]
     async fn skips_abandoned_waiters() {
-        let slots = FairSlots::new(1, 1);
+        let slots = FairSemaphore::new(1, 1);
         let first = slots.acquire(key("ann")).await;
         for _ in 0..50 {
             assert!(now(slots.acquire(key("ann"))).await.is_none());

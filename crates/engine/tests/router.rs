@@ -206,6 +206,8 @@ fn only_repeatable_tools_run_concurrently() {
         &[("a", json!({"readOnlyHint": false})), ("b", json!({"destructiveHint": true}))],
         ("first", 1, &["a", "b"]),
     );
+    // A server and a native tool are equivalent only if they are declared so.
+    check(&[("a", safe.clone()), ("native", safe.clone())], ("first", 1, &["a", "native"]));
     // The read-only candidates first, concurrently; the other one only if all of them fail.
     check(&[("a", json!({})), ("b", safe.clone()), ("native", safe)], ("merge", 2, &["native", "b", "a"]));
 }

@@ -276,8 +276,10 @@ impl Recorder {
         for range in journaled.iter().filter_map(|block| block.journal.as_ref()) {
             range.segment.leave();
         }
-        // Also without such blocks: the counts of calls whose details were dropped before are kept.
-        self.drop_details(RecordedCalls { blocks: others, counted: recorded.counted });
+        // Without such blocks the counts are dropped: put back, they would be taken and given up again for ever.
+        if !others.is_empty() {
+            self.drop_details(RecordedCalls { blocks: others, counted: recorded.counted });
+        }
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show the tool calls in a model's text, read from standard input; run nothing
     Parse(ParseArgs),
-    /// Show which tool would serve a call and why; run nothing
+    /// Show which tool would serve a call and why, without calling it
     Explain(ExplainArgs),
     /// List tools, or show one
     Tools(ToolsArgs),

@@ -63,6 +63,12 @@ pub(crate) fn with_pairs(
     let mut texts: Vec<(String, Vec<PairValue>)> = Vec::new();
     for pair in pairs {
         let (key, value) = pair.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+            if pair.starts_with('{') {
+                return UsageError(lang.choose(
+                    format!("give arguments as JSON with `--args '{pair}'`, or write each as key=value"),
+                    format!("JSON 形式的参数请用 `--args '{pair}'`，或逐个写成 key=value"),
+                ));
+            }
             UsageError(lang.choose(
                 format!("`{pair}` is not an argument: write it as key=value"),
                 format!("`{pair}` 不是参数：请写成 key=value"),
@@ -348,6 +354,7 @@ mod tests {
         };
         check(None, &["oops"], "`oops` is not an argument: write it as key=value");
         check(None, &["=x"], "write it as key=value");
+        check(None, &["{\"a\":1}"], "give arguments as JSON with `--args '{\"a\":1}'`");
         check(None, &["a=1", "a=2"], "`a` is given 2 times");
         check(None, &["a:={"], "is not valid JSON");
         check(None, &["aa=1"], "there is no argument `aa` (did you mean `a`?)");

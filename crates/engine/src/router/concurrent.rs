@@ -44,6 +44,13 @@ impl CandidateSelection<'_> {
             }
             return Lineup { strategy: Strategy::First, batch: 1, entries: group, scores: Vec::new() };
         }
+        if self.capability.is_none() && !self.are_declared_equivalent(&group) {
+            reasons.push(LocalizedText::new(
+                "not declared in `[routing] equivalent`, so never run concurrently",
+                "未在 `[routing] equivalent` 中声明等价，因此不会同时运行",
+            ));
+            return Lineup { strategy: Strategy::First, batch: 1, entries: group, scores: Vec::new() };
+        }
         let (strategy, why) = self.strategy(&safe);
         if strategy == Strategy::First {
             reasons.push(why);
@@ -64,6 +71,20 @@ impl CandidateSelection<'_> {
         }
         entries.extend(other);
         Lineup { strategy, batch, entries, scores }
+    }
+
+    /// Whether the owner declares sources of this name equivalent: several servers, which are only candidates together if they
+    /// are declared, or a server and the native tools. Equal names do not imply equal behaviour.
+    fn are_declared_equivalent(&self, group: &[&Arc<Entry>]) -> bool {
+        let servers: Vec<_> =
+            group.iter().filter(|entry| entry.tool.source.kind() == SourceKind::Mcp).collect();
+        match servers[..] {
+            [server] => group.iter().all(|entry| {
+                let source = &entry.tool.source;
+                *source == server.tool.source || self.policy.are_equivalent(&server.tool.source, source)
+            }),
+            _ => true,
+        }
     }
 
     /// Selects race or merge, with the reason.

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use etcetera::BaseStrategy as _;
 use toolhub_client_config::ConfigError;
 
+use toolhub_core::lang::LocalizedText;
+
+use super::Settings;
 use crate::trust::{RunTrust, Search, Workspace};
 
 /// The locations of the files.
@@ -93,6 +96,25 @@ impl Places {
             self.workspace.leave_config();
         }
         Ok(self)
+    }
+
+    /// Why a gateway must not be started with these settings: the user's own config requires tokens, and the project's config,
+    /// which is used in its place, has none.
+    pub fn dropped_tokens(&self, settings: &Settings) -> Option<LocalizedText> {
+        let own = etcetera::choose_base_strategy().ok()?.config_dir().join("toolhub").join("toolhub.toml");
+        if !self.workspace.has_config() || self.config == own || !settings.auth.tokens.is_empty() {
+            return None;
+        }
+        let text = std::fs::read_to_string(&own).ok()?;
+        let document = text.parse::<toml_edit::DocumentMut>();
+        // A file that cannot be parsed may require tokens.
+        document.map_or(true, |document| document.contains_key("auth")).then(|| {
+            let own = own.display();
+            LocalizedText::new(
+                format!("not started: your own config `{own}` requires tokens, and `toolhub.toml` of this folder, which is used in its place, has none: add `[[auth.tokens]]` to it, or name a config with `--config`"),
+                format!("未启动：您自己的配置 `{own}` 要求令牌，而此处改用的 `toolhub.toml` 没有令牌：请在其中加入 `[[auth.tokens]]`，或用 `--config` 指定配置"),
+            )
+        })
     }
 
     /// The text of the settings or servers; `None` if the file does not exist. For a trusted workspace it is the text that was

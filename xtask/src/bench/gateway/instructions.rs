@@ -66,6 +66,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.baseline_under(&upstream, wrap))?),
         ("toolhub, in a session", toolhub("")?),
         ("toolhub, in a session, detail = \"sample\"", toolhub("[store]\ndetail = \"sample\"\n")?),
+        ("toolhub, in a session, fast_path = false", toolhub("[serve]\nfast_path = false\n")?),
     ];
     for peer in &programs.peers {
         let at = folder.join(peer.name()).with_extension("folder");

@@ -45,6 +45,12 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         return Err(UsageError(why.localize(app.lang())).into());
     }
     let settings = Settings::read(&places)?;
+    if !args.stdio
+        && app.global.config.is_none()
+        && let Some(why) = places.dropped_tokens(&settings)
+    {
+        return Err(UsageError(why.localize(app.lang())).into());
+    }
     if args.check {
         return Ok(check::run(app, settings.serve.options(&settings.auth, args.bind).bind).await);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::settings::{Settings, load_servers};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
-use toolhub_core::{RawJson, RawObject, ServerId};
+use toolhub_core::{RawJson, RawObject, ServerId, Source};
 use toolhub_mcp_client::config::{
     ServerEntry, ServerSpec, add_server, parse_servers, remove_server, set_enabled,
 };
@@ -55,12 +55,18 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     let exit = exit_of(&tests);
     let catalog = hub.catalog();
     for (action, id) in added() {
-        let own = catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
+        let own: Vec<_> = catalog.iter().filter(|entry| entry.tool.source.to_string() == id).collect();
         if !app.screen.json {
-            show_tools(app, own.map(AsRef::as_ref));
+            show_tools(app, own.iter().map(|entry| entry.as_ref()));
+            let replaced: Vec<&str> = own
+                .iter()
+                .map(|entry| entry.tool.name().as_str())
+                .filter(|name| catalog.named(name).any(|entry| entry.tool.source == Source::Native))
+                .collect();
+            warn_of_replaced_tools(app, id, &replaced);
             continue;
         }
-        let tools: Vec<RawObject> = own.map(|entry| findings::described(entry, lang)).collect();
+        let tools: Vec<RawObject> = own.iter().map(|entry| findings::described(entry, lang)).collect();
         let told = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
         let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json(app));
         app.screen.json(&told.with("test", RawJson::of(&test)).into_raw());
@@ -73,6 +79,16 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         ));
     }
     Ok(exit)
+}
+
+/// Warns that calls by these names now reach the server before the built-in tools.
+fn warn_of_replaced_tools(app: &App, id: &str, names: &[&str]) {
+    let Some(first) = names.first() else { return };
+    let shown = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    app.screen.warn(&app.lang().choose(
+        format!("built-in tools have these names, too: {shown}; calls by name use `{id}` first, `native__{first}` is the built-in one"),
+        format!("内置工具也有这些名称：{shown}；按名称调用时先用 `{id}`，内置工具可用 `native__{first}` 调用"),
+    ));
 }
 
 /// The servers on standard input: `{"mcpServers": {…}}`, `{NAME: {…}}`, or one server if its name is given.

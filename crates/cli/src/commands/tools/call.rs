@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::tool::Trust;
-use toolhub_core::{CallBy, CallId, Localize as _, RawJson, ToolName, json};
+use toolhub_core::{CallBy, CallId, Localize as _, RawJson, Source, ToolName, json};
 use toolhub_engine::definition_scan::visible;
 
 use crate::app::App;
@@ -72,12 +72,16 @@ async fn call(
     given: Option<RawJson>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
-    let source = args.source.as_deref();
+    // A model that writes `native` often guesses; a person means it.
+    let (source, among) = match args.source.as_deref() {
+        Some("native") => (None, Some(&[Source::Native][..])),
+        source => (source, None),
+    };
     // The type of a value such as `5` depends on the schema, so the tool is resolved before the pairs are parsed.
     let schema = if target.pairs.is_empty() {
         RawJson::empty_object()
     } else {
-        let request = Request { by: target.by, source, ..Request::named(target.tool) };
+        let request = Request { by: target.by, source, among, ..Request::named(target.tool) };
         match hub.explain_within(request, time_left(app, args)).await {
             Ok(route) => schema_for(&route, &target.pairs),
             Err(error) => return Ok(failed(target.tool, error, started)),
@@ -94,7 +98,7 @@ async fn call(
     };
     let mut call = ToolCall::new(target.tool, arguments).with_coercion();
     call.by = target.by;
-    call.source = args.source.clone();
+    (call.source, call.among) = (source.map(str::to_owned), among.map(Into::into));
     call.timeout = time_left(app, args);
     call.request.clone_from(&args.request);
     let mut outcome = hub.call(call.clone()).await;

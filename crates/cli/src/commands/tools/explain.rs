@@ -19,8 +19,12 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         (Some(capability), _) => (CallBy::Capability, capability.as_str()),
         (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),
     };
-    let source = args.source.as_deref();
-    let request = Request { by, source, arguments: given.as_ref(), ..Request::named(tool) };
+    // As in `toolhub call`: a person who writes `native` means it.
+    let (source, among) = match args.source.as_deref() {
+        Some("native") => (None, Some(&[Source::Native][..])),
+        source => (source, None),
+    };
+    let request = Request { by, source, among, arguments: given.as_ref(), ..Request::named(tool) };
     match app.interruptible(hub.explain(request)).await? {
         Ok(mut route) => {
             route.reasons.extend(in_place_of_builtin(hub, &route));

@@ -21,7 +21,7 @@ impl CargoTool {
             return Ok(on_path);
         }
         match self.installed(workspace) {
-            Some(ours) => Ok(ours),
+            Some(installed) => Ok(installed),
             // A release build takes more than twice as long to compile, which a check of a few seconds never saves.
             None => self.install(workspace, &["--no-default-features", "--debug"]),
         }
@@ -31,12 +31,12 @@ impl CargoTool {
     /// not every program prints its own version.
     pub(crate) fn installed(&self, workspace: &Workspace) -> Option<PathBuf> {
         let mut list = cargo(&workspace.root);
-        let said = run::read(list.args(["install", "--list", "--root"]).arg(tools(workspace))).ok()?;
-        let wanted = format!("{} v{}:", self.name, self.version);
-        said.lines().any(|line| line == wanted).then(|| self.place(workspace))
+        let output = run::read(list.args(["install", "--list", "--root"]).arg(tools(workspace))).ok()?;
+        let expected = format!("{} v{}:", self.name, self.version);
+        output.lines().any(|line| line == expected).then(|| self.path(workspace))
     }
 
-    fn place(&self, workspace: &Workspace) -> PathBuf {
+    fn path(&self, workspace: &Workspace) -> PathBuf {
         tools(workspace).join("bin").join(self.name).with_extension(std::env::consts::EXE_EXTENSION)
     }
 
@@ -52,7 +52,7 @@ impl CargoTool {
         // Hundreds of megabytes that are no longer needed; kept after a failure, so that the next attempt can
         // continue.
         fs::remove_dir_all(&build).ok();
-        Ok(self.place(workspace))
+        Ok(self.path(workspace))
     }
 }
 

@@ -43,12 +43,8 @@ impl Options {
                     options.extra = args[index + 1..].to_vec();
                     break;
                 }
-                stranger => {
-                    return Err(unknown(
-                        "argument",
-                        stranger,
-                        ["--quick", "--install", "--write-docs", "--"],
-                    ));
+                other => {
+                    return Err(unknown("argument", other, ["--quick", "--install", "--write-docs", "--"]));
                 }
             }
         }
@@ -58,7 +54,7 @@ impl Options {
 
 pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     let options = Options::parse(args)?;
-    if options.quick { quick(workspace, &options) } else { whole(workspace, &options) }
+    if options.quick { quick(workspace, &options) } else { full(workspace, &options) }
 }
 
 /// Finds most mistakes within a minute, without network, other programs or peers.
@@ -72,7 +68,7 @@ fn quick(workspace: &Workspace, options: &Options) -> Result<()> {
     ])
 }
 
-fn whole(workspace: &Workspace, options: &Options) -> Result<()> {
+fn full(workspace: &Workspace, options: &Options) -> Result<()> {
     let allowed = may_install(options.install);
     let missing: RefCell<Vec<&Requirement>> = RefCell::default();
     let mut steps = lint_steps(workspace, Mode::Check);

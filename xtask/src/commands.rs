@@ -139,14 +139,14 @@ pub(crate) fn unknown(
 /// Whether `flag`, the only option of a command, is given. Any other argument is an error.
 pub(crate) fn only_flag(args: &[String], flag: &'static str) -> Result<bool> {
     match args.iter().find(|arg| *arg != flag) {
-        Some(stranger) => Err(unknown("argument", stranger, [flag])),
+        Some(other) => Err(unknown("argument", other, [flag])),
         None => Ok(!args.is_empty()),
     }
 }
 
 pub(crate) fn no_arguments(args: &[String]) -> Result<()> {
     match args.first() {
-        Some(stranger) => Err(unknown("argument", stranger, [])),
+        Some(other) => Err(unknown("argument", other, [])),
         None => Ok(()),
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
             other.current_dir(&workspace.root).args(&words[1..]);
             other
         }
-        Some((stranger, _)) => return Err(unknown("argument", stranger, ["--"])),
+        Some((other, _)) => return Err(unknown("argument", other, ["--"])),
     };
     check(tests.env(VARIABLE, server.url()))
 }

@@ -35,9 +35,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
             let mut tools = Command::new(&program);
             tools.args(["--lang", lang, "--home"]).arg(folder.join("home")).arg("--config").arg(&config);
             let output = tools.args(["tools", "search", "time"]).output().context("toolhub did not start")?;
-            let shown = String::from_utf8_lossy(&output.stderr);
-            ensure!(shown.contains(feature), "`{feature}` is not named ({lang}): {shown}");
-            ensure!(!shown.contains("s3cret"), "a password is shown ({lang}): {shown}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            ensure!(stderr.contains(feature), "`{feature}` is not named ({lang}): {stderr}");
+            ensure!(!stderr.contains("s3cret"), "a password is shown ({lang}): {stderr}");
             ensure!(output.status.success() != stops, "{feature} ({lang}): {}", output.status);
         }
     }

@@ -49,9 +49,9 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     };
     let targets = match target {
         "--all" => TARGETS,
-        one => match TARGETS.iter().position(|target| *target == one) {
-            Some(place) => &TARGETS[place..=place],
-            None => return Err(unknown("fuzz target", one, TARGETS.iter().copied())),
+        name => match TARGETS.iter().position(|target| *target == name) {
+            Some(index) => &TARGETS[index..=index],
+            None => return Err(unknown("fuzz target", name, TARGETS.iter().copied())),
         },
     };
     let fuzz = Fuzz { workspace, program: CARGO_FUZZ.find_or_install(workspace)?, seconds };

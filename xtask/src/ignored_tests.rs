@@ -15,7 +15,7 @@ use crate::{
 struct IgnoredTests {
     /// The requirement, for the report.
     needs: &'static str,
-    is_met: fn() -> bool,
+    is_satisfied: fn() -> bool,
     /// Arguments that select them for `cargo test --workspace`. A single package would be recompiled with other
     /// features.
     selection: &'static [&'static str],
@@ -24,27 +24,27 @@ struct IgnoredTests {
 const IGNORED: [IgnoredTests; 5] = [
     IgnoredTests {
         needs: "a language model, named in `TOOLHUB_E2E_MODEL_URL` (`cargo xtask e2e-model` starts one)",
-        is_met: || is_set(e2e_model::VARIABLE),
+        is_satisfied: || is_set(e2e_model::VARIABLE),
         selection: &["--test", "e2e_model", "--test", "e2e_ways"],
     },
     IgnoredTests {
         needs: "data sets, in the folder that `TOOLHUB_DATA` names",
-        is_met: || is_set("TOOLHUB_DATA"),
+        is_satisfied: || is_set("TOOLHUB_DATA"),
         selection: &["--test", "gateway", "--test", "planning"],
     },
     IgnoredTests {
         needs: "data sets, in the folder that `TOOLHUB_DATA` names",
-        is_met: || is_set("TOOLHUB_DATA"),
+        is_satisfied: || is_set("TOOLHUB_DATA"),
         selection: &["--test", "quality"],
     },
     IgnoredTests {
         needs: "the official test suite of JSON Schema, in the folder that `JSON_SCHEMA_TEST_SUITE` names",
-        is_met: || is_set("JSON_SCHEMA_TEST_SUITE"),
+        is_satisfied: || is_set("JSON_SCHEMA_TEST_SUITE"),
         selection: &["--lib"],
     },
     IgnoredTests {
         needs: "an address of this machine that is not a loopback one",
-        is_met: has_own_address,
+        is_satisfied: has_own_address,
         selection: &["--test", "upstream"],
     },
 ];
@@ -52,7 +52,7 @@ const IGNORED: [IgnoredTests; 5] = [
 /// Runs the ignored tests whose requirement is met. Fails if one of them fails.
 pub(crate) fn run_possible(workspace: &Workspace) -> Result<()> {
     for tests in &IGNORED {
-        if !(tests.is_met)() {
+        if !(tests.is_satisfied)() {
             println!("ignored: {} (needs {})", tests.selection.join(" "), tests.needs);
             continue;
         }

@@ -176,8 +176,8 @@ impl Survivors {
 
     /// Whether a line of the report, `FILE:LINE:COLUMN: MUTANT`, is listed.
     fn excuse(&self, line: &str) -> bool {
-        let Some((place, mutant)) = line.split_once(": ") else { return false };
-        let file = place.split(':').next().unwrap_or(place);
+        let Some((location, mutant)) = line.split_once(": ") else { return false };
+        let file = location.split(':').next().unwrap_or(location);
         self.0.iter().any(|(known, excused)| known == file && excused == mutant)
     }
 

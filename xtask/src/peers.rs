@@ -103,7 +103,7 @@ pub(crate) fn folder(workspace: &Workspace) -> PathBuf {
 }
 
 pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
-    set_up_those(workspace, |_| true)?;
+    set_up_matching(workspace, |_| true)?;
     list(&folder(workspace));
     Ok(())
 }
@@ -111,16 +111,16 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
 /// Installs only the peer `name`.
 pub(crate) fn set_up_one(workspace: &Workspace, name: &str) -> Result<()> {
     ensure!(PEERS.iter().any(|peer| peer.name == name), "there is no peer `{name}`");
-    set_up_those(workspace, |peer| peer.name == name)
+    set_up_matching(workspace, |peer| peer.name == name)
 }
 
-fn set_up_those(workspace: &Workspace, wanted: impl Fn(&Peer<'_>) -> bool) -> Result<()> {
+fn set_up_matching(workspace: &Workspace, is_selected: impl Fn(&Peer<'_>) -> bool) -> Result<()> {
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
     // Two concurrent runs must not install into the same directory; dropping the file releases the lock.
     let lock = File::create(folder.join(".lock"))?;
     lock.lock()?;
-    for peer in PEERS.iter().filter(|peer| wanted(peer)) {
+    for peer in PEERS.iter().filter(|peer| is_selected(peer)) {
         peer.set_up(&folder).with_context(|| format!("cannot set up the peer `{}`", peer.name))?;
     }
     Ok(())

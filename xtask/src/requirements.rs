@@ -52,8 +52,8 @@ pub(crate) const REQUIREMENTS: [Requirement; 3] = [
 ];
 
 /// Whether system packages may be installed: with `--install`, or in continuous integration (`CI=true`).
-pub(crate) fn may_install(asked: bool) -> bool {
-    asked || std::env::var("CI").is_ok_and(|value| value == "true")
+pub(crate) fn may_install(requested: bool) -> bool {
+    requested || std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
 impl Requirement {

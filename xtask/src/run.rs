@@ -37,7 +37,7 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 pub(crate) fn check(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
     if !status.success() {
-        bail!("`{}` failed ({status})", shown(command));
+        bail!("`{}` failed ({status})", display(command));
     }
     Ok(())
 }
@@ -57,7 +57,7 @@ fn run_with_retries(command: &mut Command, pauses: &[Duration]) -> Result<()> {
         if status.success() {
             return Ok(());
         }
-        eprintln!("`{}` failed ({status}); again in {} s", shown(command), pause.as_secs());
+        eprintln!("`{}` failed ({status}); again in {} s", display(command), pause.as_secs());
         thread::sleep(*pause);
     }
     check(command)
@@ -73,7 +73,7 @@ pub(crate) fn run_with_listener(command: &mut Command, mut listener: impl FnMut(
     }
     let status = child.wait().context("its end cannot be waited for")?;
     if !status.success() {
-        bail!("`{}` failed ({status})", shown(command));
+        bail!("`{}` failed ({status})", display(command));
     }
     Ok(())
 }
@@ -82,10 +82,10 @@ pub(crate) fn run_with_listener(command: &mut Command, mut listener: impl FnMut(
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output = command.output().map_err(|error| not_started(command, &error))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` failed ({})\n{}", shown(command), output.status, said.trim_end());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed ({})\n{}", display(command), output.status, stderr.trim_end());
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", shown(command)))
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", display(command)))
 }
 
 #[derive(Clone, Copy)]
@@ -127,7 +127,7 @@ pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile:
         .ok_or_else(|| anyhow!("cargo built no program `{binary}` of `{package}`"))
 }
 
-fn shown(command: &Command) -> String {
+fn display(command: &Command) -> String {
     let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

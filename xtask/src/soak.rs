@@ -18,16 +18,16 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     let mut words = args.iter();
     while let Some(word) = words.next() {
         let mut number = || -> Result<f64> {
-            let given = words.next().and_then(|number| number.parse::<f64>().ok());
+            let value = words.next().and_then(|number| number.parse::<f64>().ok());
             let wrong = || UsageError(format!("`{word}` wants a number")).into();
-            given.filter(|number| *number >= 0.0).ok_or_else(wrong)
+            value.filter(|number| *number >= 0.0).ok_or_else(wrong)
         };
         match word.as_str() {
             "--minutes" => seconds = number()? * 60.0,
             "--seconds" => seconds = number()?,
             "--seed" => seed = number()? as u64,
             "--debug" => profile = Profile::Debug,
-            stranger => return Err(unknown("argument", stranger, OPTIONS)),
+            other => return Err(unknown("argument", other, OPTIONS)),
         }
     }
     let toolhub = build(workspace, "toolhub-cli", "toolhub", profile)?;

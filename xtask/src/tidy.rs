@@ -1,9 +1,9 @@
 //! Project rules that can be checked automatically: collects the findings of all rules and prints them.
 mod architecture;
-mod circles;
 mod cli_help;
 mod config_keys;
 mod config_reference;
+mod cycles;
 mod edges;
 mod first_line;
 mod forbidden_text;
@@ -58,7 +58,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(personification::check));
     findings.extend(files.iter().flat_map(includes::check));
     findings.extend(architecture::check(&files));
-    findings.extend(circles::check(&files));
+    findings.extend(cycles::check(&files));
     findings.extend(translations::check(&files));
     findings.extend(readme_commands::check(workspace, &files)?);
     findings.extend(config_keys::check(&files));

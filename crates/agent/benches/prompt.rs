@@ -35,7 +35,7 @@ fn prompts(criterion: &mut Criterion) {
     for (name, tool_presentation) in
         [("text", ToolPresentation::InSystemPrompt), ("native", ToolPresentation::Native)]
     {
-        let wanted = PromptOptions {
+        let options = PromptOptions {
             purpose: Purpose::Talk,
             query: None,
             tool_presentation,
@@ -45,7 +45,7 @@ fn prompts(criterion: &mut Criterion) {
             examples: &examples,
         };
         criterion.bench_function(&format!("prompt of 1,000 tools, {name}"), |bencher| {
-            bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), (&relevant, wanted))));
+            bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), (&relevant, options))));
         });
     }
 }

@@ -14,19 +14,20 @@ pub(crate) fn absolute_path(outcome: &Outcome, arguments: &RawJson, folder: &Pat
         return None;
     }
     let mut changed = false;
-    let mut whole = RawObject::default();
+    let mut resolved = RawObject::default();
     for (name, value) in arguments.object()?.iter() {
         let text = match value.value() {
             Value::String(text) if is_relative(&text, &complaint) => text,
             _ => {
-                whole.set(name.to_owned(), value.clone());
+                resolved.set(name.to_owned(), value.clone());
                 continue;
             }
         };
         changed = true;
-        whole.set(name.to_owned(), folder.join(text.trim_start_matches("./")).to_string_lossy().into_owned());
+        resolved
+            .set(name.to_owned(), folder.join(text.trim_start_matches("./")).to_string_lossy().into_owned());
     }
-    changed.then(|| whole.into_raw())
+    changed.then(|| resolved.into_raw())
 }
 
 /// Whether a text is a relative path that the error message quotes.
@@ -53,14 +54,14 @@ mod tests {
             let found = absolute_path(&outcome, &arguments, Path::new("/data/me"));
             assert_eq!(found.as_ref().map(RawJson::get), expect, "{message}");
         };
-        let given = r#"{"filepath":"My.xlsx","sheet":"Sheet1"}"#;
-        let wanted = r#"{"filepath":"/data/me/My.xlsx","sheet":"Sheet1"}"#;
+        let arguments = r#"{"filepath":"My.xlsx","sheet":"Sheet1"}"#;
+        let expected = r#"{"filepath":"/data/me/My.xlsx","sheet":"Sheet1"}"#;
         check(
             "Invalid filename: My.xlsx, must be an absolute path when not in SSE mode",
-            given,
-            Some(wanted),
+            arguments,
+            Some(expected),
         );
-        check("no such file: My.xlsx", given, None);
-        check("other.xlsx must be an absolute path", given, None);
+        check("no such file: My.xlsx", arguments, None);
+        check("other.xlsx must be an absolute path", arguments, None);
     }
 }

@@ -17,7 +17,7 @@ use toolhub_engine::brief::OutputLimits;
 use toolhub_engine::{Catalog, Entry, Policy};
 
 use crate::absolute_path::absolute_path;
-use crate::allowed::ToolAllowlist;
+use crate::allowlist::ToolAllowlist;
 use crate::change_summary::ChangeSummary;
 use crate::server_choice::ServerChoice;
 
@@ -25,7 +25,7 @@ use crate::server_choice::ServerChoice;
 const MAX_STORED_REQUEST_CHARS: usize = 1_000;
 
 /// Asks the user for permission before a destructive call.
-pub trait Permission: Send + Sync {
+pub trait Confirmation: Send + Sync {
     /// Returns whether the call may be made.
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision>;
 }
@@ -41,21 +41,21 @@ pub enum PermissionDecision {
     NoUser,
 }
 
-/// Permission without a user: destructive calls are not run.
+/// Confirmation without a user: destructive calls are not run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenyAll;
 
-impl Permission for DenyAll {
+impl Confirmation for DenyAll {
     fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async { PermissionDecision::NoUser })
     }
 }
 
-/// Permission for a user who has agreed in advance: all calls are allowed.
+/// Confirmation for a user who has agreed in advance: all calls are allowed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 
-impl Permission for AllowAll {
+impl Confirmation for AllowAll {
     fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async { PermissionDecision::Given })
     }
@@ -95,11 +95,11 @@ pub struct AgentContext<'a> {
     /// Receives events.
     pub events: &'a dyn EventSink,
     /// Confirms destructive calls.
-    pub permission: &'a dyn Permission,
+    pub confirmation: &'a dyn Confirmation,
     /// The tools that may be used.
-    pub allowed: ToolAllowlist,
+    pub allowlist: ToolAllowlist,
     /// Truncation limits for results in a prompt.
-    pub lengths: OutputLimits,
+    pub output_limits: OutputLimits,
     /// Limits for one request.
     pub budget: Budget,
     /// The conversation that the calls belong to.
@@ -115,7 +115,7 @@ pub struct AgentContext<'a> {
 impl std::fmt::Debug for AgentContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AgentContext")
-            .field("allowed", &self.allowed)
+            .field("allowed", &self.allowlist)
             .field("budget", &self.budget)
             .finish_non_exhaustive()
     }
@@ -141,9 +141,9 @@ impl AgentContext<'_> {
     /// how long the user took to answer, which does not count as duration of the call.
     pub(crate) async fn call(&self, call: ToolCall, request: &str) -> (Outcome, Duration) {
         let mut call = self.servers().resolved(call);
-        let asked = Instant::now();
+        let started = Instant::now();
         let permitted = self.permitted(&call, request).await;
-        let waited = asked.elapsed();
+        let waited = started.elapsed();
         self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let outcome = match permitted {
             Ok(()) => self.run(&mut call, request).await,
@@ -169,9 +169,9 @@ impl AgentContext<'_> {
         let servers = self.servers();
         let tools = servers.reachable(call);
         let forbidden = match call.by {
-            CallBy::Name => (!self.allowed.has(name.as_str())).then_some(name),
+            CallBy::Name => (!self.allowlist.has(name.as_str())).then_some(name),
             CallBy::Capability => {
-                tools.iter().map(|entry| entry.tool.name()).find(|name| !self.allowed.has(name.as_str()))
+                tools.iter().map(|entry| entry.tool.name()).find(|name| !self.allowlist.has(name.as_str()))
             }
         };
         if let Some(name) = forbidden {
@@ -183,7 +183,7 @@ impl AgentContext<'_> {
         // A tool outside the catalog has no checked hints, and a server may list it while the call is being made: reject it.
         if call.by == CallBy::Name && tools.is_empty() {
             let near = self.finder.similar_names(name.as_str());
-            let near = near.into_iter().filter(|near| self.allowed.has(near)).collect();
+            let near = near.into_iter().filter(|near| self.allowlist.has(near)).collect();
             let unknown = UnknownTool { tool: name.to_string(), near, ..UnknownTool::default() };
             return Err(ToolError::UnknownTool(Box::new(unknown)));
         }
@@ -193,18 +193,18 @@ impl AgentContext<'_> {
         if !tools.iter().any(|entry| entry.tool.hints().destructive == Some(true)) {
             return Ok(());
         }
-        let shown = servers.shown_name(call);
-        let change = ChangeSummary::new(&shown, &call.arguments).text();
-        let said = |en: fn(String) -> String, zh: fn(String) -> String| {
+        let display_name = servers.shown_name(call);
+        let change = ChangeSummary::new(&display_name, &call.arguments).text();
+        let refusal = |en: fn(String) -> String, zh: fn(String) -> String| {
             LocalizedText::new(en(change.localize(Lang::En)), zh(change.localize(Lang::Zh)))
         };
-        match self.permission.allow(&shown, &call.arguments).await {
+        match self.confirmation.allow(&display_name, &call.arguments).await {
             PermissionDecision::Given => Ok(()),
-            PermissionDecision::Refused => Err(ToolError::failed(said(
+            PermissionDecision::Refused => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and you did not agree"),
                 |change| format!("没有执行：{change}，而你没有同意"),
             ))),
-            PermissionDecision::NoUser => Err(ToolError::failed(said(
+            PermissionDecision::NoUser => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),
                 |change| format!("没有执行：{change}，而这里没有可询问的终端；请用 `--yes` 表示同意"),
             ))),
@@ -213,10 +213,10 @@ impl AgentContext<'_> {
 
     /// The outcome, truncated for a prompt or an answer.
     pub(crate) fn brief(&self, outcome: &Outcome) -> Outcome {
-        let place = outcome.source();
+        let source = outcome.source();
         let mut named = self.catalog.named(outcome.tool.as_str());
-        let entry = named.find(|entry| Some(&entry.tool.source) == place);
+        let entry = named.find(|entry| Some(&entry.tool.source) == source);
         let tags = entry.map_or_else(|| vec![outcome.tool.to_string()], |entry| entry.tags().to_vec());
-        self.lengths.shorten(outcome.clone(), &tags)
+        self.output_limits.shorten(outcome.clone(), &tags)
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
             issues.extend(found.issues.iter().cloned());
         }
         if let Some(error) = &step.error {
-            let id = step.id.shown();
+            let id = step.id.display_text();
             issues.push(LocalizedText::new(
                 format!("step {id} failed: {}", error.localize(Lang::En)),
                 format!("步骤 {id} 失败：{}", error.localize(Lang::Zh)),
@@ -105,11 +105,13 @@ pub(crate) fn check_text(found: &mut Verification, (answer, request): (&str, &st
     }
     let mut known = numbers(request);
     known.extend(
-        steps.iter().flat_map(|step| numbers(&step.whole).into_iter().chain(numbers(&step.description))),
+        steps
+            .iter()
+            .flat_map(|step| numbers(&step.full_output).into_iter().chain(numbers(&step.description))),
     );
-    let strange: Vec<String> =
+    let unsupported: Vec<String> =
         numbers(answer).into_iter().filter(|number| number.len() > 1 && !known.contains(number)).collect();
-    if let Some(number) = strange.first() {
+    if let Some(number) = unsupported.first() {
         found.verified = false;
         found.confidence = (found.confidence - FAILURE_COST).max(0.05);
         found.issues.push(LocalizedText::new(
@@ -162,20 +164,20 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         plan.steps.iter().any(takes)
     };
     // A conversation has no plan, and a model in a loop repeats calls: only the last of identical calls is shown.
-    let again = |place: usize| {
-        plan.steps.is_empty() && steps.iter().skip(place + 1).any(|later| same_call(&steps[place], later))
+    let is_repeated = |index: usize| {
+        plan.steps.is_empty() && steps.iter().skip(index + 1).any(|later| same_call(&steps[index], later))
     };
     let answers: Vec<&StepResult> = steps
         .iter()
         .enumerate()
-        .filter(|(place, step)| {
-            step.success() && !step.text.trim().is_empty() && !used(step) && !again(*place)
+        .filter(|(index, step)| {
+            step.success() && !step.text.trim().is_empty() && !used(step) && !is_repeated(*index)
         })
         .map(|(_, step)| step)
         .collect();
     let left_out = unserved(plan).map(|text| text.localize(lang));
     let mut lines: Vec<String> = match answers[..] {
-        [one] => vec![one.localized_text(lang).trim().to_owned()],
+        [single] => vec![single.localized_text(lang).trim().to_owned()],
         _ => {
             let alike = |step: &StepResult| {
                 answers.iter().filter(|other| other.description == step.description).count() > 1
@@ -189,8 +191,9 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
     let mut failures = Vec::new();
     for step in steps {
         if let Some(error) = &step.error {
-            let (what, error) = (&step.description, error.localize(lang));
-            failures.push(lang.choose(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
+            let (title, error) = (&step.description, error.localize(lang));
+            failures
+                .push(lang.choose(format!("{title}: failed: {error}"), format!("{title}：失败：{error}")));
         }
     }
     failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.localize(lang)));
@@ -201,7 +204,8 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
 
 /// Whether two steps called the same tool successfully with the same arguments.
 pub(crate) fn same_call(left: &StepResult, right: &StepResult) -> bool {
-    let written = |given: &RawJson| canonical(given.get()).unwrap_or_else(|| given.get().to_owned());
+    let written =
+        |arguments: &RawJson| canonical(arguments.get()).unwrap_or_else(|| arguments.get().to_owned());
     let call = |step: &StepResult| (step.tool.clone(), step.arguments.as_ref().map(written));
     left.success() && right.success() && left.tool.is_some() && call(left) == call(right)
 }
@@ -219,19 +223,19 @@ fn uses(step: &toolhub_planner::plan::Step, other: &StepResult) -> bool {
 
 /// The label of a result: the description of the step or, if several steps have the same description, the arguments.
 fn label(step: &StepResult, alike: bool) -> String {
-    let given = step.arguments.as_ref().and_then(RawJson::object).unwrap_or_default();
-    let texts: Vec<String> = given.iter().filter_map(|(_, value)| value.decode().ok()).collect();
+    let arguments = step.arguments.as_ref().and_then(RawJson::object).unwrap_or_default();
+    let texts: Vec<String> = arguments.iter().filter_map(|(_, value)| value.decode().ok()).collect();
     match alike && !texts.is_empty() {
         true => texts.join(", "),
         false => step.description.trim().to_owned(),
     }
 }
 
-fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
+fn labelled(step: &StepResult, title: &str, lang: Lang) -> String {
     let localized_text = step.localized_text(lang);
     let text = localized_text.trim();
     let separator = if text.contains('\n') { "\n" } else { lang.choose(" ", "") };
-    lang.choose(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
+    lang.choose(format!("{title}:{separator}{text}"), format!("{title}：{separator}{text}"))
 }
 
 /// The results of the steps for a prompt: marked as data, with their sources.

@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn does_not_coerce_name_of_nested_call() {
-        for odd in [
+        for malformed in [
             r#"{"name":["wipe"]}"#,
             r#"{"name":{"name":"wipe"}}"#,
             r#"{"name":null}"#,
@@ -94,9 +94,9 @@ mod tests {
             r#"{"name":"wipe","server":"b"}"#,
             r#"{"name":"wipe","source":["b"]}"#,
         ] {
-            check(odd, (CALL_TOOL, odd, Coercion::Off));
-            let nested = format!(r#"{{"name":"call_tool","arguments":{odd}}}"#);
-            check(&nested, (CALL_TOOL, odd, Coercion::Off));
+            check(malformed, (CALL_TOOL, malformed, Coercion::Off));
+            let nested = format!(r#"{{"name":"call_tool","arguments":{malformed}}}"#);
+            check(&nested, (CALL_TOOL, malformed, Coercion::Off));
         }
     }
 }

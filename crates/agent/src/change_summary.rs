@@ -94,8 +94,8 @@ fn target(arguments: &Value) -> Option<String> {
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
-    let find = |wanted: &dyn Fn(&[String]) -> bool| {
-        members.iter().find(|(name, _)| wanted(&words(name))).and_then(|(_, value)| plain(value))
+    let find = |predicate: &dyn Fn(&[String]) -> bool| {
+        members.iter().find(|(name, _)| predicate(&words(name))).and_then(|(_, value)| plain(value))
     };
     let has = |words: &[String], list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let file = find(&|words| has(words, &FILE));
@@ -106,13 +106,13 @@ fn target(arguments: &Value) -> Option<String> {
         (Some(first), Some(last)) => Some(format!("{first}:{last}")),
         (first, _) => first,
     };
-    let place = match (sheet, range) {
+    let location = match (sheet, range) {
         (Some(sheet), Some(range)) => Some(format!("{sheet}!{range}")),
         (sheet, range) => sheet.or(range),
     };
     let used =
         |words: &[String]| has(words, &FILE) || has(words, &CONTAINER) || has(words, &["cell", "range"]);
-    let shown: Vec<String> = match &file {
+    let details: Vec<String> = match &file {
         // Other arguments that determine the position of the change (rows, columns, names), but not the written content.
         Some(_) => members
             .iter()
@@ -123,13 +123,13 @@ fn target(arguments: &Value) -> Option<String> {
             })
             .filter_map(|(name, value)| Some(format!("{name}={}", cut(&plain(value)?))))
             .collect(),
-        None if place.is_some() => Vec::new(),
+        None if location.is_some() => Vec::new(),
         None => members
             .iter()
             .filter_map(|(name, value)| Some(format!("{name}={}", cut(&plain(value)?))))
             .collect(),
     };
-    let parts: Vec<String> = file.iter().chain(&place).map(|part| cut(part)).chain(shown).collect();
+    let parts: Vec<String> = file.iter().chain(&location).map(|part| cut(part)).chain(details).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -18,7 +18,7 @@ const MAX_CONCURRENT_STEPS: usize = 8;
 /// Performs steps that have no tool, by asking a model.
 pub(crate) trait Reasoner: Send + Sync {
     /// Returns the result of the step, given the results of other steps.
-    fn think<'a>(
+    fn reason<'a>(
         &'a self,
         step: &'a Step,
         known: &'a [&'a StepResult],
@@ -30,7 +30,7 @@ pub(crate) async fn execute(
     plan: &Plan,
     request: &str,
     agent_context: &AgentContext<'_>,
-    thinker: Option<&dyn Reasoner>,
+    reasoner: Option<&dyn Reasoner>,
 ) -> Vec<StepResult> {
     let mut done: HashMap<StepId, StepResult> = HashMap::new();
     let mut waiting: Vec<&Step> = plan.steps.iter().collect();
@@ -44,9 +44,9 @@ pub(crate) async fn execute(
                 continue;
             }
             waiting.remove(index);
-            let before: Vec<StepResult> =
+            let dependency_results: Vec<StepResult> =
                 step.dependencies.iter().filter_map(|id| done.get(id)).cloned().collect();
-            running.push(run(step, request, agent_context, (before, thinker)));
+            running.push(run(step, request, agent_context, (dependency_results, reasoner)));
         }
         match running.next().await {
             Some(result) => drop(done.insert(result.id.clone(), result)),
@@ -71,7 +71,7 @@ async fn run(
     step: &Step,
     request: &str,
     agent_context: &AgentContext<'_>,
-    (before, thinker): (Vec<StepResult>, Option<&dyn Reasoner>),
+    (dependency_results, reasoner): (Vec<StepResult>, Option<&dyn Reasoner>),
 ) -> StepResult {
     let started = Instant::now();
     agent_context.emit(EventKind::StepStarted {
@@ -79,9 +79,9 @@ async fn run(
         description: step.description.clone(),
         tool: step.tool.clone(),
     });
-    let result = match before.iter().find(|result| !result.success()) {
+    let result = match dependency_results.iter().find(|result| !result.success()) {
         Some(failure) => {
-            let id = failure.id.shown();
+            let id = failure.id.display_text();
             failed(
                 step,
                 LocalizedText::new(
@@ -91,19 +91,19 @@ async fn run(
                 started,
             )
         }
-        None => match (&step.tool, thinker) {
-            (Some(_), _) => with_tool(step, request, agent_context, (&before, started)).await,
-            (None, Some(thinker)) => {
-                let known: Vec<&StepResult> = before.iter().collect();
-                match thinker.think(step, &known).await {
-                    Ok(text) => StepResult { whole: text.clone(), text, ..empty(step, started) },
+        None => match (&step.tool, reasoner) {
+            (Some(_), _) => with_tool(step, request, agent_context, (&dependency_results, started)).await,
+            (None, Some(reasoner)) => {
+                let known: Vec<&StepResult> = dependency_results.iter().collect();
+                match reasoner.reason(step, &known).await {
+                    Ok(text) => StepResult { full_output: text.clone(), text, ..empty(step, started) },
                     Err(why) => failed(step, why, started),
                 }
             }
             (None, None) => failed(
                 step,
                 LocalizedText::new(
-                    "no tool does this, and there is no model that could think about it",
+                    "no tool does this, and there is no model that could reason about it",
                     "没有工具能做这一步，也没有可用的模型",
                 ),
                 started,
@@ -122,10 +122,10 @@ async fn with_tool(
     step: &Step,
     request: &str,
     agent_context: &AgentContext<'_>,
-    (before, started): (&[StepResult], Instant),
+    (dependency_results, started): (&[StepResult], Instant),
 ) -> StepResult {
     let Some(name) = &step.tool else { return empty(step, started) };
-    let results: Results<'_> = before.iter().map(|result| (result.id.as_str(), result)).collect();
+    let results: Results<'_> = dependency_results.iter().map(|result| (result.id.as_str(), result)).collect();
     let schema = agent_context.tool(name.as_str()).map(|entry| entry.tool.definition.input_schema().clone());
     let arguments = match filled(&step.arguments, &results, schema.as_ref()) {
         Ok(arguments) => arguments,
@@ -138,12 +138,12 @@ async fn with_tool(
         && may_fall_back(error)
         && may_be_replaced(step, agent_context)
     {
-        let (again, more) = agent_context
+        let (fallback_outcome, fallback_wait) = agent_context
             .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).with_coercion(), request)
             .await;
-        waited += more;
-        if again.success() {
-            outcome = again;
+        waited += fallback_wait;
+        if fallback_outcome.success() {
+            outcome = fallback_outcome;
         }
     }
     finish_step(step, agent_context, (call, outcome), started + waited).await
@@ -183,20 +183,20 @@ pub(crate) async fn finish_step(
     let arguments = Some(call.arguments.clone());
     let verification = agent_context.caller.verify(&call, &outcome).await;
     let (text, error) = match &agent_context.brief(&outcome).result {
-        Ok(output) => (shown(output), None),
+        Ok(output) => (display_text(output), None),
         Err(error) => {
             (String::new(), Some(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))))
         }
     };
-    let whole = outcome.result.as_ref().map(shown).unwrap_or_default();
-    let error = error.or_else(|| reported_error(&whole));
+    let full_output = outcome.result.as_ref().map(display_text).unwrap_or_default();
+    let error = error.or_else(|| reported_error(&full_output));
     let base = empty(step, started);
     StepResult {
         tool: Some(tool),
         arguments,
         outcome: Some(outcome),
         text,
-        whole,
+        full_output,
         error,
         verification,
         ..base
@@ -205,13 +205,13 @@ pub(crate) async fn finish_step(
 
 /// Detects errors that a server reports as text, without `isError`.
 fn reported_error(text: &str) -> Option<LocalizedText> {
-    let said = text.trim_start();
-    let failed = ["Error:", "ERROR:", "错误：", "错误:"].iter().any(|word| said.starts_with(word));
-    failed.then(|| LocalizedText::from(said.trim_end().to_owned()))
+    let trimmed = text.trim_start();
+    let failed = ["Error:", "ERROR:", "错误：", "错误:"].iter().any(|word| trimmed.starts_with(word));
+    failed.then(|| LocalizedText::from(trimmed.trim_end().to_owned()))
 }
 
 /// The output as text: its text blocks, else its structured content.
-fn shown(output: &toolhub_core::ToolOutput) -> String {
+fn display_text(output: &toolhub_core::ToolOutput) -> String {
     let (texts, _) = output.texts();
     match texts.is_empty() {
         false => texts.join("\n"),
@@ -239,7 +239,7 @@ pub(crate) fn empty(step: &Step, started: Instant) -> StepResult {
         arguments: None,
         outcome: None,
         text: String::new(),
-        whole: String::new(),
+        full_output: String::new(),
         error: None,
         verification: None,
         took: started.elapsed(),

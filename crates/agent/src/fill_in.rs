@@ -42,7 +42,7 @@ pub(crate) fn fill_in(
 fn result<'a>(id: &str, results: &Results<'a>) -> Result<&'a StepResult, LocalizedText> {
     results.get(id).copied().ok_or_else(|| {
         let id = StepId::new(id);
-        let id = id.shown();
+        let id = id.display_text();
         LocalizedText::new(
             format!("step {id} is needed, and not among those it depends on"),
             format!("需要步骤 {id} 的结果，但它不在依赖之中"),
@@ -67,22 +67,22 @@ fn convert_result(
     kind: Option<&str>,
     (name, id): (&str, &str),
 ) -> Result<RawJson, LocalizedText> {
-    let whole = result.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-    let text = match whole.map(toolhub_core::ToolOutput::texts) {
+    let full_output = result.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+    let text = match full_output.map(toolhub_core::ToolOutput::texts) {
         Some((texts, _)) if !texts.is_empty() => texts.join("\n"),
         _ => result.text.clone(),
     };
     match kind {
         Some("number" | "integer") => last_number(&text).ok_or_else(|| {
             let id = StepId::new(id);
-            let id = id.shown();
+            let id = id.display_text();
             LocalizedText::new(
                 format!("`{name}` must be a number, but the result of step {id} has none"),
                 format!("`{name}` 应为数字，但步骤 {id} 的结果中没有数字"),
             )
         }),
         Some("array" | "object") => {
-            let data = whole.and_then(|output| output.structured().cloned());
+            let data = full_output.and_then(|output| output.structured().cloned());
             let parsed = RawJson::parse(text.clone()).ok().or(data);
             Ok(match (kind, parsed) {
                 (_, Some(value)) if kind == Some("object") || value.get().trim_start().starts_with('[') => {
@@ -92,11 +92,11 @@ fn convert_result(
             })
         }
         _ if is_id(name) => {
-            let data = whole.and_then(|output| output.structured()).map(RawJson::value);
+            let data = full_output.and_then(|output| output.structured()).map(RawJson::value);
             let found = first_id(name, data.as_ref(), &text).map(RawJson::from);
             found.ok_or_else(|| {
                 let id = StepId::new(id);
-                let id = id.shown();
+                let id = id.display_text();
                 LocalizedText::new(
                     format!("`{name}` must be an ID, but the result of step {id} has none"),
                     format!("`{name}` 应为编号，但步骤 {id} 的结果中没有编号"),
@@ -139,21 +139,21 @@ fn replaced(value: Value, results: &Results<'_>) -> Result<Value, LocalizedText>
 }
 
 fn replaced_text(text: &str, results: &Results<'_>) -> Result<String, LocalizedText> {
-    let mut whole = String::with_capacity(text.len());
+    let mut full_output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
-        whole.push_str(before);
+        full_output.push_str(before);
         let Some((id, after)) = after.split_once("}}").filter(|(id, _)| results.contains_key(id.trim()))
         else {
-            whole.push_str("{{");
+            full_output.push_str("{{");
             rest = after;
             continue;
         };
-        whole.push_str(result(id.trim(), results)?.text.trim());
+        full_output.push_str(result(id.trim(), results)?.text.trim());
         rest = after;
     }
-    whole.push_str(rest);
-    Ok(whole)
+    full_output.push_str(rest);
+    Ok(full_output)
 }
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
             arguments: None,
             outcome: None,
             text: text.to_owned(),
-            whole: text.to_owned(),
+            full_output: text.to_owned(),
             error: None,
             verification: None,
             took: Duration::ZERO,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use toolhub_core::Lang;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_engine::Catalog;
 
-use crate::allowed::ToolAllowlist;
+use crate::allowlist::ToolAllowlist;
 
 /// Maximum number of tools listed per source.
 const MAX_NAMES: usize = 6;
@@ -62,7 +62,7 @@ const QUESTIONS: [&str; 22] = [
 pub(crate) fn answer(
     request: &str,
     catalog: &Catalog,
-    allowed: &ToolAllowlist,
+    allowlist: &ToolAllowlist,
     lang: Lang,
 ) -> Option<String> {
     if !is_about_the_program(request) {
@@ -71,7 +71,7 @@ pub(crate) fn answer(
     let mut sources: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for entry in catalog.iter() {
         let name = entry.tool.name().as_str();
-        if allowed.has(name) && entry.tool.trust != Trust::Quarantined {
+        if allowlist.has(name) && entry.tool.trust != ApprovalStatus::Quarantined {
             sources.entry(entry.tool.source.to_string()).or_default().push(name);
         }
     }
@@ -108,14 +108,14 @@ pub(crate) fn answer(
 fn is_about_the_program(request: &str) -> bool {
     let bare: String = request.to_lowercase().chars().filter(|c| !"?？!！.。,，~～".contains(*c)).collect();
     let bare = bare.split_whitespace().collect::<Vec<_>>().join(" ");
-    let whole = |text: &str| GREETINGS.contains(&text) || QUESTIONS.contains(&text);
+    let is_greeting = |text: &str| GREETINGS.contains(&text) || QUESTIONS.contains(&text);
     // A greeting before a question: "hi what can you do", 你好你能做什么.
     let after_greeting = || {
         GREETINGS
             .iter()
             .any(|word| bare.strip_prefix(word).is_some_and(|rest| QUESTIONS.contains(&rest.trim())))
     };
-    whole(&bare) || after_greeting()
+    is_greeting(&bare) || after_greeting()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub struct Expected {
 
 /// The score of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Verdict {
+pub struct PlanScore {
     /// The plan has exactly the expected tools, each as often as expected.
     pub tools: bool,
     /// The tools and all their arguments are as expected.
@@ -29,28 +29,28 @@ pub struct Verdict {
 }
 
 /// Compares the calls that a plan would run with the expected calls, in any order.
-pub fn judge(plan: &Plan, expected: &[Expected]) -> Verdict {
+pub fn judge(plan: &Plan, expected: &[Expected]) -> PlanScore {
     compare(plan.runnable(), expected)
 }
 
 /// Compares all calls of a plan, including those that would not be run, with the expected calls.
-pub fn judge_offered(plan: &Plan, expected: &[Expected]) -> Verdict {
+pub fn judge_offered(plan: &Plan, expected: &[Expected]) -> PlanScore {
     compare(plan.steps.iter(), expected)
 }
 
 /// The changing calls that a plan would run and that are not expected, or not with these arguments.
 pub fn wrong_changes<'a>(plan: &'a Plan, expected: &[Expected]) -> Vec<&'a Step> {
     let changes = plan.runnable().filter(|step| plan.changing.contains(&step.id));
-    changes.filter(|step| !expected.iter().any(|wanted| all_right(step, wanted))).collect()
+    changes.filter(|step| !expected.iter().any(|expectation| arguments_match(step, expectation))).collect()
 }
 
-fn compare<'a>(steps: impl Iterator<Item = &'a Step>, expected: &[Expected]) -> Verdict {
+fn compare<'a>(steps: impl Iterator<Item = &'a Step>, expected: &[Expected]) -> PlanScore {
     let calls: Vec<&Step> = steps.filter(|step| step.tool.is_some()).collect();
     let same_count = calls.len() == expected.len();
     let pairs = |fits: fn(&Step, &Expected) -> bool| {
-        same_count && all_paired(calls.len(), &|call, wanted| fits(calls[call], &expected[wanted]))
+        same_count && all_paired(calls.len(), &|call, expectation| fits(calls[call], &expected[expectation]))
     };
-    Verdict { tools: pairs(names_right), arguments: pairs(all_right) }
+    PlanScore { tools: pairs(names_match), arguments: pairs(arguments_match) }
 }
 
 /// Whether a perfect bipartite matching of size `count` exists. Uses augmenting paths, as the sets are small.
@@ -77,31 +77,35 @@ fn all_paired(count: usize, fits: &dyn Fn(usize, usize) -> bool) -> bool {
     (0..count).all(|one| find(one, fits, &mut taken, &mut vec![false; count]))
 }
 
-fn names_right(step: &Step, expected: &Expected) -> bool {
+fn names_match(step: &Step, expected: &Expected) -> bool {
     step.tool.as_ref().is_some_and(|tool| expected.tool.iter().any(|name| name == tool.as_str()))
 }
 
-fn all_right(step: &Step, expected: &Expected) -> bool {
-    let given = |name: &str| step.arguments.iter().find(|(given, _)| given == name).map(|(_, slot)| slot);
+fn arguments_match(step: &Step, expected: &Expected) -> bool {
+    let actual = |name: &str| step.arguments.iter().find(|(actual, _)| actual == name).map(|(_, slot)| slot);
     let listed = |name: &str| expected.arguments.get(name);
-    names_right(step, expected)
-        && step.arguments.iter().all(|(name, slot)| listed(name).is_some_and(|right| slot_right(slot, right)))
-        && expected.arguments.iter().all(|(name, right)| given(name).is_some() || may_lack(right))
+    names_match(step, expected)
+        && step
+            .arguments
+            .iter()
+            .all(|(name, slot)| listed(name).is_some_and(|accepted| slot_matches(slot, accepted)))
+        && expected.arguments.iter().all(|(name, accepted)| actual(name).is_some() || is_optional(accepted))
 }
 
-fn may_lack(right: &[Value]) -> bool {
-    right.is_empty() || right.iter().any(|value| value.as_str() == Some(""))
+fn is_optional(accepted: &[Value]) -> bool {
+    accepted.is_empty() || accepted.iter().any(|value| value.as_str() == Some(""))
 }
 
-fn slot_right(slot: &Slot, right: &[Value]) -> bool {
+fn slot_matches(slot: &Slot, accepted: &[Value]) -> bool {
     let value = match slot {
         Slot::Value(value) => value.value(),
         Slot::ResultOf(_) => Value::from(RESULT),
         Slot::Template(value) => with_results(value.value()),
     };
     let rows = Value::Array(vec![Value::Array(vec![value.clone()])]);
-    let in_rows = matches!(slot, Slot::ResultOf(_)) && right.iter().any(|right| same(&rows, right));
-    in_rows || right.iter().any(|right| same(&value, right))
+    let in_rows =
+        matches!(slot, Slot::ResultOf(_)) && accepted.iter().any(|accepted| equivalent(&rows, accepted));
+    in_rows || accepted.iter().any(|accepted| equivalent(&value, accepted))
 }
 
 /// The value with `{{id}}` placeholders replaced by `RESULT`.
@@ -117,28 +121,33 @@ fn with_results(value: Value) -> Value {
 
 /// Whether two values are equivalent: numbers by value; texts without regard to case, blanks and some punctuation; members of
 /// objects by lists of accepted values.
-fn same(given: &Value, right: &Value) -> bool {
-    match (given, right) {
-        (Value::String(given), Value::String(right)) => plain(given) == plain(right),
-        (Value::Number(given), Value::Number(right)) => given.as_f64() == right.as_f64(),
-        (Value::Array(given), Value::Array(right)) => {
-            given.len() == right.len() && given.iter().zip(right).all(|(given, right)| same(given, right))
+fn equivalent(actual: &Value, accepted: &Value) -> bool {
+    match (actual, accepted) {
+        (Value::String(actual), Value::String(accepted)) => normalize(actual) == normalize(accepted),
+        (Value::Number(actual), Value::Number(accepted)) => actual.as_f64() == accepted.as_f64(),
+        (Value::Array(actual), Value::Array(accepted)) => {
+            actual.len() == accepted.len()
+                && actual.iter().zip(accepted).all(|(actual, accepted)| equivalent(actual, accepted))
         }
-        (Value::Object(given), Value::Object(right)) => {
-            given.iter().all(|(name, value)| right.get(name).is_some_and(|right| member_right(value, right)))
-                && right.iter().all(|(name, right)| {
-                    given.contains_key(name) || right.as_array().is_some_and(|right| may_lack(right))
-                })
+        (Value::Object(actual), Value::Object(accepted)) => {
+            actual.iter().all(|(name, value)| {
+                accepted.get(name).is_some_and(|accepted| member_matches(value, accepted))
+            }) && accepted.iter().all(|(name, accepted)| {
+                actual.contains_key(name) || accepted.as_array().is_some_and(|accepted| is_optional(accepted))
+            })
         }
-        _ => given == right,
+        _ => actual == accepted,
     }
 }
 
-fn member_right(given: &Value, right: &Value) -> bool {
-    same(given, right) || right.as_array().is_some_and(|right| right.iter().any(|right| same(given, right)))
+fn member_matches(actual: &Value, accepted: &Value) -> bool {
+    equivalent(actual, accepted)
+        || accepted
+            .as_array()
+            .is_some_and(|accepted| accepted.iter().any(|accepted| equivalent(actual, accepted)))
 }
 
-fn plain(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let ignored = |c: &char| c.is_whitespace() || ",./-_*^".contains(*c);
     text.chars()
         .filter(|c| !ignored(c))
@@ -178,7 +187,7 @@ mod tests {
     fn scores_plans_against_expected_calls() {
         let check = |calls: &[(&str, &str)], expected: &str, tools: bool, arguments: bool| {
             let expected: Vec<Expected> = serde_json::from_str(expected).unwrap();
-            assert_eq!(judge(&plan(calls), &expected), Verdict { tools, arguments }, "{calls:?}");
+            assert_eq!(judge(&plan(calls), &expected), PlanScore { tools, arguments }, "{calls:?}");
         };
         let one = r#"[{"tool":["a","b"],"arguments":{"x":[1],"y":["","New York"]}}]"#;
         check(&[("a", r#"{"x":1.0}"#)], one, true, true);

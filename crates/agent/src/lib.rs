@@ -3,13 +3,13 @@
 mod absolute_path;
 mod agent;
 mod agent_context;
-mod allowed;
-mod allowed_finder;
+mod allowlist;
 mod answer;
 mod call_tool;
 mod change_summary;
 mod execute;
 mod fill_in;
+mod filtered_finder;
 mod greeting;
 mod item_id;
 pub mod judge;
@@ -23,8 +23,8 @@ mod tool_loop;
 mod withheld;
 
 pub use agent::{Agent, AgentMode, AgentRequest, detect_language};
-pub use agent_context::{AgentContext, AllowAll, Budget, DenyAll, Permission, PermissionDecision};
-pub use allowed::ToolAllowlist;
+pub use agent_context::{AgentContext, AllowAll, Budget, Confirmation, DenyAll, PermissionDecision};
+pub use allowlist::ToolAllowlist;
 pub use answer::Answer;
 pub use change_summary::ChangeSummary;
 pub use server_choice::ServerChoice;

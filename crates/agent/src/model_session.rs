@@ -104,10 +104,10 @@ impl<'a> ModelSession<'a> {
         (purpose, listener): (LocalizedText, ReplyListener<'_>),
     ) -> Result<ChatReply, ReplyError> {
         let waited = Duration::from_millis(self.waited.load(Ordering::Relaxed));
-        let left = (self.until + waited).saturating_duration_since(Instant::now());
+        let remaining = (self.until + waited).saturating_duration_since(Instant::now());
         let spent = self.spent();
         let over = |en: &str, zh: &str| Err(ReplyError::Budget(LocalizedText::new(en, zh)));
-        if left < MIN_TIME_LEFT {
+        if remaining < MIN_TIME_LEFT {
             return over("the time for this request is used up", "该请求的时间已用完");
         }
         if spent.rounds >= self.budget.rounds {
@@ -119,7 +119,7 @@ impl<'a> ModelSession<'a> {
         if spent.usage.input + spent.usage.output >= self.budget.tokens {
             return over("the tokens for this request are used up", "该请求的词元已用完");
         }
-        request.timeout = Some(request.timeout.map_or(left, |timeout| timeout.min(left)));
+        request.timeout = Some(request.timeout.map_or(remaining, |timeout| timeout.min(remaining)));
         let model = self.model.name().to_owned();
         let emit = |kind| self.events.emit(toolhub_core::Event::now(None, kind));
         emit(EventKind::ModelRequested { model, purpose });

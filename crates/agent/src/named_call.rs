@@ -6,7 +6,7 @@
 use serde_json::Value;
 use toolhub_core::RawJson;
 
-use crate::allowed::ToolAllowlist;
+use crate::allowlist::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
 
@@ -14,7 +14,7 @@ const VERBS: [&str; 10] = ["use", "call", "run", "invoke", "execute", "使用", 
 const JOINING: [&str; 9] = ["with", "and", "to", "then with", "参数", "和", "以及", "并且", "为"];
 
 /// The one call that a request specifies completely; `None` for any other request.
-pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &ToolAllowlist) -> Option<Plan> {
+pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowlist: &ToolAllowlist) -> Option<Plan> {
     let request = request.trim().trim_end_matches(['。', '！', '!']);
     let mut rest = request;
     for please in ["please ", "Please ", "请"] {
@@ -23,21 +23,21 @@ pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &ToolAllow
     let (ordered, after_verb) = verb(rest);
     let (name, pairs) = tool_name(after_verb, servers)?;
     let (entry, source) = servers.tool(name)?;
-    if !allowed.has(entry.tool.name().as_str()) {
+    if !allowlist.has(entry.tool.name().as_str()) {
         return None;
     }
     // A full stop at the end of a sentence is not part of the last value.
     let (called_a_tool, pairs) =
         tool_word(if ordered { pairs.strip_suffix('.').unwrap_or(pairs) } else { pairs });
     let schema = entry.tool.definition.input_schema().value();
-    let given = read_pairs(pairs, &schema)?;
+    let arguments = read_pairs(pairs, &schema)?;
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let complete =
-        required.iter().filter_map(Value::as_str).all(|name| given.iter().any(|(key, _)| key == name));
+        required.iter().filter_map(Value::as_str).all(|name| arguments.iter().any(|(key, _)| key == name));
     // A name without arguments counts as a call only as "use the … tool", or if the tool is read-only.
     let explicit =
-        !given.is_empty() || ordered && called_a_tool || entry.tool.hints().read_only == Some(true);
-    if !complete || !explicit || (given.is_empty() && !pairs.trim().is_empty()) {
+        !arguments.is_empty() || ordered && called_a_tool || entry.tool.hints().read_only == Some(true);
+    if !complete || !explicit || (arguments.is_empty() && !pairs.trim().is_empty()) {
         return None;
     }
     let step = Step {
@@ -46,7 +46,7 @@ pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &ToolAllow
         tool: Some(entry.tool.name().clone()),
         source,
         capability: None,
-        arguments: given.into_iter().map(|(name, value)| (name, Slot::Value(value))).collect(),
+        arguments: arguments.into_iter().map(|(name, value)| (name, Slot::Value(value))).collect(),
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };
@@ -207,12 +207,12 @@ mod tests {
             let (catalog, policy) = (catalog(), Policy::default());
             let servers = ServerChoice { catalog: &catalog, policy: &policy, unavailable: &[] };
             let plan = plan(request, servers, &ToolAllowlist::default());
-            let shown = plan.map(|plan| {
+            let rendered = plan.map(|plan| {
                 let step = &plan.steps[0];
                 let arguments = step.known_arguments().unwrap().into_raw();
                 format!("{} {}", step.tool.as_ref().unwrap(), arguments.get())
             });
-            assert_eq!(shown.as_deref(), expect, "{request}");
+            assert_eq!(rendered.as_deref(), expect, "{request}");
         };
         check("echo message=hello", Some(r#"echo {"message":"hello"}"#));
         check("echo message=5 times=5", Some(r#"echo {"message":"5","times":5}"#));

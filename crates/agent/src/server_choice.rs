@@ -302,15 +302,16 @@ fn mention(request: &str, id: &str) -> Option<(usize, usize)> {
         let owns = rest.starts_with("'s") || rest.starts_with("’s");
         // 销售库存 is another word than 销售库: only a noun for a server or a particle may follow a Chinese id.
         let han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
-        let goes_on = id.ends_with(han)
+        let continues = id.ends_with(han)
             && next.is_some_and(han)
             && !KINDS_ZH
                 .iter()
                 .chain(&PARTICLES_ZH)
                 .chain(&["有", "下", "内"])
                 .any(|word| rest.starts_with(word));
-        let is_whole =
-            !goes_on && before.is_none_or(is_beside) && (ends_sentence || owns || next.is_none_or(is_beside));
+        let is_whole = !continues
+            && before.is_none_or(is_beside)
+            && (ends_sentence || owns || next.is_none_or(is_beside));
         if is_whole && !quoted.iter().any(|&(open, close)| (open..close).contains(&start)) {
             return Some((start, end));
         }

@@ -24,7 +24,7 @@ pub struct StepResult {
     /// The result as text, truncated for the model.
     pub text: String,
     /// The complete result as text.
-    pub whole: String,
+    pub full_output: String,
     /// The error, if the step failed.
     pub error: Option<LocalizedText>,
     /// Result of the verification, if one was made.
@@ -61,8 +61,8 @@ impl StepResult {
         let native = self.sources().iter().all(|source| *source == Source::Native);
         let output = self.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
         match output.filter(|_| native && lang == Lang::Zh) {
-            Some(output) => in_chinese(output).unwrap_or_else(|| self.whole.clone()),
-            None => self.whole.clone(),
+            Some(output) => in_chinese(output).unwrap_or_else(|| self.full_output.clone()),
+            None => self.full_output.clone(),
         }
     }
 

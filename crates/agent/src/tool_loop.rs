@@ -115,19 +115,20 @@ async fn answer_calls(
         calls.iter().map(|call| (call.id.clone(), call.tool.clone())).collect();
     chat.messages.push(Message::Assistant { text: reply.text, calls: calls.clone() });
     let first = steps.len() + 1;
-    let wanted: Vec<(Step, ToolCall)> =
+    let planned_calls: Vec<(Step, ToolCall)> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
     // Calls run concurrently only if all are read-only; else their order may matter.
-    let harmless = wanted.iter().all(|(_, call)| {
+    let harmless = planned_calls.iter().all(|(_, call)| {
         let entry = agent_context.tool(call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
     });
     let results = if harmless {
-        join_all(wanted.into_iter().map(|one| run(agent_context, one, request))).await
+        join_all(planned_calls.into_iter().map(|planned_call| run(agent_context, planned_call, request)))
+            .await
     } else {
         let mut results = Vec::new();
-        for one in wanted {
-            results.push(run(agent_context, one, request).await);
+        for planned_call in planned_calls {
+            results.push(run(agent_context, planned_call, request).await);
         }
         results
     };
@@ -179,9 +180,10 @@ pub(crate) fn render_result(result: &StepResult, lang: Lang) -> String {
 }
 
 /// Whether the shown text is shorter than the full result.
-fn is_shortened(outcome: &toolhub_core::Outcome, shown: &str) -> bool {
-    let whole = outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
-    outcome.truncated || whole > shown.len()
+fn is_shortened(outcome: &toolhub_core::Outcome, displayed: &str) -> bool {
+    let full_length =
+        outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
+    outcome.truncated || full_length > displayed.len()
 }
 
 fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
@@ -189,8 +191,8 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
     let description = match arguments.get() {
         "{}" => tool.to_string(),
         arguments => {
-            let shown = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
-            format!("{tool} {shown}")
+            let displayed = toolhub_core::text::cut(arguments, 100).unwrap_or_else(|| arguments.to_owned());
+            format!("{tool} {displayed}")
         }
     };
     let step = Step {
@@ -203,9 +205,9 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };
-    let mut wanted = ToolCall::new(tool.as_str(), arguments).with_coercion();
-    wanted.source = source.or(call.source);
-    (step, wanted)
+    let mut planned_calls = ToolCall::new(tool.as_str(), arguments).with_coercion();
+    planned_calls.source = source.or(call.source);
+    (step, planned_calls)
 }
 
 async fn run(agent_context: &AgentContext<'_>, (step, call): (Step, ToolCall), request: &str) -> StepResult {

@@ -11,13 +11,13 @@ pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedTe
     if !plan.is_withheld() {
         return Vec::new();
     }
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for step in plan.steps.iter().filter(|step| plan.changing.contains(&step.id)) {
         let reasons = plan.unproven.iter().filter(|unproven| unproven.step == step.id);
         let reasons: Vec<&LocalizedText> = reasons.flat_map(|unproven| &unproven.reasons).collect();
-        said.push(not_run(step, &reasons, servers));
+        messages.push(not_run(step, &reasons, servers));
     }
-    said
+    messages
 }
 
 /// The message that lists the parts of a request that no tool covers.

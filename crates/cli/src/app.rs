@@ -12,7 +12,7 @@ use toolhub::trust::RunTrust;
 use toolhub::{BuildError, Hub, NotificationBus, ServerState, ServerView};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize, RawJson, RawObject};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::args::Global;
 use crate::exit::{Exit, Interrupted, UsageError};
@@ -93,7 +93,7 @@ impl App {
             let (word, gap) = self.lang().choose(("note:", " "), ("注意：", ""));
             for notice in ignored.into_iter().chain(places.workspace.notice(config)) {
                 let notice = notice.localize(self.lang());
-                self.screen.to_stderr(&format!("{ODD}{word}{ODD:#}{gap}{}", visible(&notice)));
+                self.screen.to_stderr(&format!("{ODD}{word}{ODD:#}{gap}{}", escape_invisible(&notice)));
             }
         }
         Ok(places)
@@ -221,12 +221,12 @@ impl App {
         if self.screen.json {
             let meta = RawObject::default()
                 .with("error_kind", if exit == Exit::Usage { "usage" } else { "internal" });
-            let shown = RawObject::default()
+            let json = RawObject::default()
                 .with("success", false)
                 .with("result", RawJson::null())
                 .with("error", text.as_str())
                 .with("_meta", meta);
-            self.screen.json(&shown.into_raw());
+            self.screen.json(&json.into_raw());
         }
         self.screen.error(&text);
         exit

@@ -50,19 +50,19 @@ fn rules_answer_without_a_model() {
     check("现在东京几点，23*47 等于多少", &["Asia/Tokyo", "1081"]);
     check("东京现在几点，纽约现在几点？", &["Asia/Tokyo", "America/New_York"]);
     check("算一下 3*7，现在东京几点", &["21", "Asia/Tokyo"]);
-    let told = cli.run(&["ask", "23*47 等于多少？", "--json"]).json();
-    assert_eq!((&told["answer"], &told["verified"]), (&json!("1081"), &json!(true)));
+    let response = cli.run(&["ask", "23*47 等于多少？", "--json"]).json();
+    assert_eq!((&response["answer"], &response["verified"]), (&json!("1081"), &json!(true)));
     assert_eq!(
-        (&told["steps"][0]["tool"], &told["steps"][0]["success"]),
+        (&response["steps"][0]["tool"], &response["steps"][0]["success"]),
         (&json!("calculate"), &json!(true))
     );
     // If no tool is suitable, the answer says so and no tool is called.
-    let told = cli.run(&["ask", "compose a symphony in d minor", "--json"]);
-    assert_eq!((told.code, &told.json()["steps"]), (Some(1), &json!([])), "{told:?}");
-    let told = cli.run(&["ask", "  "]);
-    assert_eq!(told.code, Some(2), "{told:?}");
-    let told = cli.run(&["ask", "1+1", "--agent", "nobody"]);
-    assert!(told.code == Some(2) && told.stderr.contains("[agents.nobody]"), "{told:?}");
+    let response = cli.run(&["ask", "compose a symphony in d minor", "--json"]);
+    assert_eq!((response.code, &response.json()["steps"]), (Some(1), &json!([])), "{response:?}");
+    let response = cli.run(&["ask", "  "]);
+    assert_eq!(response.code, Some(2), "{response:?}");
+    let response = cli.run(&["ask", "1+1", "--agent", "nobody"]);
+    assert!(response.code == Some(2) && response.stderr.contains("[agents.nobody]"), "{response:?}");
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn reports_missing_model_once() {
         let output = cli.command(&["ask", "1+1"]).env("OLLAMA_HOST", "127.0.0.1:1").output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, said) = ask();
-    assert!(code == Some(0) && said.contains("planned by rules"), "{said}");
+    let (code, text) = ask();
+    assert!(code == Some(0) && text.contains("planned by rules"), "{text}");
     assert_eq!(ask(), (Some(0), String::new()));
 }
 
@@ -89,22 +89,26 @@ fn model_calls_tools_and_answers() {
         let server = ModelServer::start([call, scripted_reply("It is 1081.")]);
         let cli = with_model(&server, &format!("api = \"{api}\""));
         let ran = cli.run(&["ask", "What is 23*47, and what time is it in Tokyo?", "--json"]);
-        let told = ran.json();
-        assert_eq!(told["answer"], "It is 1081.", "{ran:?}");
-        assert_eq!(told["steps"].as_array().unwrap().len(), 2, "{told}");
+        let response = ran.json();
+        assert_eq!(response["answer"], "It is 1081.", "{ran:?}");
+        assert_eq!(response["steps"].as_array().unwrap().len(), 2, "{response}");
         assert_eq!(
-            (&told["steps"][0]["tool"], &told["steps"][0]["result"]),
+            (&response["steps"][0]["tool"], &response["steps"][0]["result"]),
             (&json!("calculate"), &json!("1081"))
         );
-        assert_eq!((&told["usage"]["input"], &told["usage"]["output"]), (&json!(110), &json!(14)), "{told}");
+        assert_eq!(
+            (&response["usage"]["input"], &response["usage"]["output"]),
+            (&json!(110), &json!(14)),
+            "{response}"
+        );
         let bodies = server.bodies();
         assert_eq!(bodies.len(), 2);
         // Tool results are sent back in their own role, never as text of the user.
         let last = bodies[1]["messages"].to_string();
         assert!(last.contains("1081") && last.contains("Asia/Tokyo"), "{last}");
-        let shown = bodies[0]["tools"].to_string();
+        let tools = bodies[0]["tools"].to_string();
         for core in ["search_web", "calculate", "get_time", "get_conversation_history"] {
-            assert!(shown.contains(&format!("\"{core}\"")), "{core}: {shown}");
+            assert!(tools.contains(&format!("\"{core}\"")), "{core}: {tools}");
         }
         // Calls are recorded with the request that caused them.
         let past = cli.run(&["history", "--json"]).json();
@@ -121,9 +125,9 @@ fn runs_calls_written_as_text() {
         let ran = cli.run(&["ask", "6*7 等于多少"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "四十二\n"), "{ran:?}");
         let bodies = server.bodies();
-        let told = bodies[0].to_string();
-        assert_eq!(told.contains("**calculate**"), more.contains("text"), "{told}");
-        assert_eq!(bodies[0]["tools"].is_array(), more.contains("native"), "{told}");
+        let response = bodies[0].to_string();
+        assert_eq!(response.contains("**calculate**"), more.contains("text"), "{response}");
+        assert_eq!(bodies[0]["tools"].is_array(), more.contains("native"), "{response}");
         assert!(bodies[1]["messages"].to_string().contains("42"), "{}", bodies[1]);
     }
 }
@@ -133,12 +137,12 @@ fn examples_show_the_complete_call_syntax() {
     let cli = plain();
     assert_eq!(cli.run(&["call", "calculate", "expression=6*7"]).code, Some(0));
     let prompt = |more: &[&str]| cli.run(&[&["prompt", "--query", "What is 8*9?"], more].concat()).stdout;
-    let told = prompt(&["--format", "text"]);
+    let response = prompt(&["--format", "text"]);
     let call =
         r#"Example: <tool_call>{"tool_name":"calculate","arguments":{"expression":"6*7"}}</tool_call>"#;
-    assert!(told.contains(call), "{told}");
-    let told = prompt(&["--plan"]);
-    assert!(told.contains(r#"Example: {"expression":"6*7"}"#), "{told}");
+    assert!(response.contains(call), "{response}");
+    let response = prompt(&["--plan"]);
+    assert!(response.contains(r#"Example: {"expression":"6*7"}"#), "{response}");
 }
 
 #[test]
@@ -155,10 +159,11 @@ fn creates_and_runs_plan_and_answers_from_it() {
     ]);
     let cli = with_model(&server, "");
     let ran = cli.run(&["ask", "six times seven, twice, in words", "--mode", "plan", "--json"]);
-    let told = ran.json();
-    assert_eq!(told["answer"], "The answer is 84.", "{ran:?}");
-    let results: Vec<&Value> = told["steps"].as_array().unwrap().iter().map(|step| &step["result"]).collect();
-    assert_eq!(results, [&json!("42"), &json!("84"), &json!("eighty-four")], "{told}");
+    let response = ran.json();
+    assert_eq!(response["answer"], "The answer is 84.", "{ran:?}");
+    let results: Vec<&Value> =
+        response["steps"].as_array().unwrap().iter().map(|step| &step["result"]).collect();
+    assert_eq!(results, [&json!("42"), &json!("84"), &json!("eighty-four")], "{response}");
     // A plan with a cycle, or with an unknown step, does not hang.
     let circle = json!({"steps": [
         {"id": "1", "description": "a", "tool": "calculate", "arguments": {"expression": "{{2}}"}, "dependencies": ["2"]},
@@ -166,8 +171,12 @@ fn creates_and_runs_plan_and_answers_from_it() {
     ]});
     let server =
         ModelServer::start([scripted_reply(&circle.to_string()), scripted_reply("It could not be done.")]);
-    let told = with_model(&server, "").run(&["ask", "go round", "--mode", "plan", "--json"]).json();
-    assert_eq!((&told["verified"], told["issues"].as_array().unwrap().len()), (&json!(false), 2), "{told}");
+    let response = with_model(&server, "").run(&["ask", "go round", "--mode", "plan", "--json"]).json();
+    assert_eq!(
+        (&response["verified"], response["issues"].as_array().unwrap().len()),
+        (&json!(false), 2),
+        "{response}"
+    );
 }
 
 #[test]
@@ -200,9 +209,9 @@ fn stops_model_that_never_finishes() {
     let again = ScriptedReply::text("").call("calculate", r#"{"expression": "1+1"}"#).act();
     let server = ModelServer::start([again]);
     let cli = with_model(&server, "[agents.default]\nrounds = 3");
-    let told = cli.run(&["ask", "add for ever", "--json"]).json();
-    assert_eq!(server.bodies().len(), 3, "{told}");
-    assert_eq!(told["steps"].as_array().unwrap().len(), 2, "{told}");
+    let response = cli.run(&["ask", "add for ever", "--json"]).json();
+    assert_eq!(server.bodies().len(), 3, "{response}");
+    assert_eq!(response["steps"].as_array().unwrap().len(), 2, "{response}");
     // In the last round `tool_choice` is `none`, and the prompt says that no tool can be called.
     let bodies = server.bodies();
     assert_eq!(bodies[2]["tool_choice"], "none", "{}", bodies[2]);
@@ -212,7 +221,7 @@ fn stops_model_that_never_finishes() {
     // The note about a repeated call is sent with the second result; the answer contains the result once.
     assert!(!bodies[1].to_string().contains("made this call before"), "{}", bodies[1]);
     assert!(bodies[2].to_string().contains("made this call before"), "{}", bodies[2]);
-    assert_eq!(told["answer"], "2", "{told}");
+    assert_eq!(response["answer"], "2", "{response}");
 }
 
 #[test]
@@ -226,16 +235,20 @@ fn ignores_results_invented_by_the_model() {
     let cli = with_model(&server, "tool_calls = \"text\"");
     let ran = cli.run(&["ask", "What is 23*47?", "--json"]);
     assert_eq!(ran.json()["answer"], "It is 1081.", "{ran:?}");
-    let heard = server.bodies()[1]["messages"].to_string();
-    assert!(heard.contains("results come from tools alone") && !heard.contains("851"), "{heard}");
+    let messages = server.bodies()[1]["messages"].to_string();
+    assert!(messages.contains("results come from tools alone") && !messages.contains("851"), "{messages}");
 }
 
 #[test]
 fn counts_usage_of_failed_model_requests() {
     let server = ModelServer::start([scripted_reply("I would rather talk about the weather.")]);
-    let told = with_model(&server, "").run(&["ask", "What is 23*47?", "--mode", "plan", "--json"]).json();
-    assert_eq!((&told["answer"], &told["model"]), (&json!("1081"), &Value::Null), "{told}");
-    assert_eq!((&told["usage"]["input"], &told["usage"]["output"]), (&json!(10), &json!(5)), "{told}");
+    let response = with_model(&server, "").run(&["ask", "What is 23*47?", "--mode", "plan", "--json"]).json();
+    assert_eq!((&response["answer"], &response["model"]), (&json!("1081"), &Value::Null), "{response}");
+    assert_eq!(
+        (&response["usage"]["input"], &response["usage"]["output"]),
+        (&json!(10), &json!(5)),
+        "{response}"
+    );
 }
 
 #[test]
@@ -260,10 +273,10 @@ fn destructive_calls_need_confirmation() {
     cli.server("disks", &Script::legacy().tool(tool).journal(&journal));
     let ran = cli.run(&["ask", "wipe the disk sda", "--json"]);
     assert_eq!(called(), 0, "{ran:?}");
-    let told = ran.json();
+    let response = ran.json();
     for step in 0..2 {
-        let error = told["steps"][step]["error"].as_str().unwrap_or_default();
-        assert!(error.contains("--yes"), "{told}");
+        let error = response["steps"][step]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("--yes"), "{response}");
     }
     let ran = cli.run(&["ask", "wipe the disk sda", "--json", "--yes"]);
     assert_eq!(called(), 0, "the last act repeats: {ran:?}");
@@ -305,8 +318,8 @@ fn agent_uses_only_its_tools_and_instructions() {
     let server = ModelServer::start([call, scripted_reply("I may not.")]);
     let agent = "[agents.abacus]\ntools = [\"calc*\"]\ninstructions = \"You are an abacus.\"";
     let cli = with_model(&server, agent);
-    let told = cli.run(&["ask", "what time is it?", "--agent", "abacus", "--json"]).json();
-    assert!(told["steps"][0]["error"].as_str().unwrap().contains("not among"), "{told}");
+    let response = cli.run(&["ask", "what time is it?", "--agent", "abacus", "--json"]).json();
+    assert!(response["steps"][0]["error"].as_str().unwrap().contains("not among"), "{response}");
     let body = server.bodies()[0].to_string();
     assert!(body.contains("You are an abacus.") && !body.contains("\"get_time\""), "{body}");
 }
@@ -323,16 +336,16 @@ fn stores_and_resumes_conversation() {
     child.stdin.take().unwrap().write_all("I am Ada.\n\nWhat is my name?\n".as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "Hello Ada.\nYour name is Ada.\n");
-    let told = server.bodies()[1]["messages"].to_string();
-    assert!(told.contains("I am Ada.") && told.contains("Hello Ada."), "{told}");
+    let response = server.bodies()[1]["messages"].to_string();
+    assert!(response.contains("I am Ada.") && response.contains("Hello Ada."), "{response}");
     let mut child = cli.command(&["chat", "--resume", "last"]).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all("And now?\n".as_bytes()).unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
     assert!(server.bodies()[2]["messages"].to_string().contains("Your name is Ada."));
     let listed = cli.run(&["chat", "--list", "--json"]).json();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["turns"]), (1, &json!(6)), "{listed}");
-    let told = cli.run(&["chat", "--resume", "nothing"]);
-    assert!(told.code == Some(2) && told.stderr.contains("chat --list"), "{told:?}");
+    let response = cli.run(&["chat", "--resume", "nothing"]);
+    assert!(response.code == Some(2) && response.stderr.contains("chat --list"), "{response:?}");
 }
 
 #[test]
@@ -364,10 +377,14 @@ fn prompt_is_deterministic_and_within_budget() {
         assert!(first.stdout.contains(&format!("**{core}**")), "{core}: {}", first.stdout);
     }
     assert!(first.stdout.contains("more tools: call them by name"), "{}", first.stdout);
-    let told = cli.run(&["prompt", "--query", "book a train ticket", "--budget", "1500", "--json"]).json();
+    let response =
+        cli.run(&["prompt", "--query", "book a train ticket", "--budget", "1500", "--json"]).json();
     // The budget applies to the tools; the rest of the prompt has a nearly constant length.
-    assert!(told["tokens"].as_u64().unwrap() < 1_500 + 400, "{}", told["tokens"]);
-    assert!(told["total"].as_u64().unwrap() > 1_000 && told["shown"].as_u64().unwrap() < 100, "{told}");
+    assert!(response["tokens"].as_u64().unwrap() < 1_500 + 400, "{}", response["tokens"]);
+    assert!(
+        response["total"].as_u64().unwrap() > 1_000 && response["shown"].as_u64().unwrap() < 100,
+        "{response}"
+    );
     let zh = cli.run(&["prompt", "--query", "订一张火车票"]);
     assert!(zh.stdout.contains("你有"), "{}", zh.stdout);
 }
@@ -377,11 +394,11 @@ fn stops_model_that_repeats_the_same_call() {
     let again = ScriptedReply::text("").call("calculate", r#"{"expression": "1+1"}"#).act();
     let server = ModelServer::start([again]);
     let cli = with_model(&server, "");
-    let told = cli.run(&["ask", "add for ever", "--json"]).json();
-    assert_eq!(told["steps"].as_array().unwrap().len(), 3, "{told}");
-    assert!(told["notes"][0].as_str().unwrap().contains("same call"), "{told}");
+    let response = cli.run(&["ask", "add for ever", "--json"]).json();
+    assert_eq!(response["steps"].as_array().unwrap().len(), 3, "{response}");
+    assert!(response["notes"][0].as_str().unwrap().contains("same call"), "{response}");
     // After the rejected repetition, one round without tool calls is left.
-    assert_eq!(server.bodies().len(), 5, "{told}");
+    assert_eq!(server.bodies().len(), 5, "{response}");
     assert_eq!(server.bodies()[4]["tool_choice"], "none");
 }
 
@@ -389,10 +406,10 @@ fn stops_model_that_repeats_the_same_call() {
 fn rules_use_only_tools_of_the_agent() {
     let cli = plain();
     settings(&cli, "[llm]\nenabled = false\n[agents.clock]\ntools = [\"get_time\"]\n");
-    let told = cli.run(&["ask", "23*47", "--agent", "clock", "--json"]);
-    assert_eq!((told.code, &told.json()["steps"]), (Some(1), &json!([])), "{told:?}");
-    let told = cli.run(&["ask", "what time is it in Tokyo?", "--agent", "clock", "--json"]).json();
-    assert_eq!(told["steps"][0]["tool"], "get_time", "{told}");
+    let response = cli.run(&["ask", "23*47", "--agent", "clock", "--json"]);
+    assert_eq!((response.code, &response.json()["steps"]), (Some(1), &json!([])), "{response:?}");
+    let response = cli.run(&["ask", "what time is it in Tokyo?", "--agent", "clock", "--json"]).json();
+    assert_eq!(response["steps"][0]["tool"], "get_time", "{response}");
 }
 
 #[test]
@@ -419,16 +436,16 @@ fn joins_unquoted_words_into_one_request() {
     let mut child = cli.command(&["ask", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"what is \xff\xfe").unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("UTF-8 (byte 9)"), "{said}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && text.contains("UTF-8 (byte 9)"), "{text}");
 }
 
 #[test]
 fn answer_escapes_control_sequences() {
     let tool = json!({"name": "list_greetings", "description": "Lists all greetings.",
         "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
-    let said = json!([{"text": "\u{1b}[31mred\u{1b}[0m\tand\nplain"}]);
-    let script = Script::legacy().tool(tool).on("tools/call:list_greetings", said);
+    let text = json!([{"text": "\u{1b}[31mred\u{1b}[0m\tand\nplain"}]);
+    let script = Script::legacy().tool(tool).on("tools/call:list_greetings", text);
     let mut cli = plain();
     cli.server("s", &script);
     let ran = cli.run(&["ask", "list all greetings"]);

@@ -82,8 +82,8 @@ fn ask_calls_none_of_several_servers_without_name() {
         let ran = cli.run(&["ask", request, "--yes"]);
         assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{request}: {ran:?}");
         for id in SERVERS {
-            let told = format!("{}{}", ran.stdout, ran.stderr);
-            assert!(told.contains(id) && told.contains(tool), "{request}: {ran:?}");
+            let output = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(output.contains(id) && output.contains(tool), "{request}: {ran:?}");
         }
     }
 }
@@ -109,13 +109,13 @@ fn model_must_name_server_and_prefixed_name_needs_consent() {
     let url = &server.url;
     let cli = databases(&format!("[llm]\nurl = \"{url}/v1\"\nmodel = \"scripted\"\n"));
     let ran = cli.run(&["ask", "empty the table t", "--json"]);
-    let told = ran.json();
-    let steps = told["steps"].as_array().unwrap();
+    let output = ran.json();
+    let steps = output["steps"].as_array().unwrap();
     let success: Vec<bool> = steps.iter().map(|step| step["success"].as_bool().unwrap()).collect();
-    assert_eq!(success, [false, false, true], "{told}");
-    assert!(told.to_string().contains("several servers offer `write_query`"), "{told}");
-    assert!(told.to_string().contains("--yes"), "the destructive tool was not agreed to: {told}");
-    assert_eq!(calls(&cli), [0, 1], "{told}");
+    assert_eq!(success, [false, false, true], "{output}");
+    assert!(output.to_string().contains("several servers offer `write_query`"), "{output}");
+    assert!(output.to_string().contains("--yes"), "the destructive tool was not agreed to: {output}");
+    assert_eq!(calls(&cli), [0, 1], "{output}");
     // The tool of each server has a separate name in the request to the model.
     let request = server.bodies()[0].to_string();
     for name in ["hr-db__write_query", "sales-db__write_query"] {
@@ -156,10 +156,10 @@ fn wrapped_calls_of_destructive_tools_need_consent() {
     };
     cli.server("only", &script(&["drop_it"]).journal(&journal));
     assert_eq!(cli.run(&["tools", "--refresh"]).code, Some(0));
-    let told = cli.run(&["ask", "do it", "--json"]).json();
-    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{told}");
-    for step in told["steps"].as_array().unwrap() {
-        assert_eq!(step["success"], json!(false), "{told}");
+    let output = cli.run(&["ask", "do it", "--json"]).json();
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{output}");
+    for step in output["steps"].as_array().unwrap() {
+        assert_eq!(step["success"], json!(false), "{output}");
     }
     // The same without a model.
     std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();

@@ -37,9 +37,9 @@ fn endings() -> Vec<(String, Vec<Value>)> {
         endings.push((format!("{status} to itself"), vec![json!({"status": status}), to]));
     }
     // A proxy may send a JSON-RPC error.
-    let words = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"not now"}}"#;
+    let error_body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"not now"}}"#;
     for status in [429, 502, 503] {
-        let body = [json!({"content_type": "application/json"}), json!({"raw": words})];
+        let body = [json!({"content_type": "application/json"}), json!({"raw": error_body})];
         let ending = [json!({"status": status})].into_iter().chain(body).collect();
         endings.push((format!("{status} with an error of nobody"), ending));
     }
@@ -59,9 +59,9 @@ fn runs_and(count: &Path, ending: &[Value]) -> Value {
 #[tokio::test]
 async fn changing_call_runs_at_most_once_for_any_response() {
     let folder = tempfile::tempdir().unwrap();
-    for (place, (name, ending)) in endings().into_iter().enumerate() {
+    for (index, (name, ending)) in endings().into_iter().enumerate() {
         for (era, script) in [("legacy", Script::legacy()), ("modern", Script::modern())] {
-            let count = folder.path().join(format!("{place}_{era}"));
+            let count = folder.path().join(format!("{index}_{era}"));
             let script = script.set("session", false).tool(changing());
             let server = HttpServer::start(&script.on("tools/call:t", runs_and(&count, &ending)));
             // Another server with the same tool: it must not be tried either.
@@ -106,8 +106,8 @@ async fn call_that_did_not_run_falls_back_to_next_candidate() {
     };
     let refuses = json!([{"error": {"code": -32601, "message": "no such method"}}]);
     let refusing = HttpServer::start(&Script::legacy().tool(changing()).on("tools/call:t", refuses));
-    for (place, url) in [nowhere, refusing.url.clone()].into_iter().enumerate() {
-        let count = folder.path().join(format!("count_{place}"));
+    for (index, url) in [nowhere, refusing.url.clone()].into_iter().enumerate() {
+        let count = folder.path().join(format!("count_{index}"));
         let other =
             Script::legacy().tool(changing()).on("tools/call:t", runs_and(&count, &[json!({"text": "ok"})]));
         let builder = TestHub::builder().entry("s", json!({"url": url})).server("z", &other);

@@ -101,16 +101,16 @@ fn without_own(text: &str) -> String {
 }
 
 /// Asserts that no foreign text controls the terminal, hides content, or starts a line with a success message.
-fn is_harmless(args: &[&str], shown: &str) {
+fn is_harmless(args: &[&str], output: &str) {
     // A colour sent by a server directly before the sign would look like output of the program.
-    assert!(!shown.contains("\u{1b}[32m✓\u{1b}[0m all good"), "{args:?}: {shown}");
-    let plain = without_own(shown);
+    assert!(!output.contains("\u{1b}[32m✓\u{1b}[0m all good"), "{args:?}: {output}");
+    let plain = without_own(output);
     for (at, character) in plain.char_indices() {
         let steers = (character.is_control() && !matches!(character, '\n' | '\t'))
             || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{fdd0}');
-        let around: String =
+        let context: String =
             plain[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();
-        assert!(!steers, "{args:?} writes {character:?} after {around:?}");
+        assert!(!steers, "{args:?} writes {character:?} after {context:?}");
     }
     assert!(
         !plain.lines().any(|line| line.starts_with('✓') && line.contains("all good")),
@@ -163,19 +163,19 @@ const COMMANDS: &[&[&str]] = &[
 fn every_command_escapes_control_sequences() {
     let cli = cli();
     for args in COMMANDS {
-        let shown = on_terminal(&cli, args);
-        assert!(!shown.is_empty(), "{args:?} writes nothing");
-        is_harmless(args, &shown);
+        let output = on_terminal(&cli, args);
+        assert!(!output.is_empty(), "{args:?} writes nothing");
+        is_harmless(args, &output);
     }
     // The colours of the program are kept, and hostile characters are shown escaped.
-    let shown = on_terminal(&cli, &["--color", "always", "servers", "test", "bad"]);
-    assert!(shown.contains("\u{1b}[32m✓\u{1b}[0m \u{1b}[36mbad\u{1b}[0m"), "{shown:?}");
-    let shown = on_terminal(&cli, &["tools", "show", "shown"]);
-    assert!(shown.contains("<U+001B>[2J") && shown.contains("<U+202E>"), "{shown:?}");
+    let output = on_terminal(&cli, &["--color", "always", "servers", "test", "bad"]);
+    assert!(output.contains("\u{1b}[32m✓\u{1b}[0m \u{1b}[36mbad\u{1b}[0m"), "{output:?}");
+    let output = on_terminal(&cli, &["tools", "show", "shown"]);
+    assert!(output.contains("<U+001B>[2J") && output.contains("<U+202E>"), "{output:?}");
     // JSON on a terminal still parses to the same value.
-    let shown = on_terminal(&cli, &["call", "plain", "--json"]).replace("\r\n", "\n");
-    let start = shown.find('{').unwrap();
-    let value: serde_json::Value = serde_json::from_str(shown[start..].trim()).unwrap();
+    let output = on_terminal(&cli, &["call", "plain", "--json"]).replace("\r\n", "\n");
+    let start = output.find('{').unwrap();
+    let value: serde_json::Value = serde_json::from_str(output[start..].trim()).unwrap();
     assert!(value["result"].as_str().unwrap().contains(HOSTILE), "{value}");
 }
 

@@ -62,7 +62,7 @@ fn starts(journal: &Path) -> usize {
 }
 
 /// The first server in the output of `servers list`.
-fn shown(cli: &CommandLine) -> Value {
+fn server_status(cli: &CommandLine) -> Value {
     cli.run(&["servers", "list", "--json"]).json()[0].clone()
 }
 
@@ -90,22 +90,22 @@ async fn circuit_of_server_that_crashes_at_start_stays_open_across_runs() {
         assert_eq!((well.code, well.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{well:?}");
     };
     for failures in 1..=5 {
-        assert!(shown(&cli)["state"] != "circuit_open", "after {} failures", failures - 1);
+        assert!(server_status(&cli)["state"] != "circuit_open", "after {} failures", failures - 1);
         call(&[]);
         // On a busy machine the crash may come too late for the call to observe it.
         for _ in 0..20 {
-            if shown(&cli)["failures"] == failures {
+            if server_status(&cli)["failures"] == failures {
                 break;
             }
             call(&[]);
         }
-        let now = shown(&cli);
+        let now = server_status(&cli);
         assert_eq!(
             (&now["failures"], &now["error"]),
             (&json!(failures), &json!("its process ended with exit code 7"))
         );
     }
-    let (now, started) = (shown(&cli), starts(&journal));
+    let (now, started) = (server_status(&cli), starts(&journal));
     let until = now["circuit_open_until_ms"].as_u64().map(|until| UNIX_EPOCH + Duration::from_millis(until));
     let until = until.filter(|until| (SystemTime::now()..SystemTime::now() + MINUTE).contains(until));
     assert!(now["state"] == "circuit_open" && until.is_some(), "{now}");
@@ -128,7 +128,7 @@ async fn circuit_of_server_that_crashes_at_start_stays_open_across_runs() {
             ),
         "{unknown:?}"
     );
-    assert_eq!((starts(&journal), &shown(&cli)["failures"]), (started, &json!(5)));
+    assert_eq!((starts(&journal), &server_status(&cli)["failures"]), (started, &json!(5)));
     // Selected by name, the server is tried immediately, and the error gives the reason of the failure.
     let forced = cli.run(&["call", "t", "--source", "crashes"]);
     assert!(
@@ -140,20 +140,24 @@ async fn circuit_of_server_that_crashes_at_start_stays_open_across_runs() {
     let once = starts(&journal);
     assert!(once > started);
     assert_eq!(cli.run(&["servers", "test", "crashes"]).code, Some(3));
-    assert_eq!((starts(&journal) - once, &shown(&cli)["failures"]), (once - started, &json!(7)));
+    assert_eq!((starts(&journal) - once, &server_status(&cli)["failures"]), (once - started, &json!(7)));
     // After the open period one run tries the server again, and the following ones do not.
     advance_time(&cli, 60 * MINUTE).await;
-    assert_eq!(shown(&cli)["state"], "failed");
+    assert_eq!(server_status(&cli)["state"], "failed");
     let before = starts(&journal);
     assert_eq!(cli.run(&["call", "nothing"]).code, Some(1));
-    assert!(starts(&journal) > before && shown(&cli)["state"] == "circuit_open", "{}", shown(&cli));
+    assert!(
+        starts(&journal) > before && server_status(&cli)["state"] == "circuit_open",
+        "{}",
+        server_status(&cli)
+    );
     advance_time(&cli, MINUTE).await;
-    assert_eq!(shown(&cli)["state"], "circuit_open", "eight failures cost more than a minute");
+    assert_eq!(server_status(&cli)["state"], "circuit_open", "eight failures cost more than a minute");
     // The server has recovered: a refresh by name detects that, and all other commands use it again.
     std::fs::write(cli.folder().join("healthy"), "").unwrap();
     let refreshed = cli.run(&["servers", "refresh", "crashes"]);
     assert_eq!(refreshed.code, Some(0), "{refreshed:?}");
-    let now = shown(&cli);
+    let now = server_status(&cli);
     assert_eq!((&now["state"], &now["error"], &now["failures"]), (&json!("ready"), &json!(null), &json!(0)));
     assert_eq!(cli.run(&["call", "t"]).code, Some(0));
 }
@@ -168,13 +172,14 @@ async fn circuit_of_server_that_crashes_in_calls_stays_open_in_next_run() {
     for failures in 1..=5 {
         let died = cli.run(&["call", "t"]);
         assert!(died.code == Some(3) && died.stderr.contains("stopped during the call (exit 1)"), "{died:?}");
-        assert_eq!(shown(&cli)["failures"], failures);
+        assert_eq!(server_status(&cli)["failures"], failures);
     }
     let started = starts(&journal);
     let refused = cli.run(&["call", "t"]);
-    let words = ["it failed 5 times in a row; circuit open for", "`toolhub servers test s` tries it at once"];
+    let phrases =
+        ["it failed 5 times in a row; circuit open for", "`toolhub servers test s` tries it at once"];
     assert!(
-        refused.code == Some(3) && words.iter().all(|words| refused.stderr.contains(words)),
+        refused.code == Some(3) && phrases.iter().all(|phrases| refused.stderr.contains(phrases)),
         "{refused:?}"
     );
     assert_eq!(starts(&journal), started);
@@ -187,7 +192,10 @@ async fn circuit_of_server_that_crashes_in_calls_stays_open_in_next_run() {
     assert_eq!(cli.run(&["call", "t"]).code, Some(3), "it is left alone still");
     advance_time(&cli, 4 * MINUTE).await;
     assert_eq!(cli.run(&["call", "t"]).code, Some(0), "its time is over");
-    assert_eq!((&shown(&cli)["state"], &shown(&cli)["failures"]), (&json!("ready"), &json!(0)));
+    assert_eq!(
+        (&server_status(&cli)["state"], &server_status(&cli)["failures"]),
+        (&json!("ready"), &json!(0))
+    );
 }
 
 /// A connection that breaks with several calls in flight counts as one failure.
@@ -251,5 +259,5 @@ async fn waits_only_once_for_hanging_server() {
     }
     std::fs::write(cli.folder().join("healthy"), "").unwrap();
     assert_eq!(cli.run(&["call", "t", "--source", "hangs"]).code, Some(0));
-    assert_eq!(shown(&cli)["state"], "ready");
+    assert_eq!(server_status(&cli)["state"], "ready");
 }

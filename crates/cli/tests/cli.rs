@@ -11,7 +11,7 @@ fn cli() -> CommandLine {
 }
 
 /// The output of a run, with its folder replaced.
-fn shown(cli: &CommandLine, ran: &CommandOutput) -> String {
+fn printed(cli: &CommandLine, ran: &CommandOutput) -> String {
     let text = format!("exit {}\n{}\n--- stderr\n{}", ran.code.unwrap_or(-1), ran.stdout, ran.stderr);
     text.replace(&*cli.folder().to_string_lossy(), "FOLDER")
 }
@@ -107,13 +107,13 @@ fn localizes_usage_errors() {
         (&["eval", "plan"], &["缺少必需的参数：\n  --tools <FILE>\n  --requests <FILE>"]),
     ] {
         let output = cli.command(args).env("LC_ALL", "zh_CN.UTF-8").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?} {said}");
-        for words in says {
-            assert!(said.contains(words), "{args:?} {said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?} {stderr}");
+        for phrase in says {
+            assert!(stderr.contains(phrase), "{args:?} {stderr}");
         }
         for english in ["error", "Usage", "tip:", "OPTIONS", "For more", "invalid", "required"] {
-            assert!(!said.contains(english), "{args:?} has `{english}`: {said}");
+            assert!(!stderr.contains(english), "{args:?} has `{english}`: {stderr}");
         }
     }
     let help = cli.run(&["servers", "--help", "--lang=zh"]).stdout;
@@ -124,20 +124,20 @@ fn localizes_usage_errors() {
 fn tools_are_listed_shown_and_explained() {
     let mut cli = cli();
     cli.server("sheets", &sheet());
-    insta::assert_snapshot!("tools_show", shown(&cli, &cli.run(&["tools", "show", "read_sheet"])));
+    insta::assert_snapshot!("tools_show", printed(&cli, &cli.run(&["tools", "show", "read_sheet"])));
     insta::assert_snapshot!(
         "tools_show_zh",
-        shown(&cli, &cli.run(&["tools", "show", "read_sheet", "--lang", "zh"]))
+        printed(&cli, &cli.run(&["tools", "show", "read_sheet", "--lang", "zh"]))
     );
-    insta::assert_snapshot!("tools_one_source", shown(&cli, &cli.run(&["tools", "--source", "sheets"])));
-    insta::assert_snapshot!("servers_list", shown(&cli, &cli.run(&["servers", "list"])));
+    insta::assert_snapshot!("tools_one_source", printed(&cli, &cli.run(&["tools", "--source", "sheets"])));
+    insta::assert_snapshot!("servers_list", printed(&cli, &cli.run(&["servers", "list"])));
     let mut listed = cli.run(&["servers", "list", "--json"]).json();
     assert!(listed[0]["listed_at_ms"].as_u64() > Some(1_700_000_000_000), "{listed}");
     listed[0]["listed_at_ms"] = json!("a time");
     insta::assert_snapshot!("servers_list_json", listed);
     insta::assert_snapshot!(
         "explain",
-        shown(&cli, &cli.run(&["explain", "read_sheet", "--source", "appflowy"]))
+        printed(&cli, &cli.run(&["explain", "read_sheet", "--source", "appflowy"]))
     );
     let explained = cli.run(&["explain", "read_sheet", "--source", "appflowy", "--json"]).json();
     assert_eq!(explained["candidates"][0]["source"], "sheets");
@@ -316,15 +316,15 @@ fn servers_are_added_tested_and_removed() {
 
 #[test]
 fn shows_unusual_definition_unchanged() {
-    let odd = r#"{"x-vendor":{"b":[1.50,1E2],"a":{"n":1234567890123456789012345678901234567890}},"inputSchema":{"type":"object","x-order":1,"properties":{"z":{},"a":{}}},"name":"odd","source":"vendor's own","description":"奇"}"#;
+    let definition = r#"{"x-vendor":{"b":[1.50,1E2],"a":{"n":1234567890123456789012345678901234567890}},"inputSchema":{"type":"object","x-order":1,"properties":{"z":{},"a":{}}},"name":"odd","source":"vendor's own","description":"奇"}"#;
     let mut cli = cli();
-    cli.server("vendor", &Script::legacy().tool_text(odd));
-    let shown = cli.run(&["tools", "show", "odd", "--json"]).stdout;
-    assert!(shown.starts_with(&odd[..odd.len() - 1]), "{shown}");
-    assert!(shown.contains("\"toolhub/source\":\"vendor\""), "{shown}");
+    cli.server("vendor", &Script::legacy().tool_text(definition));
+    let printed = cli.run(&["tools", "show", "odd", "--json"]).stdout;
+    assert!(printed.starts_with(&definition[..definition.len() - 1]), "{printed}");
+    assert!(printed.contains("\"toolhub/source\":\"vendor\""), "{printed}");
     // The same from the cache, and in the list.
-    assert_eq!(cli.run(&["tools", "show", "odd", "--json"]).stdout, shown);
-    assert!(cli.run(&["tools", "--json"]).stdout.contains(&odd[1..odd.len() - 1]));
+    assert_eq!(cli.run(&["tools", "show", "odd", "--json"]).stdout, printed);
+    assert!(cli.run(&["tools", "--json"]).stdout.contains(&definition[1..definition.len() - 1]));
 }
 
 #[test]
@@ -464,8 +464,8 @@ fn concurrent_config_edits_are_all_kept() {
     for child in children {
         assert!(child.wait_with_output().unwrap().status.success());
     }
-    let kept = fs::read_to_string(cli.folder().join("mcp.json")).unwrap();
-    assert!(ids.iter().all(|id| kept.contains(id.as_str())), "{kept}");
+    let saved = fs::read_to_string(cli.folder().join("mcp.json")).unwrap();
+    assert!(ids.iter().all(|id| saved.contains(id.as_str())), "{saved}");
 }
 
 /// A server that never answers may delay the first call by a second, but not every call.

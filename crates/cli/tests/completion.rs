@@ -107,6 +107,6 @@ fn bash_replaces_the_part_after_the_equals_sign() {
     command.current_dir(cli.folder()).env_clear().envs(variables);
     let output =
         command.env("PROGRAM", of_program.get_program()).args(["--norc", "-c", script]).output().unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(shown, "fast safe\nsafe\nmode=\nread_sheet\n", "{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(stdout, "fast safe\nsafe\nmode=\nread_sheet\n", "{}", String::from_utf8_lossy(&output.stderr));
 }

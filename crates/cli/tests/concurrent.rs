@@ -72,8 +72,12 @@ fn servers_that_are_not_equivalent_are_called_by_name() {
     let servers =
         Servers::new(&read_only("search_it"), &[("one", late(0, "from one")), ("two", late(0, "from two"))]);
     std::fs::write(servers.cli.folder().join("toolhub.toml"), "").unwrap();
-    let shown = servers.json(&["call", "search_it"]);
-    assert_eq!((&shown["result"], &shown["_meta"]["source"]), (&json!("from one"), &json!("one")), "{shown}");
+    let output = servers.json(&["call", "search_it"]);
+    assert_eq!(
+        (&output["result"], &output["_meta"]["source"]),
+        (&json!("from one"), &json!("one")),
+        "{output}"
+    );
     for call in [&["call", "search_it", "--source", "two"][..], &["call", "two__search_it"]] {
         assert_eq!(servers.json(call)["result"], "from two", "{call:?}");
     }
@@ -88,10 +92,10 @@ fn cancels_slower_candidate_of_a_race() {
         &read_only("calculate_it"),
         &[("slow", late(60_000, "slow")), ("fast", late(50, "fast"))],
     );
-    let shown = servers.json(&["call", "calculate_it"]);
-    assert_eq!((&shown["result"], &shown["_meta"]["source"]), (&json!("fast"), &json!("fast")), "{shown}");
-    assert_eq!(shown["_meta"]["cancelled"], json!(["slow"]));
-    assert!(shown["_meta"]["duration_ms"].as_u64().unwrap() < 30_000);
+    let output = servers.json(&["call", "calculate_it"]);
+    assert_eq!((&output["result"], &output["_meta"]["source"]), (&json!("fast"), &json!("fast")), "{output}");
+    assert_eq!(output["_meta"]["cancelled"], json!(["slow"]));
+    assert!(output["_meta"]["duration_ms"].as_u64().unwrap() < 30_000);
     let mut seen = servers.journal("slow");
     seen.wait_for(|journal| journal.count_method("notifications/cancelled") == 1, Duration::from_secs(5));
     let id = |method: &str, member: &dyn Fn(&Value) -> Value| {
@@ -103,8 +107,8 @@ fn cancels_slower_candidate_of_a_race() {
         id("notifications/cancelled", &|message| message["params"]["requestId"].clone()),
         id("tools/call", &|message| message["id"].clone())
     );
-    let told = servers.cli.run(&["call", "calculate_it", "--trace"]).stderr;
-    assert!(told.contains("(race)") && told.contains("slow cancelled after"), "{told}");
+    let stderr = servers.cli.run(&["call", "calculate_it", "--trace"]).stderr;
+    assert!(stderr.contains("(race)") && stderr.contains("slow cancelled after"), "{stderr}");
 }
 
 #[test]
@@ -113,16 +117,19 @@ fn merges_results_and_names_sources() {
         &read_only("search_it"),
         &[("one", late(0, "答案一。")), ("two", late(200, "answer two"))],
     );
-    let shown = servers.json(&["call", "search_it"]);
+    let output = servers.json(&["call", "search_it"]);
     assert_eq!(
-        shown["result"]
+        output["result"]
             .as_str()
             .map(|text| text.contains("[one] 答案一。") && text.contains("[two] answer two")),
         Some(true),
-        "{shown}"
+        "{output}"
     );
-    assert_eq!(shown["_meta"]["sources"], json!(["one", "two"]));
-    assert_eq!((&shown["_meta"]["synthesized"], &shown["_meta"]["source_count"]), (&json!(true), &json!(2)));
+    assert_eq!(output["_meta"]["sources"], json!(["one", "two"]));
+    assert_eq!(
+        (&output["_meta"]["synthesized"], &output["_meta"]["source_count"]),
+        (&json!(true), &json!(2))
+    );
     let plain = servers.cli.run(&["call", "search_it"]);
     assert!(plain.stdout.starts_with("[one] 答案一。"), "{plain:?}");
     assert!(plain.stderr.contains("merged from 2 sources: one, two"), "{plain:?}");
@@ -135,9 +142,9 @@ fn tries_next_batch_if_all_fail() {
         &read_only("look_it_up"),
         &[("a", fails.clone()), ("b", fails.clone()), ("c", fails), ("d", late(0, "from d"))],
     );
-    let shown = servers.json(&["call", "look_it_up"]);
-    assert_eq!((&shown["result"], &shown["_meta"]["source"]), (&json!("from d"), &json!("d")), "{shown}");
-    assert_eq!(shown["_meta"]["failed"].as_array().map(Vec::len), Some(3));
+    let output = servers.json(&["call", "look_it_up"]);
+    assert_eq!((&output["result"], &output["_meta"]["source"]), (&json!("from d"), &json!("d")), "{output}");
+    assert_eq!(output["_meta"]["failed"].as_array().map(Vec::len), Some(3));
     assert_eq!(["a", "b", "c", "d"].map(|id| servers.calls(id)), [1, 1, 1, 1]);
 }
 
@@ -146,9 +153,9 @@ fn fast_failure_does_not_hide_slow_success() {
     for name in ["calculate_it", "search_it"] {
         let fails = json!([{"tool_error": "no"}]);
         let servers = Servers::new(&read_only(name), &[("quick", fails), ("slow", late(800, "right"))]);
-        let shown = servers.json(&["call", name]);
-        assert_eq!((&shown["success"], &shown["result"]), (&json!(true), &json!("right")), "{shown}");
-        assert_eq!(shown["_meta"]["failed"][0]["source"], "quick");
+        let output = servers.json(&["call", name]);
+        assert_eq!((&output["success"], &output["result"]), (&json!(true), &json!("right")), "{output}");
+        assert_eq!(output["_meta"]["failed"][0]["source"], "quick");
     }
 }
 
@@ -158,8 +165,8 @@ fn tool_without_hints_runs_once_on_one_server() {
     for hints in [json!({}), json!({"destructiveHint": true})] {
         let each = [("a", json!([{"tool_error": "half done"}])), ("b", late(0, "done"))];
         let servers = Servers::new(&tool("calculate_it", &hints), &each);
-        let shown = servers.json(&["call", "calculate_it"]);
-        assert_eq!(shown["success"], false, "{shown}");
+        let output = servers.json(&["call", "calculate_it"]);
+        assert_eq!(output["success"], false, "{output}");
         assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
     }
     // Nor are such calls raced.
@@ -172,8 +179,8 @@ fn tool_without_hints_runs_once_on_one_server() {
         &tool("calculate_it", &json!({})),
         &[("a", json!([{"ignore": true}])), ("b", late(0, "fast"))],
     );
-    let shown = servers.json(&["call", "calculate_it", "--timeout", "2s"]);
-    assert_eq!(shown["_meta"]["effect"], "unknown", "{shown}");
+    let output = servers.json(&["call", "calculate_it", "--timeout", "2s"]);
+    assert_eq!(output["_meta"]["effect"], "unknown", "{output}");
     assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
 }
 
@@ -192,9 +199,9 @@ fn routes_by_capability() {
     let one: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(one["result"], "a paper", "{one}");
     let ran = cli.run(&["call", "--capability", "search", "query=rust", "--json"]);
-    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let text = shown["result"].as_str().unwrap_or_default();
-    assert!(text.contains("[papers] a paper") && text.contains("[news] some news"), "{shown}");
+    let output: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let text = output["result"].as_str().unwrap_or_default();
+    assert!(text.contains("[papers] a paper") && text.contains("[news] some news"), "{output}");
     let listed = cli.run(&["tools", "--tag", "search"]).stdout;
     assert!(listed.contains("search_papers") && !listed.contains("calculate"), "{listed}");
     let why = cli.run(&["explain", "--capability", "search", "--args", "{\"query\":\"x\"}"]).stdout;

@@ -58,7 +58,7 @@ fn accepts_documented_examples() {
             };
             for text in texts.iter().filter(|text| is_settings(text)) {
                 // `hints = …` alone is a key of `[[servers]]`.
-                let whole = match text.starts_with("hints")
+                let document = match text.starts_with("hints")
                     || text.starts_with("oauth")
                     || text.starts_with("sandbox")
                 {
@@ -66,9 +66,9 @@ fn accepts_documented_examples() {
                     false => text.clone(),
                 };
                 // Documents abbreviate a hash.
-                let whole = whole.replace("\"…\"", &format!("\"{}\"", "0".repeat(64)));
-                let refusals = refusals(&whole);
-                assert!(refusals.is_empty(), "{}: {refusals:?}\n{whole}", path.display());
+                let document = document.replace("\"…\"", &format!("\"{}\"", "0".repeat(64)));
+                let refusals = refusals(&document);
+                assert!(refusals.is_empty(), "{}: {refusals:?}\n{document}", path.display());
                 checked += 1;
             }
         }

@@ -188,8 +188,8 @@ async fn bad_servers_do_not_delay_good_ones() {
 #[tokio::test]
 async fn matches_responses_of_a_burst() {
     const AT_ONCE: usize = 2000;
-    let given = std::env::var("TOOLHUB_TEST_SEED").ok();
-    let seed: u64 = given.map_or_else(fresh_seed, |seed| seed.parse().unwrap());
+    let seed_variable = std::env::var("TOOLHUB_TEST_SEED").ok();
+    let seed: u64 = seed_variable.map_or_else(fresh_seed, |seed| seed.parse().unwrap());
     for script in [Script::legacy(), Script::modern()] {
         let mixed = json!([{"shuffle": {"of": 500, "seed": seed}}]);
         let script = script.plain_tool("echo").on("tools/call:echo", &mixed);
@@ -340,7 +340,7 @@ async fn reports_no_common_protocol_version() {
         ),
         (Script::modern().on("server/discover", for_ever), 2, "Unsupported protocol version"),
     ];
-    for (script, asked, words) in cases {
+    for (script, expected_greetings, message) in cases {
         for http in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let journal = folder.path().join("journal");
@@ -352,8 +352,8 @@ async fn reports_no_common_protocol_version() {
             };
             let error = hub.list_server("s").await.unwrap().unwrap_err();
             assert_eq!(error.kind(), "mcp_error", "{error}");
-            assert!(error.to_string().contains(words), "{error}");
-            assert_eq!(greeted_in(&Journal::read(&journal)).len(), asked, "http {http}");
+            assert!(error.to_string().contains(message), "{error}");
+            assert_eq!(greeted_in(&Journal::read(&journal)).len(), expected_greetings, "http {http}");
             hub.close().await;
         }
     }
@@ -390,8 +390,8 @@ async fn configured_era_is_not_probed() {
                     assert_eq!(greeted_in(&seen).len(), 1, "{:?}", seen.methods());
                 }
                 (None, Err(error)) => {
-                    let words = format!("`era = \"{era}\"`, which it may not speak");
-                    assert!(error.to_string().contains(&words), "{error}");
+                    let message = format!("`era = \"{era}\"`, which it may not speak");
+                    assert!(error.to_string().contains(&message), "{error}");
                 }
                 (_, listed) => panic!("{era} http {http}: {listed:?}"),
             }

@@ -35,10 +35,10 @@ async fn model() -> ModelClient {
 /// Sends a request and prints the speed.
 async fn ask(model: &ModelClient, request: &ChatRequest) -> ChatReply {
     let (begun, pieces) = (Instant::now(), AtomicUsize::new(0));
-    let heard = |_: ReplyDelta| {
+    let on_delta = |_: ReplyDelta| {
         pieces.fetch_add(1, Ordering::Relaxed);
     };
-    let reply = model.chat(request, &heard).await.unwrap();
+    let reply = model.chat(request, &on_delta).await.unwrap();
     let (took, pieces) = (begun.elapsed().as_secs_f32(), pieces.into_inner());
     let usage = reply.usage.unwrap_or_default();
     println!(
@@ -61,25 +61,26 @@ async fn model_chats_calls_tool_and_follows_schema() {
     let model = model().await;
     let plain = ChatRequest { temperature: Some(0.0), max_tokens: Some(80), ..ChatRequest::new("Be brief.") };
 
-    let said = ask(&model, &plain.clone().user("Say hello.")).await;
-    assert!(!said.text.trim().is_empty() && said.usage.unwrap().output > 0);
+    let reply = ask(&model, &plain.clone().user("Say hello.")).await;
+    assert!(!reply.text.trim().is_empty() && reply.usage.unwrap().output > 0);
 
     let tools = vec![
         tool("get_weather", "Gets the current weather of a city.", "city"),
         tool("calculate", "Works out an arithmetic expression.", "expression"),
     ];
-    let asked = ChatRequest { tools, ..plain.clone() };
-    let said = ask(&model, &asked.user("What is the weather in Kyoto now?")).await;
+    let chat_request = ChatRequest { tools, ..plain.clone() };
+    let reply = ask(&model, &chat_request.user("What is the weather in Kyoto now?")).await;
     // This small model sometimes writes its calls as text, although native calls are requested.
-    let called = format!("{} {:?}", said.text, said.calls);
+    let called = format!("{} {:?}", reply.text, reply.calls);
     assert!(called.contains("get_weather") && called.contains("Kyoto"), "{called}");
 
     let schema = serde_json::json!({
         "type": "object", "additionalProperties": false,
         "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city", "days"]
     });
-    let asked = ChatRequest { answer_schema: Some(("trip".to_owned(), RawJson::of(&schema))), ..plain };
-    let said = ask(&model, &asked.user("A trip to Osaka for three days, as JSON.")).await;
-    let trip: serde_json::Value = serde_json::from_str(&said.text).unwrap();
+    let chat_request =
+        ChatRequest { answer_schema: Some(("trip".to_owned(), RawJson::of(&schema))), ..plain };
+    let reply = ask(&model, &chat_request.user("A trip to Osaka for three days, as JSON.")).await;
+    let trip: serde_json::Value = serde_json::from_str(&reply.text).unwrap();
     assert_eq!((trip["city"].as_str(), trip["days"].as_i64()), (Some("Osaka"), Some(3)));
 }

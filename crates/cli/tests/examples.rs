@@ -96,20 +96,20 @@ fn toolhub(home: &Path, args: &[&str]) -> CommandOutput {
 #[test]
 fn library_example_calls_tool_and_rejects_invalid_arguments() {
     let home = tempfile::tempdir().unwrap();
-    let shown = ran(&mut example("embed", home.path()));
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let output = ran(&mut example("embed", home.path()));
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        shown.stdout.contains("tools in the catalog") && shown.stdout.contains("calculate: 12\n"),
-        "{shown:?}"
+        output.stdout.contains("tools in the catalog") && output.stdout.contains("calculate: 12\n"),
+        "{output:?}"
     );
-    assert!(shown.stdout.contains("refused: ") && shown.stdout.contains("expresion"), "{shown:?}");
+    assert!(output.stdout.contains("refused: ") && output.stdout.contains("expresion"), "{output:?}");
 }
 
 #[test]
 fn function_example_works_as_tool() {
     let home = tempfile::tempdir().unwrap();
-    let shown = ran(&mut example("tool", home.path()));
-    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "Kyoto: sunny for 3 days\n"), "{shown:?}");
+    let output = ran(&mut example("tool", home.path()));
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "Kyoto: sunny for 3 days\n"), "{output:?}");
 }
 
 #[test]
@@ -121,12 +121,12 @@ fn agent_example_uses_model_or_prints_setup() {
     let call = ScriptedReply::text("").call("calculate", r#"{"expression": "5 miles in km"}"#).act();
     let server = ModelServer::start(vec![call, ScriptedReply::text("5 miles are 8.04672 km.").act()]);
     let url = format!("{}/v1", server.url);
-    let shown = ran(example("agent", home.path())
+    let output = ran(example("agent", home.path())
         .arg("how many km are 5 miles?")
         .env("OPENAI_BASE_URL", url)
         .env("OPENAI_MODEL", "scripted"));
-    assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert_eq!(shown.stdout, "called calculate\n5 miles are 8.04672 km.\n", "{shown:?}");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(output.stdout, "called calculate\n5 miles are 8.04672 km.\n", "{output:?}");
 }
 
 #[test]
@@ -151,11 +151,12 @@ fn gateway_example_offers_its_profile() {
     let input = home.path().join("requests");
     fs::write(&input, requests.iter().map(|request| format!("{request}\n")).collect::<String>()).unwrap();
     let mut serve = gateway(&["serve", "--stdio", "--profile", "warehouse"]);
-    let shown = ran(serve.stdin(fs::File::open(input).unwrap()));
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let output = ran(serve.stdin(fs::File::open(input).unwrap()));
+    assert_eq!(output.code, Some(0), "{output:?}");
     let answer = |id: u64| {
-        let lines = shown.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        lines.into_iter().find(|line| line["id"] == id).unwrap_or_else(|| panic!("{shown:?}"))
+        let lines =
+            output.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.into_iter().find(|line| line["id"] == id).unwrap_or_else(|| panic!("{output:?}"))
     };
     let tools = answer(2)["result"]["tools"].clone();
     let mut names: Vec<&str> =
@@ -163,7 +164,7 @@ fn gateway_example_offers_its_profile() {
     names.sort_unstable();
     assert_eq!(names, ["calculate", "get_stock", "list_items"]);
     assert!(tools.to_string().contains("in our warehouse"), "{tools}");
-    assert!(answer(3).to_string().contains("340"), "{shown:?}");
+    assert!(answer(3).to_string().contains("340"), "{output:?}");
 }
 
 #[test]
@@ -181,21 +182,21 @@ fn skill_example_runs_its_script() {
     }
     let approved = toolhub(home.path(), &["skills", "approve", "csv-summary", "--yes"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
-    let shown = toolhub(home.path(), &["skills", "validate", "examples/skills/csv-summary"]);
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let output = toolhub(home.path(), &["skills", "validate", "examples/skills/csv-summary"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
     let table = home.path().join("work/table.csv");
     fs::create_dir(home.path().join("work")).unwrap();
     fs::write(&table, "item,count\nbolts,340\nscrews,1200\n").unwrap();
     let mut run = command(Path::new(env!("CARGO_BIN_EXE_toolhub")), home.path());
-    let shown = ran(run.current_dir(home.path().join("work")).args([
+    let output = ran(run.current_dir(home.path().join("work")).args([
         "skills",
         "run",
         "csv-summary",
         "summarise_csv",
         "path=table.csv",
     ]));
-    assert_eq!(shown.code, Some(0), "{shown:?}");
-    assert!(shown.stdout.contains("count") && shown.stdout.contains("1200"), "{shown:?}");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("count") && output.stdout.contains("1200"), "{output:?}");
 }
 
 /// The table in the README of the examples lists every example.

@@ -89,9 +89,13 @@ async fn bounds_stderr_flood() {
         .build()
         .await;
     let outcome = call(&hub, "t").await;
-    let words = outcome.result.unwrap_err().stderr_tail().to_vec();
-    assert!(words.len() <= 8 && words.iter().all(|line| line.len() <= 1200), "{}", words.len());
-    assert!(words.last().is_some_and(|line| line.ends_with("the end")), "{words:?}");
+    let stderr_tail = outcome.result.unwrap_err().stderr_tail().to_vec();
+    assert!(
+        stderr_tail.len() <= 8 && stderr_tail.iter().all(|line| line.len() <= 1200),
+        "{}",
+        stderr_tail.len()
+    );
+    assert!(stderr_tail.last().is_some_and(|line| line.ends_with("the end")), "{stderr_tail:?}");
     hub.close().await;
 }
 
@@ -127,8 +131,8 @@ async fn drops_duplicate_and_unknown_responses() {
     let foreign = hub.call(ToolCall::new("foreign", json!({})).within(Duration::from_millis(500))).await;
     assert_eq!(kind(&foreign), "timed_out");
     assert_eq!(call(&hub, "twice").await.result.unwrap().texts().0, ["mine"]);
-    let told = hub.events.texts().join("\n");
-    assert!(told.contains("an answer to request 999999, which nobody waits for"), "{told}");
+    let log = hub.events.texts().join("\n");
+    assert!(log.contains("an answer to request 999999, which nobody waits for"), "{log}");
     hub.close().await;
 }
 

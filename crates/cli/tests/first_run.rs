@@ -79,8 +79,8 @@ fn bare_command_suggests_init_without_configuration() {
             ran.stdout.lines().filter(|line| line.trim_start().starts_with("toolhub ")).skip(1).collect();
         assert!(commands[0].trim_start().starts_with("toolhub init"), "{ran:?}");
     }
-    let shown = machine.run(&["--json"]).json();
-    assert_eq!((&shown["configured"], &shown["next"][0]), (&json!(false), &json!("toolhub init")));
+    let output = machine.run(&["--json"]).json();
+    assert_eq!((&output["configured"], &output["next"][0]), (&json!(false), &json!("toolhub init")));
     assert!(!machine.folder.path().join("user/.config").exists(), "looking makes no config");
 }
 
@@ -93,7 +93,7 @@ fn bare_command_shows_status_and_starts_nothing() {
     assert_eq!(machine.run(&["servers", "add", "m", "--no-test", &program]).code, Some(0));
     assert_eq!(machine.run(&["call", "get_stock", "item=bolts"]).code, Some(0));
     let _ = fs::remove_file(&mark);
-    for (lang, words) in [
+    for (lang, phrases) in [
         (
             "en",
             [
@@ -123,14 +123,14 @@ fn bare_command_shows_status_and_starts_nothing() {
     ] {
         let ran = machine.run(&["--lang", lang]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert!(words.iter().all(|word| ran.stdout.contains(word)), "{}", ran.stdout);
+        assert!(phrases.iter().all(|word| ran.stdout.contains(word)), "{}", ran.stdout);
     }
-    let shown = machine.run(&["--json"]).json();
-    assert_eq!(shown["tools"]["servers"], 3, "{shown}");
-    assert_eq!((&shown["configured"], &shown["running_hubs"]), (&json!(true), &json!(0)));
-    assert_eq!(shown["calls"][0]["tool"], "get_stock");
+    let output = machine.run(&["--json"]).json();
+    assert_eq!(output["tools"]["servers"], 3, "{output}");
+    assert_eq!((&output["configured"], &output["running_hubs"]), (&json!(true), &json!(0)));
+    assert_eq!(output["calls"][0]["tool"], "get_stock");
     let states: Vec<&Value> =
-        shown["servers"].as_array().unwrap().iter().map(|server| &server["state"]).collect();
+        output["servers"].as_array().unwrap().iter().map(|server| &server["state"]).collect();
     assert_eq!(states, ["ready", "new"]);
     assert!(!mark.exists(), "a server was started");
 }
@@ -159,11 +159,11 @@ fn bare_command_reports_running_hub() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(serving.stdout.take().unwrap()), &mut line)
         .unwrap();
-    let shown = machine.run(&["--json"]).json();
+    let output = machine.run(&["--json"]).json();
     let text = machine.run(&[]);
     serving.kill().unwrap();
     serving.wait().unwrap();
-    assert_eq!(shown["running_hubs"], 1, "{shown}");
+    assert_eq!(output["running_hubs"], 1, "{output}");
     assert!(text.stdout.contains("hub: running (1)"), "{text:?}");
 }
 
@@ -176,8 +176,8 @@ fn servers_add_makes_relative_paths_absolute() {
     fs::write(machine.work().join("stdio"), "").unwrap();
     let added = machine.run(&["servers", "add", "stock", "python3", "servers/stock.py"]);
     assert_eq!(added.code, Some(0), "{added:?}");
-    let whole = scripts.join("stock.py").canonicalize().unwrap();
-    assert_eq!(machine.servers()["stock"]["args"], json!([whole]));
+    let full_path = scripts.join("stock.py").canonicalize().unwrap();
+    assert_eq!(machine.servers()["stock"]["args"], json!([full_path]));
     assert!(added.stderr.contains("is kept as"), "{added:?}");
     // From another folder, without the cached list.
     let other = machine.folder.path().join("user");
@@ -226,9 +226,9 @@ fn untrusted_folder_note_names_programs_and_appears_once() {
         &["doctor"],
     ] {
         let ran = machine.run(args);
-        let shown = ran.stdout.clone() + &ran.stderr;
-        assert_eq!(shown.matches(note).count(), 1, "{args:?} {ran:?}");
-        assert!(shown.contains("`package.json`") && !shown.contains("LICENSE"), "{args:?} {ran:?}");
+        let output = ran.stdout.clone() + &ran.stderr;
+        assert_eq!(output.matches(note).count(), 1, "{args:?} {ran:?}");
+        assert!(output.contains("`package.json`") && !output.contains("LICENSE"), "{args:?} {ran:?}");
     }
     // No server is started.
     for args in
@@ -258,20 +258,20 @@ fn running_hub_prints_untrusted_folder_note_once_across_reloads() {
     // The routing changes: the same servers start in the same folder, so that no new notice is printed. If the hub reads a
     // change as part of its first configuration, no reload happens, so the file is changed until one does.
     let settings = machine.folder.path().join("user/.config/toolhub/toolhub.toml");
-    let mut said = String::new();
+    let mut log_text = String::new();
     for batch in 4..20 {
-        if said.contains("routing reloaded") {
+        if log_text.contains("routing reloaded") {
             break;
         }
         fs::write(&settings, format!("[routing]\nbatch = {batch}\n")).unwrap();
         let end = Instant::now() + Duration::from_secs(3);
-        while !said.contains("routing reloaded") && Instant::now() < end {
+        while !log_text.contains("routing reloaded") && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(50));
-            said = fs::read_to_string(&log).unwrap();
+            log_text = fs::read_to_string(&log).unwrap();
         }
     }
     serving.kill().unwrap();
     serving.wait().unwrap();
-    assert!(said.contains("routing reloaded"), "{said}");
-    assert_eq!(said.matches("in the empty folder").count(), 1, "{said}");
+    assert!(log_text.contains("routing reloaded"), "{log_text}");
+    assert_eq!(log_text.matches("in the empty folder").count(), 1, "{log_text}");
 }

@@ -317,14 +317,14 @@ fn requires_flags_without_terminal() {
 fn dry_run_shows_all_changes_and_writes_nothing() {
     let machine = Machine::with_clients();
     let before = machine.files();
-    for (lang, words) in
+    for (lang, phrases) in
         [("en", ["to move to toolhub", "nothing was changed"]), ("zh", ["将移到 toolhub", "未做任何改动"])]
     {
         let ran = machine.run(&["init", "--dry-run", "--lang", lang]);
         assert_eq!((ran.code, machine.files()), (Some(0), before.clone()), "{ran:?}");
-        let shown = ran.stdout.clone() + &ran.stderr;
-        assert!(words.iter().all(|word| shown.contains(word)), "{ran:?}");
-        assert!(["Cursor", "Codex", "goose", "files", "docs", "gs"].iter().all(|word| shown.contains(word)));
+        let output = ran.stdout.clone() + &ran.stderr;
+        assert!(phrases.iter().all(|word| output.contains(word)), "{ran:?}");
+        assert!(["Cursor", "Codex", "goose", "files", "docs", "gs"].iter().all(|word| output.contains(word)));
     }
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
     let after = machine.files();
@@ -335,27 +335,27 @@ fn dry_run_shows_all_changes_and_writes_nothing() {
 #[test]
 fn reports_missing_clients_with_next_step() {
     let machine = Machine::new();
-    for (lang, words) in [
+    for (lang, phrases) in [
         ("en", ["no MCP client was found", "toolhub servers add", "next:"]),
         ("zh", ["没有找到 MCP 客户端", "toolhub servers add", "接下来"]),
     ] {
         let ran = machine.run(&["init", "--lang", lang]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert!(words.iter().all(|word| ran.stdout.contains(word)), "{ran:?}");
+        assert!(phrases.iter().all(|word| ran.stdout.contains(word)), "{ran:?}");
     }
-    let shown = machine.run(&["init", "--all", "--yes", "--json"]).json();
-    assert_eq!(shown["clients"], json!([]));
+    let output = machine.run(&["init", "--all", "--yes", "--json"]).json();
+    assert_eq!(output["clients"], json!([]));
     assert!(machine.files().is_empty());
 }
 
 #[test]
 fn json_report_lists_changes() {
     let machine = Machine::with_clients();
-    let shown = machine.run(&["init", "--all", "--yes", "--json"]).json();
-    assert_eq!((&shown["imported"], &shown["changed"]), (&json!(4), &json!(true)));
-    assert_eq!(shown["trial"]["success"], true, "{shown}");
-    assert!(shown["trial"]["result"].as_str().unwrap().contains("42"));
-    let cursor = &shown["clients"][0];
+    let output = machine.run(&["init", "--all", "--yes", "--json"]).json();
+    assert_eq!((&output["imported"], &output["changed"]), (&json!(4), &json!(true)));
+    assert_eq!(output["trial"]["success"], true, "{output}");
+    assert!(output["trial"]["result"].as_str().unwrap().contains("42"));
+    let cursor = &output["clients"][0];
     assert_eq!((&cursor["client"], &cursor["hub"]), (&json!("cursor"), &json!("added")));
     let actions: Vec<&Value> =
         cursor["servers"].as_array().unwrap().iter().map(|server| &server["action"]).collect();
@@ -543,10 +543,10 @@ fn changes_nothing_if_record_is_not_writable() {
 fn init_output_is_localized() {
     let machine = Machine::with_clients();
     let ran = machine.run(&["init", "--all", "--yes", "--lang", "zh"]);
-    let shown = ran.stdout.clone() + &ran.stderr;
-    let words =
+    let output = ran.stdout.clone() + &ran.stderr;
+    let phrases =
         ["已移到 toolhub", "已像客户端那样试调用", "接下来", "可撤销以上全部改动", "个客户端使用 toolhub"];
-    assert!(words.iter().all(|word| shown.contains(word)), "{ran:?}");
+    assert!(phrases.iter().all(|word| output.contains(word)), "{ran:?}");
     let again = machine.run(&["init", "--all", "--yes", "--lang", "zh"]);
     assert!(again.stderr.contains("未改动任何文件"), "{again:?}");
     let undone = machine.run(&["init", "--undo", "--lang", "zh"]);

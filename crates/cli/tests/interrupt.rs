@@ -45,7 +45,7 @@ fn interrupt_over_stdio_ends_grandchild() {
 
 #[test]
 fn interrupt_over_http_in_both_eras() {
-    for (script, told) in [(slow(json!([{"delay_ms": 60000}])), "cancelled"), (modern(), "disconnect")] {
+    for (script, reported) in [(slow(json!([{"delay_ms": 60000}])), "cancelled"), (modern(), "disconnect")] {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         let journal = cli.folder().join("journal");
         let server = HttpServer::start(&script.journal(&journal));
@@ -62,7 +62,7 @@ fn interrupt_over_http_in_both_eras() {
             (Some(false), Some("cancelled"))
         );
         seen.wait_for(
-            |journal| match told {
+            |journal| match reported {
                 "cancelled" => journal.count_method("notifications/cancelled") == 1,
                 _ => !journal.events("disconnect").is_empty(),
             },
@@ -173,12 +173,16 @@ fn json_output_keeps_shape_on_interrupt() {
     signal(&child, "-INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("interrupted")), "{told}");
+    let reported: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
-        (&told["steps"][0]["tool"], &told["steps"][0]["success"]),
+        (&reported["success"], &reported["error"]),
+        (&json!(false), &json!("interrupted")),
+        "{reported}"
+    );
+    assert_eq!(
+        (&reported["steps"][0]["tool"], &reported["steps"][0]["success"]),
         (&json!("list_greetings"), &json!(false)),
-        "{told}"
+        "{reported}"
     );
 }
 

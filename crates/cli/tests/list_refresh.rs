@@ -50,8 +50,8 @@ async fn known(hub: &TestHub, tool: &str) {
         while hub.catalog().named(tool).next().is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let kept = |list: &CachedList| list.tools.iter().any(|tool| tool.get().contains(&name));
-        while !store.load().await.unwrap().iter().any(|(_, list)| kept(list)) {
+        let is_stored = |list: &CachedList| list.tools.iter().any(|tool| tool.get().contains(&name));
+        while !store.load().await.unwrap().iter().any(|(_, list)| is_stored(list)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -146,14 +146,14 @@ async fn concurrent_list_requests_are_coalesced() {
     }
     assert_eq!(Journal::read(&journal).count_method("tools/list"), 1);
     // A cancelled caller does not cancel the request for the others; when all have cancelled, the server is notified.
-    let (gave_up, waited) = tokio::join!(
+    let (gave_up, completed) = tokio::join!(
         tokio::time::timeout(Duration::from_millis(50), hub.list_server("s")),
         hub.list_server("s")
     );
-    assert!(gave_up.is_err() && waited.unwrap().is_ok());
+    assert!(gave_up.is_err() && completed.unwrap().is_ok());
     assert_eq!(Journal::read(&journal).count_method("tools/list"), 2);
     assert!(tokio::time::timeout(Duration::from_millis(50), hub.list_server("s")).await.is_err());
-    let told = |seen: &Journal| seen.count_method("notifications/cancelled") == 1;
-    Journal::read(&journal).wait_for_async(told, TEST_TIMEOUT).await;
+    let cancelled = |seen: &Journal| seen.count_method("notifications/cancelled") == 1;
+    Journal::read(&journal).wait_for_async(cancelled, TEST_TIMEOUT).await;
     hub.close().await;
 }

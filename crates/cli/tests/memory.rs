@@ -79,11 +79,11 @@ fn shortens_long_result_for_model_and_stores_it_whole() {
     let script = Script::legacy().plain_tool("tell").on("tools/call:tell", json!([{"text": long}]));
     cli.server("s", &script);
     assert_eq!(ok(&cli, &["call", "tell"]).trim_end(), long);
-    let shown = json_of(&cli, &["call", "tell", "--brief"]);
-    let text = shown["result"].as_str().unwrap();
+    let output = json_of(&cli, &["call", "tell", "--brief"]);
+    let text = output["result"].as_str().unwrap();
     assert!(text.chars().count() <= 500 && text.ends_with('。'), "{text}");
-    assert_eq!(shown["_meta"]["truncated"], true);
-    let handle = shown["_meta"]["handle"].as_str().unwrap();
+    assert_eq!(output["_meta"]["truncated"], true);
+    let handle = output["_meta"]["handle"].as_str().unwrap();
     assert_eq!(ok(&cli, &["result", handle]).trim_end(), long);
     let page = json_of(&cli, &["result", handle, "--page", "2"]);
     assert_eq!(page["pages"], 4);
@@ -110,9 +110,9 @@ fn calls_in_flight_at_crash_are_recorded_as_unknown() {
     let mut child = cli.command(&["call", "send_mail"]).spawn().unwrap();
     Journal::read(&journal).wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
     // A running call becomes visible with a short delay.
-    let patience = Instant::now();
+    let started = Instant::now();
     while json_of(&cli, &["history"])[0]["status"] != "running" {
-        assert!(patience.elapsed() < Duration::from_secs(10), "it is not seen");
+        assert!(started.elapsed() < Duration::from_secs(10), "it is not seen");
     }
     child.kill().unwrap();
     child.wait().unwrap();
@@ -178,13 +178,14 @@ fn verifies_results_against_earlier_ones() {
     for (run, answer) in answers.as_array().unwrap().iter().enumerate() {
         let script = Script::legacy().tool(tool.clone()).on("tools/call:facts", answer);
         cli.server("s", &script);
-        let shown = json_of(&cli, &["call", "facts", "--verify"]);
-        let (verified, issues) = (&shown["_meta"]["verified"], shown["_meta"]["issues"].as_array().unwrap());
+        let output = json_of(&cli, &["call", "facts", "--verify"]);
+        let (verified, issues) =
+            (&output["_meta"]["verified"], output["_meta"]["issues"].as_array().unwrap());
         match run {
-            0 | 1 => assert_eq!((verified, issues.len()), (&json!(true), 0), "{shown}"),
+            0 | 1 => assert_eq!((verified, issues.len()), (&json!(true), 0), "{output}"),
             _ => {
-                assert_eq!((verified, issues.len()), (&json!(false), 2), "{shown}");
-                assert!(shown["_meta"]["confidence"].as_f64().unwrap() < 0.3, "{shown}");
+                assert_eq!((verified, issues.len()), (&json!(false), 2), "{output}");
+                assert!(output["_meta"]["confidence"].as_f64().unwrap() < 0.3, "{output}");
             }
         }
     }
@@ -224,9 +225,9 @@ fn does_not_run_calls_that_cannot_be_recorded() {
     let ran = limited(&["call", "look"]);
     assert_eq!(String::from_utf8_lossy(&ran.stdout).trim_end(), "seen", "{ran:?}");
     let ran = limited(&["call", "send_mail"]);
-    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert_eq!(ran.status.code(), Some(1), "{told}");
-    assert!(told.contains("not executed: the call log is unavailable"), "{told}");
+    let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("not executed: the call log is unavailable"), "{stderr}");
     let sent = Journal::read(&journal)
         .messages()
         .into_iter()

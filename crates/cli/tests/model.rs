@@ -14,15 +14,15 @@ const KEY: &str = "sk-hunter2";
 
 struct Run {
     code: Option<i32>,
-    shown: String,
+    printed: String,
 }
 
 fn run(mut command: Command) -> Run {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
-    assert!(!shown.contains("hunter"), "{shown}");
-    Run { code: output.status.code(), shown }
+    let printed = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(!printed.contains("hunter"), "{printed}");
+    Run { code: output.status.code(), printed }
 }
 
 /// The program with this `[llm]` section.
@@ -33,7 +33,10 @@ fn configured(llm: &str) -> CommandLine {
 }
 
 fn model_line(ran: &Run) -> &str {
-    ran.shown.lines().find(|line| line.contains("model:") || line.contains("模型：")).unwrap_or(&ran.shown)
+    ran.printed
+        .lines()
+        .find(|line| line.contains("model:") || line.contains("模型："))
+        .unwrap_or(&ran.printed)
 }
 
 #[test]
@@ -43,12 +46,12 @@ fn doctor_passes_without_model() {
     // No process listens on port 1.
     command.env("OLLAMA_HOST", "127.0.0.1:1");
     let ran = run(command);
-    assert_eq!(ran.code, Some(0), "{}", ran.shown);
+    assert_eq!(ran.code, Some(0), "{}", ran.printed);
     let line = model_line(&ran);
     assert!(line.starts_with("✓ model: none") && line.contains("ANTHROPIC_API_KEY"), "{line}");
     let cli = configured("enabled = false");
     let ran = run(cli.command(&["doctor", "--lang", "zh"]));
-    assert!(model_line(&ran).contains("`[llm] enabled = false`"), "{}", ran.shown);
+    assert!(model_line(&ran).contains("`[llm] enabled = false`"), "{}", ran.printed);
 }
 
 #[test]
@@ -69,11 +72,11 @@ fn doctor_names_configured_model_and_lists_models() {
         let cli = configured(&llm("scripted"));
         let ran = with_key(&cli, &["doctor"]);
         let expect = format!("✓ model: scripted at {} (`[llm] url` in the config): it is there", server.url);
-        assert_eq!((ran.code, model_line(&ran)), (Some(0), expect.as_str()), "{}", ran.shown);
+        assert_eq!((ran.code, model_line(&ran)), (Some(0), expect.as_str()), "{}", ran.printed);
         assert!(server.bodies().is_empty(), "looking costs nothing");
 
         let ran = with_key(&cli, &["doctor", "--ask-model"]);
-        assert!(model_line(&ran).contains("it answered in"), "{}", ran.shown);
+        assert!(model_line(&ran).contains("it answered in"), "{}", ran.printed);
         assert_eq!(server.bodies().len(), 1);
 
         let ran = with_key(&configured(&llm("gone")), &["doctor"]);
@@ -81,8 +84,8 @@ fn doctor_names_configured_model_and_lists_models() {
         assert!(line.starts_with("! model: gone") && line.contains("`scripted`, `other`"), "{line}");
 
         let ran = run(cli.command(&["doctor"]));
-        assert_eq!(ran.code, Some(2), "{}", ran.shown);
-        assert!(model_line(&ran).contains("${MODEL_KEY}, which is not set"), "{}", ran.shown);
+        assert_eq!(ran.code, Some(2), "{}", ran.printed);
+        assert!(model_line(&ran).contains("${MODEL_KEY}, which is not set"), "{}", ran.printed);
     }
 }
 
@@ -90,8 +93,8 @@ fn doctor_names_configured_model_and_lists_models() {
 fn unreachable_model_is_a_problem_only_if_configured() {
     let cli = configured(&format!("url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\nkey = \"{KEY}\""));
     let ran = run(cli.command(&["doctor"]));
-    assert_eq!(ran.code, Some(3), "{}", ran.shown);
-    assert!(model_line(&ran).starts_with("✗ model: m at http://127.0.0.1:1"), "{}", ran.shown);
+    assert_eq!(ran.code, Some(3), "{}", ran.printed);
+    assert!(model_line(&ran).starts_with("✗ model: m at http://127.0.0.1:1"), "{}", ran.printed);
 
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let mut command = cli.command(&["doctor"]);
@@ -100,8 +103,8 @@ fn unreachable_model_is_a_problem_only_if_configured() {
         .env("OPENAI_MODEL", "m")
         .env("OPENAI_API_KEY", KEY);
     let ran = run(command);
-    assert_eq!(ran.code, Some(0), "{}", ran.shown);
-    assert!(model_line(&ran).starts_with("! model: m at http://127.0.0.1:1"), "{}", ran.shown);
+    assert_eq!(ran.code, Some(0), "{}", ran.printed);
+    assert!(model_line(&ran).starts_with("! model: m at http://127.0.0.1:1"), "{}", ran.printed);
 }
 
 #[test]
@@ -135,12 +138,12 @@ fn configured_model_merges_several_results() {
     let server = ModelServer::start([ScriptedReply::text("<think>hm</think>Kyoto is sunny and warm.").act()]);
     let mut cli = configured(&format!("url = \"{}\"\nmodel = \"scripted\"", server.url));
     two_sources(&mut cli);
-    let shown = cli.run(&["call", "extract_it", "--json"]).json();
-    assert_eq!(shown["result"], "Kyoto is sunny and warm.", "{shown}");
-    let asked = server.bodies()[0]["messages"].to_string();
+    let printed = cli.run(&["call", "extract_it", "--json"]).json();
+    assert_eq!(printed["result"], "Kyoto is sunny and warm.", "{printed}");
+    let messages = server.bodies()[0]["messages"].to_string();
     assert!(
-        asked.contains("Kyoto is sunny") && asked.contains("Kyoto is warm") && asked.contains("two"),
-        "{asked}"
+        messages.contains("Kyoto is sunny") && messages.contains("Kyoto is warm") && messages.contains("two"),
+        "{messages}"
     );
 }
 
@@ -149,9 +152,9 @@ fn lists_results_separately_without_model() {
     let server = ModelServer::start([Act::refuse(400, "no")]);
     let mut cli = configured(&format!("url = \"{}\"\nmodel = \"scripted\"", server.url));
     two_sources(&mut cli);
-    let shown = cli.run(&["call", "extract_it", "--json"]).json();
-    let text = shown["result"].to_string();
-    assert!(text.contains("Kyoto is sunny") && text.contains("Kyoto is warm"), "{shown}");
+    let printed = cli.run(&["call", "extract_it", "--json"]).json();
+    let text = printed["result"].to_string();
+    assert!(text.contains("Kyoto is sunny") && text.contains("Kyoto is warm"), "{printed}");
     assert_eq!(server.bodies().len(), 1);
 
     // A key in the environment alone causes no request.
@@ -160,6 +163,6 @@ fn lists_results_separately_without_model() {
     two_sources(&mut cli);
     let mut command = cli.command(&["call", "extract_it"]);
     command.env("OPENAI_BASE_URL", &silent.url).env("OPENAI_MODEL", "scripted");
-    assert!(run(command).shown.contains("Kyoto is warm"));
+    assert!(run(command).printed.contains("Kyoto is warm"));
     assert!(silent.received().is_empty());
 }

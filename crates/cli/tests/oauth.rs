@@ -18,7 +18,7 @@ struct OAuthSetup {
     cli: CommandLine,
     server: OAuthServer,
     /// Everything the program has printed so far.
-    said: std::cell::RefCell<String>,
+    output: std::cell::RefCell<String>,
 }
 
 impl OAuthSetup {
@@ -26,7 +26,7 @@ impl OAuthSetup {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         let server = OAuthServer::start(plan);
         cli.entry("s", json!({"url": server.url}));
-        Self { cli, server, said: std::cell::RefCell::default() }
+        Self { cli, server, output: std::cell::RefCell::default() }
     }
 
     fn configured(plan: OAuthPlan, oauth: &str) -> Self {
@@ -36,13 +36,13 @@ impl OAuthSetup {
         setup
     }
 
-    fn heard(&self, ran: CommandOutput) -> CommandOutput {
-        self.said.borrow_mut().push_str(&format!("{}{}", ran.stdout, ran.stderr));
+    fn record_output(&self, ran: CommandOutput) -> CommandOutput {
+        self.output.borrow_mut().push_str(&format!("{}{}", ran.stdout, ran.stderr));
         ran
     }
 
     fn run(&self, args: &[&str]) -> CommandOutput {
-        self.heard(self.cli.run(args))
+        self.record_output(self.cli.run(args))
     }
 
     /// Runs `servers login` and opens every URL it prints.
@@ -67,7 +67,7 @@ impl OAuthSetup {
         let mut stdout = String::new();
         child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
         let code = child.wait().unwrap().code();
-        (self.heard(CommandOutput { code, stdout, stderr }), visits)
+        (self.record_output(CommandOutput { code, stdout, stderr }), visits)
     }
 
     fn logged_in(plan: OAuthPlan) -> Self {
@@ -84,16 +84,16 @@ impl OAuthSetup {
     /// Checks that no secret is in the output or in the database, and that the server reported no protocol violation.
     fn close(self) {
         assert_eq!(self.server.violations(), Vec::<String>::new());
-        let said = self.said.borrow();
+        let output = self.output.borrow();
         let home = self.cli.folder().join("home");
-        let kept: Vec<u8> = ["toolhub.db", "toolhub.db-wal"]
+        let stored: Vec<u8> = ["toolhub.db", "toolhub.db-wal"]
             .iter()
             .flat_map(|name| fs::read(home.join(name)).unwrap_or_default())
             .collect();
-        let kept = String::from_utf8_lossy(&kept);
+        let stored = String::from_utf8_lossy(&stored);
         for secret in self.server.secrets() {
-            assert!(!said.contains(&secret), "`{secret}` was shown:\n{said}");
-            assert!(!kept.contains(&secret), "`{secret}` is in the database");
+            assert!(!output.contains(&secret), "`{secret}` was shown:\n{output}");
+            assert!(!stored.contains(&secret), "`{secret}` is in the database");
         }
     }
 }
@@ -193,11 +193,11 @@ fn discovers_authorization_servers_at_all_locations() {
         OAuthPlan { describes: false, scope: "", ..plan() },
     ];
     for plan in plans {
-        let shown = format!("{plan:?}");
+        let plan_text = format!("{plan:?}");
         let setup = OAuthSetup::new(plan);
         let (ran, _) = setup.login(&[]);
-        assert_eq!(ran.code, Some(0), "{shown}: {ran:?}");
-        assert_eq!(setup.run(&["call", "whoami"]).code, Some(0), "{shown}");
+        assert_eq!(ran.code, Some(0), "{plan_text}: {ran:?}");
+        assert_eq!(setup.run(&["call", "whoami"]).code, Some(0), "{plan_text}");
         setup.close();
     }
 }
@@ -205,10 +205,10 @@ fn discovers_authorization_servers_at_all_locations() {
 #[test]
 fn rejects_untrustworthy_metadata() {
     let check = |plan: OAuthPlan, says: &str| {
-        let shown = format!("{plan:?}");
+        let plan_text = format!("{plan:?}");
         let setup = OAuthSetup::new(plan);
         let (ran, visits) = setup.login(&["--trace"]);
-        assert_eq!(ran.code, Some(1), "{shown}: {ran:?}");
+        assert_eq!(ran.code, Some(1), "{plan_text}: {ran:?}");
         assert!(ran.stderr.contains("error: the login to `s` failed: "), "{ran:?}");
         assert!(ran.stderr.contains(says), "{says}: {ran:?}");
         assert!(visits.iter().all(|visit| visit.status == 400), "{visits:?}");
@@ -258,7 +258,7 @@ fn uses_rotated_refresh_tokens_once_across_processes() {
         for child in children {
             let output = child.wait_with_output().unwrap();
             assert_eq!(output.status.code(), Some(0), "{output:?}");
-            setup.said.borrow_mut().push_str(&String::from_utf8_lossy(&output.stderr));
+            setup.output.borrow_mut().push_str(&String::from_utf8_lossy(&output.stderr));
         }
         let counts = setup.server.counts();
         assert_eq!((counts.refreshed, counts.reused), (round, 0));
@@ -437,7 +437,7 @@ fn unreadable_token_file_affects_only_servers_with_login() {
     let (ran, visits) = setup.login(&[]);
     assert_eq!((ran.code, visits.len()), (Some(1), 0), "nobody is sent to a browser for nothing: {ran:?}");
     assert!(ran.stderr.contains("mend it, or remove it and log in again"), "{ran:?}");
-    assert!(!setup.said.borrow().contains("hunter2"));
+    assert!(!setup.output.borrow().contains("hunter2"));
     assert!(setup.tokens().contains("hunter2"), "it is left as it is");
     setup.close();
 }
@@ -461,12 +461,13 @@ fn ctrl_c_aborts_login() {
 fn uses_keyring_and_falls_back_to_file() {
     use std::os::unix::fs::PermissionsExt as _;
     let store = "out=\"$RING/$(echo \"$*\" | tr -c 'a-z0-9' _ | tail -c 60)\"\n";
-    let tool = |kept: &str| {
+    let tool = |stored: &str| {
         format!(
-            "#!/bin/sh\nverb=$1; shift; [ \"$verb\" = store ] && shift\n{store}case $verb in\nstore) {kept} ;;\nlookup) cat \"$out\" ;;\nclear) rm -f \"$out\" ;;\nesac\n"
+            "#!/bin/sh\nverb=$1; shift; [ \"$verb\" = store ] && shift\n{store}case $verb in\nstore) {stored} ;;\nlookup) cat \"$out\" ;;\nclear) rm -f \"$out\" ;;\nesac\n"
         )
     };
-    for (kept, in_keyring) in [("cat > \"$out\"", true), ("head -c 100 > \"$out\"", false), ("exit 1", false)]
+    for (stored, in_keyring) in
+        [("cat > \"$out\"", true), ("head -c 100 > \"$out\"", false), ("exit 1", false)]
     {
         let setup = OAuthSetup::new(plan());
         let folder = setup.cli.folder().join("bin");
@@ -474,7 +475,7 @@ fn uses_keyring_and_falls_back_to_file() {
         fs::create_dir_all(&folder).unwrap();
         fs::create_dir_all(&ring).unwrap();
         let program = folder.join("secret-tool");
-        fs::write(&program, tool(kept)).unwrap();
+        fs::write(&program, tool(stored)).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
         let environment = [
@@ -524,9 +525,9 @@ async fn concurrent_calls_share_one_token_refresh() {
         assert!(matches!(outcome.result, Err(ToolError::LoginNeeded { .. })), "{outcome:?}");
     }
     assert_eq!(server.counts().refreshed, 3);
-    let told = format!("{:?} {hub:?}", hub.events.texts());
+    let logged = format!("{:?} {hub:?}", hub.events.texts());
     for secret in server.secrets() {
-        assert!(!told.contains(&secret), "`{secret}` was told: {told}");
+        assert!(!logged.contains(&secret), "`{secret}` was told: {logged}");
     }
     assert_eq!(server.violations(), Vec::<String>::new());
     hub.close().await;

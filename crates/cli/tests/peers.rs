@@ -182,9 +182,9 @@ fn newer_excel_server_in_both_eras_over_stdio_and_http() {
     });
     let stdio = json!({"command": excel, "args": ["stdio", "--allow-dir", allow]});
     for (transport, entry) in [("stdio", stdio), ("http", json!({"url": server.url()}))] {
-        for (told, met) in ERAS_OF_BOTH {
-            let cli = cli_in(told, &entry);
-            let file = folder.path().join(format!("{transport} {told:?} 销售.xlsx"));
+        for (configured_era, met) in ERAS_OF_BOTH {
+            let cli = cli_in(configured_era, &entry);
+            let file = folder.path().join(format!("{transport} {configured_era:?} 销售.xlsx"));
             let path = format!("path={}", file.display());
             ok(&cli, &["call", "create_workbook", &path, r#"sheets=["一季度"]"#]);
             assert!(file.is_file());
@@ -270,9 +270,10 @@ fn greeted_by(peer: &str, import: &str, failure: &str) {
     let (http, sse) = (on("streamable-http"), on("sse"));
     let old = [json!({"type": "sse", "url": sse.sse_url()}), json!({"url": sse.sse_url()})];
     let dual = [json!({"command": python, "args": [file, "stdio"]}), json!({"url": http.url()})];
-    let dual = dual.iter().flat_map(|entry| ERAS_OF_BOTH.map(|(told, met)| (entry, told, met)));
-    for (entry, told, met) in dual.chain(old.iter().map(|entry| (entry, None, "legacy"))) {
-        let cli = cli_in(told, entry);
+    let dual =
+        dual.iter().flat_map(|entry| ERAS_OF_BOTH.map(|(configured_era, met)| (entry, configured_era, met)));
+    for (entry, configured_era, met) in dual.chain(old.iter().map(|entry| (entry, None, "legacy"))) {
+        let cli = cli_in(configured_era, entry);
         assert_eq!(ok(&cli, &["call", "greet", "name=世界"]), "你好，世界\n");
         let failed = cli.run(&["call", "fail"]);
         assert!(failed.code == Some(1) && failed.stderr.contains(failure), "{failed:?}");

@@ -104,13 +104,13 @@ fn reports_missing_values_in_both_languages() {
     let cli = cli();
     write(&cli, "tools.jsonl", &tools(&cli));
     // This cannot be planned, so it fails with the reason of the planner.
-    let wanted = json!({"id": "1", "request": "Apply a formula to cell B5 on sheet Main of model.xlsx", "expected": [call("apply_formula", &json!({"formula": "=A1"}))]});
-    write(&cli, "requests.jsonl", &[wanted]);
+    let request = json!({"id": "1", "request": "Apply a formula to cell B5 on sheet Main of model.xlsx", "expected": [call("apply_formula", &json!({"formula": "=A1"}))]});
+    write(&cli, "requests.jsonl", &[request]);
     let args = ["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json", "--lang"];
-    let said =
+    let message =
         |lang: &str| cli.run(&[&args[..], &[lang]].concat()).json()["failures"][0]["problems"][0].to_string();
-    assert!(said("en").contains("`apply_formula` needs `formula`"), "{}", said("en"));
-    assert!(said("zh").contains("`apply_formula` 还缺少 `formula`"), "{}", said("zh"));
+    assert!(message("en").contains("`apply_formula` needs `formula`"), "{}", message("en"));
+    assert!(message("zh").contains("`apply_formula` 还缺少 `formula`"), "{}", message("zh"));
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn rejects_malformed_eval_files() {
     assert_eq!(broken.code, Some(2));
     assert!(broken.stderr.contains("line 1 of `broken.jsonl`"), "{broken:?}");
     write(&cli, "requests.jsonl", &[json!({"request": "hello", "expected": []})]);
-    let shown = cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl"]);
-    assert!(shown.stdout.contains("refused_rightly") && shown.stdout.contains("100.0"), "{shown:?}");
+    let reported = cli.run(&["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl"]);
+    assert!(reported.stdout.contains("refused_rightly") && reported.stdout.contains("100.0"), "{reported:?}");
 }
 
 /// A set of requests, and what plans for it must reach.
@@ -181,15 +181,16 @@ fn plan_quality_stays_above_floor_without_guessed_changes() {
     let cli = cli();
     for Bounds { tools, requests, wrong_changes, floors } in BOUNDS {
         let path = |name: &str| folder.join(name).with_extension("jsonl").display().to_string();
-        let (tools, asked) = (path(tools), path(requests));
-        let report = cli.run(&["eval", "plan", "--tools", &tools, "--requests", &asked, "--json"]).json();
+        let (tools, requests_path) = (path(tools), path(requests));
+        let report =
+            cli.run(&["eval", "plan", "--tools", &tools, "--requests", &requests_path, "--json"]).json();
         let wrong = report["wrong_changes"].as_u64().unwrap();
         let changes = |failure: &&Value| failure["wrong_change"] == true;
         // Requests of the sets that are not used for tuning are not printed.
         let unseen = ["held", "servers_d", "servers_j", "servers_p", "servers_q"].contains(&requests);
         let failures = report["failures"].as_array().unwrap().iter();
-        let shown: Vec<&Value> = failures.filter(changes).filter(|_| !unseen).collect();
-        assert!(wrong <= wrong_changes, "{requests}: {wrong} wrong changes: {shown:#?}");
+        let reported: Vec<&Value> = failures.filter(changes).filter(|_| !unseen).collect();
+        assert!(wrong <= wrong_changes, "{requests}: {wrong} wrong changes: {reported:#?}");
         check_floors(requests, &report, floors);
     }
 }
@@ -511,8 +512,8 @@ fn text_that_resembles_a_request_changes_nothing() {
     .collect();
     let report = plan_with_plain_tools(&requests);
     let failures = report["failures"].as_array().unwrap().iter();
-    let shown: Vec<&Value> = failures.filter(|failure| failure["wrong_change"] == true).collect();
-    assert_eq!(report["wrong_changes"], 0, "{shown:#?}");
+    let reported: Vec<&Value> = failures.filter(|failure| failure["wrong_change"] == true).collect();
+    assert_eq!(report["wrong_changes"], 0, "{reported:#?}");
 }
 
 /// The plain orders beside those are still carried out, with both ends of a rename in their places.

@@ -102,8 +102,8 @@ fn coerces_slightly_wrong_arguments_and_reports_it() {
     let (code, printed, errors) = run_with_stdin(&cli, &["run", "--json"], text);
     assert_eq!(code, Some(0), "{printed}{errors}");
     let outcomes: Value = serde_json::from_str(&printed).unwrap();
-    let told = outcomes[0]["_meta"]["repaired"].as_array().unwrap();
-    assert_eq!(told.len(), 4, "{told:?}");
+    let repairs = outcomes[0]["_meta"]["repaired"].as_array().unwrap();
+    assert_eq!(repairs.len(), 4, "{repairs:?}");
     // The history contains the arguments that were sent.
     let history = cli.run(&["history", "--json"]).json();
     let sent = history[0]["arguments"].clone();
@@ -135,9 +135,9 @@ fn parse_shows_calls_and_runs_nothing() {
     assert_eq!(printed, "{\"name\":\"get_weather\",\"arguments\":{\"city\":\"Kyoto\"}}\n");
     let (_, printed, _) =
         run_with_stdin(&cli(), &["parse", "--json"], "<tool_call>{'name': 'f', 'arguments': {}}</tool_call>");
-    let shown: Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(shown["calls"], json!([{"name": "f", "arguments": {}}]));
-    assert_eq!(shown["repaired"].as_array().map(Vec::len), Some(1), "{shown}");
+    let output: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(output["calls"], json!([{"name": "f", "arguments": {}}]));
+    assert_eq!(output["repaired"].as_array().map(Vec::len), Some(1), "{output}");
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn parse_reads_many_texts_with_the_tools_of_each() {
     assert_eq!(code, Some(1), "a line that is no JSON");
     let answers: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers.len(), 7, "{printed}");
-    let mended = json!([{"name": "get.weather", "arguments": {"city": "Kyoto", "days": 3}}]);
-    assert_eq!((&answers[0]["id"], &answers[0]["calls"]), (&json!(1), &mended));
-    assert_eq!((&answers[1]["id"], &answers[1]["calls"]), (&json!("two"), &mended));
+    let expected_calls = json!([{"name": "get.weather", "arguments": {"city": "Kyoto", "days": 3}}]);
+    assert_eq!((&answers[0]["id"], &answers[0]["calls"]), (&json!(1), &expected_calls));
+    assert_eq!((&answers[1]["id"], &answers[1]["calls"]), (&json!("two"), &expected_calls));
     assert_eq!(
         answers[2]["calls"],
         json!([{"name": "get.weather", "arguments": {"city": "Kyoto", "days": "3"}}])

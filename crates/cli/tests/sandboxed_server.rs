@@ -98,24 +98,25 @@ fn sandboxed_server_works_and_cannot_escape() {
         let tested = setting.cli.run(&["servers", "test", "s"]);
         assert_eq!(tested.code, Some(0), "{isolation}: {}{}", tested.stdout, tested.stderr);
         let path = |folder: &TempDir, name: &str| folder.path().join(name).display().to_string();
-        let (code, said) = setting.call("peek", &json!({"path": path(&setting.granted, "data")}));
-        assert!(code == Some(0) && said.contains("42"), "{isolation}: {said}");
-        let (code, said) = setting.call("peek", &json!({"path": path(&setting.outside, "secret")}));
-        assert!(code != Some(0) && !said.contains(SECRET), "{isolation}: {said}");
-        let (code, said) = setting.call("keep", &json!({"path": path(&setting.outside, "new"), "text": "x"}));
-        assert!(code != Some(0) && !setting.outside.path().join("new").exists(), "{isolation}: {said}");
+        let (code, output) = setting.call("peek", &json!({"path": path(&setting.granted, "data")}));
+        assert!(code == Some(0) && output.contains("42"), "{isolation}: {output}");
+        let (code, output) = setting.call("peek", &json!({"path": path(&setting.outside, "secret")}));
+        assert!(code != Some(0) && !output.contains(SECRET), "{isolation}: {output}");
+        let (code, output) =
+            setting.call("keep", &json!({"path": path(&setting.outside, "new"), "text": "x"}));
+        assert!(code != Some(0) && !setting.outside.path().join("new").exists(), "{isolation}: {output}");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (code, said) = setting.call("reach", &json!({"port": port}));
-        assert!(code != Some(0) && said.contains("Network is unreachable"), "{isolation}: {said}");
+        let (code, output) = setting.call("reach", &json!({"port": port}));
+        assert!(code != Some(0) && output.contains("Network is unreachable"), "{isolation}: {output}");
         assert!(listener.accept().is_err());
-        let (_, said) = setting.call("peek", &json!({"path": "environment"}));
-        assert!(said.contains("PATH") && !said.contains("TOOLHUB_HUB"), "{isolation}: {said}");
+        let (_, output) = setting.call("peek", &json!({"path": "environment"}));
+        assert!(output.contains("PATH") && !output.contains("TOOLHUB_HUB"), "{isolation}: {output}");
         // Its own folder is there for it, and gone afterwards.
-        let (code, said) = setting.call("keep", &json!({"path": "own", "text": "x"}));
-        assert_eq!(code, Some(0), "{isolation}: {said}");
-        assert!(!Path::new(said.trim()).exists(), "{said}");
+        let (code, output) = setting.call("keep", &json!({"path": "own", "text": "x"}));
+        assert_eq!(code, Some(0), "{isolation}: {output}");
+        assert!(!Path::new(output.trim()).exists(), "{output}");
     }
 }
 
@@ -124,11 +125,11 @@ fn grants_allow_reads_and_writes() {
     let setting = Setting::new("{ write = [\"GRANTED\"], network = true }", &[]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (code, said) = setting.call("reach", &json!({"port": port}));
-    assert!(code == Some(0) && said.contains("reached"), "{said}");
+    let (code, output) = setting.call("reach", &json!({"port": port}));
+    assert!(code == Some(0) && output.contains("reached"), "{output}");
     let new = setting.granted.path().join("new");
-    let (code, said) = setting.call("keep", &json!({"path": new, "text": "kept"}));
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = setting.call("keep", &json!({"path": new, "text": "kept"}));
+    assert_eq!(code, Some(0), "{output}");
     assert_eq!(std::fs::read_to_string(new).unwrap(), "kept");
 }
 
@@ -138,10 +139,10 @@ fn applies_configured_open_file_limit_and_unix_sockets() {
         [("{}", "1024", false), ("{ unix_sockets = true, limits = { open_files = 77 } }", "77", true)]
     {
         let setting = Setting::new(sandbox, &[]);
-        let (code, said) = setting.call("peek", &json!({"path": "open files"}));
-        assert!(code == Some(0) && said.trim() == files, "{sandbox}: {said}");
-        let (code, said) = setting.call("peek", &json!({"path": "unix socket"}));
-        assert_eq!(code == Some(0) && said.contains("made"), sockets, "{sandbox}: {said}");
+        let (code, output) = setting.call("peek", &json!({"path": "open files"}));
+        assert!(code == Some(0) && output.trim() == files, "{sandbox}: {output}");
+        let (code, output) = setting.call("peek", &json!({"path": "unix socket"}));
+        assert_eq!(code == Some(0) && output.contains("made"), sockets, "{sandbox}: {output}");
     }
 }
 
@@ -154,17 +155,17 @@ fn reports_server_ended_by_sandbox() {
         for (lang, expect) in [("en", "the sandbox kept it from `"), ("zh", "沙箱不允许它访问未授权的 `")]
         {
             let tested = setting.cli.run(&["--lang", lang, "servers", "test", "s"]);
-            let said = tested.stdout + &tested.stderr;
-            assert_ne!(tested.code, Some(0), "{said}");
-            assert!(said.contains(&format!("{expect}{}`", secret.display())), "{isolation}: {said}");
+            let output = tested.stdout + &tested.stderr;
+            assert_ne!(tested.code, Some(0), "{output}");
+            assert!(output.contains(&format!("{expect}{}`", secret.display())), "{isolation}: {output}");
         }
         let setting = Setting::new(
             &format!("{{ isolation = \"{isolation}\", limits = {{ memory = \"96MiB\" }} }}"),
             &["--hungry"],
         );
         let tested = setting.cli.run(&["servers", "test", "s"]);
-        let said = tested.stdout + &tested.stderr;
-        assert!(said.contains("more memory than the 96 MiB it may"), "{isolation}: {said}");
+        let output = tested.stdout + &tested.stderr;
+        assert!(output.contains("more memory than the 96 MiB it may"), "{isolation}: {output}");
     }
 }
 
@@ -172,7 +173,7 @@ fn reports_server_ended_by_sandbox() {
 fn reports_missing_grants_and_unknown_sandbox_keys() {
     let setting = Setting::new("{ read = [\"/not/there\"], netwrok = true }", &[]);
     let tested = setting.cli.run(&["servers", "test", "s"]);
-    let said = tested.stdout + &tested.stderr;
-    assert!(said.contains("`/not/there` was granted but cannot be opened"), "{said}");
-    assert!(said.contains("unknown setting `netwrok`; did you mean `network`?"), "{said}");
+    let output = tested.stdout + &tested.stderr;
+    assert!(output.contains("`/not/there` was granted but cannot be opened"), "{output}");
+    assert!(output.contains("unknown setting `netwrok`; did you mean `network`?"), "{output}");
 }

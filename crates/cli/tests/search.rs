@@ -46,9 +46,9 @@ fn returns_no_hits_without_match() {
     let cli = cli();
     for query in ["tune my guitar to drop d", "给我的猫洗澡"] {
         assert_eq!(names(&cli, query), Vec::<String>::new(), "{query}");
-        let told = cli.run(&["tools", "search", query]);
-        assert_eq!((told.code, told.stdout.as_str()), (Some(0), ""), "{told:?}");
-        assert!(told.stderr.contains("no tool fits"), "{told:?}");
+        let output = cli.run(&["tools", "search", query]);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(0), ""), "{output:?}");
+        assert!(output.stderr.contains("no tool fits"), "{output:?}");
     }
     let all = cli.run(&["tools", "search", "latest gossip about dragons", "--all", "--json"]).json();
     assert!(!all.as_array().unwrap().is_empty());
@@ -97,10 +97,10 @@ fn model_searches_and_describes_tools() {
     assert_eq!(cli.run(&["tools"]).code, Some(0));
     let found = cli.run(&["call", "search_tools", "query=给同事发邮件", "--json"]).json();
     assert_eq!(found["structuredContent"]["tools"][0]["name"], "send_email", "{found}");
-    let told = cli.run(&["call", "describe_tool", "name=send_email", "--json"]).json();
+    let output = cli.run(&["call", "describe_tool", "name=send_email", "--json"]).json();
     assert!(
-        told["structuredContent"]["tools"][0]["inputSchema"]["properties"]["recipient"].is_object(),
-        "{told}"
+        output["structuredContent"]["tools"][0]["inputSchema"]["properties"]["recipient"].is_object(),
+        "{output}"
     );
     let slip = cli.run(&["call", "describe_tool", "name=send_emial"]);
     assert!(slip.stderr.contains("did you mean `send_email`"), "{slip:?}");
@@ -148,9 +148,9 @@ fn eval_search_measures_query_set() {
         ],
     );
     let doubtful = ["eval", "search", "--tools", "tools.jsonl", "--queries", "doubtful.jsonl"];
-    let told = cli.run(&[&doubtful[..], &["--json"]].concat());
-    assert!(told.stderr.contains("1 ids under `relevant` are of no tool (such as `nobody`)"), "{told:?}");
-    let report = told.json();
+    let output = cli.run(&[&doubtful[..], &["--json"]].concat());
+    assert!(output.stderr.contains("1 ids under `relevant` are of no tool (such as `nobody`)"), "{output:?}");
+    let report = output.json();
     assert_eq!((&report["queries"], &report["recall@1"]), (&json!(1), &json!(0.5)), "{report}");
     assert_eq!((&report["unanswerable"], &report["refused"]), (&json!(2), &json!(0.5)), "{report}");
     assert!(cli.run(&doubtful).stdout.contains("50.0 (2)"));

@@ -16,24 +16,24 @@ fn stores_failure_reasons_in_both_languages() {
     for spoken in ["en", "zh"] {
         let mut cli = cli();
         cli.entry("gone", json!({"command": "toolhub-test-none"}));
-        let odd = Script::legacy().plain_tool("good").tool(json!({"name": "bad", "inputSchema": []}));
-        cli.server("odd", &odd);
+        let script = Script::legacy().plain_tool("good").tool(json!({"name": "bad", "inputSchema": []}));
+        cli.server("odd", &script);
         assert_eq!(cli.run(&["--lang", spoken, "servers", "test"]).code, Some(3));
-        let shown = cli.run(&["--lang", "zh", "servers", "list"]);
-        assert!(shown.stdout.contains(chinese) && !shown.stdout.contains("not found"), "{shown:?}");
-        let shown = cli.run(&["--lang", "zh", "servers", "list", "--json"]).json();
-        assert_eq!(shown[0]["error"], chinese);
-        let shown = cli.run(&["--lang", "en", "servers", "list"]);
-        assert!(shown.stdout.contains(english) && !shown.stdout.contains("找不到"), "{shown:?}");
-        let shown = cli.run(&["--lang", "zh", "tools"]);
-        assert!(shown.stderr.contains("`odd` 跳过 `bad`：`inputSchema` 不是对象"), "{shown:?}");
-        let shown = cli.run(&["--lang", "en", "tools"]);
-        assert!(shown.stderr.contains("`odd` skipped `bad`: `inputSchema` is a list"), "{shown:?}");
-        let shown = cli.run(&["--lang", "zh", "call", "nothing"]);
-        assert!(shown.stderr.contains(&format!("服务器 `gone` 的工具未知：{chinese}")), "{shown:?}");
-        let shown = cli.run(&["--lang", "zh", "servers", "test", "--trace"]);
-        assert!(shown.stderr.contains(&format!("无法连接 `gone`：{chinese}")), "{shown:?}");
-        assert!(shown.stderr.contains("跳过：`bad`：`inputSchema` 不是对象"), "{shown:?}");
+        let output = cli.run(&["--lang", "zh", "servers", "list"]);
+        assert!(output.stdout.contains(chinese) && !output.stdout.contains("not found"), "{output:?}");
+        let output = cli.run(&["--lang", "zh", "servers", "list", "--json"]).json();
+        assert_eq!(output[0]["error"], chinese);
+        let output = cli.run(&["--lang", "en", "servers", "list"]);
+        assert!(output.stdout.contains(english) && !output.stdout.contains("找不到"), "{output:?}");
+        let output = cli.run(&["--lang", "zh", "tools"]);
+        assert!(output.stderr.contains("`odd` 跳过 `bad`：`inputSchema` 不是对象"), "{output:?}");
+        let output = cli.run(&["--lang", "en", "tools"]);
+        assert!(output.stderr.contains("`odd` skipped `bad`: `inputSchema` is a list"), "{output:?}");
+        let output = cli.run(&["--lang", "zh", "call", "nothing"]);
+        assert!(output.stderr.contains(&format!("服务器 `gone` 的工具未知：{chinese}")), "{output:?}");
+        let output = cli.run(&["--lang", "zh", "servers", "test", "--trace"]);
+        assert!(output.stderr.contains(&format!("无法连接 `gone`：{chinese}")), "{output:?}");
+        assert!(output.stderr.contains("跳过：`bad`：`inputSchema` 不是对象"), "{output:?}");
     }
 }
 
@@ -46,9 +46,9 @@ fn overly_nested_definition_affects_no_other_tool() {
             let deep = format!(r#"{{"name":"deep","inputSchema":{schema}}}"#);
             let mut cli = cli();
             cli.server("odd", &script.clone().plain_tool("good").tool_text(&deep));
-            let shown = cli.run(&["tools"]);
+            let output = cli.run(&["tools"]);
             let named = format!("`odd` skipped `deep`: the definition is nested {} deep", 2 * levels + 2);
-            assert!(shown.code == Some(0) && shown.stderr.contains(&named), "{shown:?}");
+            assert!(output.code == Some(0) && output.stderr.contains(&named), "{output:?}");
             let called = cli.run(&["call", "good"]);
             assert_eq!(called.code, Some(0), "{called:?}");
             let called = cli.run(&["call", "deep"]);

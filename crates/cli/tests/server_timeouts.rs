@@ -83,13 +83,13 @@ fn does_not_wait_again_for_server_that_timed_out() {
     cli.server("hangs", &hangs());
     let settings = "[[servers]]\nid = \"hangs\"\nconnect_timeout = \"4s\"\n";
     std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
-    for (place, limit) in [(0, 20), (1, 4), (2, 4)] {
+    for (index, limit) in [(0, 20), (1, 4), (2, 4)] {
         let started = Instant::now();
         let ran = cli.run(&["call", "no_such_tool"]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
         let took = started.elapsed();
-        assert!(place > 0 || took >= Duration::from_secs(4), "{took:?}");
-        assert!(took < Duration::from_secs(limit), "call {place}: {took:?}");
+        assert!(index > 0 || took >= Duration::from_secs(4), "{took:?}");
+        assert!(took < Duration::from_secs(limit), "call {index}: {took:?}");
     }
 }
 

@@ -124,9 +124,9 @@ async fn skips_and_reports_banners_on_stdout() {
     let hub = TestHub::builder().server("s", &script).build().await;
     let outcome = hub.call(ToolCall::new("echo", json!({"n": 1}))).await;
     assert_eq!(outcome.result.unwrap().texts().0, [r#"{"n":1}"#]);
-    let told = hub.events.texts().join("\n");
-    assert!(told.contains("a line that is no message: Welcome!"), "{told}");
-    assert!(told.contains("a line that is no message: starting…"), "{told}");
+    let events = hub.events.texts().join("\n");
+    assert!(events.contains("a line that is no message: Welcome!"), "{events}");
+    assert!(events.contains("a line that is no message: starting…"), "{events}");
     hub.close().await;
 }
 
@@ -151,8 +151,8 @@ async fn handles_progress_and_server_requests() {
         };
         let outcome = hub.call(ToolCall::new("t", json!({}))).await;
         assert!(outcome.success(), "{outcome:?}");
-        let told = hub.events.texts();
-        assert!(told.iter().any(|text| text == "progress 1/2 half"), "{told:?}");
+        let events = hub.events.texts();
+        assert!(events.iter().any(|text| text == "progress 1/2 half"), "{events:?}");
         let answers = std::fs::read_to_string(&journal).unwrap();
         assert!(answers.contains("\"result\":{}") && answers.contains("-32601"), "{answers}");
         hub.close().await;

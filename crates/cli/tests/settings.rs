@@ -121,15 +121,15 @@ async fn detail_decides_how_much_of_a_burst_is_stored() {
         let took = started.elapsed();
         hub.restart().await;
         let store = SqliteStore::open(&hub.folder().join("home")).unwrap();
-        let kept = store.calls(CallQuery::default()).await.unwrap().len();
+        let stored = store.calls(CallQuery::default()).await.unwrap().len();
         let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
         assert_eq!(counted, CALLS as u64, "{detail}");
         if is_bounded {
             // At most 100 calls per write; writes are 50 ms apart.
             let most = 100 * (2 + usize::try_from(took.as_millis() / 50).unwrap());
-            assert!(kept >= 100 && kept <= most, "{kept} of {CALLS} in {took:?}");
+            assert!(stored >= 100 && stored <= most, "{stored} of {CALLS} in {took:?}");
         } else {
-            assert_eq!(kept, CALLS);
+            assert_eq!(stored, CALLS);
         }
         drop(store);
         hub.close().await;
@@ -170,8 +170,8 @@ fn serve_listens_where_bind_says() {
     let connected = std::net::TcpStream::connect(("127.0.0.1", port));
     child.kill().unwrap();
     child.wait().unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(said["mcp"], json!(format!("http://127.0.0.1:{port}/mcp")));
+    let startup: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(startup["mcp"], json!(format!("http://127.0.0.1:{port}/mcp")));
     assert!(connected.is_ok(), "{connected:?}");
 }
 
@@ -188,8 +188,8 @@ fn prompt_tokens_bound_tool_descriptions() {
         });
         cli.server("s", &script);
         assert_eq!(cli.run(&["tools"]).code, Some(0));
-        let told = cli.run(&["prompt", "--query", "look up item number 7", "--json"]).json();
-        told["system"].as_str().unwrap().len() + told["tools"].to_string().len()
+        let prompt = cli.run(&["prompt", "--query", "look up item number 7", "--json"]).json();
+        prompt["system"].as_str().unwrap().len() + prompt["tools"].to_string().len()
     };
     let (large, usual, small) = (
         shown("[agents.default]\nprompt_tokens = 12000\n"),
@@ -255,10 +255,10 @@ fn conversation_carries_earlier_turns_to_the_model() {
     ] {
         let ran = cli.run(&["ask", request, "--conversation", conversation]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        let asked = server.bodies().last().unwrap()["messages"].to_string();
-        assert!(asked.contains(request), "{asked}");
+        let messages = server.bodies().last().unwrap()["messages"].to_string();
+        assert!(messages.contains(request), "{messages}");
         if request != "My cat is called Tofu." {
-            assert_eq!(asked.contains("Tofu"), is_continued, "{conversation}: {asked}");
+            assert_eq!(messages.contains("Tofu"), is_continued, "{conversation}: {messages}");
         }
     }
     let listed = cli.run(&["chat", "--list", "--json"]).stdout;

@@ -72,8 +72,8 @@ fn lists_and_shows_skills_in_both_languages() {
         json.as_array().unwrap().iter().map(|one| one["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["used", "used", "used", "used", "used", "skipped"]);
     assert_eq!(json[5]["faults"][0]["line"], 2);
-    let shown = cli.run(&["skills", "show", "yue-bao", "--lang", "zh"]);
-    assert!(shown.stdout.contains("# 部门月报") && shown.stdout.contains("文件"), "{shown:?}");
+    let displayed = cli.run(&["skills", "show", "yue-bao", "--lang", "zh"]);
+    assert!(displayed.stdout.contains("# 部门月报") && displayed.stdout.contains("文件"), "{displayed:?}");
     let file = cli.run(&["skills", "show", "pdf-forms", "--file", "references/drawing.md"]);
     assert!(file.stdout.starts_with("# Drawing onto a page"), "{file:?}");
     let out = cli.run(&["skills", "show", "pdf-forms", "--file", "../../../toolhub.toml"]);
@@ -135,10 +135,10 @@ fn validate_reports_file_and_line_and_accepts_new_skill() {
     let script = cli.folder().join("skills/word-count/scripts/word_count.py");
     fs::write(&script, "open('/etc/hub-secret')\n").unwrap();
     approve();
-    let kept = cli.run(&["skills", "run", "word-count", "text=one"]).stderr;
+    let stderr = cli.run(&["skills", "run", "word-count", "text=one"]).stderr;
     assert!(
-        kept.contains("grant it if that is right, with `read = [\"/etc/hub-secret\"]` below `[skills.grants.word-count]`"),
-        "{kept}"
+        stderr.contains("grant it if that is right, with `read = [\"/etc/hub-secret\"]` below `[skills.grants.word-count]`"),
+        "{stderr}"
     );
     fs::remove_file(script).unwrap();
     let gone = cli.run(&["skills", "run", "word-count", "text=one"]);
@@ -186,8 +186,8 @@ fn project_skill_requires_approval() {
     assert!(approved.stdout.contains("its scripts may: read `.`"), "{approved:?}");
     let answer = in_project(&cli, &call);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let told: Value = serde_json::from_str(&answer.stdout).unwrap();
-    assert_eq!((told["rows"].as_u64(), told["columns"][1]["mean"].as_f64()), (Some(2), Some(38.0)));
+    let reported: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!((reported["rows"].as_u64(), reported["columns"][1]["mean"].as_f64()), (Some(2), Some(38.0)));
     assert!(in_project(&cli, &["prompt"]).stdout.contains("- csv-summary: Summarises CSV files"));
     // The approval is bound to the path: the same skill in another folder is a different one.
     copy(&skills, &cli.folder().join("other/.claude/skills"));
@@ -197,8 +197,8 @@ fn project_skill_requires_approval() {
     fs::write(skills.join("csv-summary/references/more.md"), "more").unwrap();
     let changed = in_project(&cli, &call);
     assert_eq!(changed.code, Some(1));
-    let shown = in_project(&cli, &["skills", "show", "csv-summary", "--lang", "zh"]).stdout;
-    assert!(shown.contains("批准后新增") && shown.contains("references/more.md"), "{shown}");
+    let displayed = in_project(&cli, &["skills", "show", "csv-summary", "--lang", "zh"]).stdout;
+    assert!(displayed.contains("批准后新增") && displayed.contains("references/more.md"), "{displayed}");
     fs::remove_file(skills.join("csv-summary/references/more.md")).unwrap();
     assert_eq!(in_project(&cli, &call).code, Some(0));
     assert_eq!(in_project(&cli, &["skills", "approve", "csv-summary", "--revoke"]).code, Some(0));
@@ -217,8 +217,8 @@ fn prompt_contains_only_skill_names_and_descriptions() {
     copy(&fixtures(), &cli.folder().join(".claude/skills"));
     let with = cli.run(&["prompt", "--json"]).json();
     let system = with["system"].as_str().unwrap();
-    for words in ["- sql-review: Reviews SQL queries", "- yue-bao: 编写部门月报", "**use_skill**"] {
-        assert!(system.contains(words), "{words} in {system}");
+    for phrase in ["- sql-review: Reviews SQL queries", "- yue-bao: 编写部门月报", "**use_skill**"] {
+        assert!(system.contains(phrase), "{phrase} in {system}");
     }
     for instructions in
         ["CREATE INDEX CONCURRENTLY", "口径", "CrashLoopBackOff, ImagePull", "flattened form cannot"]
@@ -226,7 +226,7 @@ fn prompt_contains_only_skill_names_and_descriptions() {
         assert_eq!(system.contains(instructions), instructions.starts_with("Crash"), "{instructions}");
     }
     let cost = with["tokens"].as_u64().unwrap() - before;
-    let whole: usize = fs::read_dir(fixtures())
+    let total: usize = fs::read_dir(fixtures())
         .unwrap()
         .flatten()
         .map(|entry| {
@@ -235,7 +235,7 @@ fn prompt_contains_only_skill_names_and_descriptions() {
         .sum();
     // Five descriptions and the tool; the instructions are several times as long.
     assert!(cost < 700, "{cost} tokens for five skills");
-    assert!(whole as u64 > 4 * cost, "{whole} tokens in all, {cost} in the prompt");
+    assert!(total as u64 > 4 * cost, "{total} tokens in all, {cost} in the prompt");
     let used = cli.run(&["call", "use_skill", "skill=sql-review"]).stdout;
     assert!(used.contains("CREATE INDEX CONCURRENTLY") && !used.contains("argument-hint"), "{used}");
     // Instructions are returned in full, although `--brief` truncates other results.
@@ -260,9 +260,9 @@ fn tools_explain_and_search_include_skills() {
     assert_eq!(explained["candidates"][0]["source"], "skill");
     let found = cli.run(&["tools", "search", "检查提交说明", "--json"]).json();
     assert_eq!(found[0]["name"], "check_commit_message", "{found}");
-    let asked = cli.run(&["skills", "run", "commit-message-zh", "nothing"]);
-    assert_eq!(asked.code, Some(2));
-    assert!(asked.stderr.contains("it has `check_commit_message`"), "{asked:?}");
+    let output = cli.run(&["skills", "run", "commit-message-zh", "nothing"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("it has `check_commit_message`"), "{output:?}");
 }
 
 /// Suspicious properties are shown wherever a skill is shown, and such a skill is approved with `--yes` only.
@@ -316,7 +316,7 @@ fn approve_warns_about_suspicious_text_network_and_shadowed_names() {
     assert_eq!(writer.code, Some(1));
     assert!(writer.stderr.contains("it asks to write `.`, use the network"), "{writer:?}");
     let json = in_project(&cli, &["skills", "approve", "--all", "--json"]).json();
-    let told: Vec<(&str, bool, usize)> = json
+    let reported: Vec<(&str, bool, usize)> = json
         .as_array()
         .unwrap()
         .iter()
@@ -325,7 +325,7 @@ fn approve_warns_about_suspicious_text_network_and_shadowed_names() {
             (one["skill"].as_str().unwrap(), one["approved"].as_bool().unwrap(), suspicious.min(1))
         })
         .collect();
-    assert_eq!(told, [("sly", false, 1), ("writer", false, 0)], "{json}");
+    assert_eq!(reported, [("sly", false, 1), ("writer", false, 0)], "{json}");
     let standing = in_project(&cli, &["skills", "list", "--json"]).json();
     assert_eq!(
         (&standing[0]["state"], &standing[1]["state"]),
@@ -386,22 +386,22 @@ fn only_user_skills_replace_builtin_tools() {
 fn accepts_skill_path_if_name_is_ambiguous() {
     let cli = cli();
     let text = "---\nname: weed\ndescription: Tells how to weed. Use it in spring.\n---\nWeed.\n";
-    for place in [".claude/skills", ".agents/skills"] {
-        put(&cli.folder().join("project").join(place), "weed", text);
+    for location in [".claude/skills", ".agents/skills"] {
+        put(&cli.folder().join("project").join(location), "weed", text);
     }
     let unclear = in_project(&cli, &["skills", "approve", "weed"]);
     assert_eq!(unclear.code, Some(2));
-    for place in [".claude/skills/weed`", ".agents/skills/weed`", "say which by its path"] {
-        assert!(unclear.stderr.contains(place), "{unclear:?}");
+    for location in [".claude/skills/weed`", ".agents/skills/weed`", "say which by its path"] {
+        assert!(unclear.stderr.contains(location), "{unclear:?}");
     }
     let listed = in_project(&cli, &["skills", "list"]).stderr;
     assert!(listed.contains(".claude/skills/weed`"), "{listed}");
     let approved = in_project(&cli, &["skills", "approve", ".claude/skills/weed"]);
     assert_eq!(approved.code, Some(0), "{approved:?}");
     assert!(approved.stderr.contains("approved `weed` with its 1 file;"), "{approved:?}");
-    let shown = in_project(&cli, &["skills", "show", "weed"]);
-    assert!(shown.stdout.contains(".claude/skills/weed/SKILL.md"), "{shown:?}");
-    assert!(shown.stderr.contains("another skill of this name is in"), "{shown:?}");
+    let displayed = in_project(&cli, &["skills", "show", "weed"]);
+    assert!(displayed.stdout.contains(".claude/skills/weed/SKILL.md"), "{displayed:?}");
+    assert!(displayed.stderr.contains("another skill of this name is in"), "{displayed:?}");
     let revoked = in_project(&cli, &["skills", "approve", "weed", "--revoke"]);
     assert!(revoked.stderr.contains("`weed` is no longer approved"), "{revoked:?}");
 }
@@ -413,7 +413,7 @@ fn new_skill_passes_documented_validation() {
     let made = in_project(&cli, &["skills", "new", "my-skill", "--tool"]);
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(made.stderr.contains("try its tool: `toolhub skills run my-skill my_skill"), "{made:?}");
-    let place = Path::new(made.stdout.trim()).parent().and_then(Path::parent).unwrap();
+    let location = Path::new(made.stdout.trim()).parent().and_then(Path::parent).unwrap();
     for path in ["skills/my-skill", "my-skill", "skills/my-skill/SKILL.md"] {
         let checked = in_project(&cli, &["skills", "validate", path]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -421,7 +421,7 @@ fn new_skill_passes_documented_validation() {
     let elsewhere = in_project(&cli, &["skills", "new", "other", "--in", "elsewhere", "--tool"]);
     assert!(elsewhere.stderr.contains("skills are not looked for in `elsewhere`"), "{elsewhere:?}");
     assert!(!elsewhere.stderr.contains("try its tool"), "{elsewhere:?}");
-    fs::write(place.join("slip.py"), "class A\n  pass\n").unwrap();
+    fs::write(location.join("slip.py"), "class A\n  pass\n").unwrap();
     let validated = in_project(&cli, &["skills", "validate", "slip.py"]);
     assert_eq!(validated.code, Some(1), "{validated:?}");
     assert!(validated.stdout.contains("slip.py:1: Python cannot read it"), "{validated:?}");
@@ -481,13 +481,13 @@ fn validate_reports_schema_errors_and_non_files() {
     fs::write(own.join("scripts/cut.sh"), "cat\n").unwrap();
     std::os::unix::fs::symlink("/etc/hostname", own.join("link")).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(own.join("pipe")).status().unwrap().success());
-    let told = cli.run(&["skills", "validate", "cutter"]);
-    assert_eq!(told.code, Some(1));
-    for words in [
+    let reported = cli.run(&["skills", "validate", "cutter"]);
+    assert_eq!(reported.code, Some(1));
+    for phrase in [
         "cutter/SKILL.md:12: the `input` of the tool `cut` is no JSON Schema at `/properties/text/type`",
         "cutter/link: it is a link, and links are not followed",
         "cutter/pipe: it is no file, so the skill cannot be approved",
     ] {
-        assert!(told.stdout.contains(words), "{told:?}");
+        assert!(reported.stdout.contains(phrase), "{reported:?}");
     }
 }

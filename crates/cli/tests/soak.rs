@@ -15,7 +15,7 @@ fn killed_servers_fail_only_their_own_calls() {
     // Builds `scripted-mcp` if needed: `gateway-load` starts it.
     let _ = program("scripted-mcp");
     let ran = soak.output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{said}");
-    assert!(said.contains("verdict: no wrong answer, no leak"), "{said}");
+    let output = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{output}");
+    assert!(output.contains("verdict: no wrong answer, no leak"), "{output}");
 }

@@ -21,7 +21,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 struct Session {
     child: Child,
     master: File,
-    shown: Arc<(Mutex<String>, Condvar)>,
+    screen: Arc<(Mutex<String>, Condvar)>,
 }
 
 impl Session {
@@ -45,32 +45,32 @@ impl Session {
             .stderr(side());
         let child = command.spawn().unwrap();
         let master = File::from(master);
-        let shown = Arc::new((Mutex::new(String::new()), Condvar::new()));
-        let (mut reader, heard) = (master.try_clone().unwrap(), Arc::clone(&shown));
+        let screen = Arc::new((Mutex::new(String::new()), Condvar::new()));
+        let (mut reader, transcript) = (master.try_clone().unwrap(), Arc::clone(&screen));
         std::thread::spawn(move || {
             let mut some = [0; 4096];
             while let Ok(many) = reader.read(&mut some) {
                 if many == 0 {
                     break;
                 }
-                heard.0.lock().unwrap().push_str(&String::from_utf8_lossy(&some[..many]));
-                heard.1.notify_all();
+                transcript.0.lock().unwrap().push_str(&String::from_utf8_lossy(&some[..many]));
+                transcript.1.notify_all();
             }
         });
-        Self { child, master, shown }
+        Self { child, master, screen }
     }
 
     /// Waits until the terminal shows `text` after offset `from`. Returns the offset of its end.
     fn wait_for(&self, text: &str, from: usize) -> usize {
         let end = Instant::now() + TEST_TIMEOUT;
-        let mut shown = self.shown.0.lock().unwrap();
+        let mut screen = self.screen.0.lock().unwrap();
         loop {
-            if let Some(at) = shown.get(from..).and_then(|rest| rest.find(text)) {
+            if let Some(at) = screen.get(from..).and_then(|rest| rest.find(text)) {
                 return from + at + text.len();
             }
             let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "`{text}` was not shown: {shown:?}");
-            shown = self.shown.1.wait_timeout(shown, left).unwrap().0;
+            assert!(!left.is_zero(), "`{text}` was not shown: {screen:?}");
+            screen = self.screen.1.wait_timeout(screen, left).unwrap().0;
         }
     }
 
@@ -86,8 +86,8 @@ impl Session {
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         std::thread::sleep(Duration::from_millis(50));
-        let shown = self.shown.0.lock().unwrap().clone();
-        (code, shown)
+        let screen = self.screen.0.lock().unwrap().clone();
+        (code, screen)
     }
 }
 
@@ -133,18 +133,18 @@ fn init_asks_which_clients_and_before_it_changes_a_file() {
             session.wait_for("Go ahead? [y/N]", 0);
             session.enter(agrees);
         }
-        let (ended, shown) = session.end();
-        assert_eq!(ended, Some(code), "{shown}");
-        assert_eq!(read(&clients[0]).contains("toolhub"), code == 0, "{shown}");
-        assert_eq!(read(&clients[1]), text, "{shown}");
+        let (ended, screen) = session.end();
+        assert_eq!(ended, Some(code), "{screen}");
+        assert_eq!(read(&clients[0]).contains("toolhub"), code == 0, "{screen}");
+        assert_eq!(read(&clients[1]), text, "{screen}");
     }
     let mut session =
         Session::start(&cli, &["init", "--client", "claude-code", "--lang", "zh", "--color", "never"]);
     session.wait_for("将移到 toolhub", 0);
     session.wait_for("继续吗？[y/N]", 0);
     session.enter("n\n");
-    let (ended, shown) = session.end();
-    assert!(ended == Some(1) && shown.contains("未做任何改动"), "{shown}");
+    let (ended, screen) = session.end();
+    assert!(ended == Some(1) && screen.contains("未做任何改动"), "{screen}");
     assert_eq!(read(&clients[1]), text);
 }
 
@@ -160,9 +160,9 @@ fn confirmation_names_target_of_deletion() {
         session.wait_for("`delete_entry` will DELETE data: notes.txt", 0);
         session.wait_for("Run it? [y/N/a]", 0);
         session.enter(answer);
-        let (code, shown) = session.end();
-        assert_eq!(code, Some(if calls == 1 { 0 } else { 1 }), "{shown}");
-        assert_eq!(Journal::read(&journal).count_method("tools/call"), calls, "{shown}");
+        let (code, screen) = session.end();
+        assert_eq!(code, Some(if calls == 1 { 0 } else { 1 }), "{screen}");
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), calls, "{screen}");
     }
 }
 
@@ -178,9 +178,9 @@ fn time_at_a_confirmation_is_not_counted() {
     session.wait_for("Run it? [y/N/a]", 0);
     std::thread::sleep(thinking);
     session.enter("y\n");
-    let (code, shown) = session.end();
-    assert_eq!(code, Some(0), "{shown}");
-    let plain = anstream::adapter::strip_str(&shown).to_string();
+    let (code, screen) = session.end();
+    assert_eq!(code, Some(0), "{screen}");
+    let plain = anstream::adapter::strip_str(&screen).to_string();
     let step = plain.lines().find(|line| line.contains('✓')).unwrap_or_else(|| panic!("{plain}"));
     let seconds: f64 = step
         .split_whitespace()
@@ -210,10 +210,10 @@ fn answer_all_confirms_rest_of_request() {
     let mut session = Session::start(&cli, &["ask", "delete entries a and b of notes.txt"]);
     session.wait_for("Run it? [y/N/a]", 0);
     session.enter("a\n");
-    let (code, shown) = session.end();
-    assert_eq!(code, Some(0), "{shown}");
-    assert_eq!(shown.matches("Run it?").count(), 1, "{shown}");
-    assert_eq!(Journal::read(&journal).count_method("tools/call"), 2, "{shown}");
+    let (code, screen) = session.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(screen.matches("Run it?").count(), 1, "{screen}");
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 2, "{screen}");
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn interrupted_prompt_consumes_no_input_line() {
     let at = session.wait_for("1081", at);
     session.wait_for("> ", at);
     session.enter("\u{4}");
-    let (code, shown) = session.end();
-    assert_eq!(code, Some(0), "{shown}");
-    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{shown}");
+    let (code, screen) = session.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{screen}");
 }
 
 #[test]
@@ -306,15 +306,15 @@ fn answer_questions(cli: &CommandLine) {
     session.enter("Ann\n");
     session.wait_for("age (integer, optional)", at);
     session.enter("33\n");
-    let (code, shown) = session.end();
-    assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains(r#""name":"Ann""#) && shown.contains(r#""age":33"#), "{shown}");
+    let (code, screen) = session.end();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains(r#""name":"Ann""#) && screen.contains(r#""age":33"#), "{screen}");
     let mut session = Session::start(cli, &["call", "visit"]);
     session.wait_for("https://example.com/login", 0);
     session.wait_for("Open this address? [y/N]", 0);
     session.enter("n\n");
-    let (_, shown) = session.end();
-    assert!(shown.contains("decline"), "{shown}");
+    let (_, screen) = session.end();
+    assert!(screen.contains("decline"), "{screen}");
     // Without a terminal the error explains how to answer.
     let ran = cli.run(&["call", "form"]);
     assert!(ran.stderr.contains("run the command at a terminal to answer"), "{ran:?}");
@@ -323,9 +323,9 @@ fn answer_questions(cli: &CommandLine) {
 /// The output of a command on a terminal of this width.
 fn shown_at(cli: &CommandLine, width: usize, args: &[&str]) -> Vec<String> {
     let session = Session::start_at(cli, width, args);
-    let (code, shown) = session.end();
-    assert_eq!(code, Some(0), "{shown}");
-    let plain = anstream::adapter::strip_str(&shown).to_string();
+    let (code, screen) = session.end();
+    assert_eq!(code, Some(0), "{screen}");
+    let plain = anstream::adapter::strip_str(&screen).to_string();
     plain.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
@@ -333,8 +333,9 @@ fn shown_at(cli: &CommandLine, width: usize, args: &[&str]) -> Vec<String> {
 fn tables_fit_narrow_terminals_without_truncation() {
     let mut cli = cli();
     let long = "read_data_from_a_rather_long_tool_name";
-    let words = "Reads the cells of a range, and says for each of them what it holds and how it is shown.";
-    let tool = json!({"name": long, "description": words, "inputSchema": {"type": "object"}});
+    let description =
+        "Reads the cells of a range, and says for each of them what it holds and how it is shown.";
+    let tool = json!({"name": long, "description": description, "inputSchema": {"type": "object"}});
     cli.server("spreadsheet-server", &Script::legacy().tool(tool));
     cli.entry("gone", json!({"command": "toolhub-test-none"}));
     assert_eq!(cli.run(&["call", long, "--source", "spreadsheet-server"]).code, Some(0));
@@ -342,19 +343,19 @@ fn tables_fit_narrow_terminals_without_truncation() {
     let record = cli.run(&["history", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
     for width in [60, 80] {
         for args in [&["tools", "--cached"][..], &["servers"], &["history"], &["stats"]] {
-            let shown = shown_at(&cli, width, &[args, &["--quiet"]].concat());
-            let wide: Vec<&String> = shown
+            let screen = shown_at(&cli, width, &[args, &["--quiet"]].concat());
+            let wide: Vec<&String> = screen
                 .iter()
                 .filter(|line| unicode_width::UnicodeWidthStr::width(line.as_str()) > width)
                 .collect();
             assert!(wide.is_empty(), "{args:?} at {width}: {wide:#?}");
-            let all = shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+            let all = screen.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
             let essential: &[&str] = match args[0] {
                 "servers" => &["spreadsheet-server", "install it, or give its full path"],
                 "history" => &[long, &record, "ok"],
                 _ => &[long, "spreadsheet-server"],
             };
-            assert!(essential.iter().all(|text| all.contains(text)), "{args:?} at {width}: {shown:#?}");
+            assert!(essential.iter().all(|text| all.contains(text)), "{args:?} at {width}: {screen:#?}");
         }
     }
     let counted = cli.run(&["stats"]);
@@ -373,7 +374,7 @@ fn sheet_cells_print_as_table_only_on_terminal() {
     let cells = [cell("City", 1, 1), cell("Sales", 1, 2), cell("Kyoto", 2, 1), cell("12", 2, 2)];
     let answer = json!({"range": "A1:B2", "sheet_name": "S", "cells": cells}).to_string();
     cli.server("s", &Script::legacy().plain_tool("read").on("tools/call:read", json!([{"text": answer}])));
-    let shown = shown_at(&cli, 80, &["call", "read", "--quiet"]);
-    assert!(shown.iter().any(|line| line == "1  City   Sales"), "{shown:#?}");
+    let screen = shown_at(&cli, 80, &["call", "read", "--quiet"]);
+    assert!(screen.iter().any(|line| line == "1  City   Sales"), "{screen:#?}");
     assert_eq!(cli.run(&["call", "read"]).stdout.trim_end(), answer, "a pipe gets what the tool gave");
 }

@@ -43,8 +43,8 @@ fn normalized(text: &str, home: &str) -> String {
 
 /// Runs the commands of a document one after another, with an empty home folder and without a model.
 fn check(document: &str, lang: &str) {
-    let place = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
-    let home = place.folder().display().to_string();
+    let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let home = cli.folder().display().to_string();
     let program = Path::new(env!("CARGO_BIN_EXE_toolhub")).parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths([program].into_iter().chain(std::env::split_paths(&path))).unwrap();

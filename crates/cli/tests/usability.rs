@@ -24,8 +24,8 @@ fn run_with_stdin(cli: &CommandLine, args: &[&str], text: &str) -> (Option<i32>,
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let shown = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), shown(output.stdout), shown(output.stderr))
+    let printed = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), printed(output.stdout), printed(output.stderr))
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn answers_greetings_and_named_tools() {
         assert!(ran.stdout.contains(says), "{request}: {ran:?}");
     }
     for request in ["echo_back message=hello", "use the echo_back tool with message=\"hello\""] {
-        let told = cli.run(&["ask", request, "--json"]).json();
-        assert_eq!(told["success"], json!(true), "{told}");
-        assert_eq!(told["steps"][0]["tool"], json!("echo_back"), "{told}");
-        assert_eq!(told["steps"][0]["arguments"], json!({"message": "hello"}), "{told}");
+        let answer = cli.run(&["ask", request, "--json"]).json();
+        assert_eq!(answer["success"], json!(true), "{answer}");
+        assert_eq!(answer["steps"][0]["tool"], json!("echo_back"), "{answer}");
+        assert_eq!(answer["steps"][0]["arguments"], json!({"message": "hello"}), "{answer}");
     }
 }
 
@@ -269,11 +269,11 @@ fn servers_show_read_and_prompt() {
         );
     cli.server("s", &script);
     assert_eq!(cli.run(&["call", "work"]).code, Some(0));
-    let shown = cli.run(&["servers", "show", "s"]);
-    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let printed = cli.run(&["servers", "show", "s"]);
+    assert_eq!(printed.code, Some(0), "{printed:?}");
     assert!(
-        ["ready", "scripted-mcp", "mcp.json", "work"].iter().all(|part| shown.stdout.contains(part)),
-        "{shown:?}"
+        ["ready", "scripted-mcp", "mcp.json", "work"].iter().all(|part| printed.stdout.contains(part)),
+        "{printed:?}"
     );
     assert_eq!(cli.run(&["servers", "show", "s", "--json"]).json()["id"], "s");
     let read = cli.run(&["servers", "read", "s", "x:1"]);
@@ -380,10 +380,10 @@ fn reports_full_disk_with_next_step_and_changes_nothing() {
     unshare.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output =
         unshare.current_dir(cli.folder()).output().expect("`unshare` starts; it is part of util-linux");
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    let parts: Vec<&str> = said.split("== ").skip(1).collect();
-    let [change, look, doctor, change_zh, look_zh, doctor_zh, again] = parts[..] else { panic!("{said}") };
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{stdout}\n{}", String::from_utf8_lossy(&output.stderr));
+    let parts: Vec<&str> = stdout.split("== ").skip(1).collect();
+    let [change, look, doctor, change_zh, look_zh, doctor_zh, again] = parts[..] else { panic!("{stdout}") };
     for (part, cause, step) in
         [(change, "the disk is full", "free some space"), (change_zh, "磁盘已满", "请释放空间")]
     {
@@ -408,7 +408,7 @@ fn reports_full_disk_with_next_step_and_changes_nothing() {
 fn reports_each_retry_once() {
     let look =
         json!({"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
-    for (failures, words) in
+    for (failures, phrase) in
         [(1, "retried after s failed: "), (2, "retried after s failed 2 times, last with: ")]
     {
         let mut turns = vec![json!([{"status": 503}]); failures];
@@ -420,7 +420,7 @@ fn reports_each_retry_once() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "seen\n"), "{ran:?}");
         assert_eq!(ran.stderr.matches("retried").count(), 1, "{ran:?}");
         assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
-        assert!(ran.stderr.contains(words) && ran.stderr.contains("503"), "{ran:?}");
+        assert!(ran.stderr.contains(phrase) && ran.stderr.contains("503"), "{ran:?}");
         let history = cli.run(&["history", "--json"]).json();
         assert_eq!(history.as_array().unwrap().len(), 1, "one call, however often it was tried");
         assert_eq!(history[0]["attempts"].as_array().unwrap().len(), failures + 1, "{history}");

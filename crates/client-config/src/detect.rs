@@ -39,27 +39,27 @@ pub(crate) enum Evidence {
 
 /// The client and scope of a file, if they can be determined.
 pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<Place> {
-    let whole = environment.folder.join(file);
+    let full_path = environment.folder.join(file);
     let by_name =
-        Client::all().find_map(|client| Some((client, scope_by_name(client, &whole, environment)?)));
+        Client::all().find_map(|client| Some((client, scope_by_name(client, &full_path, environment)?)));
     let (client, scope) = match by_name {
         Some(found) => found,
-        None => (by_content(&whole, text)?, Scope::User),
+        None => (by_content(&full_path, text)?, Scope::User),
     };
     Some(Place { client, file: file.to_owned(), scope })
 }
 
 /// The scope of a file whose name is one that the client uses.
-fn scope_by_name(client: Client, whole: &Path, environment: &ClientEnvironment) -> Option<Scope> {
+fn scope_by_name(client: Client, full_path: &Path, environment: &ClientEnvironment) -> Option<Scope> {
     let program = client.program();
-    if program.file_name().is_some_and(|name| whole.file_name() == Some(name.as_ref())) {
+    if program.file_name().is_some_and(|name| full_path.file_name() == Some(name.as_ref())) {
         return Some(Scope::User);
     }
     let path = Path::new(program.project_file()?);
-    if !whole.ends_with(path) {
+    if !full_path.ends_with(path) {
         return None;
     }
-    Some(match whole.ancestors().nth(path.components().count()) {
+    Some(match full_path.ancestors().nth(path.components().count()) {
         Some(folder) if Some(folder) != environment.home.as_deref() => Scope::Project(clean(folder)),
         _ => Scope::User,
     })

@@ -11,27 +11,32 @@ pub struct ConfigError {
     /// The file.
     pub file: PathBuf,
     /// Line and column, from 1, if the error has a position.
-    pub place: Option<(usize, usize)>,
+    pub position: Option<(usize, usize)>,
     /// The problem, and what to do about it.
-    pub what: LocalizedText,
+    pub message: LocalizedText,
 }
 
 impl ConfigError {
     /// An error at a byte offset of the text.
-    pub fn at(file: &Path, text: &str, byte: usize, what: LocalizedText) -> Self {
-        Self { file: file.to_owned(), place: Some(place_of(text, byte)), what }
+    pub fn at(file: &Path, text: &str, byte: usize, message: LocalizedText) -> Self {
+        Self { file: file.to_owned(), position: Some(line_and_column(text, byte)), message }
     }
 
     /// A syntax error of JSON with comments.
     pub fn jsonc(file: &Path, text: &str, error: &jsonc_parser::errors::ParseError) -> Self {
-        let what = error.kind().to_string();
-        let zh = format!("不是有效的 JSON：{what}");
-        Self::at(file, text, error.range().start, LocalizedText::new(format!("not valid JSON: {what}"), zh))
+        let message = error.kind().to_string();
+        let zh = format!("不是有效的 JSON：{message}");
+        Self::at(
+            file,
+            text,
+            error.range().start,
+            LocalizedText::new(format!("not valid JSON: {message}"), zh),
+        )
     }
 
     /// An error of the whole file.
-    pub fn whole(file: &Path, what: LocalizedText) -> Self {
-        Self { file: file.to_owned(), place: None, what }
+    pub fn whole(file: &Path, message: LocalizedText) -> Self {
+        Self { file: file.to_owned(), position: None, message }
     }
 
     /// An I/O error.
@@ -56,7 +61,7 @@ fn io_text(error: &std::io::Error) -> LocalizedText {
 }
 
 /// The line and column, in characters, of a byte offset.
-fn place_of(text: &str, byte: usize) -> (usize, usize) {
+fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let mut end = byte.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -69,13 +74,13 @@ fn place_of(text: &str, byte: usize) -> (usize, usize) {
 impl Localize for ConfigError {
     fn localize(&self, lang: Lang) -> String {
         let file = self.file.display();
-        let what = self.what.localize(lang);
-        match self.place {
+        let message = self.message.localize(lang);
+        match self.position {
             Some((line, column)) => lang.choose(
-                format!("`{file}`, line {line}, column {column}: {what}"),
-                format!("`{file}` 第 {line} 行第 {column} 列：{what}"),
+                format!("`{file}`, line {line}, column {column}: {message}"),
+                format!("`{file}` 第 {line} 行第 {column} 列：{message}"),
             ),
-            None => lang.choose(format!("`{file}`: {what}"), format!("`{file}`：{what}")),
+            None => lang.choose(format!("`{file}`: {message}"), format!("`{file}`：{message}")),
         }
     }
 }

@@ -57,8 +57,8 @@ pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<MergeResul
     let mut outcomes = Vec::new();
     for server in servers {
         let exists = existing.is_some_and(|existing| existing.contains_key(&server.id));
-        let twice = entries.iter().any(|(id, _)| *id == server.id);
-        if twice || (exists && !target.replace) {
+        let is_duplicate = entries.iter().any(|(id, _)| *id == server.id);
+        if is_duplicate || (exists && !target.replace) {
             outcomes.push(Outcome::not_written(&server.id, Action::Kept, already_exists()));
             continue;
         }

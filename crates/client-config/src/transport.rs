@@ -33,7 +33,7 @@ pub struct StdioSpec {
     /// The file that keeps the end of its stderr output.
     pub log_file: Option<PathBuf>,
     /// The sandbox.
-    pub fence: Option<Arc<dyn ProcessSandbox>>,
+    pub process_sandbox: Option<Arc<dyn ProcessSandbox>>,
 }
 
 /// An HTTP endpoint.
@@ -52,8 +52,8 @@ fn names(pairs: &[(String, String)]) -> Vec<&str> {
 
 impl fmt::Debug for StdioSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("StdioSpec");
-        shown
+        let mut debug = f.debug_struct("StdioSpec");
+        debug
             .field("command", &self.command)
             .field("args", &self.args)
             .field("env", &names(&self.env))

@@ -83,8 +83,8 @@ fn scalar(text: &str) -> Value {
         "false" | "False" | "FALSE" => return Value::Bool(false),
         _ => {}
     }
-    if let Ok(whole) = text.parse::<i64>() {
-        return whole.into();
+    if let Ok(integer) = text.parse::<i64>() {
+        return integer.into();
     }
     let numeric = text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first))
         && text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
@@ -102,11 +102,11 @@ pub(crate) fn tree(file: &Path, text: &str) -> Result<Option<Node>, ConfigError>
             (Event::StreamEnd, _) => return Ok(root),
             (Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd, _) => {}
             (_, span) if root.is_some() => {
-                let what = LocalizedText::new(
+                let message = LocalizedText::new(
                     "the file holds more than one YAML document",
                     "文件含有多个 YAML 文档",
                 );
-                return Err(builder.error_at(span, what));
+                return Err(builder.error_at(span, message));
             }
             (event, span) => root = Some(builder.node(event, span, 0)?),
         }
@@ -131,27 +131,30 @@ impl<'a> Builder<'a> {
     }
 
     fn syntax_error(&self, error: &ScanError) -> ConfigError {
-        let (place, what) = (error.marker(), error.info());
+        let (position, message) = (error.marker(), error.info());
         ConfigError {
             file: self.file.to_owned(),
-            place: Some((place.line(), place.col() + 1)),
-            what: LocalizedText::new(format!("not valid YAML: {what}"), format!("不是有效的 YAML：{what}")),
+            position: Some((position.line(), position.col() + 1)),
+            message: LocalizedText::new(
+                format!("not valid YAML: {message}"),
+                format!("不是有效的 YAML：{message}"),
+            ),
         }
     }
 
-    fn error_at(&self, span: Span, what: LocalizedText) -> ConfigError {
-        let place = Some((span.start.line(), span.start.col() + 1));
-        ConfigError { file: self.file.to_owned(), place, what }
+    fn error_at(&self, span: Span, message: LocalizedText) -> ConfigError {
+        let position = Some((span.start.line(), span.start.col() + 1));
+        ConfigError { file: self.file.to_owned(), position, message }
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, ConfigError> {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
-            let what = LocalizedText::new(
+            let message = LocalizedText::new(
                 "the file is too large or too deep to be a config",
                 "文件过大或嵌套过深，不像配置文件",
             );
-            return Err(self.error_at(span, what));
+            return Err(self.error_at(span, message));
         }
         // An alias cannot be edited: its content is at the anchor.
         let flow = matches!(event, Event::Alias(_)) || self.is_flow_style(span);

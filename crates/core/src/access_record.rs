@@ -64,14 +64,14 @@ impl AccessRecord {
 impl Localize for AccessRecord {
     fn localize(&self, lang: Lang) -> String {
         let who = self.principal.as_deref().unwrap_or("-");
-        let about = [self.method.as_deref(), self.tool.as_deref()].into_iter().flatten();
-        let about: String = about.map(|word| format!(" {word}")).collect();
+        let subject = [self.method.as_deref(), self.tool.as_deref()].into_iter().flatten();
+        let subject: String = subject.map(|word| format!(" {word}")).collect();
         let (head, end) = match &self.transport {
             RequestTransport::Http { client, verb, path, status } => {
-                (format!("{client} {who} {verb} {path}{about}"), status.to_string())
+                (format!("{client} {who} {verb} {path}{subject}"), status.to_string())
             }
             RequestTransport::Stdio => {
-                (format!("stdio {who}{about}"), lang.choose("answered", "已回答").to_owned())
+                (format!("stdio {who}{subject}"), lang.choose("answered", "已回答").to_owned())
             }
         };
         let error = self.error.map(|code| format!(" ({code})")).unwrap_or_default();

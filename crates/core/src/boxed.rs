@@ -13,7 +13,7 @@ pub fn boxed<'a, T, F>(make: impl FnOnce() -> F) -> BoxFuture<'a, T>
 where
     F: Future<Output = T> + Send + 'a,
 {
-    let room = Box::<F>::new_uninit();
-    let made: Box<F> = Box::write(room, make());
-    Box::into_pin(made)
+    let uninit = Box::<F>::new_uninit();
+    let future: Box<F> = Box::write(uninit, make());
+    Box::into_pin(future)
 }

@@ -11,8 +11,8 @@ impl Digits {
     /// Formats a number.
     pub fn of(mut number: u64) -> Self {
         let (mut places, mut first) = ([b'0'; 20], 20);
-        for place in places.iter_mut().rev() {
-            *place += (number % 10) as u8;
+        for digit in places.iter_mut().rev() {
+            *digit += (number % 10) as u8;
             (first, number) = (first - 1, number / 10);
             if number == 0 {
                 break;

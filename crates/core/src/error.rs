@@ -389,9 +389,9 @@ impl Localize for ToolError {
                 text
             }
             Self::HttpStatus { server, status, body, effect, .. } => {
-                let mut said = if body.is_empty() { String::new() } else { format!(": {body}") };
+                let mut suffix = if body.is_empty() { String::new() } else { format!(": {body}") };
                 if *effect == Effect::Unknown {
-                    said += lang.choose("; whether the call took effect is unknown", "；调用是否生效未知");
+                    suffix += lang.choose("; whether the call took effect is unknown", "；调用是否生效未知");
                 }
                 let hint = match status {
                     401 | 403 => lang.choose(
@@ -402,8 +402,8 @@ impl Localize for ToolError {
                     _ => "",
                 };
                 lang.choose(
-                    format!("server `{server}` answered with HTTP status {status}{said}{hint}"),
-                    format!("服务器 `{server}` 返回 HTTP 状态 {status}{said}{hint}"),
+                    format!("server `{server}` answered with HTTP status {status}{suffix}{hint}"),
+                    format!("服务器 `{server}` 返回 HTTP 状态 {status}{suffix}{hint}"),
                 )
             }
             Self::LoginNeeded { server } => lang.choose(

@@ -88,7 +88,7 @@ mod tests {
 
     const STREAM: &str = "\u{feff}: hello\r\nevent: message\nid: 1\ndata: {\"a\":\ndata: \"中文\"}\n\ndata:x\r\rid: 9\n\ndata\n\n";
 
-    fn whole() -> Vec<SseEvent> {
+    fn expected_events() -> Vec<SseEvent> {
         SseParser::default().push(STREAM.as_bytes())
     }
 
@@ -101,7 +101,7 @@ mod tests {
             retry: None,
         };
         assert_eq!(
-            whole(),
+            expected_events(),
             [
                 event("message", "{\"a\":\n\"中文\"}", Some("1")),
                 event("", "x", None),
@@ -117,7 +117,7 @@ mod tests {
             let mut parser = SseParser::default();
             let mut events = parser.push(&STREAM.as_bytes()[..at]);
             events.extend(parser.push(&STREAM.as_bytes()[at..]));
-            assert_eq!(events, whole(), "split at {at}");
+            assert_eq!(events, expected_events(), "split at {at}");
         }
     }
 

@@ -124,9 +124,9 @@ impl RawJson {
             let colon = rest.strip_prefix('"').map(str::trim_start).and_then(|rest| rest.strip_prefix(':'));
             colon.is_some_and(|rest| rest.trim_start().starts_with(value))
         };
-        let said = || text.match_indices(key).any(|(at, _)| after(&text[at + key.len()..]));
+        let has_pair = || text.match_indices(key).any(|(at, _)| after(&text[at + key.len()..]));
         let escaped = || text.contains('\\') && text.contains(escape_within(key));
-        (text.contains(key) && said()) || escaped()
+        (text.contains(key) && has_pair()) || escaped()
     }
 
     /// Whether this is an object.
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn appends_member_and_keeps_the_rest() {
-        let check = |given: &str, expect: &str| {
-            let with = RawJson::parse(given).unwrap().with_last("k", &RawJson::from(true));
+        let check = |input: &str, expect: &str| {
+            let with = RawJson::parse(input).unwrap().with_last("k", &RawJson::from(true));
             assert_eq!(with.get(), expect);
             RawJson::parse(with.get()).unwrap();
         };

@@ -198,7 +198,7 @@ pub trait LanguageModel: Send + Sync + std::fmt::Debug {
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: ReplyListener<'a>,
+        on_delta: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 }
 
@@ -260,7 +260,7 @@ pub enum ModelError {
 }
 
 /// Rounds durations of at least one second to whole seconds: fractions of a remaining budget are not informative.
-fn whole(time: Duration) -> Duration {
+fn round_to_seconds(time: Duration) -> Duration {
     if time < Duration::from_secs(1) { time } else { Duration::from_secs(time.as_secs_f64().round() as u64) }
 }
 
@@ -287,8 +287,8 @@ impl Localize for ModelError {
                 format!("模型 `{model}` 拒绝了请求，状态 {status}：{detail}"),
             ),
             Self::TimedOut { model, after } => lang.choose(
-                format!("the model `{model}` gave no answer within {}", Seconds(whole(*after))),
-                format!("模型 `{model}` 在 {} 内没有回答", Seconds(whole(*after))),
+                format!("the model `{model}` gave no answer within {}", Seconds(round_to_seconds(*after))),
+                format!("模型 `{model}` 在 {} 内没有回答", Seconds(round_to_seconds(*after))),
             ),
             Self::Truncated { model, detail } => lang.choose(
                 format!("the answer of the model `{model}` broke off: {detail}"),

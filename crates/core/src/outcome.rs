@@ -123,32 +123,32 @@ impl Outcome {
     /// The outcome as JSON (`success`, `result`, `error`, `_meta`), with messages in `lang`.
     pub fn to_json(&self, lang: Lang) -> RawObject {
         let mut meta = self.meta(lang);
-        let mut shown = RawObject::default().with("success", self.success());
+        let mut json = RawObject::default().with("success", self.success());
         match &self.result {
             Ok(output) => {
-                shown.set("result", output.result());
-                shown.set("error", RawJson::null());
+                json.set("result", output.result());
+                json.set("error", RawJson::null());
                 if output.texts().0.len() != 1 || !output.texts().1 {
-                    shown.set("content", RawJson::of(&output.blocks()));
+                    json.set("content", RawJson::of(&output.blocks()));
                 }
                 if let Some(structured) = output.structured() {
-                    shown.set("structuredContent", structured.clone());
+                    json.set("structuredContent", structured.clone());
                 }
             }
             Err(error) => {
-                shown.set("result", RawJson::null());
-                shown.set("error", error.localize(lang));
+                json.set("result", RawJson::null());
+                json.set("error", error.localize(lang));
                 meta.set("error_kind", error.kind());
                 meta.set("effect", error.effect().name());
             }
         }
-        shown.with("_meta", meta)
+        json.with("_meta", meta)
     }
 
     fn meta(&self, lang: Lang) -> RawObject {
         let sources: Vec<String> = self.sources.iter().map(ToString::to_string).collect();
         let confidence = self.verification.as_ref().map(|found| found.confidence);
-        let repaired: Vec<String> = self.repaired.iter().map(|mended| mended.localize(lang)).collect();
+        let repaired: Vec<String> = self.repaired.iter().map(|note| note.localize(lang)).collect();
         let mut meta = RawObject::default()
             .with("source", RawJson::of(&sources.first()))
             .with("synthesized", self.synthesis.is_some())

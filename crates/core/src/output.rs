@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn joins_text_blocks_into_result() {
-        let check = |given: &str, expect: &str| assert_eq!(output(given).result().get(), expect);
+        let check = |input: &str, expect: &str| assert_eq!(output(input).result().get(), expect);
         check(r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, r#""a\nb""#);
         check(r#"{"content":[],"structuredContent":{"n":1}}"#, r#"{"n":1}"#);
         check(r#"{"content":[{"type":"hologram","x":1}]}"#, r#"[{"type":"hologram","x":1}]"#);

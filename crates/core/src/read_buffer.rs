@@ -18,12 +18,12 @@ thread_local! {
 /// Calls `read` with the buffer of this thread; `read` appends the received bytes. Returns its result and the bytes.
 /// Must not be called recursively.
 pub fn with_read_buffer<R>(read: impl FnOnce(&mut BytesMut) -> R) -> (R, BytesMut) {
-    READ_BUFFER.with_borrow_mut(|basin| {
-        if basin.capacity() < MIN_READ_BYTES {
-            basin.reserve(BUFFER_BYTES);
+    READ_BUFFER.with_borrow_mut(|buffer| {
+        if buffer.capacity() < MIN_READ_BYTES {
+            buffer.reserve(BUFFER_BYTES);
         }
-        let said = read(basin);
-        (said, if basin.is_empty() { BytesMut::new() } else { basin.split() })
+        let result = read(buffer);
+        (result, if buffer.is_empty() { BytesMut::new() } else { buffer.split() })
     })
 }
 
@@ -32,19 +32,19 @@ mod tests {
     use super::*;
 
     fn read_bytes(text: &str) -> BytesMut {
-        let ((), read_bytes) = with_read_buffer(|basin| {
-            assert!(basin.is_empty() && basin.capacity() >= MIN_READ_BYTES);
-            basin.extend_from_slice(text.as_bytes());
+        let ((), read_bytes) = with_read_buffer(|buffer| {
+            assert!(buffer.is_empty() && buffer.capacity() >= MIN_READ_BYTES);
+            buffer.extend_from_slice(text.as_bytes());
         });
         read_bytes
     }
 
     #[test]
     fn returned_bytes_are_not_overwritten_by_later_reads() {
-        let kept: Vec<BytesMut> =
+        let messages: Vec<BytesMut> =
             (0..10_000).map(|number| read_bytes(&format!("message {number}"))).collect();
-        for (number, one) in kept.iter().enumerate() {
-            assert_eq!(&one[..], format!("message {number}").as_bytes());
+        for (number, message) in messages.iter().enumerate() {
+            assert_eq!(&message[..], format!("message {number}").as_bytes());
         }
         assert_eq!(&read_bytes(&"x".repeat(100_000))[..], "x".repeat(100_000).as_bytes());
         assert!(read_bytes("").is_empty());

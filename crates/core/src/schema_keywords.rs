@@ -38,7 +38,7 @@ pub fn subschemas(schema: &Value) -> Vec<(String, &Value)> {
             }
             Value::Object(_) if ONE.contains(&key.as_str()) => found.push((format!("/{key}"), value)),
             Value::Array(list) if MANY.contains(&key.as_str()) => {
-                found.extend(list.iter().enumerate().map(|(place, part)| (format!("/{key}/{place}"), part)));
+                found.extend(list.iter().enumerate().map(|(index, part)| (format!("/{key}/{index}"), part)));
             }
             _ => {}
         }
@@ -127,7 +127,7 @@ fn is_type(value: &Value) -> bool {
     let is_name = |value: &Value| value.as_str().is_some_and(|name| TYPES.contains(&name));
     match value {
         Value::Array(names) => {
-            let repeated = names.iter().enumerate().any(|(place, name)| names[..place].contains(name));
+            let repeated = names.iter().enumerate().any(|(index, name)| names[..index].contains(name));
             !names.is_empty() && names.iter().all(is_name) && !repeated
         }
         _ => is_name(value),

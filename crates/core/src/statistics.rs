@@ -80,11 +80,11 @@ impl Latency {
     /// The duration that `share` (0 to 1) of the successes did not exceed; `None` without successes.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let total: u64 = self.0.values().sum();
-        let wanted = (share * total as f64).ceil().max(1.0);
+        let target = (share * total as f64).ceil().max(1.0);
         let mut seen = 0;
         for (bucket, count) in &self.0 {
             seen += count;
-            if seen as f64 >= wanted {
+            if seen as f64 >= target {
                 return Some(Self::middle(*bucket));
             }
         }
@@ -155,8 +155,8 @@ mod tests {
             assert!((found / expect - 1.0).abs() < 0.2, "{share}: {found}");
         }
         assert_eq!(Latency::default().percentile(0.5), None);
-        for odd in [Duration::ZERO, Duration::MAX] {
-            latency.count(odd);
+        for extreme in [Duration::ZERO, Duration::MAX] {
+            latency.count(extreme);
         }
         assert!(latency.percentile(1.0).unwrap() > Duration::from_secs(3600));
     }

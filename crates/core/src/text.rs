@@ -23,12 +23,12 @@ pub fn cut(text: &str, limit: usize) -> Option<String> {
         return Some(fitting[..end].trim_end().to_owned());
     }
     // No sentence fits: cut at a space in the second half, or else anywhere, and append an ellipsis.
-    let room = prefix(text, limit - 1);
-    let space = room.char_indices().rev().find(|(_, letter)| letter.is_whitespace()).map(|(at, _)| at);
-    let end = space.filter(|at| *at >= room.len() / 2).unwrap_or(room.len());
-    let mut shown = room[..end].trim_end().to_owned();
-    shown.push(ELLIPSIS);
-    Some(shown)
+    let head = prefix(text, limit - 1);
+    let space = head.char_indices().rev().find(|(_, letter)| letter.is_whitespace()).map(|(at, _)| at);
+    let end = space.filter(|at| *at >= head.len() / 2).unwrap_or(head.len());
+    let mut shortened = head[..end].trim_end().to_owned();
+    shortened.push(ELLIPSIS);
+    Some(shortened)
 }
 
 /// Splits a text into pages of at most `size` characters, without loss. A page ends at a sentence or line end if
@@ -151,21 +151,21 @@ mod tests {
         ) {
             match cut(&text, limit) {
                 None => prop_assert!(text.chars().count() <= limit),
-                Some(shown) => {
+                Some(shortened) => {
                     prop_assert!(text.chars().count() > limit);
-                    prop_assert!(shown.chars().count() <= limit);
+                    prop_assert!(shortened.chars().count() <= limit);
                     // The kept part is a prefix; the text itself may contain our ellipsis.
                     let clusters: Vec<usize> =
                         text.grapheme_indices(true).map(|(at, _)| at).chain([text.len()]).collect();
-                    let beginning = |kept: &str| text.starts_with(kept) && clusters.contains(&kept.len());
-                    let unmarked = shown.strip_suffix(ELLIPSIS);
+                    let beginning = |part: &str| text.starts_with(part) && clusters.contains(&part.len());
+                    let unmarked = shortened.strip_suffix(ELLIPSIS);
                     prop_assert!(
-                        beginning(&shown) || unmarked.is_some_and(beginning),
-                        "{shown:?} splits a character of {text:?}"
+                        beginning(&shortened) || unmarked.is_some_and(beginning),
+                        "{shortened:?} splits a character of {text:?}"
                     );
                     // If a sentence ends within the limit, the cut is at a sentence end.
                     if let Some(end) = last_sentence_end(prefix(&text, limit)) {
-                        prop_assert_eq!(shown, text[..end].trim_end());
+                        prop_assert_eq!(shortened, text[..end].trim_end());
                     }
                 }
             }

@@ -252,7 +252,7 @@ fn kind_of(json: &str) -> &'static str {
 
 /// The relation of a tool's definition to the approved one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Trust {
+pub enum ApprovalStatus {
     /// It was never approved.
     #[default]
     Unseen,
@@ -264,7 +264,7 @@ pub enum Trust {
     Quarantined,
 }
 
-impl Trust {
+impl ApprovalStatus {
     /// Machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
@@ -288,13 +288,13 @@ pub struct Tool {
     /// Configured capabilities; if empty, they are derived from name and description.
     pub tags: Vec<String>,
     /// The relation to the approved definition.
-    pub trust: Trust,
+    pub trust: ApprovalStatus,
 }
 
 impl Tool {
     /// A tool without configured properties.
     pub fn new(source: Source, definition: ToolDefinition) -> Self {
-        let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), Trust::default());
+        let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), ApprovalStatus::default());
         Self { source, definition: Arc::new(definition), owner_hints, tags, trust }
     }
 
@@ -311,7 +311,7 @@ impl Tool {
     /// The description for users and clients, with its tags: the raw members of the definition, then those of the
     /// hub. A member of the hub whose name the definition uses is called `toolhub/NAME`.
     pub fn describe(&self, tags: &[String]) -> RawObject {
-        let mut shown = self.definition.raw().object().unwrap_or_default();
+        let mut described = self.definition.raw().object().unwrap_or_default();
         let own = [
             ("source", RawJson::from(self.source.to_string())),
             ("tags", RawJson::of(tags)),
@@ -320,10 +320,10 @@ impl Tool {
             ("trust", RawJson::from(self.trust.name())),
         ];
         for (key, value) in own {
-            let key = if shown.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };
-            shown.set(key, value);
+            let key = if described.contains(key) { format!("toolhub/{key}") } else { key.to_owned() };
+            described.set(key, value);
         }
-        shown
+        described
     }
 }
 
@@ -340,15 +340,16 @@ mod tests {
         let text = r#"{"x-vendor":{"b":1,"a":1234567890123456789012345678901234567890},"inputSchema":{"type":"object"},"name":"odd"}"#;
         let definition = define(text).unwrap();
         assert_eq!(definition.raw().get(), text);
-        let shown = Tool::new(Source::Native, definition).describe(&[]).into_raw();
-        assert!(shown.get().starts_with(&text[..text.len() - 1]), "{shown}");
+        let described = Tool::new(Source::Native, definition).describe(&[]).into_raw();
+        assert!(described.get().starts_with(&text[..text.len() - 1]), "{described}");
     }
 
     #[test]
     fn keeps_name_of_vendor_member() {
-        let shown = Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe(&[]);
-        assert_eq!(shown.get("source").unwrap().get(), "7");
-        assert_eq!(shown.get("toolhub/source").unwrap().get(), "\"native\"");
+        let described =
+            Tool::new(Source::Native, define(r#"{"name":"t","source":7}"#).unwrap()).describe(&[]);
+        assert_eq!(described.get("source").unwrap().get(), "7");
+        assert_eq!(described.get("toolhub/source").unwrap().get(), "\"native\"");
     }
 
     #[test]

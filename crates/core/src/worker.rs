@@ -62,7 +62,7 @@ mod tests {
             count
         });
         assert_eq!((*workers.current(), workers.all().count()), (1, MAX_WORKERS + 1));
-        let there = |number: usize| {
+        let value_on = |number: usize| {
             std::thread::scope(|threads| {
                 let looking = threads.spawn(|| {
                     register_thread(number);
@@ -71,7 +71,10 @@ mod tests {
                 looking.join().unwrap()
             })
         };
-        assert_eq!([1, 2, MAX_WORKERS, MAX_WORKERS + 5].map(there), [2, 3, MAX_WORKERS + 1, MAX_WORKERS + 1]);
+        assert_eq!(
+            [1, 2, MAX_WORKERS, MAX_WORKERS + 5].map(value_on),
+            [2, 3, MAX_WORKERS + 1, MAX_WORKERS + 1]
+        );
         assert_eq!(*workers.current(), 1);
     }
 }

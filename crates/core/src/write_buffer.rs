@@ -40,11 +40,11 @@ impl DerefMut for WriteBuffer {
 
 impl Drop for WriteBuffer {
     fn drop(&mut self) {
-        let mut room = take(&mut self.0);
-        room.clear();
-        room.shrink_to(MAX_KEPT_BYTES);
+        let mut buffer = take(&mut self.0);
+        buffer.clear();
+        buffer.shrink_to(MAX_KEPT_BYTES);
         // Fails only while the thread is ending.
-        let _ = BUFFER.try_with(|kept| kept.set(room));
+        let _ = BUFFER.try_with(|slot| slot.set(buffer));
     }
 }
 

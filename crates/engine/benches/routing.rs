@@ -17,9 +17,9 @@ const TOOLS: usize = 10_000;
 fn tools() -> Vec<Tool> {
     (0..TOOLS)
         .map(|number| {
-            let (server, place) = (number % SERVERS, number / SERVERS);
+            let (server, index) = (number % SERVERS, number / SERVERS);
             let name =
-                if place % 10 == 0 { format!("shared_{place}") } else { format!("search_{server}_{place}") };
+                if index % 10 == 0 { format!("shared_{index}") } else { format!("search_{server}_{index}") };
             let definition = RawJson::from(json!({
                 "name": name,
                 "description": "Finds rows of a table by a condition. Gives them as JSON.",

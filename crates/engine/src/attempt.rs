@@ -84,7 +84,7 @@ impl Attempt<'_> {
     }
 
     /// Earliest possible end, relative to the start: the request is sent immediately and no progress is reported.
-    fn soonest(&self) -> Duration {
+    fn earliest_end(&self) -> Duration {
         self.timeout.unwrap_or(self.deadlines.call.min(self.deadlines.cap))
     }
 
@@ -105,8 +105,8 @@ impl Attempt<'_> {
         };
         // Progress restarts the span, up to the cap.
         let extended = watch.progress.since_start().map_or(limit, |at| limit.max(at + span));
-        let waited = Duration::from_millis(watch.waited.load(Ordering::Acquire));
-        extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span) + waited)
+        let question_wait = Duration::from_millis(watch.question_wait.load(Ordering::Acquire));
+        extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span) + question_wait)
     }
 
     fn timed_out(&self, after: Duration, watch: &AttemptMonitor) -> ToolError {
@@ -137,7 +137,7 @@ impl Expiry<'_> {
         waiter: &Context<'_>,
     ) -> Poll<Duration> {
         let Some(key) = self.key else {
-            self.wait(watch, attempt.soonest(), waiter);
+            self.wait(watch, attempt.earliest_end(), waiter);
             return Poll::Pending;
         };
         if !self.timers.has_fired(key, waiter.waker()) && !self.asking {
@@ -185,9 +185,9 @@ struct AttemptMonitor {
     /// Number of open requests to the caller.
     questions: AtomicU64,
     /// Start of the earliest open request.
-    asked: Moment,
+    asked_at: Moment,
     /// Total time spent waiting for answers, in milliseconds.
-    waited: AtomicU64,
+    question_wait: AtomicU64,
     /// Woken when a request to the caller is answered.
     answered: AtomicWaker,
 }
@@ -209,12 +209,21 @@ impl AttemptMonitor {
     fn new(events: Arc<dyn EventSink>, start: Instant) -> Self {
         let (sent, progress) = (Moment::default(), Moment::default());
         let questions = AtomicU64::new(0);
-        let (asked, waited) = (Moment::default(), AtomicU64::new(0));
-        Self { events, start, sent, progress, questions, asked, waited, answered: AtomicWaker::new() }
+        let (asked_at, question_wait) = (Moment::default(), AtomicU64::new(0));
+        Self {
+            events,
+            start,
+            sent,
+            progress,
+            questions,
+            asked_at,
+            question_wait,
+            answered: AtomicWaker::new(),
+        }
     }
 
     /// Records that the request is sent. If it is resent after a session has expired, the first time counts.
-    fn leaves(&self) {
+    fn record_sent(&self) {
         let _ = self.sent.0.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -226,21 +235,21 @@ impl AttemptMonitor {
 impl EventSink for AttemptMonitor {
     fn emit(&self, event: Event) {
         match event.kind {
-            EventKind::Sending => self.leaves(),
+            EventKind::Sending => self.record_sent(),
             EventKind::Progress { .. } => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
             }
             EventKind::InputRequested { .. } => {
                 let open = self.questions.fetch_add(1, Ordering::AcqRel);
                 if open == 0 {
-                    self.asked.0.store(self.stamp(), Ordering::Release);
+                    self.asked_at.0.store(self.stamp(), Ordering::Release);
                 }
             }
             EventKind::InputReceived => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
                 if self.questions.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    let asked = self.asked.0.load(Ordering::Acquire);
-                    self.waited.fetch_add(self.stamp().saturating_sub(asked), Ordering::AcqRel);
+                    let asked_at = self.asked_at.0.load(Ordering::Acquire);
+                    self.question_wait.fetch_add(self.stamp().saturating_sub(asked_at), Ordering::AcqRel);
                 }
                 self.answered.wake();
             }
@@ -253,7 +262,7 @@ impl EventSink for AttemptMonitor {
     }
 
     fn sending(&self, call: &CallId) {
-        self.leaves();
+        self.record_sent();
         if !self.events.is_disabled() {
             self.events.sending(call);
         }

@@ -62,11 +62,11 @@ pub fn shorten_output(output: &ToolOutput, limit: usize, hits: Option<usize>) ->
     let text = texts.join("\n");
     let fewer = hits.and_then(|hits| first_hits(output, &texts, hits));
     let text = fewer.clone().unwrap_or(text);
-    let shown = match cut(&text, limit) {
+    let shortened = match cut(&text, limit) {
         Some(short) => short,
         None => fewer?,
     };
-    let mut blocks = vec![RawObject::default().with("type", "text").with("text", shown).into_raw()];
+    let mut blocks = vec![RawObject::default().with("type", "text").with("text", shortened).into_raw()];
     blocks.extend(output.blocks().into_iter().filter(|block| !is_text(block)));
     let mut members = output.raw().object()?;
     members.set("content", RawJson::of(&blocks));
@@ -149,8 +149,8 @@ mod tests {
 
     #[test]
     fn shortens_search_result_to_first_hits() {
-        let check = |given: serde_json::Value, expect: &str| {
-            let short = shorten_output(&output(&given.to_string()), 500, Some(3)).unwrap();
+        let check = |input: serde_json::Value, expect: &str| {
+            let short = shorten_output(&output(&input.to_string()), 500, Some(3)).unwrap();
             assert_eq!(short.texts().0.concat(), expect);
         };
         let block = |text: &str| serde_json::json!({"type": "text", "text": text});

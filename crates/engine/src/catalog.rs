@@ -69,8 +69,8 @@ impl Entry {
     /// Whether the schema declares all given arguments. A tool chosen by capability should not receive arguments that
     /// it would ignore.
     pub fn declares_all(&self, arguments: &RawJson) -> bool {
-        let (Ok(schema), Some(given)) = (self.schema(), arguments.object()) else { return false };
-        given.iter().all(|(key, _)| schema.declares(key))
+        let (Ok(schema), Some(object)) = (self.schema(), arguments.object()) else { return false };
+        object.iter().all(|(key, _)| schema.declares(key))
     }
 
     /// Whether the arguments are certainly valid, and, with coercion on, also all declared, so that nothing needs
@@ -118,9 +118,9 @@ impl Catalog {
     /// A copy of the catalog with the tools of one source replaced; the other entries are shared.
     #[must_use]
     pub fn with_source(&self, source: &Source, tools: Vec<Tool>) -> Self {
-        let kept = self.entries.iter().filter(|entry| entry.tool.source != *source).cloned();
+        let others = self.entries.iter().filter(|entry| entry.tool.source != *source).cloned();
         let new = tools.into_iter().map(|tool| Arc::new(Entry::new(tool, &self.tagger)));
-        Self::of(kept.chain(new).collect(), Arc::clone(&self.tagger))
+        Self::of(others.chain(new).collect(), Arc::clone(&self.tagger))
     }
 
     /// The tools called `name`, of all sources.
@@ -155,8 +155,8 @@ impl Catalog {
             for (index, entry) in self.entries.iter().enumerate() {
                 for tag in entry.tags() {
                     let groups = by_tag.entry(tag.clone()).or_default();
-                    let place = *places.entry((tag, &entry.tool.source)).or_insert(groups.len());
-                    match groups.get_mut(place) {
+                    let group_index = *places.entry((tag, &entry.tool.source)).or_insert(groups.len());
+                    match groups.get_mut(group_index) {
                         Some(group) => group.push(index),
                         None => groups.push(vec![index]),
                     }

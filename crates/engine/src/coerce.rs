@@ -24,13 +24,13 @@ pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
         return None;
     }
     let root = schema.value();
-    let mut mender =
+    let mut coercer =
         Coercer { root: &root, notes: Vec::new(), left: MAX_COERCION_DEPTH, work: Cell::new(MAX_WORK) };
-    let unpacked = mender.unpacked(arguments, "");
+    let unpacked = coercer.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
-    let coerced = mender.object(&root, object, "");
-    (!mender.notes.is_empty() && mender.work.get() > 0)
-        .then(|| Coerced { arguments: coerced.into_raw(), notes: mender.notes })
+    let coerced = coercer.object(&root, object, "");
+    (!coercer.notes.is_empty() && coercer.work.get() > 0)
+        .then(|| Coerced { arguments: coerced.into_raw(), notes: coercer.notes })
 }
 
 /// Maximum nesting depth of coercion: a schema may be recursive.
@@ -53,16 +53,16 @@ struct Coercer<'s> {
 }
 
 impl<'s> Coercer<'s> {
-    fn object(&mut self, schema: &'s Value, given: RawObject, path: &str) -> RawObject {
+    fn object(&mut self, schema: &'s Value, input: RawObject, path: &str) -> RawObject {
         let schema = self.resolve(schema);
-        let Some(properties) = schema["properties"].as_object() else { return given };
-        if given.iter().nth(MAX_COERCED_MEMBERS).is_some() {
-            return given;
+        let Some(properties) = schema["properties"].as_object() else { return input };
+        if input.iter().nth(MAX_COERCED_MEMBERS).is_some() {
+            return input;
         }
-        let given = self.named(schema, given, path);
+        let input = self.rename_members(schema, input, path);
         let mut coerced = RawObject::default();
-        for (name, value) in given.iter() {
-            let place = join(path, name);
+        for (name, value) in input.iter() {
+            let location = join(path, name);
             let Some(property) = properties.get(name) else {
                 coerced.set(name.to_owned(), value.clone());
                 continue;
@@ -72,41 +72,41 @@ impl<'s> Coercer<'s> {
                 && !self.expected_types(property).accepts("null")
             {
                 self.note(
-                    &place,
+                    &location,
                     "`null` stands for nothing, so it is left out",
                     "`null` 表示没有值，已去掉",
                 );
                 continue;
             }
-            coerced.set(name.to_owned(), self.value(property, value, &place));
+            coerced.set(name.to_owned(), self.value(property, value, &location));
         }
         coerced
     }
 
     /// Renames arguments whose name is similar to exactly one missing parameter.
-    fn named(&mut self, schema: &Value, given: RawObject, path: &str) -> RawObject {
+    fn rename_members(&mut self, schema: &Value, input: RawObject, path: &str) -> RawObject {
         let properties: Vec<&str> = schema["properties"]
             .as_object()
             .map(|all| all.keys().map(String::as_str).collect())
             .unwrap_or_default();
-        let missing: Vec<&str> = properties.iter().copied().filter(|name| !given.contains(name)).collect();
-        let strange: Vec<&str> =
-            given.iter().map(|(name, _)| name).filter(|name| !properties.contains(name)).collect();
-        if missing.is_empty() || strange.is_empty() {
-            return given;
+        let missing: Vec<&str> = properties.iter().copied().filter(|name| !input.contains(name)).collect();
+        let unknown: Vec<&str> =
+            input.iter().map(|(name, _)| name).filter(|name| !properties.contains(name)).collect();
+        if missing.is_empty() || unknown.is_empty() {
+            return input;
         }
-        let meant: Vec<(&str, &str)> =
-            strange.iter().filter_map(|name| Some((*name, meant_by(name, &missing, schema)?))).collect();
+        let matched: Vec<(&str, &str)> =
+            unknown.iter().filter_map(|name| Some((*name, meant_by(name, &missing, schema)?))).collect();
         // Two arguments match one parameter: ambiguous.
-        let only = |parameter: &str| meant.iter().filter(|(_, other)| *other == parameter).count() == 1;
+        let only = |parameter: &str| matched.iter().filter(|(_, other)| *other == parameter).count() == 1;
         let mut renamed = RawObject::default();
-        for (name, value) in given.iter() {
-            match meant.iter().find(|(strange, parameter)| *strange == name && only(parameter)) {
+        for (name, value) in input.iter() {
+            match matched.iter().find(|(unknown, parameter)| *unknown == name && only(parameter)) {
                 Some((_, parameter)) => {
-                    let given = join(path, name);
+                    let input = join(path, name);
                     self.notes.push(LocalizedText::new(
-                        format!("read `{given}` as `{parameter}`"),
-                        format!("将 `{given}` 按 `{parameter}` 处理"),
+                        format!("read `{input}` as `{parameter}`"),
+                        format!("将 `{input}` 按 `{parameter}` 处理"),
                     ));
                     renamed.set((*parameter).to_owned(), value.clone());
                 }
@@ -116,27 +116,27 @@ impl<'s> Coercer<'s> {
         renamed
     }
 
-    fn value(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
-        let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return given.clone() };
+    fn value(&mut self, schema: &'s Value, input: &RawJson, path: &str) -> RawJson {
+        let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return input.clone() };
         self.left = left;
-        let coerced = self.fitted(schema, given, path);
+        let coerced = self.fit_type(schema, input, path);
         self.left += 1;
         coerced
     }
 
-    fn fitted(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
+    fn fit_type(&mut self, schema: &'s Value, input: &RawJson, path: &str) -> RawJson {
         let schema = self.resolve(schema);
         let expected_types = self.expected_types(schema);
-        let kind = kind_of(given);
-        let mut value = given.clone();
+        let kind = kind_of(input);
+        let mut value = input.clone();
         if !expected_types.accepts(kind) {
-            value = match self.converted(&expected_types, given, path) {
+            value = match self.converted(&expected_types, input, path) {
                 Some(converted) => converted,
                 None if expected_types.has("array") => {
                     self.note(path, "one value made a list of one", "单个值改为只有一项的列表");
-                    RawJson::of(&[given])
+                    RawJson::of(&[input])
                 }
-                None => return given.clone(),
+                None => return input.clone(),
             };
         }
         match value.get().as_bytes().first() {
@@ -154,7 +154,9 @@ impl<'s> Coercer<'s> {
                 let coerced: Vec<RawJson> = items
                     .iter()
                     .enumerate()
-                    .map(|(place, item)| self.value(&schema["items"], item, &format!("{path}[{place}]")))
+                    .map(|(location, item)| {
+                        self.value(&schema["items"], item, &format!("{path}[{location}]"))
+                    })
                     .collect();
                 if self.notes.len() > before { RawJson::of(&coerced) } else { value }
             }
@@ -167,12 +169,12 @@ impl<'s> Coercer<'s> {
     fn converted(
         &mut self,
         expected_types: &ExpectedTypes<'_>,
-        given: &RawJson,
+        input: &RawJson,
         path: &str,
     ) -> Option<RawJson> {
-        let kind = kind_of(given);
+        let kind = kind_of(input);
         if kind == "string" {
-            let text: String = given.decode().ok()?;
+            let text: String = input.decode().ok()?;
             let text = text.trim();
             if let Some(number) = number(text, expected_types) {
                 self.note(
@@ -192,10 +194,10 @@ impl<'s> Coercer<'s> {
                 );
                 return Some(RawJson::from(text.eq_ignore_ascii_case("true")));
             }
-            return self.unpacked(given, path).filter(|inner| expected_types.accepts(kind_of(inner)));
+            return self.unpacked(input, path).filter(|inner| expected_types.accepts(kind_of(inner)));
         }
         if matches!(kind, "integer" | "number") && expected_types.has("string") {
-            let spelled = given.get();
+            let spelled = input.get();
             self.note(
                 path,
                 &format!("the number {spelled} made a text"),
@@ -204,7 +206,7 @@ impl<'s> Coercer<'s> {
             return Some(RawJson::from(spelled));
         }
         if kind == "array" && !expected_types.has("array") {
-            let items: Vec<RawJson> = given.decode().ok()?;
+            let items: Vec<RawJson> = input.decode().ok()?;
             let [only] = items.as_slice() else { return None };
             if expected_types.accepts(kind_of(only)) {
                 self.note(path, "a list of one made its only value", "只有一项的列表改为该项");
@@ -215,8 +217,8 @@ impl<'s> Coercer<'s> {
     }
 
     /// Parses JSON that was passed as a string.
-    fn unpacked(&mut self, given: &RawJson, path: &str) -> Option<RawJson> {
-        let text: String = given.decode().ok()?;
+    fn unpacked(&mut self, input: &RawJson, path: &str) -> Option<RawJson> {
+        let text: String = input.decode().ok()?;
         let text = text.trim();
         if !text.starts_with(['{', '[']) {
             return None;
@@ -229,16 +231,16 @@ impl<'s> Coercer<'s> {
     }
 
     /// The enum option that differs from a string only in case and spaces.
-    fn option(&mut self, schema: &Value, given: RawJson, path: &str) -> RawJson {
-        let (Some(options), Ok(text)) = (schema["enum"].as_array(), given.decode::<String>()) else {
-            return given;
+    fn option(&mut self, schema: &Value, input: RawJson, path: &str) -> RawJson {
+        let (Some(options), Ok(text)) = (schema["enum"].as_array(), input.decode::<String>()) else {
+            return input;
         };
         if !self.spend(options.len()) {
-            return given;
+            return input;
         }
         let options: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
         if options.contains(&text.as_str()) {
-            return given;
+            return input;
         }
         let mut same = options.iter().filter(|option| fold(option) == fold(&text));
         match (same.next(), same.next()) {
@@ -250,7 +252,7 @@ impl<'s> Coercer<'s> {
                 );
                 RawJson::from(*option)
             }
-            _ => given,
+            _ => input,
         }
     }
 
@@ -345,8 +347,8 @@ fn kind_of(value: &RawJson) -> &'static str {
         Some(b't' | b'f') => "boolean",
         Some(b'n') | None => "null",
         Some(_) if value.get().contains(['.', 'e', 'E']) => {
-            let whole = value.decode::<f64>().is_ok_and(|number| number.fract() == 0.0);
-            if whole { "integer" } else { "number" }
+            let is_integer = value.decode::<f64>().is_ok_and(|number| number.fract() == 0.0);
+            if is_integer { "integer" } else { "number" }
         }
         Some(_) => "integer",
     }
@@ -368,8 +370,8 @@ fn meant_by<'a>(name: &str, missing: &[&'a str], schema: &Value) -> Option<&'a s
     }
     let needed: Vec<&str> = missing.iter().copied().filter(|parameter| required(schema, parameter)).collect();
     let near = similar_names(name, needed.iter().copied(), 2);
-    let [one] = near.as_slice() else { return None };
-    needed.into_iter().find(|parameter| parameter == one)
+    let [nearest] = near.as_slice() else { return None };
+    needed.into_iter().find(|parameter| parameter == nearest)
 }
 
 fn required(schema: &Value, name: &str) -> bool {
@@ -449,10 +451,10 @@ mod tests {
     fn large_numbers_keep_their_digits() {
         let schema =
             RawJson::from(json!({"properties": {"n": {"type": "integer"}, "m": {"type": "integer"}}}));
-        let given =
+        let input =
             RawJson::parse(r#"{"n": 123456789012345678901234567890, "m": "98765432109876543210987"}"#)
                 .unwrap();
-        let coerced = coerce(&schema, &given).unwrap();
+        let coerced = coerce(&schema, &input).unwrap();
         assert_eq!(
             coerced.arguments.get(),
             r#"{"n":123456789012345678901234567890,"m":98765432109876543210987}"#

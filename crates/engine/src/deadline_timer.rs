@@ -135,7 +135,7 @@ impl TimerShard {
     }
 
     /// Takes the wakers whose deadline has passed. Returns them and the next deadline, if any is left.
-    fn expire(&mut self, now: Instant) -> (Vec<Slot>, Option<Instant>) {
+    fn take_expired(&mut self, now: Instant) -> (Vec<Slot>, Option<Instant>) {
         let (mut expired, mut next) = (Vec::new(), None::<Instant>);
         for slot in &mut self.slots {
             match slot {
@@ -171,7 +171,7 @@ impl TimerTask {
     fn fire(&self) -> Option<Instant> {
         let mut shards = self.shards.lock(self.worker);
         let index = shards.iter().position(|shard| shard.number == self.number)?;
-        let (expired, next) = shards[index].expire(Instant::now());
+        let (expired, next) = shards[index].take_expired(Instant::now());
         match next {
             Some(next) => shards[index].next = next,
             // The keys of the callers woken below count as fired, since their shard is gone.

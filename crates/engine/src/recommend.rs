@@ -52,7 +52,7 @@ struct ToolUsage {
 }
 
 /// Recommended tools, best first. `calls` are newest first.
-pub fn recommend(wanted: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<Recommendation> {
+pub fn recommend(query: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<Recommendation> {
     let mut seen: HashMap<&ToolName, ToolUsage> = HashMap::new();
     let mut total = 0.0;
     let mut count = |call: &'_ CallRecord, fit: f64, tool: &mut ToolUsage| {
@@ -62,7 +62,7 @@ pub fn recommend(wanted: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<R
         tool.weight += if success { fit } else { 0.0 };
         total += fit;
     };
-    match wanted {
+    match query {
         RecommendationQuery::After(name) => {
             for (first, next) in followed(calls) {
                 if first.start.tool.as_str() == name && next.start.tool != first.start.tool {
@@ -104,7 +104,7 @@ pub fn recommend(wanted: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<R
                 score,
                 calls: tool.calls,
                 successes: tool.successes,
-                why: why(wanted, &tool),
+                why: why(query, &tool),
             }
         })
         .collect();
@@ -115,17 +115,17 @@ pub fn recommend(wanted: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<R
 /// Pairs each call with the next one: in its conversation, or else within `MAX_FOLLOW_UP_GAP`.
 fn followed(calls: &[CallRecord]) -> impl Iterator<Item = (&CallRecord, &CallRecord)> {
     // `calls` is newest first, so that the next call has a lower index.
-    calls.iter().enumerate().filter_map(|(place, call)| {
+    calls.iter().enumerate().filter_map(|(index, call)| {
         let next =
-            calls[..place].iter().rev().find(|next| next.start.conversation == call.start.conversation)?;
+            calls[..index].iter().rev().find(|next| next.start.conversation == call.start.conversation)?;
         let soon = next.start.at.duration_since(call.start.at).is_ok_and(|gap| gap <= MAX_FOLLOW_UP_GAP);
         (call.start.conversation.is_some() || soon).then_some((call, next))
     })
 }
 
-fn why(wanted: RecommendationQuery<'_>, tool: &ToolUsage) -> LocalizedText {
+fn why(query: RecommendationQuery<'_>, tool: &ToolUsage) -> LocalizedText {
     let (good, calls) = (tool.successes, tool.calls);
-    match (wanted, &tool.best) {
+    match (query, &tool.best) {
         (RecommendationQuery::After(name), _) => LocalizedText::new(
             format!("came after `{name}` {calls} times, {good} of them successfully"),
             format!("在 `{name}` 之后用过 {calls} 次，成功 {good} 次"),

@@ -75,8 +75,8 @@ impl<'a> Record<'a> {
     /// the call log is full.
     pub(crate) async fn begin(&mut self) -> Result<(), ToolError> {
         let Some(log) = self.log else { return Ok(()) };
-        if let Some(room) = log.wait_for_capacity() {
-            room.await;
+        if let Some(capacity) = log.wait_for_capacity() {
+            capacity.await;
         }
         if !self.may_change {
             return Ok(());
@@ -105,7 +105,7 @@ impl<'a> Record<'a> {
     /// Builds the outcome. If nothing is written yet, the call is queued for the log without waiting.
     pub(crate) fn finish(mut self, ran: CallResult, took: Duration) -> Outcome {
         let handle = self.log.take().and_then(|log| self.record_finished_call(log, &ran, took));
-        let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
+        let truncated = ran.merged.as_ref().is_some_and(|merged| merged.full_output.is_some());
         Outcome {
             call_id: self.call.id.clone(),
             tool: self.call.tool.clone(),
@@ -178,8 +178,8 @@ impl Drop for Record<'_> {
 
 /// The output to store: the complete one if the result is shortened.
 fn output_of(ran: &CallResult) -> Option<&ToolOutput> {
-    let whole = ran.merged.as_ref().and_then(|merged| merged.whole.as_ref());
-    whole.or(match &ran.result {
+    let full_output = ran.merged.as_ref().and_then(|merged| merged.full_output.as_ref());
+    full_output.or(match &ran.result {
         Ok(output) => Some(output),
         Err(ToolError::Failed { output, .. }) => output.as_deref(),
         Err(_) => None,

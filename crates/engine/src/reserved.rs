@@ -76,10 +76,10 @@ impl ReservedNames {
 /// ambiguous or characters were replaced or cut off.
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
-    let whole = format!("{id}{SEPARATOR}{name}");
+    let full_name = format!("{id}{SEPARATOR}{name}");
     let splits_once = !id.contains(SEPARATOR) && !id.ends_with('_');
-    if splits_once && whole.len() <= MAX_NAME_BYTES && plain(&whole) == whole {
-        whole
+    if splits_once && full_name.len() <= MAX_NAME_BYTES && plain(&full_name) == full_name {
+        full_name
     } else {
         hashed(source, name)
     }
@@ -87,11 +87,11 @@ pub fn qualified(source: &Source, name: &str) -> String {
 
 /// The qualified name, always with a hash suffix.
 pub fn hashed(source: &Source, name: &str) -> String {
-    let whole = format!("{source}{SEPARATOR}{name}");
-    let digest = Sha256::digest(whole.as_bytes());
+    let full_name = format!("{source}{SEPARATOR}{name}");
+    let digest = Sha256::digest(full_name.as_bytes());
     let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let kept: String = plain(&whole).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
-    format!("{kept}_{tail}")
+    let stem: String = plain(&full_name).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
+    format!("{stem}_{tail}")
 }
 
 fn plain(text: &str) -> String {
@@ -120,18 +120,18 @@ mod tests {
         Tool::new(source.clone(), definition)
     }
 
-    fn names(source: &Source, given: &[&str]) -> Vec<(String, String)> {
+    fn names(source: &Source, original: &[&str]) -> Vec<(String, String)> {
         let reserved = ReservedNames::new(["good", "evil", "Mixed.Case"]);
-        let tools: Vec<Tool> = given.iter().map(|name| tool(source, name)).collect();
-        let shown =
+        let tools: Vec<Tool> = original.iter().map(|name| tool(source, name)).collect();
+        let renamed =
             |tool: &Tool| (tool.name().as_str().to_owned(), tool.definition.wire_name().as_str().to_owned());
-        reserved.apply(source, &tools).iter().map(shown).collect()
+        reserved.apply(source, &tools).iter().map(renamed).collect()
     }
 
     #[test]
     fn prefixes_reserved_names_and_keeps_wire_names() {
-        let check = |given: &str, expect: &str| {
-            assert_eq!(names(&server("evil"), &[given]), [(expect.to_owned(), given.to_owned())]);
+        let check = |original: &str, expect: &str| {
+            assert_eq!(names(&server("evil"), &[original]), [(expect.to_owned(), original.to_owned())]);
         };
         check("write", "write");
         check("good__write", "evil__good__write");
@@ -147,8 +147,8 @@ mod tests {
         check("goodness__write", "goodness__write");
         check("good_write", "good_write");
         for hashed in ["describe.tool", "good..write", "mixed_case__x y", " call_tool"] {
-            let shown = names(&server("evil"), &[hashed]);
-            assert!(shown[0].0.starts_with("evil__") && shown[0].1 == hashed, "{shown:?}");
+            let renamed = names(&server("evil"), &[hashed]);
+            assert!(renamed[0].0.starts_with("evil__") && renamed[0].1 == hashed, "{renamed:?}");
         }
     }
 
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn prefixed_name_does_not_shadow_another_tool_of_its_server() {
         for order in [["call_tool", "evil__call_tool"], ["evil__call_tool", "call_tool"]] {
-            let shown = names(&server("evil"), &order);
-            let own = shown.iter().find(|(_, wire)| wire == "evil__call_tool").unwrap();
-            let taking = shown.iter().find(|(_, wire)| wire == "call_tool").unwrap();
+            let renamed = names(&server("evil"), &order);
+            let own = renamed.iter().find(|(_, wire)| wire == "evil__call_tool").unwrap();
+            let taking = renamed.iter().find(|(_, wire)| wire == "call_tool").unwrap();
             assert_eq!(own.0, "evil__call_tool");
             assert!(
                 taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME_BYTES,

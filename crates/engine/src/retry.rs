@@ -16,11 +16,11 @@ pub(crate) fn backoff(error: &ToolError, hints: Hints, tries: u32, jitter: f64) 
     }
     let grown = INITIAL_BACKOFF * 2_u32.pow(tries.saturating_sub(1));
     let spread = grown.mul_f64(0.75 + jitter / 2.0);
-    let asked = match error {
+    let requested = match error {
         ToolError::HttpStatus { retry_after, .. } => retry_after.unwrap_or_default(),
         _ => Duration::ZERO,
     };
-    Some(spread.max(asked))
+    Some(spread.max(requested))
 }
 
 fn may_retry(error: &ToolError, hints: Hints) -> bool {

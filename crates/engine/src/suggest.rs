@@ -3,17 +3,21 @@
 /// Longer names are not compared: the cost is the product of both lengths.
 const MAX_NAME_BYTES: usize = 256;
 
-/// The names most similar to `wanted`, best first, at most `most`. Dissimilar names and `wanted` itself are omitted.
-pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
-    if wanted.len() > MAX_NAME_BYTES {
+/// The names most similar to `requested`, best first, at most `most`. Dissimilar names and `requested` itself are omitted.
+pub fn similar_names<'a>(
+    requested: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    most: usize,
+) -> Vec<String> {
+    if requested.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
-    let asked = wanted;
-    let wanted = fold(wanted);
+    let original = requested;
+    let requested = fold(requested);
     let mut scored: Vec<(f64, &str)> = names
         .into_iter()
-        .filter(|name| name.len() <= MAX_NAME_BYTES && *name != asked)
-        .map(|name| (similarity(&wanted, &fold(name)), name))
+        .filter(|name| name.len() <= MAX_NAME_BYTES && *name != original)
+        .map(|name| (similarity(&requested, &fold(name)), name))
         .filter(|(score, _)| *score >= 0.6)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
@@ -24,13 +28,13 @@ pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>,
     scored.into_iter().take(most).map(|(_, name)| name.to_owned()).collect()
 }
 
-fn similarity(wanted: &str, name: &str) -> f64 {
-    if wanted.is_empty() || name.is_empty() {
+fn similarity(requested: &str, name: &str) -> f64 {
+    if requested.is_empty() || name.is_empty() {
         return 0.0;
     }
-    let typo = strsim::normalized_damerau_levenshtein(wanted, name);
-    let same_start = wanted.starts_with(name) || name.starts_with(wanted);
-    typo.max(words_shared(wanted, name)).max(if same_start { 0.8 } else { 0.0 })
+    let typo = strsim::normalized_damerau_levenshtein(requested, name);
+    let same_start = requested.starts_with(name) || name.starts_with(requested);
+    typo.max(words_shared(requested, name)).max(if same_start { 0.8 } else { 0.0 })
 }
 
 /// The share of words that two identifiers have in common; `read_excel_data` is similar to `read_data_from_excel`.
@@ -68,8 +72,9 @@ mod tests {
     #[test]
     fn suggests_similar_names() {
         let names = ["read_data_from_excel", "write_data_to_excel", "calculate", "get_time", "读取文件"];
-        let check =
-            |wanted: &str, expect: &[&str]| assert_eq!(similar_names(wanted, names, 2), expect, "{wanted}");
+        let check = |requested: &str, expect: &[&str]| {
+            assert_eq!(similar_names(requested, names, 2), expect, "{requested}");
+        };
         check("readDataFromExcel", &["read_data_from_excel"]);
         check("read_excel_data", &["read_data_from_excel"]);
         check("calcualte", &["calculate"]);

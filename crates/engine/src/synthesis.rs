@@ -32,7 +32,7 @@ pub struct MergedOutput {
     /// The merged output.
     pub output: ToolOutput,
     /// The complete output, if `output` is shortened.
-    pub whole: Option<ToolOutput>,
+    pub full_output: Option<ToolOutput>,
     /// Agreements and conflicts of the sources.
     pub synthesis: Synthesis,
 }
@@ -41,7 +41,7 @@ pub struct MergedOutput {
 pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(Source, String)>> {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let length: usize = texts.iter().map(|text| text.chars().count()).sum();
-    if parts.len() > MAX_MODEL_RESULTS || length > MAX_MODEL_CHARS || agreed(&texts).is_some() {
+    if parts.len() > MAX_MODEL_RESULTS || length > MAX_MODEL_CHARS || agreeing_index(&texts).is_some() {
         return None;
     }
     let has = |tag: &str| tags.iter().any(|own| own == tag);
@@ -61,12 +61,12 @@ pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(So
     Some(parts.iter().map(|part| part.source.clone()).zip(texts.into_iter().map(cut_to)).collect())
 }
 
-/// Merges results in the given order. `words` is the text that a model merged from them, if any.
-pub fn merge(parts: &[Part], words: Option<&str>) -> MergedOutput {
+/// Merges results in the given order. `merged_text` is the text that a model merged from them, if any.
+pub fn merge(parts: &[Part], merged_text: Option<&str>) -> MergedOutput {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let sources = parts.iter().map(|part| part.source.to_string()).collect::<Vec<_>>().join(", ");
     let count = parts.len();
-    if let Some(same) = agreed(&texts) {
+    if let Some(same) = agreeing_index(&texts) {
         let note = LocalizedText::new(
             format!("{count} sources agree: {sources}"),
             format!("{count} 个来源一致：{sources}"),
@@ -74,7 +74,7 @@ pub fn merge(parts: &[Part], words: Option<&str>) -> MergedOutput {
         let synthesis = Synthesis { note, conflict: false };
         // The complete output of the first source, including blocks other than text.
         let output = parts.get(same).map_or_else(|| ToolOutput::text(""), |part| part.output.clone());
-        return MergedOutput { output, whole: None, synthesis };
+        return MergedOutput { output, full_output: None, synthesis };
     }
     let numbers = texts.iter().all(|text| number(text).is_some());
     let note = if numbers {
@@ -91,20 +91,20 @@ pub fn merge(parts: &[Part], words: Option<&str>) -> MergedOutput {
             format!("合并自 {count} 个来源：{sources}"),
         )
     };
-    let (shown, is_cut) = match words {
-        Some(words) => (words.trim().to_owned(), true),
+    let (visible_text, is_cut) = match merged_text {
+        Some(merged_text) => (merged_text.trim().to_owned(), true),
         None => plain(parts, &texts),
     };
-    let output = assemble(parts, &texts, shown);
-    let whole = is_cut.then(|| {
+    let output = assemble(parts, &texts, visible_text);
+    let full_output = is_cut.then(|| {
         let all: Vec<String> = parts.iter().zip(&texts).map(|(part, text)| section(part, text)).collect();
         assemble(parts, &texts, all.join("\n\n"))
     });
-    MergedOutput { output, whole, synthesis: Synthesis { note, conflict: numbers } }
+    MergedOutput { output, full_output, synthesis: Synthesis { note, conflict: numbers } }
 }
 
 /// The index of the result that represents all, if all agree.
-fn agreed(texts: &[String]) -> Option<usize> {
+fn agreeing_index(texts: &[String]) -> Option<usize> {
     let (first, others) = texts.split_first()?;
     let same = |other: &String| match (number(first), number(other)) {
         (Some(left), Some(right)) => {
@@ -145,8 +145,8 @@ fn section(part: &Part, text: &str) -> String {
 
 /// Output with the text first, then the other blocks of each result with their source; and all parts as structured
 /// content.
-fn assemble(parts: &[Part], texts: &[String], words: String) -> ToolOutput {
-    let mut blocks = vec![RawObject::default().with("type", "text").with("text", words).into_raw()];
+fn assemble(parts: &[Part], texts: &[String], merged_text: String) -> ToolOutput {
+    let mut blocks = vec![RawObject::default().with("type", "text").with("text", merged_text).into_raw()];
     let mut listed = Vec::with_capacity(parts.len());
     for (part, text) in parts.iter().zip(texts) {
         let source = part.source.to_string();
@@ -196,10 +196,10 @@ mod tests {
 
     fn merged(texts: &[&str]) -> (String, String, bool) {
         let parts: Vec<Part> =
-            texts.iter().enumerate().map(|(place, text)| part(&format!("s{place}"), text)).collect();
-        let made = merge(&parts, None);
-        let text = made.output.texts().0.join("\n");
-        (text, made.synthesis.note.localize(Lang::En), made.synthesis.conflict)
+            texts.iter().enumerate().map(|(index, text)| part(&format!("s{index}"), text)).collect();
+        let synthesized = merge(&parts, None);
+        let text = synthesized.output.texts().0.join("\n");
+        (text, synthesized.synthesis.note.localize(Lang::En), synthesized.synthesis.conflict)
     }
 
     #[test]
@@ -219,13 +219,13 @@ mod tests {
     fn labels_texts_with_source_and_keeps_full_output() {
         let long = "一句话。".repeat(200);
         let parts = [part("a", &long), part("b", "short")];
-        let made = merge(&parts, None);
-        let text = made.output.texts().0.join("");
+        let synthesized = merge(&parts, None);
+        let text = synthesized.output.texts().0.join("");
         assert!(text.starts_with("[a] 一句话。") && text.ends_with("[b] short"), "{text}");
         assert!(text.chars().count() < 330, "{}", text.chars().count());
-        let whole = made.whole.unwrap().texts().0.join("");
-        assert!(whole.contains(&long));
-        let structured = made.output.structured().unwrap().value();
+        let full_output = synthesized.full_output.unwrap().texts().0.join("");
+        assert!(full_output.contains(&long));
+        let structured = synthesized.output.structured().unwrap().value();
         assert_eq!(structured["parts"][0]["source"], "a");
         assert_eq!(structured["parts"][0]["text"], long);
     }
@@ -256,17 +256,17 @@ mod tests {
         #[test]
         fn keeps_words_of_arbitrary_texts(texts in proptest::collection::vec("\\PC{0,400}", 2..5)) {
             let parts: Vec<Part> =
-                texts.iter().enumerate().map(|(place, text)| part(&format!("s{place}"), text)).collect();
-            let made = merge(&parts, None);
-            if agreed(&texts).is_none() {
-                let shown = made.output.texts().0.join("\n");
+                texts.iter().enumerate().map(|(index, text)| part(&format!("s{index}"), text)).collect();
+            let synthesized = merge(&parts, None);
+            if agreeing_index(&texts).is_none() {
+                let visible_text = synthesized.output.texts().0.join("\n");
                 for part in &parts {
                     let named = format!("[{}]", part.source);
-                    prop_assert!(shown.contains(&named));
+                    prop_assert!(visible_text.contains(&named));
                 }
-                let structured = made.output.structured().unwrap().value();
-                for (place, text) in texts.iter().enumerate() {
-                    prop_assert_eq!(structured["parts"][place]["text"].as_str(), Some(text.as_str()));
+                let structured = synthesized.output.structured().unwrap().value();
+                for (index, text) in texts.iter().enumerate() {
+                    prop_assert_eq!(structured["parts"][index]["text"].as_str(), Some(text.as_str()));
                 }
             }
         }

@@ -33,7 +33,7 @@ struct Row {
 #[derive(Debug, Clone)]
 enum Word {
     /// A sequence of words.
-    Words { words: Vec<String>, place: Place },
+    Words { words: Vec<String>, scope: MatchScope },
     /// A word prefix.
     Beginning(String),
     /// A substring: Chinese has no spaces between words.
@@ -41,7 +41,7 @@ enum Word {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MatchScope {
     Anywhere,
     NameOnly,
 }
@@ -65,19 +65,19 @@ impl Word {
         if let Some(beginning) = text.strip_suffix('*') {
             return Self::Beginning(beginning.to_owned());
         }
-        let (text, place) = match text.strip_prefix('~') {
-            Some(rest) => (rest, Place::NameOnly),
-            None => (text.as_str(), Place::Anywhere),
+        let (text, scope) = match text.strip_prefix('~') {
+            Some(rest) => (rest, MatchScope::NameOnly),
+            None => (text.as_str(), MatchScope::Anywhere),
         };
         let words = text.split(['+', ' ', '_', '-']).filter(|word| !word.is_empty());
-        Self::Words { words: words.map(str::to_owned).collect(), place }
+        Self::Words { words: words.map(str::to_owned).collect(), scope }
     }
 
-    fn is_in(&self, text: &PreparedText, place: Place) -> bool {
+    fn is_in(&self, text: &PreparedText, scope: MatchScope) -> bool {
         match self {
-            Self::Characters(characters) => text.whole.contains(characters.as_str()),
+            Self::Characters(characters) => text.lowercase.contains(characters.as_str()),
             Self::Beginning(beginning) => text.words.iter().any(|word| word.starts_with(beginning.as_str())),
-            Self::Words { place: Place::NameOnly, .. } if place == Place::Anywhere => false,
+            Self::Words { scope: MatchScope::NameOnly, .. } if scope == MatchScope::Anywhere => false,
             Self::Words { words, .. } => {
                 !words.is_empty() && text.words.windows(words.len()).any(|window| window == words.as_slice())
             }
@@ -87,13 +87,13 @@ impl Word {
 
 /// A text prepared for matching.
 struct PreparedText {
-    whole: String,
+    lowercase: String,
     words: Vec<String>,
 }
 
 impl PreparedText {
     fn new(text: &str) -> Self {
-        Self { words: split(text), whole: text.to_lowercase() }
+        Self { words: split(text), lowercase: text.to_lowercase() }
     }
 }
 
@@ -151,12 +151,12 @@ impl Tagger {
         let mut changes = false;
         let name = format!("{} {}", definition.name(), definition.title().unwrap_or_default());
         let texts = [
-            (PreparedText::new(&name), Place::NameOnly),
-            (PreparedText::new(opening(definition.description())), Place::Anywhere),
+            (PreparedText::new(&name), MatchScope::NameOnly),
+            (PreparedText::new(opening(definition.description())), MatchScope::Anywhere),
         ];
-        for (text, place) in &texts {
+        for (text, scope) in &texts {
             for row in self.own.iter().chain(BUILT_IN.iter()) {
-                if row.words.iter().any(|word| word.is_in(text, *place)) {
+                if row.words.iter().any(|word| word.is_in(text, *scope)) {
                     for tag in &row.tags {
                         if !tags.contains(tag) {
                             tags.push(tag.clone());
@@ -164,7 +164,7 @@ impl Tagger {
                     }
                 }
             }
-            if *place == Place::NameOnly {
+            if *scope == MatchScope::NameOnly {
                 changes = tags.iter().any(|tag| tag == WRITING) && definition.hints().read_only != Some(true);
             }
         }

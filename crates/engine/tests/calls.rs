@@ -148,14 +148,14 @@ async fn outcome_lists_all_attempts() {
     let bench = bench(&[a, b]);
     let outcome = bench.call().await;
     assert_eq!(outcome.source().map(ToString::to_string).as_deref(), Some("b"));
-    let shown = outcome.to_json(toolhub_core::Lang::En).into_raw().value();
-    assert_eq!(shown["result"], "from b");
-    assert_eq!(shown["_meta"]["attempts"], 2);
-    assert_eq!(shown["_meta"]["failed"][0]["source"], "a");
-    let told = bench.events.texts();
-    assert!(told.iter().any(|text| text.starts_with("route: a → b (first)")), "{told:?}");
-    assert!(told.iter().any(|text| text.starts_with("a failed after")), "{told:?}");
-    assert!(told.iter().any(|text| text.starts_with("b succeeded in")), "{told:?}");
+    let outcome_json = outcome.to_json(toolhub_core::Lang::En).into_raw().value();
+    assert_eq!(outcome_json["result"], "from b");
+    assert_eq!(outcome_json["_meta"]["attempts"], 2);
+    assert_eq!(outcome_json["_meta"]["failed"][0]["source"], "a");
+    let messages = bench.events.texts();
+    assert!(messages.iter().any(|text| text.starts_with("route: a → b (first)")), "{messages:?}");
+    assert!(messages.iter().any(|text| text.starts_with("a failed after")), "{messages:?}");
+    assert!(messages.iter().any(|text| text.starts_with("b succeeded in")), "{messages:?}");
 }
 
 #[tokio::test]
@@ -195,8 +195,8 @@ async fn unsent_call_is_tried_three_times() {
     assert!(!outcome.success());
     assert_eq!((host.calls(), outcome.attempts.len()), (3, 3));
     // Backoff of 1 s and 2 s, each with a jitter of 25 %.
-    let waited = started.elapsed().as_secs_f64();
-    assert!((2.2..=3.8).contains(&waited), "{waited}");
+    let elapsed = started.elapsed().as_secs_f64();
+    assert!((2.2..=3.8).contains(&elapsed), "{elapsed}");
 }
 
 #[tokio::test(start_paused = true)]

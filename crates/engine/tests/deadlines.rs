@@ -105,6 +105,7 @@ async fn call_ends_at_its_deadline() {
     check(&[(0, Send), (10, Ask), (20, Ask), (100, Answer), (500, Answer)], None, (530, false)).await;
     // Waiting for input does not count towards the cap on extensions by progress.
     let busy = (1..=14).map(|step| (step * 20, Progress));
-    let asked: Vec<_> = [(0, Send)].into_iter().chain(busy).chain([(290, Ask), (400, Answer)]).collect();
-    check(&asked, None, (410, false)).await;
+    let with_question: Vec<_> =
+        [(0, Send)].into_iter().chain(busy).chain([(290, Ask), (400, Answer)]).collect();
+    check(&with_question, None, (410, false)).await;
 }

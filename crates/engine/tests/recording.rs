@@ -39,7 +39,7 @@ impl ToolHost for Host {
 /// The written records, one word each.
 #[derive(Default)]
 struct Log {
-    room: bool,
+    has_capacity: bool,
     starts: Mutex<Vec<CallStart>>,
     written: Mutex<Vec<String>>,
     errors: Mutex<Vec<String>>,
@@ -72,7 +72,7 @@ impl CallLog for Log {
     }
 
     fn should_store_details(&self) -> bool {
-        self.room
+        self.has_capacity
     }
 
     fn count(&self, attempts: &[AttemptRecord], _: SystemTime) {
@@ -80,8 +80,8 @@ impl CallLog for Log {
     }
 }
 
-async fn called(room: bool, read_only: bool, arguments: serde_json::Value) -> (Outcome, Vec<String>) {
-    let log = Arc::new(Log { room, ..Log::default() });
+async fn called(has_capacity: bool, read_only: bool, arguments: serde_json::Value) -> (Outcome, Vec<String>) {
+    let log = Arc::new(Log { has_capacity, ..Log::default() });
     let outcome = call_of(&log, read_only, ToolCall::new("t", arguments)).await;
     let written = log.written.lock().unwrap().clone();
     (outcome, written)
@@ -105,7 +105,7 @@ async fn call_with_hints(log: &Arc<Log>, hints: &serde_json::Value, call: ToolCa
 #[tokio::test]
 async fn records_of_large_calls_have_a_bounded_size() {
     for read_only in [true, false] {
-        let log = Arc::new(Log { room: true, ..Log::default() });
+        let log = Arc::new(Log { has_capacity: true, ..Log::default() });
         let (small, large) = (json!({"text": "x".repeat(1_000)}), json!({"text": "长".repeat(1 << 20)}));
         for arguments in [&small, &large] {
             assert!(call_of(&log, read_only, ToolCall::new("t", arguments.clone())).await.success());
@@ -145,9 +145,9 @@ async fn successful_read_only_calls_are_only_counted_when_the_log_is_full() {
     assert!(!outcome.success());
     assert_eq!(written, [format!("noted: {}, 1", Status::Failed.name())]);
     // A call that may have an effect is always recorded, with or without room.
-    for room in [true, false] {
-        check(called(room, false, fine.clone()).await, true, &["begun", "ended: succeeded"]);
-        let (_, written) = called(room, false, fails.clone()).await;
+    for has_capacity in [true, false] {
+        check(called(has_capacity, false, fine.clone()).await, true, &["begun", "ended: succeeded"]);
+        let (_, written) = called(has_capacity, false, fails.clone()).await;
         assert_eq!(written, ["begun", "ended: failed"]);
     }
 }
@@ -162,11 +162,11 @@ async fn tool_that_is_not_read_only_is_recorded_before_it_runs() {
         json!({"destructiveHint": false}),
     ];
     for hints in changing {
-        let log = Arc::new(Log { room: true, ..Log::default() });
+        let log = Arc::new(Log { has_capacity: true, ..Log::default() });
         assert!(call_with_hints(&log, &hints, ToolCall::new("t", json!({}))).await.success());
         assert_eq!(*log.written.lock().unwrap(), ["begun", "ended: succeeded"], "{hints}");
     }
-    let log = Arc::new(Log { room: true, ..Log::default() });
+    let log = Arc::new(Log { has_capacity: true, ..Log::default() });
     let hints = json!({"idempotentHint": true, "readOnlyHint": true});
     assert!(call_with_hints(&log, &hints, ToolCall::new("t", json!({}))).await.success());
     assert_eq!(*log.written.lock().unwrap(), ["noted: succeeded, 1"]);

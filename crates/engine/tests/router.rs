@@ -123,8 +123,8 @@ fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
     };
     assert_eq!(sources(Request::named("shared")), ["a", "native"]);
     let found = route(Request::named("shared"), known).unwrap();
-    let said = found.reasons.iter().map(|reason| reason.localize(Lang::En));
-    assert!(said.into_iter().any(|reason| reason.contains("b has a tool of that name, too")));
+    let messages = found.reasons.iter().map(|reason| reason.localize(Lang::En));
+    assert!(messages.into_iter().any(|reason| reason.contains("b has a tool of that name, too")));
     assert_eq!(sources(Request { source: Some("b"), ..Request::named("shared") }), ["b"]);
     for (name, source) in [("b__shared", "b"), ("a__shared", "a"), ("native__shared", "native")] {
         assert_eq!(sources(Request::named(name)), [source]);
@@ -286,20 +286,20 @@ proptest::proptest! {
         let scores = Scores::default();
         let by = if by_capability { CallBy::Capability } else { CallBy::Name };
         let request = Request { by, seed, ..Request::named(if by_capability { "search" } else { "search_it" }) };
-        let shown = || {
+        let rendered = || {
             let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
             format!("{:?}", route(request, known).map(|route| (route.strategy, route.batch, route.reasons,
                 route.candidates.iter().map(|candidate| (candidate.source().clone(), candidate.why.clone())).collect::<Vec<_>>())))
         };
-        proptest::prop_assert_eq!(shown(), shown());
+        proptest::prop_assert_eq!(rendered(), rendered());
     }
 }
 
 #[test]
 fn changed_tools_warn_and_quarantined_tools_are_excluded() {
     use toolhub_core::CallBy;
-    use toolhub_core::tool::{Tool, Trust};
-    let search = |server: &str, trust: Trust| {
+    use toolhub_core::tool::{ApprovalStatus, Tool};
+    let search = |server: &str, trust: ApprovalStatus| {
         let host = FakeHost::server(server).tool("search_it", json!({}), &[]);
         let tool = host.tools()[0].clone();
         Tool { trust, tags: vec!["search".to_owned()], ..tool }
@@ -316,13 +316,14 @@ fn changed_tools_warn_and_quarantined_tools_are_excluded() {
     };
     let one = |source: &str| Ok((vec![source.to_owned()], false));
     for by in [CallBy::Name, CallBy::Capability] {
-        let held = Catalog::new([search("a", Trust::Quarantined), search("b", Trust::Approved)]);
+        let held =
+            Catalog::new([search("a", ApprovalStatus::Quarantined), search("b", ApprovalStatus::Approved)]);
         assert_eq!(decide(&held, by, None), one("b"), "another source serves");
         assert_eq!(decide(&held, by, Some("b")), one("b"));
         assert_eq!(decide(&held, by, Some("a")), Err("quarantined"), "also where it is named");
-        let alone = Catalog::new([search("a", Trust::Quarantined)]);
+        let alone = Catalog::new([search("a", ApprovalStatus::Quarantined)]);
         assert_eq!(decide(&alone, by, None), Err("quarantined"));
-        let changed = Catalog::new([search("a", Trust::Changed)]);
+        let changed = Catalog::new([search("a", ApprovalStatus::Changed)]);
         assert_eq!(decide(&changed, by, None), Ok((vec!["a".to_owned()], true)));
     }
 }

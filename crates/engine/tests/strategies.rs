@@ -93,11 +93,11 @@ async fn race_returns_first_success_and_cancels_the_others() {
     assert_eq!((bench.calls(), bench.dropped()), (vec![1, 1, 1], vec![1, 0, 1]));
     let cancelled = outcome.attempts.iter().filter(|attempt| matches!(attempt.end, AttemptEnd::Cancelled));
     assert_eq!(cancelled.count(), 2);
-    let told = bench.events.texts();
-    assert!(told.iter().any(|text| text.starts_with("a cancelled after 1000 ms")), "{told:?}");
+    let messages = bench.events.texts();
+    assert!(messages.iter().any(|text| text.starts_with("a cancelled after 1000 ms")), "{messages:?}");
     assert!(
-        told.iter().any(|text| text.contains("(race)") && text.contains("`calculate` tools: race")),
-        "{told:?}"
+        messages.iter().any(|text| text.contains("(race)") && text.contains("`calculate` tools: race")),
+        "{messages:?}"
     );
     // A lost race does not count as a failure.
     assert_eq!(bench.engine.scores().of(&bench.hosts[0].source(), &"calculate".into()).tally.total(), 0);
@@ -110,9 +110,9 @@ async fn failure_does_not_hide_pending_success() {
         let (outcome, took) = bench.call(tool).await;
         assert_eq!((text(&outcome).as_str(), took), ("late but right", 6), "{tool}");
         assert_eq!(sources(&outcome), ["b"]);
-        let shown = outcome.to_json(Lang::En).into_raw().value();
-        assert_eq!(shown["_meta"]["failed"][0]["source"], "a");
-        assert_eq!(shown["_meta"]["synthesized"], false);
+        let outcome_json = outcome.to_json(Lang::En).into_raw().value();
+        assert_eq!(outcome_json["_meta"]["failed"][0]["source"], "a");
+        assert_eq!(outcome_json["_meta"]["synthesized"], false);
     }
 }
 
@@ -122,11 +122,11 @@ async fn merge_waits_for_all_and_names_sources() {
     let (outcome, took) = bench.call("search").await;
     assert_eq!((text(&outcome).as_str(), took), ("[a] four\n\n[b] two", 4));
     assert_eq!(sources(&outcome), ["a", "b"]);
-    let shown = outcome.to_json(Lang::En).into_raw().value();
-    assert_eq!(shown["_meta"]["synthesized"], true);
-    assert_eq!(shown["_meta"]["source_count"], 2);
-    assert_eq!(shown["_meta"]["sources"], json!(["a", "b"]));
-    assert_eq!(shown["structuredContent"]["parts"][1]["source"], "b");
+    let outcome_json = outcome.to_json(Lang::En).into_raw().value();
+    assert_eq!(outcome_json["_meta"]["synthesized"], true);
+    assert_eq!(outcome_json["_meta"]["source_count"], 2);
+    assert_eq!(outcome_json["_meta"]["sources"], json!(["a", "b"]));
+    assert_eq!(outcome_json["structuredContent"]["parts"][1]["source"], "b");
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,9 +142,9 @@ async fn merges_equal_results_into_one() {
 async fn flags_different_numbers() {
     let bench = bench("thing", &read_only(), &[after(1, "42"), after(2, "43")]);
     let (outcome, _) = bench.call("thing").await;
-    let shown = outcome.to_json(Lang::Zh).into_raw().value();
-    assert_eq!(shown["_meta"]["conflict"], true);
-    assert_eq!(shown["_meta"]["synthesis"], "来源之间不一致：a: 42, b: 43");
+    let outcome_json = outcome.to_json(Lang::Zh).into_raw().value();
+    assert_eq!(outcome_json["_meta"]["conflict"], true);
+    assert_eq!(outcome_json["_meta"]["synthesis"], "来源之间不一致：a: 42, b: 43");
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,14 +242,18 @@ async fn rest_is_not_tried_after_a_batch_with_unknown_effect_unless_read_only() 
 
 #[tokio::test(start_paused = true)]
 async fn retries_unreachable_batch() {
-    let gone = ToolError::ConnectionFailed {
+    let connection_failed = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
         cause: "gone".into(),
         stderr: Vec::new(),
         effect: Effect::None,
         permanent: false,
     };
-    let bench = bench("search", &read_only(), &[vec![Act::Fail(gone.clone())], vec![Act::Fail(gone)]]);
+    let bench = bench(
+        "search",
+        &read_only(),
+        &[vec![Act::Fail(connection_failed.clone())], vec![Act::Fail(connection_failed)]],
+    );
     let (outcome, _) = bench.call("search").await;
     assert!(!outcome.success());
     // Each once in the batch; then the first once more, and the last up to three attempts.
@@ -281,8 +285,8 @@ async fn merge_is_independent_of_completion_order() {
         let acts = [after(delays[0], "one"), after(delays[1], "two"), after(delays[2], "three")];
         let bench = bench("search", &read_only(), &acts);
         let (outcome, _) = bench.call("search").await;
-        let shown = (text(&outcome), sources(&outcome), outcome.synthesis.clone());
-        assert_eq!(*seen.get_or_insert(shown.clone()), shown, "{delays:?}");
+        let outcome_json = (text(&outcome), sources(&outcome), outcome.synthesis.clone());
+        assert_eq!(*seen.get_or_insert(outcome_json.clone()), outcome_json, "{delays:?}");
     }
 }
 

@@ -95,9 +95,9 @@ fn piece(left: &mut u64, from: &mut BytesMut) -> Part {
     if from.is_empty() {
         return Part::Wait;
     }
-    let here = usize::try_from(*left).map_or(from.len(), |left| left.min(from.len()));
-    *left -= here as u64;
-    Part::Data(from.split_to(here).freeze())
+    let taken = usize::try_from(*left).map_or(from.len(), |left| left.min(from.len()));
+    *left -= taken as u64;
+    Part::Data(from.split_to(taken).freeze())
 }
 
 impl Chunk {

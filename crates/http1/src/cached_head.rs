@@ -22,10 +22,10 @@ impl CachedHead {
     /// Also returns the body length. Returns `None` if `value` is not a number within the head, or if the head is not UTF-8.
     pub fn of(head: &[u8], value: &[u8]) -> Option<(Self, usize)> {
         let start = value.as_ptr().addr().checked_sub(head.as_ptr().addr())?;
-        let place = start..start + value.len();
-        let length = length(head.get(place.clone())?)?;
+        let range = start..start + value.len();
+        let length = length(head.get(range.clone())?)?;
         let head = ByteString::from(std::str::from_utf8(head).ok()?);
-        Some((Self { head, length: place }, length))
+        Some((Self { head, length: range }, length))
     }
 
     /// The cached head.
@@ -37,13 +37,13 @@ impl CachedHead {
     /// If `bytes` start with the cached head, apart from the value of `Content-Length`: the length of the head and of the body.
     #[inline]
     pub fn matches(&self, bytes: &[u8]) -> Option<(usize, usize)> {
-        let (before, rest) = self.head.as_bytes().split_at(self.length.start);
-        let behind = &rest[self.length.len()..];
-        let came = bytes.strip_prefix(before)?;
-        let digits = came.iter().position(|byte| !byte.is_ascii_digit())?;
-        let (digits, came) = came.split_at(digits);
+        let (prefix, rest) = self.head.as_bytes().split_at(self.length.start);
+        let suffix = &rest[self.length.len()..];
+        let received = bytes.strip_prefix(prefix)?;
+        let digits = received.iter().position(|byte| !byte.is_ascii_digit())?;
+        let (digits, received) = received.split_at(digits);
         let length = length(digits)?;
-        came.starts_with(behind).then_some((before.len() + digits.len() + behind.len(), length))
+        received.starts_with(suffix).then_some((prefix.len() + digits.len() + suffix.len(), length))
     }
 }
 

@@ -33,13 +33,13 @@ fn read(
     known: &mut Option<Box<CachedResponse>>,
     closes: bool,
 ) -> Result<Answer, FramingError> {
-    let (mut there, mut coming) = (BytesMut::new(), input.iter());
+    let (mut buffer, mut incoming) = (BytesMut::new(), input.iter());
     let mut answer = Answer::default();
     let head = loop {
-        match ResponseHead::take(&mut there, known)? {
+        match ResponseHead::take(&mut buffer, known)? {
             Some(head) => break head,
-            None => match coming.next() {
-                Some(piece) => there.extend_from_slice(piece),
+            None => match incoming.next() {
+                Some(piece) => buffer.extend_from_slice(piece),
                 None => return Ok(answer),
             },
         }
@@ -47,18 +47,18 @@ fn read(
     answer.head = Some((head.status.as_str().to_owned(), head.headers()));
     let mut framing = head.body;
     answer.complete = loop {
-        match framing.take(&mut there)? {
+        match framing.take(&mut buffer)? {
             Part::Data(data) => answer.body.extend_from_slice(&data),
             Part::End => break true,
-            Part::Wait => match coming.next() {
-                Some(piece) => there.extend_from_slice(piece),
+            Part::Wait => match incoming.next() {
+                Some(piece) => buffer.extend_from_slice(piece),
                 None => break closes && framing.ends_with_connection(),
             },
         }
     };
-    coming.for_each(|piece| there.extend_from_slice(piece));
-    answer.reusable = answer.complete && head.reusable && there.is_empty() && !closes;
-    answer.rest = there.to_vec();
+    incoming.for_each(|piece| buffer.extend_from_slice(piece));
+    answer.reusable = answer.complete && head.reusable && buffer.is_empty() && !closes;
+    answer.rest = buffer.to_vec();
     Ok(answer)
 }
 
@@ -68,9 +68,9 @@ pub fn client_answers(data: &[u8]) {
     let mut known = None;
     let (mut rest, mut answers) = (data.to_vec(), 0);
     while !rest.is_empty() && answers < 8 {
-        let (cut, whole) = (pieces(&rest), [&rest[..]]);
+        let (cut, uncut) = (pieces(&rest), [&rest[..]]);
         let mut last = Err(FramingError(String::new()));
-        for (input, closes) in [(&cut[..], false), (&whole, false), (&cut, true)] {
+        for (input, closes) in [(&cut[..], false), (&uncut, false), (&cut, true)] {
             let ours = read(input, &mut None, closes);
             assert_eq!(read(input, &mut known, closes), ours, "with and without a cached head");
             if let Ok(ours) = &ours {
@@ -111,16 +111,16 @@ pub fn request_heads(data: &[u8]) {
     // Any other path is passed to hyper when the endpoint is looked up.
     let is_plain = head.path().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte));
     let Some(message) = data.get(..length + body).filter(|_| is_plain) else { return };
-    let shown = message.escape_ascii().to_string();
+    let escaped = message.escape_ascii().to_string();
     let seen = requests(&[message]);
-    assert_eq!(seen.len(), 1, "{shown}");
+    assert_eq!(seen.len(), 1, "{escaped}");
     let Some(seen) = seen.first() else { return };
-    assert_eq!(seen.start, format!("POST {} HTTP/1.1", head.path()), "{shown}");
-    assert!(seen.complete && seen.body == message[length..], "{shown}");
+    assert_eq!(seen.start, format!("POST {} HTTP/1.1", head.path()), "{escaped}");
+    assert!(seen.complete && seen.body == message[length..], "{escaped}");
     for name in seen.headers.keys().filter(|name| *name != "content-length") {
         let theirs: Vec<&[u8]> = seen.headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect();
         let ours: Vec<&[u8]> = head.values(name.as_str()).map(str::as_bytes).collect();
-        assert_eq!(ours, theirs, "{name} in {shown}");
+        assert_eq!(ours, theirs, "{name} in {escaped}");
     }
 }
 

@@ -143,11 +143,11 @@ impl Properties {
         for line in head.headers.iter() {
             let is = |name: &str| line.name.eq_ignore_ascii_case(name);
             if is("content-length") {
-                let said = decimal(line.value.trim_ascii(), MAX_LENGTH_DIGITS);
-                if said.is_none() || length.is_some_and(|length| Some(length) != said) {
+                let declared = decimal(line.value.trim_ascii(), MAX_LENGTH_DIGITS);
+                if declared.is_none() || length.is_some_and(|length| Some(length) != declared) {
                     return framing_error("the Content-Length is invalid or ambiguous");
                 }
-                length = said;
+                length = declared;
             } else if is("content-type") {
                 json = line.value == b"application/json";
             } else if is("transfer-encoding") {
@@ -176,9 +176,9 @@ impl Properties {
                 reusable &= !chunked && length.is_none_or(|length| length == 0);
                 Framing::Length(0)
             }
-            (_, true, said) => {
+            (_, true, declared) => {
                 // Ambiguous framing (`Content-Length` and chunked): the connection is not reused.
-                reusable &= said.is_none();
+                reusable &= declared.is_none();
                 Framing::Chunks(Chunk::Size)
             }
             (_, false, Some(length)) => Framing::Length(length),
@@ -198,33 +198,33 @@ mod tests {
 
     /// Parses a response that arrives in pieces of `at_once` bytes.
     fn read(text: &str, at_once: usize) -> Result<(u16, String, bool, bool), String> {
-        let (mut there, mut coming) = (BytesMut::new(), text.as_bytes().chunks(at_once));
+        let (mut buffer, mut incoming) = (BytesMut::new(), text.as_bytes().chunks(at_once));
         let head = loop {
-            match ResponseHead::take(&mut there, &mut None).map_err(|FramingError(why)| why)? {
+            match ResponseHead::take(&mut buffer, &mut None).map_err(|FramingError(why)| why)? {
                 Some(head) => break head,
-                None => there.extend_from_slice(coming.next().ok_or("no head")?),
+                None => buffer.extend_from_slice(incoming.next().ok_or("no head")?),
             }
         };
         let (mut body, mut framing) = (Vec::new(), head.body);
-        let whole = loop {
-            match framing.take(&mut there).map_err(|FramingError(why)| why)? {
+        let is_complete = loop {
+            match framing.take(&mut buffer).map_err(|FramingError(why)| why)? {
                 Part::Data(data) => body.extend_from_slice(&data),
                 Part::End => break true,
-                Part::Wait => match coming.next() {
-                    Some(more) => there.extend_from_slice(more),
+                Part::Wait => match incoming.next() {
+                    Some(more) => buffer.extend_from_slice(more),
                     None => break framing.ends_with_connection(),
                 },
             }
         };
-        let reusable = head.reusable && there.is_empty();
-        Ok((head.status.as_u16(), String::from_utf8(body).unwrap(), whole, reusable))
+        let reusable = head.reusable && buffer.is_empty();
+        Ok((head.status.as_u16(), String::from_utf8(body).unwrap(), is_complete, reusable))
     }
 
     fn check(text: &str, expect: (u16, &str, bool, bool)) {
         for at_once in 1..=text.len() {
-            let (status, body, whole, reusable) = read(text, at_once).unwrap();
+            let (status, body, is_complete, reusable) = read(text, at_once).unwrap();
             assert_eq!(
-                (status, body.as_str(), whole),
+                (status, body.as_str(), is_complete),
                 (expect.0, expect.1, expect.2),
                 "{text:?} by {at_once}"
             );
@@ -349,20 +349,20 @@ mod tests {
         };
         let (date, other) = ("date: today\r\n", "date: later\r\n");
         let close = "connection: close\r\n";
-        let (mut known, mut there) = (None, BytesMut::new());
+        let (mut known, mut buffer) = (None, BytesMut::new());
         let answers = [(date, 2), (date, 2), (date, 10), (other, 10), (date, 0), (close, 3), (close, 3)];
         for (more, length) in answers {
             let body = "x".repeat(length);
-            there.extend_from_slice(format!("{}{body}", head(more, length)).as_bytes());
-            let found = ResponseHead::take(&mut there, &mut known).unwrap().unwrap();
+            buffer.extend_from_slice(format!("{}{body}", head(more, length)).as_bytes());
+            let found = ResponseHead::take(&mut buffer, &mut known).unwrap().unwrap();
             assert_eq!((found.status.as_u16(), found.plain_json, found.reusable), (200, true, more != close));
             assert_eq!(found.body, Framing::Length(length as u64));
-            let said = found.headers();
+            let declared = found.headers();
             assert_eq!(
-                said.get("date").is_some_and(|date| more.contains(date.to_str().unwrap())),
+                declared.get("date").is_some_and(|date| more.contains(date.to_str().unwrap())),
                 more != close
             );
-            assert_eq!(there.split(), body.as_bytes());
+            assert_eq!(buffer.split(), body.as_bytes());
             assert!(
                 known.as_ref().unwrap().cached_head.text().contains("date"),
                 "one that ends it all is not kept"
@@ -372,8 +372,8 @@ mod tests {
             ["500 Oh\r\ncontent-length: 0", "204 No\r\ncontent-length: 2", "204 No\r\ncontent-length: 2"]
         {
             let text = format!("HTTP/1.1 {text}\r\ncontent-type: application/json\r\n\r\n");
-            there.extend_from_slice(text.as_bytes());
-            let found = ResponseHead::take(&mut there, &mut known).unwrap().unwrap();
+            buffer.extend_from_slice(text.as_bytes());
+            let found = ResponseHead::take(&mut buffer, &mut known).unwrap().unwrap();
             assert_eq!((found.status.as_str(), found.body), (&text[9..12], Framing::Length(0)));
         }
     }

@@ -6,7 +6,9 @@ fn main() -> std::io::Result<()> {
     for line in std::io::stdin().lock().lines() {
         let text: String = serde_json::from_str(&line?).unwrap_or_default();
         match toolhub_llm::repair::repair(&text) {
-            Some(mended) => writeln!(out, "{}", serde_json::json!([mended.json.get(), mended.ending as u8]))?,
+            Some(repaired) => {
+                writeln!(out, "{}", serde_json::json!([repaired.json.get(), repaired.ending as u8]))?;
+            }
             None => writeln!(out, "null")?,
         }
     }

@@ -48,9 +48,10 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Locali
 
 /// Repairs arguments that are invalid JSON; `None` if they are truncated or ambiguous.
 fn repair_arguments(text: &str) -> Option<Arguments> {
-    let mended = repair(text)?;
-    let whole = mended.json.is_object() && mended.ending != Ending::CutInside && !mended.placeholder;
-    whole.then(|| Arguments { object: mended.json, repaired: mended.repairs.texts() })
+    let repaired = repair(text)?;
+    let is_complete =
+        repaired.json.is_object() && repaired.ending != Ending::CutInside && !repaired.placeholder;
+    is_complete.then(|| Arguments { object: repaired.json, repaired: repaired.repairs.texts() })
 }
 
 fn unreadable(tool: &str, en: &str, zh: &str) -> LocalizedText {

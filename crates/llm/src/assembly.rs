@@ -67,16 +67,16 @@ impl<'a> Assembly<'a> {
         self.stop.is_some()
     }
 
-    pub(crate) fn text(&mut self, words: &str) {
-        if !words.is_empty() {
-            self.text.push_str(words);
-            self.emit(ReplyDelta::Text(words.to_owned()));
+    pub(crate) fn text(&mut self, delta: &str) {
+        if !delta.is_empty() {
+            self.text.push_str(delta);
+            self.emit(ReplyDelta::Text(delta.to_owned()));
         }
     }
 
-    pub(crate) fn thought(&mut self, words: &str) {
-        if !words.is_empty() {
-            self.emit(ReplyDelta::Thought(words.to_owned()));
+    pub(crate) fn thought(&mut self, delta: &str) {
+        if !delta.is_empty() {
+            self.emit(ReplyDelta::Thought(delta.to_owned()));
         }
     }
 
@@ -176,11 +176,11 @@ impl<'a> Assembly<'a> {
 }
 
 /// The id sent by the model; a new one if it is empty or not unique.
-fn id_of(given: &str, others: &[ModelCall]) -> CallId {
-    if given.is_empty() || others.iter().any(|call| call.id.as_str() == given) {
+fn id_of(original: &str, others: &[ModelCall]) -> CallId {
+    if original.is_empty() || others.iter().any(|call| call.id.as_str() == original) {
         CallId::generate()
     } else {
-        CallId::new(given)
+        CallId::new(original)
     }
 }
 

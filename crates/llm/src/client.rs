@@ -18,7 +18,7 @@ use crate::endpoint::{Api, Endpoint};
 use crate::exchange::Exchange;
 use crate::failure::{Failure, root_cause};
 use crate::names::Names;
-use crate::retry::pause;
+use crate::retry::backoff;
 use crate::{anthropic, openai};
 
 /// Connect timeout.
@@ -57,9 +57,9 @@ impl ModelClient {
         &self.endpoint
     }
 
-    /// The idle timeout between two pieces of a response with the total timeout `whole`.
-    fn idle_timeout(&self, whole: Duration) -> Duration {
-        self.idle_timeout.unwrap_or_else(|| (whole / 2).max(MIN_IDLE_TIMEOUT))
+    /// The idle timeout between two pieces of a response with the total timeout `timeout`.
+    fn idle_timeout(&self, timeout: Duration) -> Duration {
+        self.idle_timeout.unwrap_or_else(|| (timeout / 2).max(MIN_IDLE_TIMEOUT))
     }
 
     /// The HTTP client, created at the first request, since loading certificates takes time.
@@ -75,16 +75,17 @@ impl ModelClient {
         &self,
         request: &ChatRequest,
         listener: ReplyListener<'_>,
-        whole: Duration,
+        timeout: Duration,
     ) -> Result<ChatReply, ModelError> {
-        let deadline = Instant::now() + whole;
+        let deadline = Instant::now() + timeout;
         let names = Names::of(&request.tools);
         let answer_tool = match self.endpoint.api {
             Api::OpenAi => None,
             Api::Anthropic => anthropic::answer_tool(request),
         };
         let client = self.http().map_err(|failure| failure.error)?;
-        let exchange = Exchange { client, endpoint: &self.endpoint, idle_timeout: self.idle_timeout(whole) };
+        let exchange =
+            Exchange { client, endpoint: &self.endpoint, idle_timeout: self.idle_timeout(timeout) };
         let mut made = CompatRules(self.compat_rules.load(Ordering::Relaxed));
         let mut tries = 0;
         loop {
@@ -107,7 +108,7 @@ impl ModelClient {
                 continue;
             }
             tries += 1;
-            match pause(retry_advice, tries, deadline.saturating_duration_since(Instant::now())) {
+            match backoff(retry_advice, tries, deadline.saturating_duration_since(Instant::now())) {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return Err(error),
             }
@@ -123,8 +124,9 @@ impl ModelClient {
         if self.endpoint.api == Api::Anthropic {
             return None;
         }
-        let asked = if request.answer_schema.is_some() { SchemaRequest::Yes } else { SchemaRequest::No };
-        made.next(error, asked).map(|one| made.with(one))
+        let schema_request =
+            if request.answer_schema.is_some() { SchemaRequest::Yes } else { SchemaRequest::No };
+        made.next(error, schema_request).map(|rule| made.with(rule))
     }
 }
 
@@ -138,10 +140,11 @@ impl LanguageModel for ModelClient {
         request: &'a ChatRequest,
         listener: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
-        let whole = request.timeout.unwrap_or(self.endpoint.timeout);
+        let timeout = request.timeout.unwrap_or(self.endpoint.timeout);
         Box::pin(async move {
-            let answer = tokio::time::timeout(whole, self.send_with_retries(request, listener, whole)).await;
-            answer.unwrap_or_else(|_| Err(ModelError::TimedOut { model: self.name.clone(), after: whole }))
+            let answer =
+                tokio::time::timeout(timeout, self.send_with_retries(request, listener, timeout)).await;
+            answer.unwrap_or_else(|_| Err(ModelError::TimedOut { model: self.name.clone(), after: timeout }))
         })
     }
 }

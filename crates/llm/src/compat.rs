@@ -24,12 +24,12 @@ pub(crate) enum CompatRule {
 pub(crate) struct CompatRules(pub(crate) u8);
 
 impl CompatRules {
-    pub(crate) fn has(self, one: CompatRule) -> bool {
-        self.0 & one as u8 != 0
+    pub(crate) fn has(self, rule: CompatRule) -> bool {
+        self.0 & rule as u8 != 0
     }
 
-    pub(crate) fn with(self, one: CompatRule) -> Self {
-        Self(self.0 | one as u8)
+    pub(crate) fn with(self, rule: CompatRule) -> Self {
+        Self(self.0 | rule as u8)
     }
 
     /// Returns the next rule to apply for an error message of the endpoint; `None` if the error is unrelated.
@@ -38,8 +38,8 @@ impl CompatRules {
         else {
             return None;
         };
-        let said = detail.to_lowercase();
-        let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let message = detail.to_lowercase();
+        let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
         let schema = (schema_request == SchemaRequest::Yes).then(|| {
             if self.has(CompatRule::SchemaInPrompt) {
                 CompatRule::JsonInPrompt
@@ -57,7 +57,7 @@ impl CompatRules {
             // dropped first.
             (*status == 400 || *status == 422, schema),
         ];
-        let next = named.into_iter().filter(|(is_named, _)| *is_named).find_map(|(_, one)| one)?;
+        let next = named.into_iter().filter(|(is_named, _)| *is_named).find_map(|(_, rule)| rule)?;
         (!self.has(next)).then_some(next)
     }
 }
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn applies_each_compat_rule_once() {
         let check = |made: CompatRules,
-                     (status, said): (u16, &str),
-                     asked: SchemaRequest,
+                     (status, message): (u16, &str),
+                     schema_request: SchemaRequest,
                      expect: Option<CompatRule>| {
-            let error = ModelError::Refused { model: "m".to_owned(), status, detail: said.to_owned() };
-            assert_eq!(made.next(&error, asked), expect, "{status} {said} {asked:?}");
+            let error = ModelError::Refused { model: "m".to_owned(), status, detail: message.to_owned() };
+            assert_eq!(made.next(&error, schema_request), expect, "{status} {message} {schema_request:?}");
         };
         let none = CompatRules::default();
         check(none, (400, "Unknown field: stream_options"), SchemaRequest::No, Some(CompatRule::OmitUsage));

@@ -68,7 +68,7 @@ impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
             .field("api", &self.api)
-            .field("place", &self.place())
+            .field("origin", &self.origin())
             .field("model", &self.model)
             .field("key", &self.key.is_some())
             .finish_non_exhaustive()
@@ -92,12 +92,12 @@ impl Endpoint {
 
     /// Replaces the model.
     #[must_use]
-    pub fn serving(self, model: impl Into<String>) -> Self {
+    pub fn with_model(self, model: impl Into<String>) -> Self {
         Self { model: model.into(), ..self }
     }
 
     /// Scheme, host and port for messages, without a password in the URL.
-    pub fn place(&self) -> String {
+    pub fn origin(&self) -> String {
         let host = self.base.host_str().unwrap_or_default();
         match self.base.port() {
             Some(port) => format!("{}://{host}:{port}", self.base.scheme()),
@@ -107,7 +107,7 @@ impl Endpoint {
 
     /// Model and place, for messages.
     pub fn name(&self) -> String {
-        format!("{} at {}", self.model, self.place())
+        format!("{} at {}", self.model, self.origin())
     }
 
     /// Whether it is on this machine; then no proxy is used.
@@ -122,23 +122,23 @@ impl Endpoint {
 
     /// The URL of chat requests.
     pub(crate) fn chat_url(&self) -> Url {
-        self.below(chat_path(self.api))
+        self.join(chat_path(self.api))
     }
 
     /// The URL of the model list.
     pub(crate) fn models_url(&self) -> Url {
-        self.below("models")
+        self.join("models")
     }
 
-    fn below(&self, path: &str) -> Url {
+    fn join(&self, path: &str) -> Url {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{path}", self.base.path().trim_end_matches('/')));
         url
     }
 
     /// Removes secrets from `text`.
-    pub(crate) fn hide(&self, text: &str) -> String {
-        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.hide(text));
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
         match self.base.password() {
             Some(password) if !password.is_empty() => text.replace(password, "…"),
             _ => text,
@@ -215,8 +215,8 @@ mod tests {
     fn does_not_print_secrets() {
         let mut endpoint = Endpoint::new(Api::OpenAi, "http://u:hunter2@host:1/v1", "m").unwrap();
         endpoint.key = ApiKey::new("sk-hunter3");
-        let shown = format!("{endpoint:?} {:?} {}", endpoint.key, endpoint.name());
-        assert!(!shown.contains("hunter") && shown.contains("host:1"), "{shown}");
-        assert_eq!(endpoint.hide("a hunter2 b sk-hunter3"), "a … b …");
+        let rendered = format!("{endpoint:?} {:?} {}", endpoint.key, endpoint.name());
+        assert!(!rendered.contains("hunter") && rendered.contains("host:1"), "{rendered}");
+        assert_eq!(endpoint.redact("a hunter2 b sk-hunter3"), "a … b …");
     }
 }

@@ -74,10 +74,10 @@ impl Reader {
         }
     }
 
-    fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<ResponseState, ResponseError> {
+    fn full_body(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<ResponseState, ResponseError> {
         match self {
-            Self::OpenAi(reader) => reader.whole(body, assembly),
-            Self::Anthropic(reader) => reader.whole(body, assembly),
+            Self::OpenAi(reader) => reader.full_body(body, assembly),
+            Self::Anthropic(reader) => reader.full_body(body, assembly),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Exchange<'_> {
         let endpoint = self.endpoint;
         let (mut reader, mut parser) = (Reader::of(endpoint.api), SseParser::default());
         let mut stream = Box::pin(response.bytes_stream());
-        let (mut taken, mut whole) = (0_usize, None);
+        let (mut taken, mut full_body) = (0_usize, None);
         loop {
             // Before the first piece the model processes the prompt, so only the total deadline applies.
             let next = match taken {
@@ -137,11 +137,11 @@ impl Exchange<'_> {
                 return Err(Failure::unreadable(endpoint, "it is too long"));
             }
             // Some endpoints send JSON with another content type.
-            if whole.is_none() && taken == piece.len() && piece.trim_ascii_start().starts_with(b"{") {
-                whole = Some(Vec::new());
+            if full_body.is_none() && taken == piece.len() && piece.trim_ascii_start().starts_with(b"{") {
+                full_body = Some(Vec::new());
             }
-            if let Some(whole) = &mut whole {
-                whole.extend_from_slice(&piece);
+            if let Some(full_body) = &mut full_body {
+                full_body.extend_from_slice(&piece);
                 continue;
             }
             for event in parser.push(&piece) {
@@ -156,31 +156,31 @@ impl Exchange<'_> {
                 }
             }
         }
-        match whole {
-            Some(whole) => self.take_whole(&whole, assembly),
+        match full_body {
+            Some(full_body) => self.take_whole(&full_body, assembly),
             None => Err(Failure::truncated(endpoint, "it ended before the model said that it was done")),
         }
     }
 
     async fn read_whole(&self, mut response: Response, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
         let endpoint = self.endpoint;
-        let mut whole = Vec::new();
+        let mut full_body = Vec::new();
         loop {
             match response.chunk().await {
-                Ok(Some(piece)) => whole.extend_from_slice(&piece),
+                Ok(Some(piece)) => full_body.extend_from_slice(&piece),
                 Ok(None) => break,
                 Err(error) => return Err(Failure::truncated(endpoint, &root_cause(&error))),
             }
-            if whole.len() > MAX_RESPONSE_BYTES {
+            if full_body.len() > MAX_RESPONSE_BYTES {
                 return Err(Failure::unreadable(endpoint, "it is too long"));
             }
         }
-        self.take_whole(&whole, assembly)
+        self.take_whole(&full_body, assembly)
     }
 
-    fn take_whole(&self, whole: &[u8], assembly: &mut Assembly<'_>) -> Result<(), Failure> {
-        let text = String::from_utf8_lossy(whole);
-        let read = Reader::of(self.endpoint.api).whole(&text, assembly);
+    fn take_whole(&self, full_body: &[u8], assembly: &mut Assembly<'_>) -> Result<(), Failure> {
+        let text = String::from_utf8_lossy(full_body);
+        let read = Reader::of(self.endpoint.api).full_body(&text, assembly);
         read.map(|_| ()).map_err(|misread| misread.at(self.endpoint))
     }
 
@@ -207,7 +207,7 @@ impl Exchange<'_> {
 
 /// Adds the authentication headers.
 fn with_headers(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
-    let key = |words: &str| endpoint.key.as_ref().and_then(|key| key.header(words));
+    let key = |prefix: &str| endpoint.key.as_ref().and_then(|key| key.header(prefix));
     match endpoint.api {
         Api::OpenAi => match key("Bearer ") {
             Some(value) => request.header(AUTHORIZATION, value),

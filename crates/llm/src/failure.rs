@@ -22,7 +22,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// The request could not be sent, or no response arrived.
     pub(crate) fn send(endpoint: &Endpoint, error: &reqwest::Error) -> Self {
-        let (model, cause) = (endpoint.name(), endpoint.hide(&root_cause(error)));
+        let (model, cause) = (endpoint.name(), endpoint.redact(&root_cause(error)));
         if error.is_timeout() {
             let cause = "no connection in time".to_owned();
             return Self {
@@ -110,10 +110,10 @@ impl EndpointError {
     }
 
     /// Parses the member `error` of a response: an object or a text.
-    pub(crate) fn of(error: &Value, whole: &str) -> Self {
+    pub(crate) fn of(error: &Value, body: &str) -> Self {
         let text = |name: &str| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let number = |name: &str| error.get(name).and_then(Value::as_u64).map(|number| number.to_string());
-        let message = error.as_str().or_else(|| text("message")).or_else(|| text("detail")).unwrap_or(whole);
+        let message = error.as_str().or_else(|| text("message")).or_else(|| text("detail")).unwrap_or(body);
         let code = text("code").map(str::to_owned).or_else(|| number("code")).or_else(|| number("status"));
         let kind = match (code, text("type")) {
             (Some(code), Some(kind)) => format!("{code} {kind}"),
@@ -150,7 +150,7 @@ impl EndpointError {
 /// Shortens a message to a single line without secrets.
 fn displayed(endpoint: &Endpoint, text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let plain = endpoint.hide(plain.trim());
+    let plain = endpoint.redact(plain.trim());
     if plain.is_empty() {
         return "it said nothing more".to_owned();
     }

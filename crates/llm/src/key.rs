@@ -14,15 +14,15 @@ impl ApiKey {
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// The header value, with `words` as prefix.
-    pub(crate) fn header(&self, words: &str) -> Option<HeaderValue> {
-        let mut value = HeaderValue::from_str(&format!("{words}{}", self.0)).ok()?;
+    /// The header value, with `prefix` as prefix.
+    pub(crate) fn header(&self, prefix: &str) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&format!("{prefix}{}", self.0)).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
     /// Replaces the key in `text`.
-    pub(crate) fn hide(&self, text: &str) -> String {
+    pub(crate) fn redact(&self, text: &str) -> String {
         text.replace(&self.0, "…")
     }
 }

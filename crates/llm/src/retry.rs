@@ -23,7 +23,7 @@ pub(crate) enum RetryAdvice {
 }
 
 /// The delay before the next attempt, if any, after `tries` attempts with `left` time remaining.
-pub(crate) fn pause(retry_advice: RetryAdvice, tries: u32, left: Duration) -> Option<Duration> {
+pub(crate) fn backoff(retry_advice: RetryAdvice, tries: u32, left: Duration) -> Option<Duration> {
     if tries >= MAX_TRIES {
         return None;
     }
@@ -68,11 +68,11 @@ mod tests {
     fn backs_off_exponentially_until_retries_end() {
         let long = Duration::from_secs(100);
         let check = |retry_advice: RetryAdvice, tries: u32, left: Duration, expect: Option<(u64, u64)>| {
-            let pause = pause(retry_advice, tries, left).map(|pause| pause.as_millis());
+            let backoff = backoff(retry_advice, tries, left).map(|backoff| backoff.as_millis());
             let fits = |(low, high): (u64, u64)| {
-                pause.is_some_and(|pause| (low.into()..=high.into()).contains(&pause))
+                backoff.is_some_and(|backoff| (low.into()..=high.into()).contains(&backoff))
             };
-            assert!(expect.map_or(pause.is_none(), fits), "{retry_advice:?} {tries} {left:?}: {pause:?}");
+            assert!(expect.map_or(backoff.is_none(), fits), "{retry_advice:?} {tries} {left:?}: {backoff:?}");
         };
         check(RetryAdvice::Backoff, 1, long, Some((500, 750)));
         check(RetryAdvice::Backoff, 2, long, Some((1000, 1500)));

@@ -17,18 +17,18 @@ const SYSTEM: &str = "You are given several answers to one question, each from i
 /// Merges the texts of all results into one.
 pub async fn merge(model: &dyn LanguageModel, request: &MergeRequest) -> Result<String, ModelError> {
     let question = match &request.request {
-        Some(words) => words.clone(),
+        Some(text) => text.clone(),
         None => format!("(a call of the tool `{}`)", request.tool),
     };
-    let mut asked = format!("Question: {question}\n");
+    let mut prompt = format!("Question: {question}\n");
     for (source, text) in &request.texts {
-        asked.push_str(&format!("\n<answer source=\"{source}\">\n{text}\n</answer>\n"));
+        prompt.push_str(&format!("\n<answer source=\"{source}\">\n{text}\n</answer>\n"));
     }
     let request = ChatRequest {
         max_tokens: Some(MAX_TOKENS),
         temperature: Some(0.0),
         timeout: Some(MERGE_TIMEOUT),
-        ..ChatRequest::new(SYSTEM).user(asked)
+        ..ChatRequest::new(SYSTEM).user(prompt)
     };
     let reply = model.chat(&request, &|_| {}).await?;
     Ok(without_thoughts(&reply.text).trim().to_owned())
@@ -37,7 +37,7 @@ pub async fn merge(model: &dyn LanguageModel, request: &MergeRequest) -> Result<
 /// Removes a leading `<think>` block.
 fn without_thoughts(text: &str) -> &str {
     match text.trim_start().strip_prefix("<think>") {
-        Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, words)| words),
+        Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, text)| text),
         None => text,
     }
 }

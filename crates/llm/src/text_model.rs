@@ -83,8 +83,8 @@ impl LanguageModel for TextModel {
             if !rest.is_empty() {
                 listener(ReplyDelta::Text(rest));
             }
-            if let Some(place) = reading.cut {
-                let call = reading.calls.remove(place);
+            if let Some(index) = reading.cut {
+                let call = reading.calls.remove(index);
                 reading.unreadable.push(truncated_call_message(call.tool.as_str()));
             }
             let text = reading.prose.trim().to_owned();
@@ -185,18 +185,18 @@ fn as_text(request: &ChatRequest) -> ChatRequest {
             }
             (Message::User(text), _) => messages.push(Message::User(text.clone())),
             (Message::Assistant { text, calls }, _) => {
-                let mut said = text.clone();
+                let mut assistant_text = text.clone();
                 for call in calls {
-                    if !said.is_empty() {
-                        said.push('\n');
+                    if !assistant_text.is_empty() {
+                        assistant_text.push('\n');
                     }
                     let written = RawObject::default()
                         .with("id", call.id.as_str())
                         .with("tool_name", call.tool.as_str())
                         .with("arguments", call.arguments.clone());
-                    said.push_str(&format!("<tool_call>{}</tool_call>", written.into_raw()));
+                    assistant_text.push_str(&format!("<tool_call>{}</tool_call>", written.into_raw()));
                 }
-                messages.push(Message::Assistant { text: said, calls: Vec::new() });
+                messages.push(Message::Assistant { text: assistant_text, calls: Vec::new() });
             }
         }
     }
@@ -210,12 +210,12 @@ const RESULTS: &str =
 fn answer(message: &Message) -> String {
     let Message::Tool { call, tool, text, failed } = message else { return String::new() };
     let key = if *failed { "error" } else { "result" };
-    let shown = RawObject::default()
+    let result = RawObject::default()
         .with("id", call.as_str())
         .with("tool_name", tool.as_str())
         .with("success", !failed)
         .with(key, text.as_str());
-    result_block(&shown.into_raw())
+    result_block(&result.into_raw())
 }
 
 /// Formats a result for a model. `<` is escaped, so that no content can close the block.

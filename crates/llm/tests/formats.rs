@@ -42,8 +42,8 @@ fn known(case: &Case) -> KnownTools {
 }
 
 fn calls(reading: &ParsedOutput) -> Vec<Value> {
-    let shown = |call: &toolhub_core::model::ModelCall| json!({"name": call.tool.as_str(), "arguments": call.arguments.value()});
-    reading.calls.iter().map(shown).collect()
+    let rendered = |call: &toolhub_core::model::ModelCall| json!({"name": call.tool.as_str(), "arguments": call.arguments.value()});
+    reading.calls.iter().map(rendered).collect()
 }
 
 fn trimmed(value: &Value) -> Value {
@@ -88,9 +88,9 @@ fn parses_expected_calls_of_every_sample() {
 fn reports_repairs_in_both_languages() {
     use toolhub_core::{Lang, Localize as _};
     let reading = read("<tool_call>{'name': 'f', 'arguments': {'a': True,}}", &KnownTools::default());
-    let told = |lang| reading.calls[0].repaired.iter().map(|text| text.localize(lang)).collect::<Vec<_>>();
-    assert!(told(Lang::En).iter().any(|text| text.contains("comma")), "{:?}", told(Lang::En));
-    assert!(told(Lang::Zh).iter().any(|text| text.contains("逗号")), "{:?}", told(Lang::Zh));
+    let notes = |lang| reading.calls[0].repaired.iter().map(|text| text.localize(lang)).collect::<Vec<_>>();
+    assert!(notes(Lang::En).iter().any(|text| text.contains("comma")), "{:?}", notes(Lang::En));
+    assert!(notes(Lang::Zh).iter().any(|text| text.contains("逗号")), "{:?}", notes(Lang::Zh));
     let clean = read("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &KnownTools::default());
     assert!(clean.calls[0].repaired.is_empty(), "{:?}", clean.calls[0].repaired);
 }
@@ -98,18 +98,18 @@ fn reports_repairs_in_both_languages() {
 /// Reads a text in chunks. Returns the result and the prose emitted while streaming.
 fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (ParsedOutput, String) {
     let mut reader = StreamReader::new(known);
-    let (mut shown, mut from) = (String::new(), 0);
+    let (mut rendered, mut from) = (String::new(), 0);
     for &to in cuts.iter().chain([&text.len()]) {
-        for heard in reader.feed(&text[from..to]) {
-            if let StreamEvent::Prose(words) = heard {
-                shown.push_str(&words);
+        for event in reader.feed(&text[from..to]) {
+            if let StreamEvent::Prose(prose) = event {
+                rendered.push_str(&prose);
             }
         }
         from = to;
     }
     let (reading, rest) = reader.finish();
-    shown.push_str(&rest);
-    (reading, shown)
+    rendered.push_str(&rest);
+    (reading, rendered)
 }
 
 /// Whether emitted prose can turn out to be reasoning: the text closes a `think` element that it did not open.
@@ -121,18 +121,18 @@ fn retracts(text: &str) -> bool {
 fn streamed_parse_equals_whole_parse_at_any_split() {
     for case in cases() {
         let known = known(&case);
-        let whole = read(&case.text, &known);
+        let complete = read(&case.text, &known);
         let places: Vec<usize> = case.text.char_indices().map(|(at, _)| at).skip(1).collect();
-        let (reading, shown) = streamed(&case.text, &known, &places);
-        assert_eq!(calls(&reading), calls(&whole), "{}: character by character", case.name);
+        let (reading, rendered) = streamed(&case.text, &known, &places);
+        assert_eq!(calls(&reading), calls(&complete), "{}: character by character", case.name);
         if !retracts(&case.text) {
-            assert_eq!(shown, whole.prose, "{}: character by character", case.name);
+            assert_eq!(rendered, complete.prose, "{}: character by character", case.name);
         }
-        for &place in &places {
-            let (reading, shown) = streamed(&case.text, &known, &[place]);
-            assert_eq!(calls(&reading), calls(&whole), "{}: cut at {place}", case.name);
+        for &cut in &places {
+            let (reading, rendered) = streamed(&case.text, &known, &[cut]);
+            assert_eq!(calls(&reading), calls(&complete), "{}: cut at {cut}", case.name);
             if !retracts(&case.text) {
-                assert_eq!(shown, whole.prose, "{}: cut at {place}", case.name);
+                assert_eq!(rendered, complete.prose, "{}: cut at {cut}", case.name);
             }
         }
     }
@@ -142,16 +142,16 @@ fn streamed_parse_equals_whole_parse_at_any_split() {
 fn emits_prose_while_streaming() {
     let known = KnownTools::default();
     let mut reader = StreamReader::new(&known);
-    let mut shown = String::new();
+    let mut rendered = String::new();
     for word in ["It ", "is ", "sunny ", "in Kyoto", ".\nAnd ", "<b>warm</b>", " too. <tool", "_call>{\"na"] {
-        for heard in reader.feed(word) {
-            match heard {
-                StreamEvent::Prose(words) => shown.push_str(&words),
+        for event in reader.feed(word) {
+            match event {
+                StreamEvent::Prose(prose) => rendered.push_str(&prose),
                 other => panic!("{other:?}"),
             }
         }
     }
-    assert_eq!(shown, "It is sunny in Kyoto.\nAnd <b>warm</b> too. ");
+    assert_eq!(rendered, "It is sunny in Kyoto.\nAnd <b>warm</b> too. ");
 }
 
 /// The CPU time of this thread, independent of the load of the machine.
@@ -285,15 +285,15 @@ proptest! {
         let text: String = parts.concat();
         let known = KnownTools::new([KnownTool::new("f", None)]);
         for known in [&KnownTools::default(), &known] {
-            let whole = read(&text, known);
+            let complete = read(&text, known);
             let mut cuts: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
             cuts.retain(|at| (seed >> (at % 64)) & 1 == 1);
-            let (reading, shown) = streamed(&text, known, &cuts);
-            prop_assert_eq!(calls(&reading), calls(&whole), "{:?}", text);
+            let (reading, rendered) = streamed(&text, known, &cuts);
+            prop_assert_eq!(calls(&reading), calls(&complete), "{:?}", text);
             if !retracts(&text) {
-                prop_assert_eq!(&shown, &whole.prose, "{:?} cut at {:?}", text, cuts);
+                prop_assert_eq!(&rendered, &complete.prose, "{:?} cut at {:?}", text, cuts);
             }
-            for call in &whole.calls {
+            for call in &complete.calls {
                 prop_assert!(call.arguments.is_object(), "{:?}", call);
             }
         }

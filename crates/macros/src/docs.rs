@@ -69,8 +69,8 @@ mod tests {
 
     #[test]
     fn joins_lines_into_paragraphs() {
-        let check = |given: &[&str], expect: &str| {
-            let lines: Vec<String> = given.iter().map(|line| (*line).to_owned()).collect();
+        let check = |input: &[&str], expect: &str| {
+            let lines: Vec<String> = input.iter().map(|line| (*line).to_owned()).collect();
             assert_eq!(join(&lines), expect);
         };
         check(&[" One.", " Two."], "One. Two.");

@@ -82,8 +82,8 @@ fn run(function: &Function) -> TokenStream {
     let (docs, conditions) = (&function.attributes.docs, &function.attributes.conditions);
     let others = &function.attributes.others;
     let parameters = function.parameters.iter().map(|parameter| {
-        let (kept, pattern, kind) = (&parameter.kept, &parameter.pattern, &parameter.written_type);
-        quote!(#(#kept)* #pattern: #kind)
+        let (retained, pattern, kind) = (&parameter.retained, &parameter.pattern, &parameter.written_type);
+        quote!(#(#retained)* #pattern: #kind)
     });
     let defaults = each_argument(function).filter_map(|(argument, kind)| {
         Some(default_function(&default_name(&argument.name), kind, argument.default.as_ref()?))
@@ -107,9 +107,9 @@ fn arguments(function: &Function, root: &TokenStream) -> TokenStream {
     let fields = each_argument(function).map(|(argument, kind)| {
         let Argument { name, text, schemars, .. } = argument;
         let text = text.as_ref().map(|text| quote!(#[schemars(description = #text)]));
-        let with = schema_replacement(kind, root).map(|shown| {
-            let shown = literal(&shown);
-            quote!(#[schemars(with = #shown)])
+        let with = schema_replacement(kind, root).map(|replacement| {
+            let replacement = literal(&replacement);
+            quote!(#[schemars(with = #replacement)])
         });
         let default = argument.default.as_ref().map(|_| {
             let path = default_name(name);

@@ -38,10 +38,10 @@ impl Function {
         };
         let mut problems = Problems::default();
         check_signature(&sig, &mut problems);
-        let description = problems.keep(docs::text(&attrs)).flatten();
+        let description = problems.record(docs::text(&attrs)).flatten();
         let mut parameters = Vec::new();
         for input in sig.inputs {
-            parameters.extend(problems.keep(Parameter::read(input)));
+            parameters.extend(problems.record(Parameter::read(input)));
         }
         let states = parameters.iter().filter(|parameter| matches!(parameter.kind, Kind::State(_)));
         for second in states.skip(1) {
@@ -106,7 +106,7 @@ impl Problems {
         }
     }
 
-    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+    fn record<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
 

@@ -12,7 +12,7 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
     pub(crate) written_type: Type,
     /// Attributes that stay on the parameter.
-    pub(crate) kept: Vec<Attribute>,
+    pub(crate) retained: Vec<Attribute>,
 }
 
 pub(crate) enum Kind {
@@ -74,7 +74,7 @@ impl Parameter {
                 schemars: std::mem::take(&mut marks.schemars),
             })),
         };
-        Ok(Self { pattern, kind, written_type: *input.ty, kept: marks.kept })
+        Ok(Self { pattern, kind, written_type: *input.ty, retained: marks.retained })
     }
 }
 
@@ -97,7 +97,7 @@ struct MarkerAttributes {
     state: Option<()>,
     default: Option<Expr>,
     schemars: Vec<Attribute>,
-    kept: Vec<Attribute>,
+    retained: Vec<Attribute>,
     /// The first attribute that is only valid on an argument.
     argument_marker: Option<proc_macro2::Span>,
 }
@@ -134,7 +134,7 @@ impl MarkerAttributes {
                     marks.schemars.push(attribute.clone());
                     marks.argument_marker.get_or_insert(attribute.span());
                 }
-                "allow" | "expect" | "warn" | "deny" | "forbid" => marks.kept.push(attribute.clone()),
+                "allow" | "expect" | "warn" | "deny" | "forbid" => marks.retained.push(attribute.clone()),
                 _ => {
                     return Err(Error::new(
                         attribute.span(),

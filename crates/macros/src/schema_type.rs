@@ -9,8 +9,8 @@ use syn::{GenericArgument, PathArguments, Type, parse_quote};
 /// `RawJson` keeps numbers of any size, so tools use it as an argument type; the core crate does not depend on schema
 /// crates.
 pub(crate) fn schema_replacement(written: &Type, root: &TokenStream) -> Option<Type> {
-    let mut shown = written.clone();
-    replace(&mut shown, root).then_some(shown)
+    let mut replacement = written.clone();
+    replace(&mut replacement, root).then_some(replacement)
 }
 
 fn replace(kind: &mut Type, root: &TokenStream) -> bool {

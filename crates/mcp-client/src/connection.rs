@@ -177,21 +177,21 @@ impl Connection {
             });
             let meta = Meta { forwarded: forwarded(request.origin.as_ref()), modern, progress: None };
             let result = self.channel.request(&request, meta).await?;
-            let Some(wanted) = InputRequired::of(&result) else { return Ok(result) };
+            let Some(input_required) = InputRequired::of(&result) else { return Ok(result) };
             if forwards_input {
-                return Ok(self.seal_state(&request, result, wanted.request_state.as_ref()));
+                return Ok(self.seal_state(&request, result, input_required.request_state.as_ref()));
             }
             request.params.remove(INPUT_RESPONSES);
             request.params.remove(REQUEST_STATE);
-            if !wanted.input_requests.is_empty() {
+            if !input_required.input_requests.is_empty() {
                 request.params.set(
                     INPUT_RESPONSES,
                     self.server_requests
-                        .answer_input_requests(&wanted.input_requests, request.origin.as_ref())
+                        .answer_input_requests(&input_required.input_requests, request.origin.as_ref())
                         .await?,
                 );
             }
-            if let Some(state) = wanted.request_state {
+            if let Some(state) = input_required.request_state {
                 request.params.set(REQUEST_STATE, state);
             }
         }

@@ -63,16 +63,16 @@ impl Server {
     }
 
     /// Subscribes to a resource or unsubscribes. For a modern server, this changes the filter of the open subscription stream.
-    pub async fn watch_resource(self: &Arc<Self>, uri: &str, wanted: bool) -> Result<(), McpError> {
+    pub async fn watch_resource(self: &Arc<Self>, uri: &str, subscribe: bool) -> Result<(), McpError> {
         let _in_use = self.begin_request(Purpose::CallerRequest);
         let connection = self.connection().await?;
         if connection.server_info.era == Era::Modern {
             self.watched().send_if_modified(|watched| {
-                if wanted { watched.insert(uri.to_owned()) } else { watched.remove(uri) }
+                if subscribe { watched.insert(uri.to_owned()) } else { watched.remove(uri) }
             });
             return Ok(());
         }
-        let method = if wanted { "resources/subscribe" } else { "resources/unsubscribe" };
+        let method = if subscribe { "resources/subscribe" } else { "resources/unsubscribe" };
         let forwarded = ForwardedRequest {
             method: method.to_owned(),
             params: RawObject::default().with("uri", uri),

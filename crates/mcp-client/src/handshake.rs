@@ -104,7 +104,7 @@ impl Connector<'_> {
 
     /// If `era` is configured and the server answers with a protocol error, the setting may be wrong: names it in the error.
     fn explain_configured_era(&self, error: McpError) -> McpError {
-        let odd = matches!(
+        let is_protocol_error = matches!(
             error,
             McpError::Rpc { .. }
                 | McpError::Unreadable { .. }
@@ -112,7 +112,7 @@ impl Connector<'_> {
                 | McpError::Http { status: 400 | 404 | 405, .. }
         );
         match self.spec.era {
-            Some(era) if odd => McpError::permanent(LocalizedText::new(
+            Some(era) if is_protocol_error => McpError::permanent(LocalizedText::new(
                 format!("it was met with `era = \"{era}\"`, which it may not speak: {error}"),
                 format!("按 `era = \"{era}\"` 连接，但它可能不支持：{error}"),
             )),

@@ -229,9 +229,9 @@ impl InFlightRequests {
         if self.session.load(Ordering::Relaxed) != session {
             self.switch_session(session);
         }
-        let here = self.in_flight.current();
-        lock(here).push((request, origin));
-        InFlightGuard { in_flight: self, here, request, session, answered: false }
+        let worker_requests = self.in_flight.current();
+        lock(worker_requests).push((request, origin));
+        InFlightGuard { in_flight: self, worker_requests, request, session, answered: false }
     }
 
     /// Records a call without a client.
@@ -267,8 +267,9 @@ impl InFlightRequests {
     /// Returns the origin of a message if it is certain. `via` is the request on whose response stream the message arrived.
     pub(crate) fn origin_of(&self, via: Option<u64>) -> Option<RequestOrigin> {
         if let Some(via) = via {
-            let find =
-                |here: &WorkerRequests| lock(here).iter().find(|(request, _)| *request == via).cloned();
+            let find = |worker_requests: &WorkerRequests| {
+                lock(worker_requests).iter().find(|(request, _)| *request == via).cloned()
+            };
             return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
         }
         // Blocks `register` and `drop` on all workers. All code that takes several of these locks takes them in this order.
@@ -277,7 +278,8 @@ impl InFlightRequests {
         if self.is_shared() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
-        let all: Vec<&(u64, RequestOrigin)> = all.iter().flat_map(|here| here.iter()).collect();
+        let all: Vec<&(u64, RequestOrigin)> =
+            all.iter().flat_map(|worker_requests| worker_requests.iter()).collect();
         let (_, newest) = all.iter().max_by_key(|(request, _)| *request)?;
         all.iter().all(|(_, origin)| origin.link.client() == newest.link.client()).then(|| newest.clone())
     }
@@ -289,15 +291,15 @@ fn now() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-fn lock(here: &WorkerRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
-    here.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(worker_requests: &WorkerRequests) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
+    worker_requests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Guard of a request in the list.
 pub(crate) struct InFlightGuard<'a> {
     in_flight: &'a InFlightRequests,
     /// The list that holds it, also if it ends on another worker.
-    here: &'a WorkerRequests,
+    worker_requests: &'a WorkerRequests,
     request: u64,
     session: u64,
     /// Whether the server has answered. A cancelled or timed-out request may still be running on the server.
@@ -321,11 +323,11 @@ impl Drop for InFlightGuard<'_> {
         if !self.answered && self.session != 0 && !self.in_flight.users.is_shared() {
             self.linger();
         }
-        let mut all = lock(self.here);
-        let place = all.iter().rposition(|(request, _)| *request == self.request);
-        let gone = place.map(|place| all.swap_remove(place));
+        let mut all = lock(self.worker_requests);
+        let index = all.iter().rposition(|(request, _)| *request == self.request);
+        let removed = index.map(|index| all.swap_remove(index));
         drop(all);
-        drop(gone);
+        drop(removed);
     }
 }
 

@@ -172,7 +172,7 @@ proptest! {
         steps in prop::collection::vec(
             prop_oneof![
                 (0..4_usize).prop_map(Step::Enter),
-                (0..8_usize, any::<bool>()).prop_map(|(place, answered)| Step::Leave(place, answered)),
+                (0..8_usize, any::<bool>()).prop_map(|(index, answered)| Step::Leave(index, answered)),
             ],
             1..40,
         )
@@ -189,9 +189,9 @@ proptest! {
                     guards.push(in_flight.register(request, legacy(who as u64 + 1, name)));
                     seen.insert(name);
                 }
-                Step::Leave(place, answered) if !guards.is_empty() => {
-                    let place = place % guards.len();
-                    let mut guard: InFlightGuard<'_> = guards.swap_remove(place);
+                Step::Leave(index, answered) if !guards.is_empty() => {
+                    let index = index % guards.len();
+                    let mut guard: InFlightGuard<'_> = guards.swap_remove(index);
                     guard.answered = answered;
                 }
                 Step::Leave(..) => {}

@@ -21,10 +21,10 @@ pub(crate) async fn keep_subscribed(
     connection: Arc<Connection>,
     mut watched: watch::Receiver<BTreeSet<String>>,
 ) {
-    let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
-    let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
+    let list_filter = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+    let list_filter = list_filter.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
     loop {
-        let mut filter = wanted.clone();
+        let mut filter = list_filter.clone();
         {
             let uris = watched.borrow_and_update();
             if !uris.is_empty() {

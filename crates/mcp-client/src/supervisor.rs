@@ -290,9 +290,10 @@ impl Server {
                 // calls of all workers.
                 let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
                 let abort = task.abort_handle();
-                let gone =
+                let task_failed =
                     || Err(McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接")));
-                let waiting = task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared();
+                let waiting =
+                    task.map(move |joined| joined.unwrap_or_else(|_| task_failed())).boxed().shared();
                 status.connecting = Some(ConnectAttempt { waiting, abort });
             }
             status.connecting.as_ref().map(|attempt| attempt.waiting.clone())

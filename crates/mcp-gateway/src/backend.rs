@@ -215,7 +215,7 @@ pub trait Backend: Send + Sync {
     fn forward(&self, request: BackendRequest) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
     /// Subscribes to a resource, or unsubscribes from it.
-    fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>>;
+    fn watch<'a>(&'a self, uri: &'a str, subscribe: bool) -> BoxFuture<'a, Result<(), RpcError>>;
 
     /// Returns a receiver of changes.
     fn changes(&self) -> broadcast::Receiver<ChangeNotification>;

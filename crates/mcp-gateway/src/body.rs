@@ -45,10 +45,10 @@ impl Body {
     }
 
     /// Returns the error that replaces this body if the principal's budget of unread bytes is exhausted.
-    pub fn dropped(&self, exhausted: QuotaExceeded) -> Self {
+    pub fn dropped(&self, exceeded: QuotaExceeded) -> Self {
         let id = if let Self::Result { id, .. } = self { Some(id) } else { None };
-        let why = format!("the request was executed, but its answer was dropped: {exhausted}");
-        Self::error_response(id, &RpcError { message: why, ..exhausted.into() })
+        let why = format!("the request was executed, but its answer was dropped: {exceeded}");
+        Self::error_response(id, &RpcError { message: why, ..exceeded.into() })
     }
 
     /// Returns the parts of the text in order.
@@ -77,8 +77,8 @@ impl Body {
         match self {
             Self::None => Vec::new(),
             Self::Result { id, result } if result.get().len() > MAX_COPIED_BYTES => {
-                let [before, between, behind] = RESULT_PARTS.map(|text| Bytes::from_static(text.as_bytes()));
-                vec![before, id.into_bytes(), between, result.into_bytes(), behind]
+                let [prefix, middle, suffix] = RESULT_PARTS.map(|text| Bytes::from_static(text.as_bytes()));
+                vec![prefix, id.into_bytes(), middle, result.into_bytes(), suffix]
             }
             short => vec![Bytes::from(short.parts().concat())],
         }

@@ -126,7 +126,7 @@ impl Resource {
     }
 }
 
-/// The share of a principal is exhausted.
+/// A principal exceeded its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaExceeded {
     /// The exhausted resource.
@@ -151,8 +151,8 @@ impl fmt::Display for QuotaExceeded {
 impl std::error::Error for QuotaExceeded {}
 
 impl From<QuotaExceeded> for RpcError {
-    fn from(exhausted: QuotaExceeded) -> Self {
-        Self::new(OVER_BUDGET, exhausted.to_string())
+    fn from(exceeded: QuotaExceeded) -> Self {
+        Self::new(OVER_BUDGET, exceeded.to_string())
     }
 }
 
@@ -272,16 +272,16 @@ impl Principal {
 
     fn spend(&self, messages: usize) -> Result<(), RateLimitExceeded> {
         let Some(rate) = self.0.limits.per_second.map(f64::from) else { return Ok(()) };
-        let wanted = messages as f64;
+        let needed = messages as f64;
         let mut token_bucket = self.0.token_bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, since) = *token_bucket;
         let now = Instant::now();
         let has = (before + now.duration_since(since).as_secs_f64() * rate).min(rate);
-        *token_bucket = (if has < wanted { has } else { has - wanted }, now);
-        if has >= wanted {
+        *token_bucket = (if has < needed { has } else { has - needed }, now);
+        if has >= needed {
             return Ok(());
         }
-        let wait = Some(Duration::from_secs_f64((wanted - has) / rate));
+        let wait = Some(Duration::from_secs_f64((needed - has) / rate));
         Err(RateLimitExceeded { setting: "per_second", wait })
     }
 
@@ -298,18 +298,18 @@ impl Principal {
         replays.push_back(Arc::downgrade(log));
     }
 
-    /// Discards the events of the oldest ended streams until `wanted` bytes are free.
-    pub(crate) fn discard_replays(&self, wanted: usize) {
+    /// Discards the events of the oldest ended streams until `needed` bytes are free.
+    pub(crate) fn discard_replays(&self, needed: usize) {
         let limit = self.0.limits.replay_bytes;
         let mut logs = Vec::new();
         self.replays().retain(|log| {
-            let kept = log.upgrade().filter(|log| !log.is_discarded());
-            let is_kept = kept.is_some();
-            logs.extend(kept.filter(|log| log.is_ended()));
+            let live = log.upgrade().filter(|log| !log.is_discarded());
+            let is_kept = live.is_some();
+            logs.extend(live.filter(|log| log.is_ended()));
             is_kept
         });
         for log in logs {
-            if self.used(Resource::Replay).saturating_add(wanted) <= limit {
+            if self.used(Resource::Replay).saturating_add(needed) <= limit {
                 return;
             }
             log.discard();
@@ -328,20 +328,20 @@ pub struct Permit {
 impl Permit {
     /// Takes more of the same resource.
     pub fn grow(&mut self, more: usize) -> Result<(), QuotaExceeded> {
-        let (account, index) = (&self.holder.0, self.resource as usize);
-        let limit = account.limits.of(self.resource);
+        let (principal, index) = (&self.holder.0, self.resource as usize);
+        let limit = principal.limits.of(self.resource);
         let refused = QuotaExceeded { resource: self.resource, limit };
         // Add first, then check: of two concurrent takers of the last part, at least one reverts.
-        let before = account.used[index].fetch_add(more, Ordering::AcqRel);
+        let before = principal.used[index].fetch_add(more, Ordering::AcqRel);
         if before.saturating_add(more) > limit {
-            account.used[index].fetch_sub(more, Ordering::AcqRel);
+            principal.used[index].fetch_sub(more, Ordering::AcqRel);
             return Err(refused);
         }
         if self.resource.is_bytes() && limit != usize::MAX {
-            let before = account.total[index].fetch_add(more, Ordering::AcqRel);
+            let before = principal.total[index].fetch_add(more, Ordering::AcqRel);
             if before.saturating_add(more) > limit.saturating_mul(TOTAL_SHARES) {
-                account.total[index].fetch_sub(more, Ordering::AcqRel);
-                account.used[index].fetch_sub(more, Ordering::AcqRel);
+                principal.total[index].fetch_sub(more, Ordering::AcqRel);
+                principal.used[index].fetch_sub(more, Ordering::AcqRel);
                 return Err(refused);
             }
         }
@@ -352,10 +352,10 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let (account, index) = (&self.holder.0, self.resource as usize);
-        account.used[index].fetch_sub(self.amount, Ordering::AcqRel);
-        if self.resource.is_bytes() && account.limits.of(self.resource) != usize::MAX {
-            account.total[index].fetch_sub(self.amount, Ordering::AcqRel);
+        let (principal, index) = (&self.holder.0, self.resource as usize);
+        principal.used[index].fetch_sub(self.amount, Ordering::AcqRel);
+        if self.resource.is_bytes() && principal.limits.of(self.resource) != usize::MAX {
+            principal.total[index].fetch_sub(self.amount, Ordering::AcqRel);
         }
     }
 }

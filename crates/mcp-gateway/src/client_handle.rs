@@ -142,13 +142,13 @@ impl ClientHandle {
 
     /// Waits for an answer until the client disconnects or the timeout expires.
     async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
-        let gone = || (-32000, "the client is gone".to_owned());
+        let disconnected = || (-32000, "the client is gone".to_owned());
         tokio::select! {
             answer = tokio::time::timeout(ANSWER_TIMEOUT, answer) => match answer {
-                Ok(answer) => answer.map_err(|_| gone())?,
+                Ok(answer) => answer.map_err(|_| disconnected())?,
                 Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
             },
-            () = self.queue.closed() => Err(gone()),
+            () = self.queue.closed() => Err(disconnected()),
         }
     }
 
@@ -167,8 +167,8 @@ impl ClientHandle {
             (Err(error), _) if error.code == ABORTED => Err(error),
             (Ok(result), _) if !is_error(&result) => Ok(result),
             (_, Era::Modern) => {
-                let wanted = RawObject::default().with(part.clone(), RawObject::default());
-                let data = RawObject::default().with("requiredCapabilities", wanted);
+                let required = RawObject::default().with(part.clone(), RawObject::default());
+                let data = RawObject::default().with("requiredCapabilities", required);
                 let why = format!("the request needs `{part}` of its client");
                 Err(RpcError::new(MISSING_CAPABILITY, why).with_data(data))
             }

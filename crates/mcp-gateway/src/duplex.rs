@@ -168,12 +168,12 @@ impl Duplex {
         let token = self.closing.child_token();
         let guard = RequestGuard::new(&self.in_flight, &request.id, token.clone());
         if request.method == "subscriptions/listen" {
-            let wanted = NotificationFilter::of(&params);
-            let permits = match wanted.permits(&self.principal) {
+            let filter = NotificationFilter::of(&params);
+            let permits = match filter.permits(&self.principal) {
                 Ok(permits) => permits,
                 Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
             };
-            let listening = self.listen(request.id, (wanted, permits), token);
+            let listening = self.listen(request.id, (filter, permits), token);
             self.tasks.spawn(async move {
                 let _held = guard;
                 listening.await;
@@ -205,7 +205,7 @@ impl Duplex {
     fn listen(
         &self,
         id: RawJson,
-        (wanted, permits): (NotificationFilter, ListenPermits),
+        (filter, permits): (NotificationFilter, ListenPermits),
         token: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (gateway, out, closing) =
@@ -217,7 +217,7 @@ impl Duplex {
                 watched = gateway.subscribe_all(subscriptions) => (stream, watched),
                 () = token.cancelled() => return,
             };
-            out.send(wanted.acknowledgement(&id)).await;
+            out.send(filter.acknowledgement(&id)).await;
             loop {
                 let piece = tokio::select! {
                     () = closing.cancelled() => {
@@ -237,7 +237,7 @@ impl Duplex {
                     ],
                     Err(RecvError::Closed) => break,
                 };
-                for text in pieces.iter().filter_map(|piece| wanted.notification(piece, &id)) {
+                for text in pieces.iter().filter_map(|piece| filter.notification(piece, &id)) {
                     out.send(one_line(text)).await;
                 }
                 if out.is_closed() {

@@ -136,9 +136,9 @@ impl EventLog {
         let mut state = self.state();
         state.discarded = true;
         state.bytes = 0;
-        let gone = std::mem::take(&mut state.events);
+        let discarded = std::mem::take(&mut state.events);
         drop(state);
-        drop(gone);
+        drop(discarded);
     }
 
     /// Returns whether the events were discarded.

@@ -44,10 +44,10 @@ pub fn gateway_messages(data: &[u8]) {
         value.filter(|value| *value != "null")
     };
     assert_eq!(member("jsonrpc"), Some("\"2.0\""));
-    let is_method = |said: &str| {
+    let is_method = |actual: &str| {
         assert_eq!(
             member("method").and_then(|method| serde_json::from_str::<String>(method).ok()).as_deref(),
-            Some(said)
+            Some(actual)
         );
     };
     match message {
@@ -68,7 +68,7 @@ pub fn gateway_messages(data: &[u8]) {
             is_object(&one_line(wire::server_request(7, &method, params.as_ref())));
         }
         Message::Answer { id, answer } => {
-            assert_eq!(member("id").and_then(|said| serde_json::from_str(said).ok()), Some(id));
+            assert_eq!(member("id").and_then(|actual| serde_json::from_str(actual).ok()), Some(id));
             assert!(member("method").is_none());
             match answer {
                 Ok(result) => assert_eq!(
@@ -83,19 +83,19 @@ pub fn gateway_messages(data: &[u8]) {
 
 /// The parsed params have exactly the members of the text.
 fn same_params(text: Option<&str>, params: &Params) {
-    let shown = |object: &RawObject| -> Vec<(String, String)> {
+    let pairs = |object: &RawObject| -> Vec<(String, String)> {
         object.iter().map(|(name, value)| (name.to_owned(), value.get().to_owned())).collect()
     };
     let all = text.map(Members::of).unwrap_or_default().unwrap_or_default();
     let (meta, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|(name, _)| name == "_meta");
-    assert_eq!(shown(&params.members), rest);
+    assert_eq!(pairs(&params.members), rest);
     let meta = meta.first().and_then(|(_, meta)| Members::of(meta)).unwrap_or_default();
-    assert_eq!(shown(&params.meta), meta);
+    assert_eq!(pairs(&params.meta), meta);
     let version = version_of(params);
-    let said = meta.iter().find(|(name, _)| name == super::client_handle::VERSION).map(|(_, value)| value);
+    let actual = meta.iter().find(|(name, _)| name == super::client_handle::VERSION).map(|(_, value)| value);
     assert_eq!(
         version.as_deref(),
-        said.and_then(|said| serde_json::from_str::<String>(said).ok()).as_deref()
+        actual.and_then(|actual| serde_json::from_str::<String>(actual).ok()).as_deref()
     );
     if let Err(error) = check_supported(&version.unwrap_or_default()) {
         is_object(&error_response(None, &error));
@@ -108,10 +108,10 @@ fn answered(id: &RawJson, params: &Params) {
     let text = one_line(response(id, &Ok(result.clone())));
     is_object(&text);
     let all = Members::of(&text).unwrap_or_default();
-    let said: Vec<(&str, Option<Value>)> =
+    let actual: Vec<(&str, Option<Value>)> =
         all.iter().map(|(name, value)| (name.as_str(), serde_json::from_str(value).ok())).collect();
     let same = |raw: &RawJson| serde_json::from_str::<Value>(raw.get()).ok();
-    assert_eq!(said[1..], [("id", same(id)), ("result", same(&result))]);
+    assert_eq!(actual[1..], [("id", same(id)), ("result", same(&result))]);
     let error = RpcError::new(-32000, result.get()).with_data(result);
     is_object(&one_line(response(id, &Err(error))));
 }
@@ -140,18 +140,18 @@ fn header_values(text: &str) {
 pub fn gateway_ids(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.split('\n');
-    let given = lines.next().unwrap_or_default();
-    event_id(given);
-    sessions(given);
-    events(given, &lines.take(32).collect::<Vec<_>>());
+    let input = lines.next().unwrap_or_default();
+    event_id(input);
+    sessions(input);
+    events(input, &lines.take(32).collect::<Vec<_>>());
 }
 
 /// Every id has exactly one spelling.
-fn event_id(given: &str) {
-    if let Some((stream, count)) = parse_event_id(given) {
-        assert_eq!(format!("{stream}-{count}"), given);
+fn event_id(input: &str) {
+    if let Some((stream, count)) = parse_event_id(input) {
+        assert_eq!(format!("{stream}-{count}"), input);
     }
-    let number = given.bytes().fold(7_u64, |number, byte| number.rotate_left(9) ^ u64::from(byte));
+    let number = input.bytes().fold(7_u64, |number, byte| number.rotate_left(9) ^ u64::from(byte));
     for (stream, count) in [(0, number), (number, 0), (number, u64::MAX), (number >> 40, number >> 50)] {
         for epoch in [0, 1, number, u64::MAX] {
             let stream = StreamId { epoch, number: stream };
@@ -179,7 +179,7 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
 }
 
 /// A session is found only by its own id and its own principal.
-fn sessions(given: &str) {
+fn sessions(input: &str) {
     let (sessions, ids) = (Sessions::default(), [secret(), secret()].map(Option::unwrap_or_default));
     assert_ne!(ids[0], ids[1]);
     let owners = ["ann", "bob"];
@@ -187,12 +187,12 @@ fn sessions(given: &str) {
         assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
         sessions.insert(session(id, owner));
     }
-    let cut = given.char_indices().map(|(at, _)| at).nth(given.len() / 2).unwrap_or_default();
+    let cut = input.char_indices().map(|(at, _)| at).nth(input.len() / 2).unwrap_or_default();
     let near = [
-        given.to_owned(),
-        format!("{}{given}", ids[0]),
-        format!("{given}{}", ids[0]),
-        ids[0].to_uppercase() + &given[..cut],
+        input.to_owned(),
+        format!("{}{input}", ids[0]),
+        format!("{input}{}", ids[0]),
+        ids[0].to_uppercase() + &input[..cut],
         ids[0][..cut.min(32)].to_owned(),
     ];
     for owner in owners {
@@ -202,14 +202,14 @@ fn sessions(given: &str) {
             let own = ids.iter().zip(owners).any(|(one, whose)| one == id && whose == owner);
             assert_eq!(found, own.then(|| (id.clone(), principal.clone())), "{id:?}");
         }
-        assert!(sessions.get(&ids[0], &Principal::new(format!("{owner}{given}x"))).is_none());
+        assert!(sessions.get(&ids[0], &Principal::new(format!("{owner}{input}x"))).is_none());
     }
-    sessions.remove(given);
+    sessions.remove(input);
     assert_eq!(sessions.len(), 2);
 }
 
 /// A resumed stream returns the events after the given one, each with its own id.
-fn events(given: &str, texts: &[&str]) {
+fn events(input: &str, texts: &[&str]) {
     // The first stream of a session that belongs to a request has the number 1.
     let log = session("s", "ann").open_log();
     let texts: Vec<String> = texts.iter().map(|text| one_line((*text).to_owned())).collect();
@@ -217,11 +217,11 @@ fn events(given: &str, texts: &[&str]) {
         log.push(text);
     }
     log.finish();
-    let after = parse_event_id(given).map_or(0, |(_, count)| count);
+    let after = parse_event_id(input).map_or(0, |(_, count)| count);
     let mut events = pin!(log.read(after));
     let mut context = Context::from_waker(Waker::noop());
-    let behind = usize::try_from(after).unwrap_or(usize::MAX);
-    for (index, text) in texts.iter().enumerate().skip(behind) {
+    let skipped = usize::try_from(after).unwrap_or(usize::MAX);
+    for (index, text) in texts.iter().enumerate().skip(skipped) {
         let Poll::Ready(Some(event)) = events.as_mut().poll_next(&mut context) else {
             assert!(index > texts.len(), "event {index} is missing");
             return;
@@ -285,16 +285,16 @@ mod tests {
         ];
         for part in parts {
             let text = part.repeat((1 << 18) / part.len());
-            let around = |before: &str, after: &str| format!("{before}{text}{after}");
+            let wrap = |before: &str, after: &str| format!("{before}{text}{after}");
             for message in [
                 text.clone(),
-                around(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"#, r#""z":1}}"#),
-                around(
+                wrap(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"#, r#""z":1}}"#),
+                wrap(
                     r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"#,
                     r#""z":1},"arguments":{}}}"#,
                 ),
-                around(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":["#, "]}}"),
-                around(r#"{"jsonrpc":"2.0","id":1,"method":""#, "\"}"),
+                wrap(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":["#, "]}}"),
+                wrap(r#"{"jsonrpc":"2.0","id":1,"method":""#, "\"}"),
             ] {
                 let began = Instant::now();
                 let _ = read(&message.as_str().into());

@@ -139,22 +139,23 @@ impl Gateway {
             Err((status, error)) => return Reply::error_reply(status, None, &error),
         };
         if let Some((stream, after)) = headers.text("last-event-id").and_then(parse_event_id) {
-            let kept = session.log(stream).filter(|log| log.can_resume(after));
-            match (kept, principal.take(Resource::Streams, 1)) {
+            let resumable = session.log(stream).filter(|log| log.can_resume(after));
+            match (resumable, principal.take(Resource::Streams, 1)) {
                 (Some(log), Ok(permit)) => return Reply::Events(with_permit(permit, log.read(after))),
-                (Some(_), Err(exhausted)) => return Reply::error_reply(429, None, &exhausted.into()),
+                (Some(_), Err(exceeded)) => return Reply::error_reply(429, None, &exceeded.into()),
                 // This stream continues without the missed events.
                 (None, _) if stream.number == 0 => {}
                 // 404 would end the session (2025-11-25, transports: session management).
                 (None, _) => {
-                    let gone = RpcError::new(INVALID_REQUEST, "there is nothing to resume after that event");
-                    return Reply::error_reply(405, None, &gone);
+                    let not_found =
+                        RpcError::new(INVALID_REQUEST, "there is nothing to resume after that event");
+                    return Reply::error_reply(405, None, &not_found);
                 }
             }
         }
         let permit = match principal.take(Resource::Streams, 1) {
             Ok(permit) => permit,
-            Err(exhausted) => return Reply::error_reply(429, None, &exhausted.into()),
+            Err(exceeded) => return Reply::error_reply(429, None, &exceeded.into()),
         };
         let (log, new) = session.own_log();
         if new {
@@ -209,9 +210,9 @@ impl Gateway {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
         };
-        let gone = || (404, RpcError::new(-32001, "there is no such session: begin with `initialize`"));
+        let not_found = || (404, RpcError::new(-32001, "there is no such session: begin with `initialize`"));
         let known = self.sessions.get(id, principal);
-        known.or_else(|| self.resume_session(id, principal)).ok_or_else(gone)
+        known.or_else(|| self.resume_session(id, principal)).ok_or_else(not_found)
     }
 
     /// Handles a notification or a response.
@@ -276,7 +277,7 @@ impl Gateway {
         // No response can be read before all of them are complete, so all of them count as unread until then.
         let mut unread = match principal.take(Resource::Unread, 0) {
             Ok(permit) => permit,
-            Err(exhausted) => return Reply::error_reply(429, None, &exhausted.into()),
+            Err(exceeded) => return Reply::error_reply(429, None, &exceeded.into()),
         };
         for item in items {
             match message::read(&item.get().into()) {
@@ -303,7 +304,7 @@ impl Gateway {
                     let answer = response(&id, &outcome);
                     answers.push(match unread.grow(answer.len()) {
                         Ok(()) => answer,
-                        Err(exhausted) => Body::of(id, outcome).dropped(exhausted).parts().concat(),
+                        Err(exceeded) => Body::of(id, outcome).dropped(exceeded).parts().concat(),
                     });
                 }
                 Ok(other) => {
@@ -366,8 +367,8 @@ impl Gateway {
             Err(error) => return Reply::error_reply(400, Some(&request.id), &error),
         };
         if request.method == "subscriptions/listen" {
-            let wanted = NotificationFilter::of(&params);
-            return match self.listen(request.id.clone(), wanted, principal).await {
+            let filter = NotificationFilter::of(&params);
+            return match self.listen(request.id.clone(), filter, principal).await {
                 Ok(events) => Reply::Events(events),
                 Err(error) => {
                     let status = if error.code == INVALID_PARAMS { 400 } else { 429 };

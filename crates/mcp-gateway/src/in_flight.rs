@@ -49,7 +49,7 @@ impl InFlightRequest {
             client_handle.principal_budget().map(|principal| principal.take(Resource::InFlightRequest, 1));
         let (permit, outcome) = match permit.transpose() {
             Ok(permit) => (permit, None),
-            Err(exhausted) => (None, Some(Err(exhausted.into()))),
+            Err(exceeded) => (None, Some(Err(exceeded.into()))),
         };
         Self { id, client_handle, work, outcome, _permit: permit }
     }

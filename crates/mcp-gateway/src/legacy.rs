@@ -29,12 +29,12 @@ impl Gateway {
         principal: &Principal,
         ids: Option<&SessionIds>,
     ) -> Result<(Arc<Session>, RawJson), RpcError> {
-        let wanted = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
-        let Some(wanted) = wanted else {
+        let requested = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
+        let Some(requested) = requested else {
             return Err(RpcError::invalid_params("`protocolVersion` must name the revision you speak"));
         };
         // A client that requests an unknown revision is offered our newest (2025-11-25, basic/lifecycle).
-        let version = LEGACY.iter().copied().find(|known| *known == wanted).unwrap_or(LEGACY[0]);
+        let version = LEGACY.iter().copied().find(|known| *known == requested).unwrap_or(LEGACY[0]);
         // The capabilities are kept as long as the session.
         if params.get("capabilities").is_some_and(|can| can.get().len() > MAX_CAPABILITIES_BYTES) {
             let why = format!("`capabilities` have at most {MAX_CAPABILITIES_BYTES} bytes");

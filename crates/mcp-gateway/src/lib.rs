@@ -224,9 +224,10 @@ impl Gateway {
             Method::Forward(backend_method) => {
                 let result = self.forward(backend_method, params, caller(client_handle)).await?;
                 let result = with_result_type(result, era);
-                let kept = [BackendMethod::ReadResource, BackendMethod::ListSkills, BackendMethod::GetSkill]
-                    .contains(&backend_method);
-                Ok(if kept { with_cache_members(result, era) } else { result })
+                let cacheable =
+                    [BackendMethod::ReadResource, BackendMethod::ListSkills, BackendMethod::GetSkill]
+                        .contains(&backend_method);
+                Ok(if cacheable { with_cache_members(result, era) } else { result })
             }
         }
     }
@@ -236,8 +237,8 @@ impl Gateway {
         let name = name.ok_or_else(|| RpcError::invalid_params("`name` must be the name of a tool"))?;
         let arguments = match params.get("arguments") {
             None => RawJson::empty_object(),
-            Some(given) if given.get() == "null" => RawJson::empty_object(),
-            Some(given) if given.is_object() => given.clone(),
+            Some(input) if input.get() == "null" => RawJson::empty_object(),
+            Some(input) if input.is_object() => input.clone(),
             Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
         };
         self.backend.call(GatewayCall { name, arguments, caller }).await
@@ -368,8 +369,8 @@ mod tests {
 
     #[test]
     fn adds_result_members_without_changing_the_rest() {
-        let check = |given: &str, era: Era, expect: &str| {
-            let result = with_result_type(RawJson::parse(given).unwrap(), era);
+        let check = |input: &str, era: Era, expect: &str| {
+            let result = with_result_type(RawJson::parse(input).unwrap(), era);
             assert_eq!(with_cache_members(result, era).get(), expect);
         };
         let big = r#"{"z":1e2,"a":123456789012345678901234567890}"#;

@@ -28,8 +28,8 @@ pub(super) struct NotificationFilter {
 
 impl NotificationFilter {
     pub(super) fn of(params: &Params) -> Self {
-        let wanted = params.members.get("notifications").and_then(|wanted| wanted.decode().ok());
-        wanted.unwrap_or_default()
+        let requested = params.members.get("notifications").and_then(|requested| requested.decode().ok());
+        requested.unwrap_or_default()
     }
 
     /// Takes the stream and its subscriptions out of a principal's budget, all or none.
@@ -49,7 +49,7 @@ impl NotificationFilter {
             ("promptsListChanged", self.prompts_list_changed),
             ("resourcesListChanged", self.resources_list_changed),
         ];
-        for (name, _) in lists.iter().filter(|(_, wanted)| *wanted) {
+        for (name, _) in lists.iter().filter(|(_, requested)| *requested) {
             acknowledged.set(*name, true);
         }
         if !self.resource_subscriptions.is_empty() {
@@ -61,13 +61,13 @@ impl NotificationFilter {
 
     /// Returns the notification of a change for the stream with that id, if it was requested.
     pub(super) fn notification(&self, changes: &ChangeNotification, id: &RawJson) -> Option<String> {
-        let wanted = match changes {
+        let requested = match changes {
             ChangeNotification::Tools => self.tools_list_changed,
             ChangeNotification::Prompts => self.prompts_list_changed,
             ChangeNotification::Resources => self.resources_list_changed,
             ChangeNotification::Updated { uri, .. } => self.resource_subscriptions.contains(&**uri),
         };
-        wanted.then(|| {
+        requested.then(|| {
             let (method, params) = notification_parts(changes);
             notification(method, Some(&tagged(params, id).into_raw()))
         })
@@ -123,12 +123,12 @@ pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
 
 /// Returns the notification of a change for a legacy client, if it applies to the client.
 fn session_notification(session: &Session, changes: &ChangeNotification) -> Option<String> {
-    let wanted = match changes {
+    let requested = match changes {
         ChangeNotification::Tools | ChangeNotification::Prompts | ChangeNotification::Resources => true,
         ChangeNotification::Updated { uri, .. } => session.is_subscribed(uri),
     };
     let (method, params) = notification_parts(changes);
-    wanted.then(|| notification(method, params))
+    requested.then(|| notification(method, params))
 }
 
 impl Gateway {

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     /// Returns a printable form of the parsed message.
-    fn shown(text: &str) -> String {
+    fn parse_and_describe(text: &str) -> String {
         describe(read(&text.into()))
     }
 
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn parses_requests_in_common_and_uncommon_form() {
-        let check = |text: &str, expect: &str| assert_eq!(shown(text), expect, "{text}");
+        let check = |text: &str, expect: &str| assert_eq!(parse_and_describe(text), expect, "{text}");
         let usual =
             r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"b":1e2,"_meta":{"k":[1]},"a":{"_meta":1}}}"#;
         check(usual, r#"7 m {"b":1e2,"a":{"_meta":1}} {"k":[1]}"#);
@@ -335,13 +335,13 @@ mod tests {
         let usual = |text: &str| read_fast(&text.into()).is_some();
         assert!(usual(r#"{"jsonrpc":"2.0","id":"a\"b","method":"m","params":{"a":"\u00e9","_meta":{}}}"#));
         assert!(usual(" {\"method\" : \"m\",\"x\":[],\n\"params\":{ },\"id\":-1,\"jsonrpc\":\"2.0\"}\r\n"));
-        for odd in [
+        for unusual in [
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{},"_meta":{"a":1}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m\n","params":{}}"#,
             r#"{"jsonrpc":"2.0","\u0069d":1,"method":"m","params":{}}"#,
         ] {
-            assert!(!usual(odd), "{odd}");
+            assert!(!usual(unusual), "{unusual}");
         }
     }
 
@@ -365,18 +365,18 @@ mod tests {
         let full = (order, any_text(), any_text()).prop_map(|(order, one, meta)| {
             let params = format!(r#""params":{{"a":{one},"_meta":{{"k":{meta}}},"b":1}}"#);
             let all = [r#""jsonrpc":"2.0""#, r#""id":"x""#, r#""method":"m""#, &params];
-            let members: Vec<&str> = order.iter().map(|place: &usize| all[*place]).collect();
+            let members: Vec<&str> = order.iter().map(|index: &usize| all[*index]).collect();
             format!("{{{}}}", members.join(" ,"))
         });
-        let odd =
+        let unusual =
             prop::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(",")));
-        prop_oneof![full, odd]
+        prop_oneof![full, unusual]
     }
 
     proptest! {
         #[test]
         fn fast_path_and_general_parser_agree(text in any_message()) {
-            prop_assert_eq!(shown(&text), describe(read_general(&text.as_str().into())), "{}", text);
+            prop_assert_eq!(parse_and_describe(&text), describe(read_general(&text.as_str().into())), "{}", text);
         }
 
         #[test]
@@ -386,7 +386,7 @@ mod tests {
             with in "[\\[\\]{}\",:\\\\0-9a-z\u{0}\n ]{0,2}",
         ) {
             let text = broken(&text, at, &with);
-            prop_assert_eq!(shown(&text), describe(read_general(&text.as_str().into())), "{}", text);
+            prop_assert_eq!(parse_and_describe(&text), describe(read_general(&text.as_str().into())), "{}", text);
         }
     }
 }

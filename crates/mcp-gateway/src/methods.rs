@@ -137,8 +137,8 @@ static METHODS: [Row; 24] = [
 impl Method {
     /// Returns the method of that name if the era has it.
     pub(crate) fn named(name: &str, era: Era) -> Option<Self> {
-        let wanted = if era == Era::Legacy { Eras::Legacy } else { Eras::Modern };
-        let has = |row: &&Row| row.eras == Eras::Both || row.eras == wanted;
+        let expected = if era == Era::Legacy { Eras::Legacy } else { Eras::Modern };
+        let has = |row: &&Row| row.eras == Eras::Both || row.eras == expected;
         METHODS.iter().find(|row| row.name == name).filter(has).map(|row| row.method)
     }
 }
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn each_method_has_one_row() {
-        for (place, row) in METHODS.iter().enumerate() {
-            assert!(METHODS[..place].iter().all(|other| other.name != row.name), "{}", row.name);
+        for (index, row) in METHODS.iter().enumerate() {
+            assert!(METHODS[..index].iter().all(|other| other.name != row.name), "{}", row.name);
             if let Method::Forward(backend_method) = row.method {
                 assert_eq!((backend_method.name(), backend_method.key()), (row.name, row.subject.key()));
             }

@@ -86,28 +86,30 @@ impl Gateway {
             "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
             _ => return Ok(()),
         };
-        let about = params.text(key);
+        let body_name = params.text(key);
         let named = headers.text(NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
         let named = decode_header(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
-        if about.as_deref().is_some_and(|about| about != named) {
-            let about = about.unwrap_or_default();
-            return Err(wrong(format!("`Mcp-Name` is `{named}`, the body says `{about}`")));
+        if body_name.as_deref().is_some_and(|body_name| body_name != named) {
+            let body_name = body_name.unwrap_or_default();
+            return Err(wrong(format!("`Mcp-Name` is `{named}`, the body says `{body_name}`")));
         }
         if method != "tools/call" {
             return Ok(());
         }
         let tools = self.backend.tools();
-        let Some(marks) = about.as_deref().and_then(|name| tools.mirrored.get(name)) else { return Ok(()) };
+        let Some(marks) = body_name.as_deref().and_then(|name| tools.mirrored.get(name)) else {
+            return Ok(());
+        };
         let arguments = params.members.get("arguments").cloned();
         let arguments = arguments.unwrap_or_else(RawJson::empty_object).value();
         for mark in marks {
             let name = mark.header_name();
-            let (given, expected) = (headers.text(&name.to_ascii_lowercase()), mark.value_in(&arguments));
-            let same = match (given, &expected) {
+            let (header_value, expected) =
+                (headers.text(&name.to_ascii_lowercase()), mark.value_in(&arguments));
+            let same = match (header_value, &expected) {
                 (None, None) => true,
-                (Some(given), Some(expected)) => {
-                    decode_header(given).is_some_and(|given| same_value(&given, expected))
-                }
+                (Some(header_value), Some(expected)) => decode_header(header_value)
+                    .is_some_and(|header_value| same_value(&header_value, expected)),
                 _ => false,
             };
             if !same {

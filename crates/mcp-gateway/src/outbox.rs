@@ -59,9 +59,9 @@ impl Outbox {
         let text = one_line(response(id, outcome));
         let message = match self.principal.take(Resource::Unread, text.len()) {
             Ok(permit) => OutboundMessage { text, _permit: Some(permit) },
-            Err(exhausted) => {
-                let dropped = format!("the request was executed, but its answer was dropped: {exhausted}");
-                let text = error_response(Some(id), &RpcError { message: dropped, ..exhausted.into() });
+            Err(exceeded) => {
+                let dropped = format!("the request was executed, but its answer was dropped: {exceeded}");
+                let text = error_response(Some(id), &RpcError { message: dropped, ..exceeded.into() });
                 OutboundMessage { text, _permit: None }
             }
         };
@@ -111,10 +111,11 @@ mod tests {
         }
         // Reading frees the budget, and another principal is not affected.
         outbox.answer(&RawJson::from(4), &Ok(long.clone())).await;
-        let (other, mut heard) = Outbox::new(bob);
+        let (other, mut other_messages) = Outbox::new(bob);
         other.answer(&RawJson::from(1), &Ok(long)).await;
         assert!(
-            messages.recv().await.unwrap().contains("xxx") && heard.recv().await.unwrap().contains("xxx")
+            messages.recv().await.unwrap().contains("xxx")
+                && other_messages.recv().await.unwrap().contains("xxx")
         );
         assert_eq!(ann.used(Resource::Unread), 0);
     }

@@ -71,8 +71,8 @@ impl PendingInputs {
 
     /// Drops all waiting requests. Returns their number.
     pub(crate) fn clear(&self) -> usize {
-        let gone = std::mem::take(&mut *self.all());
-        gone.len()
+        let drained = std::mem::take(&mut *self.all());
+        drained.len()
     }
 
     /// Suspends a request until its client sends input. Returns the result that requests the input.

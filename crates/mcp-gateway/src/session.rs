@@ -102,11 +102,11 @@ impl Session {
     /// Marks the session as used. Returns false if it has already expired.
     pub(crate) fn touch(&self) -> bool {
         let (mut state, now) = (self.state(), Instant::now());
-        let kept = !state.is_idle(now);
-        if kept {
+        let is_active = !state.is_idle(now);
+        if is_active {
             state.last_used = now;
         }
-        kept
+        is_active
     }
 
     /// Registers a request until the returned guard is dropped. The guard signals when the client cancels the request or
@@ -262,10 +262,10 @@ impl Cancellation {
 impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut state = self.session.state();
-        let place = state.in_flight.iter().rposition(|(number, ..)| *number == self.number);
-        let gone = place.map(|place| state.in_flight.swap_remove(place));
+        let index = state.in_flight.iter().rposition(|(number, ..)| *number == self.number);
+        let removed = index.map(|index| state.in_flight.swap_remove(index));
         drop(state);
-        drop(gone);
+        drop(removed);
     }
 }
 
@@ -282,13 +282,13 @@ struct SessionTable {
 
 impl SessionTable {
     /// Removes expired sessions.
-    fn remove_expired(&mut self, gone: &mut Vec<Arc<Session>>) {
+    fn remove_expired(&mut self, removed: &mut Vec<Arc<Session>>) {
         let now = Instant::now();
         if self.last_sweep.is_some_and(|last_sweep| now.duration_since(last_sweep) < SWEEP_INTERVAL) {
             return;
         }
         self.last_sweep = Some(now);
-        gone.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
+        removed.extend(self.by_id.extract_if(|_, one| one.is_idle()).map(|(_, one)| one));
     }
 
     fn insert(&mut self, session: Arc<Session>) -> RemovedSessions {
@@ -300,14 +300,14 @@ impl SessionTable {
     }
 
     /// Removes the least recently used sessions of a principal until it may have another. Those of other principals stay.
-    fn evict_oldest(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
+    fn evict_oldest(&mut self, principal: &Principal, removed: &mut Vec<Arc<Session>>) {
         let limit = principal.limits().sessions.max(1);
         let own = |one: &&Arc<Session>| one.principal.shares_budget(principal);
         let count = self.by_id.values().filter(own).count();
         for _ in limit..=count {
             let oldest = self.by_id.values().filter(own).min_by_key(|one| one.state().last_used);
             let oldest = oldest.map(|one| one.id.clone());
-            gone.extend(oldest.and_then(|oldest| self.by_id.remove(&oldest)));
+            removed.extend(oldest.and_then(|oldest| self.by_id.remove(&oldest)));
         }
     }
 }
@@ -434,9 +434,9 @@ mod tests {
         let sessions = Sessions::default();
         assert!(sessions.insert(of("bob", &bob)).evicted.is_empty());
         for number in 0..10 {
-            let gone = sessions.insert(of(&number.to_string(), &ann)).evicted;
-            assert_eq!(gone.len(), usize::from(number >= 2));
-            assert!(gone.iter().all(|one| one.principal == ann && one.closing.is_cancelled()));
+            let removed = sessions.insert(of(&number.to_string(), &ann)).evicted;
+            assert_eq!(removed.len(), usize::from(number >= 2));
+            assert!(removed.iter().all(|one| one.principal == ann && one.closing.is_cancelled()));
         }
         assert!(sessions.get("bob", &bob).is_some() && sessions.get("9", &ann).is_some());
         assert!(sessions.get("7", &ann).is_none());
@@ -448,12 +448,12 @@ mod tests {
         let (listening, silent) = (session("listening"), session("silent"));
         sessions.insert(Arc::clone(&listening));
         sessions.insert(silent);
-        let heard = listening.own_log().0.read(0);
+        let read_events = listening.own_log().0.read(0);
         tokio::time::advance(IDLE_TIMEOUT).await;
         assert!(sessions.get("silent", &ann).is_none());
-        let gone = sessions.insert(session("new")).idle;
-        assert_eq!(gone.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["silent"]);
-        drop(heard);
+        let removed = sessions.insert(session("new")).idle;
+        assert_eq!(removed.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["silent"]);
+        drop(read_events);
         tokio::time::advance(IDLE_TIMEOUT / 2).await;
         assert!(sessions.get("listening", &ann).is_some());
         tokio::time::advance(IDLE_TIMEOUT).await;

@@ -176,10 +176,10 @@ impl fmt::Display for Line {
 
 impl Line {
     fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split(' ');
+        let mut fields = line.split(' ');
         let (kind, owner, created) =
-            (words.next()?, Owner(unhex(words.next()?)?), words.next()?.parse().ok()?);
-        match (kind, words.next()) {
+            (fields.next()?, Owner(unhex(fields.next()?)?), fields.next()?.parse().ok()?);
+        match (kind, fields.next()) {
             ("ended", Some(nonce)) => {
                 let ticket = Ticket { created, nonce: unhex(nonce)? };
                 Some(Self::Ended(EndedSession { owner, ticket }))

@@ -79,15 +79,15 @@ impl Gateway {
     pub(super) async fn listen(
         self: &Arc<Self>,
         id: RawJson,
-        wanted: NotificationFilter,
+        filter: NotificationFilter,
         principal: &Principal,
     ) -> Result<Events, RpcError> {
-        let ListenPermits { stream, subscriptions } = wanted.permits(principal)?;
+        let ListenPermits { stream, subscriptions } = filter.permits(principal)?;
         let changes = self.backend.changes();
         let watched = self.subscribe_all(subscriptions).await;
         let held = (stream, watched);
-        let listen_stream = ListenStream { gateway: Arc::clone(self), wanted, id: id.detach(), _held: held };
-        let first = event(None, &listen_stream.wanted.acknowledgement(&listen_stream.id));
+        let listen_stream = ListenStream { gateway: Arc::clone(self), filter, id: id.detach(), _held: held };
+        let first = event(None, &listen_stream.filter.acknowledgement(&listen_stream.id));
         let state = (Some(first), changes, Some(listen_stream));
         Ok(Box::pin(stream::unfold(state, |(first, mut changes, listen_stream)| async move {
             let listen_stream = listen_stream?;
@@ -117,7 +117,7 @@ impl Gateway {
                 };
                 let notification = pieces
                     .iter()
-                    .filter_map(|piece| listen_stream.wanted.notification(piece, &listen_stream.id));
+                    .filter_map(|piece| listen_stream.filter.notification(piece, &listen_stream.id));
                 let notification: String = notification.map(|text| event(None, &one_line(text))).collect();
                 if !notification.is_empty() {
                     return Some((notification, (None, changes, Some(listen_stream))));
@@ -137,7 +137,7 @@ enum StreamState {
 /// A notification stream and the resources that it holds.
 struct ListenStream {
     gateway: Arc<Gateway>,
-    wanted: NotificationFilter,
+    filter: NotificationFilter,
     id: RawJson,
     _held: (Permit, Subscriptions),
 }

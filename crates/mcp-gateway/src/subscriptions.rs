@@ -74,8 +74,9 @@ impl From<Vec<Subscription>> for Subscriptions {
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
-        let Some(tasks) = self.0.first().map(|one| one.tasks.clone()) else { return };
-        let all: Vec<ActiveSubscription> = self.0.drain(..).filter_map(|mut one| one.active.take()).collect();
+        let Some(tasks) = self.0.first().map(|subscription| subscription.tasks.clone()) else { return };
+        let all: Vec<ActiveSubscription> =
+            self.0.drain(..).filter_map(|mut subscription| subscription.active.take()).collect();
         spawn_detached(&tasks, async move {
             for active in all {
                 let _ = active.unsubscribe().await;
@@ -101,8 +102,8 @@ impl Gateway {
 
     /// Subscribes to several resources, skipping those that fail. If the client disconnects meanwhile, this stops and
     /// undoes the subscriptions made so far.
-    pub(super) async fn subscribe_all(&self, wanted: Vec<(String, Permit)>) -> Subscriptions {
-        if wanted.is_empty() {
+    pub(super) async fn subscribe_all(&self, requested: Vec<(String, Permit)>) -> Subscriptions {
+        if requested.is_empty() {
             return Subscriptions::default();
         }
         let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
@@ -110,11 +111,12 @@ impl Gateway {
         let _cancel_on_drop = cancelled.clone().drop_guard();
         let subscribing = self.tasks.spawn(async move {
             let mut all = Subscriptions::default();
-            for one in wanted {
+            for subscription in requested {
                 if cancelled.is_cancelled() {
                     break;
                 }
-                all.0.extend(start_subscription(Arc::clone(&backend), tasks.clone(), one).await.ok());
+                all.0
+                    .extend(start_subscription(Arc::clone(&backend), tasks.clone(), subscription).await.ok());
             }
             all
         });

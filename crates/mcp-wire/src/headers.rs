@@ -95,12 +95,12 @@ fn walk(
         _ => return Ok(()),
     };
     if let Some(mark) = members.get("x-mcp-header") {
-        let place = path.join(".");
+        let dotted_path = path.join(".");
         let name = mark.as_str().filter(|name| is_token(name));
         let name = name.ok_or_else(|| {
             LocalizedText::new(
-                format!("`x-mcp-header` of `{place}` is {mark}, not a header name"),
-                format!("`{place}` 的 `x-mcp-header` 是 {mark}，不是请求头名称"),
+                format!("`x-mcp-header` of `{dotted_path}` is {mark}, not a header name"),
+                format!("`{dotted_path}` 的 `x-mcp-header` 是 {mark}，不是请求头名称"),
             )
         })?;
         if reach == Reach::Other || path.is_empty() {
@@ -111,8 +111,8 @@ fn walk(
         }
         if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
             return Err(LocalizedText::new(
-                format!("`x-mcp-header` of `{place}` needs type string, integer or boolean"),
-                format!("`{place}` 的 `x-mcp-header` 要求类型为 string、integer 或 boolean"),
+                format!("`x-mcp-header` of `{dotted_path}` needs type string, integer or boolean"),
+                format!("`{dotted_path}` 的 `x-mcp-header` 要求类型为 string、integer 或 boolean"),
             ));
         }
         found.push(MirroredParam { header: name.to_owned(), path: path.clone() });

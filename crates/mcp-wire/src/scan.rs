@@ -238,14 +238,14 @@ impl<'a, K: KeyObserver> Scan<'a, K> {
             let other = (eight ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
             let marks = (low | other) & !eight & HIGH_BITS;
             if marks != 0 {
-                let place = marks.trailing_zeros() & !7;
-                self.at = bytes.len() - rest.len() + (place / 8) as usize;
-                return Some((eight >> place) as u8);
+                let offset = marks.trailing_zeros() & !7;
+                self.at = bytes.len() - rest.len() + (offset / 8) as usize;
+                return Some((eight >> offset) as u8);
             }
             rest = more;
         }
-        let place = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '));
-        self.at = bytes.len() - rest.len() + place.unwrap_or(rest.len());
+        let offset = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '));
+        self.at = bytes.len() - rest.len() + offset.unwrap_or(rest.len());
         self.peek()
     }
 

@@ -213,36 +213,36 @@ fn rpc_error(error: &RawValue) -> McpError {
 /// Extracts the id from an invalid message, so that its call fails at once instead of at its deadline. Only a top-level member
 /// counts: results contain ids of other things.
 pub fn extract_id(bytes: &[u8]) -> Option<u64> {
-    let (mut depth, mut place) = (0_usize, 0);
-    while let Some(byte) = bytes.get(place) {
+    let (mut depth, mut index) = (0_usize, 0);
+    while let Some(byte) = bytes.get(index) {
         match byte {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.checked_sub(1).filter(|depth| *depth > 0)?,
             b'"' => {
-                let end = place + 1 + string_length(bytes.get(place + 1..)?)?;
-                if depth == 1 && &bytes[place..=end] == b"\"id\"" {
+                let end = index + 1 + string_length(bytes.get(index + 1..)?)?;
+                if depth == 1 && &bytes[index..=end] == b"\"id\"" {
                     let rest = bytes[end + 1..].trim_ascii_start();
                     if let Some(value) = rest.strip_prefix(b":") {
                         return whole_number(value.trim_ascii_start());
                     }
                 }
-                place = end;
+                index = end;
             }
             _ => {}
         }
-        place += 1;
+        index += 1;
     }
     None
 }
 
 /// The number of bytes before the closing quote of a string.
 fn string_length(bytes: &[u8]) -> Option<usize> {
-    let mut place = 0;
+    let mut index = 0;
     loop {
-        match bytes.get(place)? {
-            b'"' => return Some(place),
-            b'\\' => place += 2,
-            _ => place += 1,
+        match bytes.get(index)? {
+            b'"' => return Some(index),
+            b'\\' => index += 2,
+            _ => index += 1,
         }
     }
 }
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn distinguishes_log_lines_from_malformed_messages() {
-        let odd = |id, text: &[u8]| match read(&Bytes::copy_from_slice(text)) {
+        let check_invalid = |id, text: &[u8]| match read(&Bytes::copy_from_slice(text)) {
             Err(MessageError::Malformed { id: found, .. }) => {
                 assert_eq!(found, id, "{}", String::from_utf8_lossy(text));
             }
@@ -353,10 +353,10 @@ mod tests {
                 "{log}"
             );
         }
-        odd(Some(3), b"{\"jsonrpc\":\"2.0\",\"id\": 3, \"result\": \"\xff\"}");
-        odd(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
-        odd(Some(5), br#"{"jsonrpc":"2.0","id":5}"#);
-        odd(None, br#"{"jsonrpc":"2.0","id":"foreign","result":{}}"#);
+        check_invalid(Some(3), b"{\"jsonrpc\":\"2.0\",\"id\": 3, \"result\": \"\xff\"}");
+        check_invalid(Some(4), br#"{"jsonrpc":"2.0","id":4,"result":{"cut":"#);
+        check_invalid(Some(5), br#"{"jsonrpc":"2.0","id":5}"#);
+        check_invalid(None, br#"{"jsonrpc":"2.0","id":"foreign","result":{}}"#);
     }
 
     #[test]

@@ -69,17 +69,17 @@ impl NativeTool for CallTool {
         context: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let given = arguments.object().unwrap_or_default();
-            let name = given.get("name").and_then(|name| name.decode::<String>().ok()).unwrap_or_default();
+            let fields = arguments.object().unwrap_or_default();
+            let name = fields.get("name").and_then(|name| name.decode::<String>().ok()).unwrap_or_default();
             if name == NAME {
                 return Err(ToolError::failed(LocalizedText::new(
                     "`call_tool` calls other tools, not itself: name the tool that you mean",
                     "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
                 )));
             }
-            let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
+            let inner = fields.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
             let mut call = ToolCall::new(name, inner).with_coercion();
-            call.source = given.get("source").and_then(|source| source.decode::<String>().ok());
+            call.source = fields.get("source").and_then(|source| source.decode::<String>().ok());
             call.conversation.clone_from(&context.conversation);
             // The call keeps its caller: on a server with an instance per caller, it runs in that instance.
             call.caller.clone_from(&context.caller);

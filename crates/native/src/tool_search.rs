@@ -67,9 +67,9 @@ pub async fn describe_tool(
 ) -> Result<ToolOutput, ToolError> {
     let found = finder.0.describe(name.trim());
     let Some(first) = found.first() else {
-        let near = finder.0.similar_names(name.trim());
-        let hint = near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        return Err(ToolError::failed(match near.is_empty() {
+        let similar = finder.0.similar_names(name.trim());
+        let hint = similar.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        return Err(ToolError::failed(match similar.is_empty() {
             true => LocalizedText::new(
                 format!("there is no tool `{name}`; search_tools finds tools by what they do"),
                 format!("没有工具 `{name}`；可用 search_tools 按用途查找"),
@@ -90,9 +90,9 @@ fn line(tool: &Tool) -> String {
     let schema = definition.input_schema().value();
     let required = schema["required"].as_array().into_iter().flatten().filter_map(|name| name.as_str());
     let must = required.collect::<Vec<_>>().join(", ");
-    let what = definition.description().split_whitespace().collect::<Vec<_>>().join(" ");
-    let what = cut(&what, MAX_DESCRIPTION_CHARS).unwrap_or(what);
-    format!("- {}({must}) [{}]: {what}", tool.name(), tool.source)
+    let description = definition.description().split_whitespace().collect::<Vec<_>>().join(" ");
+    let description = cut(&description, MAX_DESCRIPTION_CHARS).unwrap_or(description);
+    format!("- {}({must}) [{}]: {description}", tool.name(), tool.source)
 }
 
 fn entry(hit: &SearchHit) -> RawObject {

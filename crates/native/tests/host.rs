@@ -34,8 +34,8 @@ async fn call(host: &NativeHost, tool: &Tool, arguments: Value) -> String {
         caller: None,
         events: Arc::new(NullSink),
     };
-    let came = host.call(tool, &RawJson::from(arguments), &context).await;
-    match came {
+    let result = host.call(tool, &RawJson::from(arguments), &context).await;
+    match result {
         Ok(output) => output.texts().0.join("\n"),
         Err(error) => format!("{}: {error}", error.kind()),
     }
@@ -63,8 +63,8 @@ async fn adds_and_removes_tools() {
     assert!(host.remove("b"));
     assert!(!host.remove("b"));
     assert_eq!(names(&host), ["a"]);
-    let came = call(&host, &tool, json!({})).await;
-    assert!(came.starts_with("unknown_tool: there is no tool `b`"), "{came}");
+    let result = call(&host, &tool, json!({})).await;
+    assert!(result.starts_with("unknown_tool: there is no tool `b`"), "{result}");
 }
 
 /// A finder without tools.
@@ -114,8 +114,8 @@ async fn builtin_tools_work() {
     );
     let tools = host.tools();
     assert_eq!(call(&host, &tools[0], json!({"expression": "0.1 + 0.2"})).await, "0.3");
-    let came = call(&host, &tools[4], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
-    assert_eq!(came, "2026-01-01 08:00:00 +08:00 (Asia/Shanghai, Thursday)");
+    let result = call(&host, &tools[4], json!({"zone": "北京", "at": "2026-01-01T00:00Z"})).await;
+    assert_eq!(result, "2026-01-01 08:00:00 +08:00 (Asia/Shanghai, Thursday)");
     assert!(
         call(&host, &tools[5], json!({"path": "a"})).await.starts_with("tool_failed: no folder may be read")
     );

@@ -209,11 +209,11 @@ async fn calls_reach_the_function() {
 
 #[tokio::test]
 async fn forwards_numbers_of_any_size() {
-    let given =
+    let input =
         r#"{"raw": 123456789012345678901234567890, "list": [1e400, {}], "value": 18446744073709551615}"#;
-    let came = echo.call(RawJson::parse(given).unwrap(), &context()).await.unwrap();
+    let result = echo.call(RawJson::parse(input).unwrap(), &context()).await.unwrap();
     assert_eq!(
-        came.structured().unwrap().get(),
+        result.structured().unwrap().get(),
         r#"{"raw":"123456789012345678901234567890","list":2,"value":18446744073709551615}"#
     );
     let schema: Value = echo.definition().input_schema().decode().unwrap();
@@ -223,9 +223,9 @@ async fn forwards_numbers_of_any_size() {
 #[tokio::test]
 async fn names_invalid_arguments() {
     let check = async |arguments: Value, expect: &str| {
-        let came = call(&weather, arguments).await;
+        let result = call(&weather, arguments).await;
         let tail = "; see `toolhub tools show weather`";
-        assert_eq!(came, format!("invalid_arguments: wrong arguments for `weather`: {expect}{tail}"));
+        assert_eq!(result, format!("invalid_arguments: wrong arguments for `weather`: {expect}{tail}"));
     };
     check(json!({}), "`city` is missing").await;
     check(json!({"city": 7}), "`city` should be a string, got 7").await;
@@ -240,20 +240,20 @@ async fn names_invalid_arguments() {
     let twice = RawJson::parse(r#"{"city":"a","city":"b"}"#).unwrap();
     let error = weather.call(twice, &context()).await.unwrap_err();
     assert!(error.to_string().contains("duplicate field `city`"), "{error}");
-    let came = call(&kinds, json!({"list": {}, "pair": 1, "size": "x", "inner": 1})).await;
+    let result = call(&kinds, json!({"list": {}, "pair": 1, "size": "x", "inner": 1})).await;
     for part in [
         "`list` should be an array",
         "`pair` should be an array of the right length",
         "`size` should be a number",
         "`inner` should be an object",
     ] {
-        assert!(came.contains(part), "{came}");
+        assert!(result.contains(part), "{result}");
     }
-    let came = call(&kinds, json!({"list": [-1], "pair": [1, 2], "size": 1, "inner": {"side": 0}})).await;
-    assert!(came.contains("`list` should be an integer from 0, got [-1]"), "{came}");
-    assert!(came.contains("`inner` should be an integer other than 0"), "{came}");
-    let came = call(&unit_of, json!({"unit": "imperial"})).await;
-    assert!(came.contains("`unit` should be `metric` or `us_customary`, got \"imperial\""), "{came}");
+    let result = call(&kinds, json!({"list": [-1], "pair": [1, 2], "size": 1, "inner": {"side": 0}})).await;
+    assert!(result.contains("`list` should be an integer from 0, got [-1]"), "{result}");
+    assert!(result.contains("`inner` should be an integer other than 0"), "{result}");
+    let result = call(&unit_of, json!({"unit": "imperial"})).await;
+    assert!(result.contains("`unit` should be `metric` or `us_customary`, got \"imperial\""), "{result}");
 }
 
 #[test]

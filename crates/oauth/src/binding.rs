@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::error::OAuthError;
-use crate::fetch::plain;
+use crate::fetch::sanitize;
 use crate::issuer::Issuer;
 use crate::lock::hash_of;
 use crate::record::Record;
@@ -65,7 +65,7 @@ impl IssuerPolicy {
     /// The error if none of the issuers that the server lists is allowed.
     pub(crate) fn refuse(&self, own: &str, named: &str) -> OAuthError {
         match self.configured {
-            Some(_) => OAuthError::WrongIssuer { expected: own.to_owned(), found: plain(named) },
+            Some(_) => OAuthError::WrongIssuer { expected: own.to_owned(), found: sanitize(named) },
             None => self.changed(own, named, named),
         }
     }
@@ -86,9 +86,9 @@ impl IssuerPolicy {
     fn changed(&self, bound: &str, found: &str, issuer: &str) -> OAuthError {
         OAuthError::IssuerChanged {
             server: self.server.clone(),
-            bound: plain(bound),
-            found: plain(found),
-            issuer: plain(issuer),
+            bound: sanitize(bound),
+            found: sanitize(found),
+            issuer: sanitize(issuer),
         }
     }
 }

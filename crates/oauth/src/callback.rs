@@ -12,7 +12,7 @@ use toolhub_core::Secret;
 use url::Url;
 
 use crate::error::OAuthError;
-use crate::fetch::plain;
+use crate::fetch::sanitize;
 use crate::page;
 
 pub(crate) const PATH: &str = "/callback";
@@ -40,9 +40,12 @@ pub(crate) struct Expected {
 
 impl Callback {
     /// Listens on the configured port; otherwise on the port used before, if it is free, or on any port.
-    pub(crate) async fn open(configured: Option<u16>, before: Option<u16>) -> Result<Self, OAuthError> {
+    pub(crate) async fn open(
+        configured: Option<u16>,
+        previous_port: Option<u16>,
+    ) -> Result<Self, OAuthError> {
         let bind = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-        let listener = match (configured, before) {
+        let listener = match (configured, previous_port) {
             (Some(port), _) => bind(port).await,
             (None, Some(port)) => match bind(port).await {
                 Ok(listener) => Ok(listener),
@@ -65,17 +68,17 @@ impl Callback {
     }
 
     /// Waits for the authorization code. The caller applies the timeout.
-    pub(crate) async fn code(&self, expected: &Expected) -> Result<Secret, OAuthError> {
-        let mut visits = FuturesUnordered::new();
+    pub(crate) async fn wait_for_code(&self, expected: &Expected) -> Result<Secret, OAuthError> {
+        let mut connections = FuturesUnordered::new();
         loop {
             tokio::select! {
-                accepted = self.listener.accept(), if visits.len() < MAX_CONNECTIONS => {
+                accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     if let Ok((stream, _)) = accepted {
-                        visits.push(tokio::time::timeout(CONNECTION_TIMEOUT, visit(stream, expected)));
+                        connections.push(tokio::time::timeout(CONNECTION_TIMEOUT, serve_connection(stream, expected)));
                     }
                 }
-                Some(visited) = visits.next() => {
-                    if let Ok(Some(answer)) = visited {
+                Some(served) = connections.next() => {
+                    if let Ok(Some(answer)) = served {
                         return answer;
                     }
                 }
@@ -85,20 +88,20 @@ impl Callback {
 }
 
 /// Serves one connection. Returns the response of the login, if it was one.
-async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secret, OAuthError>> {
+async fn serve_connection(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secret, OAuthError>> {
     let head = read_head(&mut stream).await?;
-    let verdict = expected.validate(&head);
-    let page = match &verdict {
-        Verdict::Answer(Ok(_)) => page::done(),
-        Verdict::Answer(Err(_)) => page::failed(),
-        Verdict::Unrelated => page::not_found(),
+    let validation = expected.validate(&head);
+    let page = match &validation {
+        Validation::Answer(Ok(_)) => page::done(),
+        Validation::Answer(Err(_)) => page::failed(),
+        Validation::Unrelated => page::not_found(),
     };
     // The result is independent of whether the browser receives the page.
     let _ = stream.write_all(page.as_bytes()).await;
     let _ = stream.shutdown().await;
-    match verdict {
-        Verdict::Answer(answer) => Some(answer),
-        Verdict::Unrelated => None,
+    match validation {
+        Validation::Answer(answer) => Some(answer),
+        Validation::Unrelated => None,
     }
 }
 
@@ -116,23 +119,23 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
 }
 
 #[derive(Debug)]
-enum Verdict {
+enum Validation {
     Answer(Result<Secret, OAuthError>),
     /// Another request: a favicon, an old tab, a guess. Does not end the wait.
     Unrelated,
 }
 
 impl Expected {
-    fn validate(&self, head: &str) -> Verdict {
+    fn validate(&self, head: &str) -> Validation {
         let target = head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
         let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
-            return Verdict::Unrelated;
+            return Validation::Unrelated;
         };
         let value =
             |name: &str| url.query_pairs().find_map(|(key, value)| (key == name).then(|| value.into_owned()));
-        let ours = value("state").is_some_and(|state| constant_time_eq(&state, self.state.expose()));
-        if url.path() != PATH || !ours {
-            return Verdict::Unrelated;
+        let is_own_state = value("state").is_some_and(|state| constant_time_eq(&state, self.state.expose()));
+        if url.path() != PATH || !is_own_state {
+            return Validation::Unrelated;
         }
         // Validated before any other parameter is used, including `error` (2026-07-28, authorization response validation).
         match value("iss") {
@@ -140,18 +143,18 @@ impl Expected {
             None if self.sends_issuer => return self.wrong_issuer(""),
             _ => {}
         }
-        Verdict::Answer(match (value("code"), value("error")) {
+        Validation::Answer(match (value("code"), value("error")) {
             (Some(code), None) if !code.is_empty() => Ok(Secret::new(code)),
             (_, error) => Err(OAuthError::Denied {
-                code: plain(&error.unwrap_or_else(|| "no code".to_owned())),
-                description: plain(&value("error_description").unwrap_or_default()),
+                code: sanitize(&error.unwrap_or_else(|| "no code".to_owned())),
+                description: sanitize(&value("error_description").unwrap_or_default()),
             }),
         })
     }
 
-    fn wrong_issuer(&self, found: &str) -> Verdict {
-        let (expected, found) = (self.issuer.clone(), plain(found));
-        Verdict::Answer(Err(OAuthError::WrongIssuer { expected, found }))
+    fn wrong_issuer(&self, found: &str) -> Validation {
+        let (expected, found) = (self.issuer.clone(), sanitize(found));
+        Validation::Answer(Err(OAuthError::WrongIssuer { expected, found }))
     }
 }
 
@@ -169,16 +172,16 @@ mod tests {
         let check = |sends_issuer: bool, target: &str, expect: &str| {
             let expected =
                 Expected { state: Secret::new("s1"), issuer: "https://a.example/t".to_owned(), sends_issuer };
-            let verdict = match expected.validate(&format!("GET {target} HTTP/1.1\r\n\r\n")) {
-                Verdict::Unrelated => "stray".to_owned(),
-                Verdict::Answer(Ok(code)) => code.expose().to_owned(),
-                Verdict::Answer(Err(OAuthError::Denied { code, description })) => {
+            let validation = match expected.validate(&format!("GET {target} HTTP/1.1\r\n\r\n")) {
+                Validation::Unrelated => "stray".to_owned(),
+                Validation::Answer(Ok(code)) => code.expose().to_owned(),
+                Validation::Answer(Err(OAuthError::Denied { code, description })) => {
                     format!("denied {code} {description}")
                 }
-                Verdict::Answer(Err(OAuthError::WrongIssuer { found, .. })) => format!("issuer {found}"),
-                Verdict::Answer(Err(other)) => other.to_string(),
+                Validation::Answer(Err(OAuthError::WrongIssuer { found, .. })) => format!("issuer {found}"),
+                Validation::Answer(Err(other)) => other.to_string(),
             };
-            assert_eq!(verdict, expect, "{target}");
+            assert_eq!(validation, expect, "{target}");
         };
         check(false, "/callback?code=c%2F1&state=s1", "c/1");
         check(false, "/callback?code=c&state=s1&iss=https%3A%2F%2Fa.example%2Ft", "c");
@@ -212,7 +215,7 @@ mod tests {
             sends_issuer: false,
         };
         let port = callback.port;
-        let visit = |target: &'static str| async move {
+        let serve_connection = |target: &'static str| async move {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
             stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
             let mut page = String::new();
@@ -221,12 +224,12 @@ mod tests {
         };
         let browser = async {
             let _silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-            assert!(visit("/favicon.ico").await.starts_with("HTTP/1.1 404"));
-            assert!(visit("/callback?code=x&state=guess").await.starts_with("HTTP/1.1 404"));
-            let page = visit("/callback?code=right&state=s1").await;
+            assert!(serve_connection("/favicon.ico").await.starts_with("HTTP/1.1 404"));
+            assert!(serve_connection("/callback?code=x&state=guess").await.starts_with("HTTP/1.1 404"));
+            let page = serve_connection("/callback?code=right&state=s1").await;
             assert!(page.starts_with("HTTP/1.1 200") && page.contains("登录"), "{page}");
         };
-        let (code, ()) = tokio::join!(callback.code(&expected), browser);
+        let (code, ()) = tokio::join!(callback.wait_for_code(&expected), browser);
         assert_eq!(code.unwrap().expose(), "right");
     }
 }

@@ -10,7 +10,7 @@ use url::Url;
 use crate::binding::IssuerPolicy;
 use crate::challenge::Challenge;
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, host_and_port, plain, send};
+use crate::fetch::{Fetch, host_and_port, sanitize, send};
 use crate::issuer::{Issuer, IssuerLookup};
 use crate::resource::{Resource, canonical};
 
@@ -70,9 +70,9 @@ pub(crate) async fn discover(
         (Some(issuer), _) => issuer,
         (None, IssuerLookup::AtServer(_)) => return Err(OAuthError::NotOffered),
         (None, IssuerLookup::Named(name)) => {
-            let place = Url::parse(name).map_or_else(|_| plain(name), |url| host_and_port(&url));
+            let location = Url::parse(name).map_or_else(|_| sanitize(name), |url| host_and_port(&url));
             let detail = "it does not describe itself as an authorization server".to_owned();
-            return Err(OAuthError::Unreadable { place, detail });
+            return Err(OAuthError::Unreadable { location, detail });
         }
     };
     allowed.check(&issuer)?;

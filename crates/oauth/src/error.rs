@@ -22,14 +22,14 @@ pub enum OAuthError {
     /// A request failed, or its response was interrupted.
     Unreachable {
         /// Host and port.
-        place: String,
+        location: String,
         /// The cause.
         cause: String,
     },
     /// The response was an error.
     Refused {
         /// Host and port.
-        place: String,
+        location: String,
         /// The HTTP status.
         status: u16,
         /// The error code, such as `invalid_grant`; may be empty.
@@ -40,7 +40,7 @@ pub enum OAuthError {
     /// The response is invalid.
     Unreadable {
         /// Host and port.
-        place: String,
+        location: String,
         /// The reason.
         detail: String,
     },
@@ -149,21 +149,21 @@ impl Localize for OAuthError {
                 format!("`{url}` is refused: a login needs https and a public address, unless the server itself is on this machine or in a private network (`oauth = {{ private_network = true }}` if it is)"),
                 format!("拒绝使用 `{url}`：登录需要 https 和公网地址，除非服务器本身就在本机或内网（若在内网，请设置 `oauth = {{ private_network = true }}`）"),
             ),
-            Self::Unreachable { place, cause } => lang.choose(
-                format!("`{place}` could not be reached: {cause}"),
-                format!("无法连接 `{place}`：{cause}"),
+            Self::Unreachable { location, cause } => lang.choose(
+                format!("`{location}` could not be reached: {cause}"),
+                format!("无法连接 `{location}`：{cause}"),
             ),
-            Self::Refused { place, status, code, description } => {
+            Self::Refused { location, status, code, description } => {
                 let code = if code.is_empty() { format!("HTTP status {status}") } else { format!("`{code}`") };
                 let description = tail(description);
                 lang.choose(
-                    format!("`{place}` refused with {code}{description}"),
-                    format!("`{place}` 拒绝了请求（{code}）{description}"),
+                    format!("`{location}` refused with {code}{description}"),
+                    format!("`{location}` 拒绝了请求（{code}）{description}"),
                 )
             }
-            Self::Unreadable { place, detail } => lang.choose(
-                format!("the answer of `{place}` could not be read: {detail}"),
-                format!("无法读懂 `{place}` 的回答：{detail}"),
+            Self::Unreadable { location, detail } => lang.choose(
+                format!("the answer of `{location}` could not be read: {detail}"),
+                format!("无法读懂 `{location}` 的回答：{detail}"),
             ),
             Self::WrongIssuer { expected, found } => lang.choose(
                 format!("the answer should come from `{expected}` and names `{found}`: it is not trusted"),

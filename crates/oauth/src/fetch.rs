@@ -79,7 +79,7 @@ impl Fetch {
     }
 
     fn check(&self, url: &Url) -> Result<(), OAuthError> {
-        let plain = url.username().is_empty() && url.password().is_none();
+        let without_userinfo = url.username().is_empty() && url.password().is_none();
         // A host name is resolved and checked when the connection is opened.
         let network = Network::of_url(url);
         let within = self.is_named(url) || network.is_none_or(|network| self.server.may_point_to(network));
@@ -88,7 +88,11 @@ impl Fetch {
             "http" => self.server == Network::Loopback && network == Some(Network::Loopback),
             _ => false,
         };
-        if safe && plain { Ok(()) } else { Err(OAuthError::Insecure { url: without_query(url.as_str()) }) }
+        if safe && without_userinfo {
+            Ok(())
+        } else {
+            Err(OAuthError::Insecure { url: without_query(url.as_str()) })
+        }
     }
 
     /// A POST request without headers and body.
@@ -107,7 +111,7 @@ impl Fetch {
             // Servers answer unknown paths in several ways, including a redirect.
             status if status.is_client_error() || status.is_redirection() => Ok(None),
             status => Err(OAuthError::Refused {
-                place: host_and_port(url),
+                location: host_and_port(url),
                 status: status.as_u16(),
                 code: String::new(),
                 description: String::new(),
@@ -131,10 +135,10 @@ impl Fetch {
         let error_body: ErrorBody = read(response, url).await.unwrap_or_default();
         let hide = |text: String| secrets.iter().fold(text, |text, secret| secret.hidden_in(&text));
         Err(OAuthError::Refused {
-            place: host_and_port(url),
+            location: host_and_port(url),
             status: status.as_u16(),
-            code: plain(&hide(error_body.error)),
-            description: plain(&hide(error_body.error_description)),
+            code: sanitize(&hide(error_body.error)),
+            description: sanitize(&hide(error_body.error_description)),
         })
     }
 }
@@ -148,7 +152,7 @@ struct ErrorBody {
 }
 
 /// Sanitizes untrusted text for display: one line, limited length, no control characters.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()
@@ -160,7 +164,7 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// A URL without query and fragment, which may be secret.
 fn without_query(text: &str) -> String {
-    plain(text.split(['?', '#']).next().unwrap_or_default())
+    sanitize(text.split(['?', '#']).next().unwrap_or_default())
 }
 
 /// Sends a request with a timeout that includes the response body.
@@ -174,11 +178,11 @@ fn unreachable(error: &reqwest::Error, url: &Url) -> OAuthError {
     } else {
         root_cause(error)
     };
-    OAuthError::Unreachable { place: host_and_port(url), cause }
+    OAuthError::Unreachable { location: host_and_port(url), cause }
 }
 
 async fn read<T: DeserializeOwned>(response: Response, url: &Url) -> Result<T, OAuthError> {
-    let wrong = |detail: String| OAuthError::Unreadable { place: host_and_port(url), detail };
+    let wrong = |detail: String| OAuthError::Unreadable { location: host_and_port(url), detail };
     let mut body = zeroize::Zeroizing::new(Vec::new());
     let mut bytes = response.bytes_stream();
     while let Some(chunk) = bytes.next().await {
@@ -253,8 +257,8 @@ mod tests {
 
     #[test]
     fn sanitizes_untrusted_text() {
-        assert_eq!(plain("a\n\tb \u{1b}[31mred"), "a b [31mred");
-        assert_eq!(plain(&"x".repeat(500)).len(), MAX_DESCRIPTION_CHARS);
+        assert_eq!(sanitize("a\n\tb \u{1b}[31mred"), "a b [31mred");
+        assert_eq!(sanitize(&"x".repeat(500)).len(), MAX_DESCRIPTION_CHARS);
         assert_eq!(without_query("https://a.example/b?token=c#d"), "https://a.example/b");
     }
 }

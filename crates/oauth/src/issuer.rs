@@ -69,13 +69,13 @@ impl Issuer {
             IssuerLookup::Named(name) => name.to_owned(),
             IssuerLookup::AtServer(server) => server.origin().ascii_serialization(),
         };
-        for place in well_known(&fetch.allowed(&name)?) {
-            let Some(document) = fetch.document::<Document>(&place).await? else { continue };
+        for location in well_known(&fetch.allowed(&name)?) {
+            let Some(document) = fetch.document::<Document>(&location).await? else { continue };
             let slashed =
                 matches!(lookup, IssuerLookup::AtServer(_)) && document.issuer == format!("{name}/");
             // The identifier must match exactly (RFC 8414 §3.3).
             if document.issuer != name && !slashed {
-                let found = super::fetch::plain(&document.issuer);
+                let found = super::fetch::sanitize(&document.issuer);
                 return Err(OAuthError::WrongIssuer { expected: name, found });
             }
             return Self::checked(fetch, document).map(Some);
@@ -106,7 +106,7 @@ impl Issuer {
             return Err(OAuthError::NoPkce { issuer: self.name.clone() });
         }
         self.authorize.as_ref().ok_or_else(|| OAuthError::Unreadable {
-            place: super::fetch::host_and_port(&self.token),
+            location: super::fetch::host_and_port(&self.token),
             detail: "its description has no `authorization_endpoint`".to_owned(),
         })
     }
@@ -122,7 +122,7 @@ fn well_known(issuer: &Url) -> Vec<Url> {
     if !path.is_empty() {
         places.push(format!("{path}/.well-known/openid-configuration"));
     }
-    places.iter().map(|place| at_path(issuer, place)).collect()
+    places.iter().map(|location| at_path(issuer, location)).collect()
 }
 
 #[cfg(test)]

@@ -136,7 +136,7 @@ impl Attempt<'_> {
         show(self.authorization_url(authorize, &state, &verifier).as_str());
         let issuer = &self.found.issuer;
         let expected = Expected { state, issuer: issuer.name.clone(), sends_issuer: issuer.sends_issuer };
-        let code = match tokio::time::timeout(BROWSER_TIMEOUT, callback.code(&expected)).await {
+        let code = match tokio::time::timeout(BROWSER_TIMEOUT, callback.wait_for_code(&expected)).await {
             Ok(code) => code?,
             Err(_) => return Err(OAuthError::TimedOut(BROWSER_TIMEOUT)),
         };

@@ -123,7 +123,7 @@ mod tests {
         let old = Tokens::fresh(Secret::new("a"), Some(Secret::new("r1")), None);
         let rotated = old.renewed_by(Tokens::fresh(Secret::new("b"), Some(Secret::new("r2")), None));
         assert_eq!(rotated.refresh, Some(Secret::new("r2")));
-        let kept = old.renewed_by(Tokens::fresh(Secret::new("b"), None, None));
-        assert_eq!((kept.refresh, kept.access), (Some(Secret::new("r1")), Some(Secret::new("b"))));
+        let renewed = old.renewed_by(Tokens::fresh(Secret::new("b"), None, None));
+        assert_eq!((renewed.refresh, renewed.access), (Some(Secret::new("r1")), Some(Secret::new("b"))));
     }
 }

@@ -58,7 +58,7 @@ impl Inner {
         let mut context = self.context()?;
         let Some(issuer) = issuer else { return Ok(context) };
         if let Some(own) = context.spec.issuer.as_ref().filter(|own| *own != issuer) {
-            let (expected, found) = (own.clone(), super::fetch::plain(issuer));
+            let (expected, found) = (own.clone(), super::fetch::sanitize(issuer));
             return Err(OAuthError::WrongIssuer { expected, found });
         }
         context.spec.issuer = Some(issuer.to_owned());

@@ -43,8 +43,8 @@ impl Resource {
             Some(named) => vec![fetch.allowed(named)?],
             None => well_known(server),
         };
-        for place in places {
-            if let Some(document) = fetch.document::<Document>(&place).await? {
+        for location in places {
+            if let Some(document) = fetch.document::<Document>(&location).await? {
                 return Self::checked(server, document).map(Some);
             }
         }
@@ -55,7 +55,7 @@ impl Resource {
     fn checked(server: &Url, document: Document) -> Result<Self, OAuthError> {
         let name = document.resource.unwrap_or_else(|| canonical(server));
         if !covers(&name, server) {
-            let found = super::fetch::plain(&name);
+            let found = super::fetch::sanitize(&name);
             return Err(OAuthError::WrongResource { expected: canonical(server), found });
         }
         Ok(Self { name, issuers: document.authorization_servers, scopes: document.scopes_supported })

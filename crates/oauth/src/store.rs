@@ -98,8 +98,9 @@ impl TokenStore {
         let file = self.file();
         let Some(entry) = blocking(move || read(&file)).await?.issuers.remove(key) else { return Ok(None) };
         // An invalid entry must not count as unbound.
-        let odd = |_| OAuthError::Store(format!("`{}` has an odd entry in `issuers`", self.file().display()));
-        Binding::deserialize(entry).map(Some).map_err(odd)
+        let invalid =
+            |_| OAuthError::Store(format!("`{}` has an odd entry in `issuers`", self.file().display()));
+        Binding::deserialize(entry).map(Some).map_err(invalid)
     }
 
     /// Replaces the authorization server that credentials are bound to, or removes the binding.
@@ -143,8 +144,8 @@ fn in_keyring() -> Value {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OAuthError> + Send + 'static,
 ) -> Result<T, OAuthError> {
-    let gone = |_| Err(OAuthError::Store("the program is ending".to_owned()));
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(gone)
+    let shutting_down = |_| Err(OAuthError::Store("the program is ending".to_owned()));
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(shutting_down)
 }
 
 fn read(file: &Path) -> Result<Document, OAuthError> {

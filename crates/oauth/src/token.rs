@@ -64,7 +64,7 @@ impl TokenEndpoint<'_> {
         let kind = answer.token_type.unwrap_or_else(|| "bearer".to_owned());
         if !kind.eq_ignore_ascii_case("bearer") || answer.access_token.expose().is_empty() {
             let detail = "it gives no bearer token".to_owned();
-            return Err(OAuthError::Unreadable { place: host_and_port(self.endpoint), detail });
+            return Err(OAuthError::Unreadable { location: host_and_port(self.endpoint), detail });
         }
         let lifetime = answer.expires_in.and_then(|seconds| seconds.duration());
         Ok(Tokens::fresh(answer.access_token, answer.refresh_token, lifetime))

@@ -210,8 +210,8 @@ impl Inner {
     /// were requested before and are still insufficient are not requested again (2026-07-28, basic/authorization: step-up
     /// authorization flow).
     async fn step_up(self: &Arc<Self>, needed: super::scopes::Scopes) -> Result<Option<Secret>, McpError> {
-        let asked = self.login().map(|record| record.requested.clone()).unwrap_or_default();
-        if asked.contains_all(&needed) {
+        let requested = self.login().map(|record| record.requested.clone()).unwrap_or_default();
+        if requested.contains_all(&needed) {
             return Ok(None);
         }
         self.note(LocalizedText::new(

@@ -36,10 +36,10 @@ const MIN_STRIPPED_QUOTE_BYTES: usize = 40;
 /// `today` is the date to which `tomorrow` and 下周一 are relative.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let denied = rewrite::exclusion::find(&narrowed(request));
-    let said = narrowed(request);
+    let narrow_request = narrowed(request);
     let request = plain(request);
     let mut plan = assembly::assemble::assemble(&request, candidates, today);
-    safety::change_guard::check(&said, &mut plan);
+    safety::change_guard::check(&narrow_request, &mut plan);
     let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
     let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
     if let Some(denied) = &denied
@@ -52,7 +52,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let intent = selection::choose::intent(&parsed);
     let past = asks_about_past(&request) && intent.changes();
     let asks_how = how_to_position(&request).is_some_and(|at| !intent.reads_before(at));
-    let forbidden = safety::mood::only_forbids(&own_words(&said.to_lowercase()));
+    let forbidden = safety::mood::only_forbids(&own_words(&narrow_request.to_lowercase()));
     if (past || forbids(&request)) && (!intent.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
         return refused();
     }
@@ -64,19 +64,19 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     }
     // Parts without a matching tool are reported in `unserved`; the rest of the request must be understood completely.
     let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
-    let left = lexer::mention::ParsedText::of(&served, today);
-    if plan.changing.is_empty() && !plan.steps.is_empty() && safety::unknown_verb::is_order(&left) {
+    let remaining = lexer::mention::ParsedText::of(&served, today);
+    if plan.changing.is_empty() && !plan.steps.is_empty() && safety::unknown_verb::is_order(&remaining) {
         return Plan { problems: vec![assembly::problem::no_tool(request.trim())], ..Plan::default() };
     }
     if let Some(reason) = objection(&request) {
         // A conditional change is not started: running only the steps that read would not fulfil the request.
-        let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
+        let has_reads = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
         let changes = |part: &String| {
             !is_conditional(part)
                 && selection::choose::intent(&lexer::mention::ParsedText::of(part, today)).changes()
         };
         let open = plan.changing.is_empty() && plan.unserved.iter().any(changes);
-        if is_conditional(&request) && (open || !plan.changing.is_empty() && looks) {
+        if is_conditional(&request) && (open || !plan.changing.is_empty() && has_reads) {
             return Plan { problems: vec![reason], ..Plan::default() };
         }
         for step in &plan.changing {

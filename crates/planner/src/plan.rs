@@ -19,7 +19,7 @@ impl StepId {
     }
 
     /// The id for messages: `3` for both `3` and `step3`, as in `step 3`.
-    pub fn shown(&self) -> &str {
+    pub fn display_text(&self) -> &str {
         let number = self.0.strip_prefix("step").map(|rest| rest.trim_start_matches(['_', '-', ' ']));
         number.filter(|number| number.parse::<u32>().is_ok()).unwrap_or(&self.0)
     }

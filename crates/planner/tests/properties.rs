@@ -146,9 +146,9 @@ proptest! {
         let second = planned(&request, &tools);
         prop_assert_eq!(format!("{first:?}"), format!("{second:?}"));
         prop_assert!(!first.steps.is_empty() || !first.problems.is_empty());
-        for (place, step) in first.steps.iter().enumerate() {
+        for (index, step) in first.steps.iter().enumerate() {
             for dependency in &step.dependencies {
-                prop_assert!(first.steps[..place].iter().any(|earlier| earlier.id == *dependency));
+                prop_assert!(first.steps[..index].iter().any(|earlier| earlier.id == *dependency));
             }
         }
     }
@@ -169,14 +169,14 @@ proptest! {
                 _ => c,
             }).collect()
         };
-        let said = narrow(&request);
+        let narrowed = narrow(&request);
         for required in [false, true] {
             for step in planned(&request, &[text(required)]).steps {
                 for (name, slot) in step.arguments {
                     let Slot::Value(value) = slot else { continue };
                     let value: String = value.decode().unwrap();
                     let digits = value.chars().all(|c| c.is_ascii_digit() || ".-".contains(c));
-                    prop_assert!(digits || said.contains(&narrow(&value)), "{name} = {value}");
+                    prop_assert!(digits || narrowed.contains(&narrow(&value)), "{name} = {value}");
                 }
             }
         }
@@ -204,12 +204,12 @@ proptest! {
             "annotations": {"readOnlyHint": false, "destructiveHint": true},
         });
         let planned = planned(&format!("delete the entities {}{more}", names.join(joint)), &[tool]);
-        let wanted: Vec<&str> = names.iter().map(|name| name.trim_matches(['\'', '“', '”'])).collect();
+        let expected: Vec<&str> = names.iter().map(|name| name.trim_matches(['\'', '“', '”'])).collect();
         for step in planned.runnable() {
             prop_assert!(more.is_empty(), "{planned:?}");
             for (_, slot) in &step.arguments {
                 let Slot::Value(value) = slot else { continue };
-                prop_assert_eq!(value.value(), json!(wanted.clone()));
+                prop_assert_eq!(value.value(), json!(expected.clone()));
             }
         }
     }

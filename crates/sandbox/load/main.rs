@@ -82,14 +82,14 @@ fn overhead(rounds: usize) -> Result<(), Box<dyn Error>> {
         let at = |percent: usize| samples.get(samples.len() * percent / 100).copied().unwrap_or_default();
         let median = at(50);
         let more = median.saturating_sub(*base.get_or_insert(median));
-        let shown = [median, at(90), more].map(|time| format!("{:>9.2}", time.as_secs_f64() * 1e3));
-        println!("{name:<22}{}", shown.concat());
+        let cells = [median, at(90), more].map(|time| format!("{:>9.2}", time.as_secs_f64() * 1e3));
+        println!("{name:<22}{}", cells.concat());
     }
     Ok(())
 }
 
 fn time(isolation: Option<Isolation>) -> Result<Duration, Box<dyn Error>> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut command = Command::new("/bin/true");
     let confinement = match isolation {
         Some(isolation) => {
@@ -102,6 +102,6 @@ fn time(isolation: Option<Isolation>) -> Result<Duration, Box<dyn Error>> {
     let output = command.spawn()?.wait_with_output()?;
     // With it goes what may be left of the process.
     drop(confinement);
-    let took = begun.elapsed();
+    let took = started.elapsed();
     if output.status.success() { Ok(took) } else { Err(format!("it failed: {output:?}").into()) }
 }

@@ -8,7 +8,7 @@ use crate::environment;
 use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
-use crate::stop::StopReason;
+use crate::stop_reason::StopReason;
 use crate::support::Support;
 
 /// The protections that work on every system.
@@ -22,7 +22,8 @@ pub fn support() -> Support {
     let chinese = format!("仅限 Linux；此系统为 {system}");
     let missing: Vec<Missing> =
         absent.map(|protection| Missing::new(protection, english.as_str(), chinese.as_str())).collect();
-    let builtin = missing.iter().filter(|one| one.protection != Protection::Bubblewrap).cloned().collect();
+    let builtin =
+        missing.iter().filter(|entry| entry.protection != Protection::Bubblewrap).cloned().collect();
     Support {
         builtin,
         bubblewrap: missing,
@@ -46,7 +47,7 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let support = support();
     let missing = support.missing(policy.isolation).iter();
     let refused: Vec<Missing> =
-        missing.filter(|one| !policy.allow_missing.contains(&one.protection)).cloned().collect();
+        missing.filter(|entry| !policy.allow_missing.contains(&entry.protection)).cloned().collect();
     if !refused.is_empty() {
         return Err(SandboxError::Missing(refused));
     }

@@ -71,7 +71,8 @@ impl SandboxError {
     pub fn chinese(&self) -> String {
         match self {
             Self::Missing(missing) => {
-                let parts = missing.iter().map(|one| format!("`{}`（{}）", one.protection, one.chinese));
+                let parts =
+                    missing.iter().map(|entry| format!("`{}`（{}）", entry.protection, entry.chinese));
                 let parts: Vec<String> = parts.collect();
                 format!("本系统缺少以下沙箱保护：{}；若可以不要，请写入 `allow_missing`", parts.join("、"))
             }

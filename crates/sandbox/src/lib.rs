@@ -32,7 +32,7 @@ mod error;
 mod policy;
 mod program;
 mod protection;
-mod stop;
+mod stop_reason;
 mod support;
 #[cfg(target_os = "linux")]
 mod symptoms;
@@ -48,6 +48,6 @@ pub use error::SandboxError;
 pub use policy::{Isolation, Limits, Network, Policy};
 pub use program::{NamedBy, Program, Refusal};
 pub use protection::{Missing, Protection, UnknownProtection};
-pub use stop::StopReason;
+pub use stop_reason::StopReason;
 pub use support::Support;
 pub use system::{Confinement, confine, run_guard_if_requested, stop_guard, support};

@@ -24,8 +24,8 @@ pub struct Support {
 
 impl Support {
     /// Resolves `Auto`.
-    pub fn chosen(&self, wanted: Isolation) -> Isolation {
-        match wanted {
+    pub fn chosen(&self, requested: Isolation) -> Isolation {
+        match requested {
             Isolation::Auto => self.auto,
             other => other,
         }
@@ -36,10 +36,10 @@ impl Support {
         let chosen = self.chosen(isolation);
         let missing = self.missing(chosen);
         // Bubblewrap counts as a protection only if it is used.
-        let asked_for =
+        let is_requested =
             move |one: &Protection| *one != Protection::Bubblewrap || chosen == Isolation::Bubblewrap;
-        let there = |one: &Protection| missing.iter().all(|missing| missing.protection != *one);
-        Protection::ALL.into_iter().filter(asked_for).filter(there)
+        let is_available = |one: &Protection| missing.iter().all(|missing| missing.protection != *one);
+        Protection::ALL.into_iter().filter(is_requested).filter(is_available)
     }
 
     /// The missing protections, with reasons.

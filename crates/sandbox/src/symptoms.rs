@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use crate::policy::{Network, Policy};
-use crate::stop::StopReason;
+use crate::stop_reason::StopReason;
 
 const MEMORY: &[&str] = &[
     "memoryerror",
@@ -57,16 +57,16 @@ impl View {
         Self { granted: both.collect(), hides }
     }
 
-    fn shows(&self, path: &Path) -> bool {
+    fn is_granted(&self, path: &Path) -> bool {
         self.granted.iter().any(|granted| path.starts_with(granted))
     }
 
     /// Returns the path that was hidden or denied: the given one, or its canonical form.
-    fn kept(&self, path: PathBuf) -> Option<PathBuf> {
-        if !self.shows(&path) {
+    fn denied_path(&self, path: PathBuf) -> Option<PathBuf> {
+        if !self.is_granted(&path) {
             return Some(path);
         }
-        path.canonicalize().ok().filter(|real| !self.shows(real))
+        path.canonicalize().ok().filter(|real| !self.is_granted(real))
     }
 
     /// Whether a path exists, or could be created, but is hidden from the process.
@@ -92,31 +92,31 @@ pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str
     // The last line is closest to the failure.
     words.lines().rev().find_map(|line| {
         let line_lower = line.to_lowercase();
-        let says = |texts: &[&str]| texts.iter().any(|text| line_lower.contains(text));
-        if says(MEMORY) {
+        let mentions = |texts: &[&str]| texts.iter().any(|text| line_lower.contains(text));
+        if mentions(MEMORY) {
             Some(StopReason::Memory(limits.memory))
-        } else if says(OPEN_FILES) {
+        } else if mentions(OPEN_FILES) {
             Some(StopReason::OpenFiles(limits.open_files))
-        } else if says(FILE_SIZE) {
+        } else if mentions(FILE_SIZE) {
             Some(StopReason::FileSize(limits.file_size))
-        } else if policy.network == Network::None && says(NETWORK) {
+        } else if policy.network == Network::None && mentions(NETWORK) {
             Some(StopReason::Network)
-        } else if says(PROCESSES) {
+        } else if mentions(PROCESSES) {
             Some(StopReason::Processes(limits.processes))
-        } else if says(READ_ONLY) {
+        } else if mentions(READ_ONLY) {
             Some(StopReason::ReadOnly(path_in(line)))
-        } else if says(FILE) {
+        } else if mentions(FILE) {
             let Some(path) = path_in(line) else { return Some(StopReason::File(None)) };
-            match view.kept(path.clone()) {
-                Some(kept) => Some(StopReason::File(Some(kept))),
+            match view.denied_path(path.clone()) {
+                Some(denied_path) => Some(StopReason::File(Some(denied_path))),
                 None => Some(StopReason::ReadOnly(Some(path))),
             }
-        } else if says(ABSENT) {
+        } else if mentions(ABSENT) {
             path_in(line)
                 .filter(|path| view.conceals(path))
-                .and_then(|path| view.kept(path))
+                .and_then(|path| view.denied_path(path))
                 .map(|path| StopReason::File(Some(path)))
-        } else if says(CALL) {
+        } else if mentions(CALL) {
             Some(StopReason::Call)
         } else {
             None

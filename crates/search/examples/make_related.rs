@@ -78,11 +78,11 @@ fn entries(words: &[String]) -> Vec<Entry> {
     for word in words {
         let stem =
             if word.len() < MIN_STEMMED_CHARS { word.clone() } else { stemmer.stem(word).into_owned() };
-        let place = *places.entry(stem.clone()).or_insert(entries.len());
-        if place == entries.len() {
+        let index = *places.entry(stem.clone()).or_insert(entries.len());
+        if index == entries.len() {
             entries.push(Entry { stem, forms: Vec::new() });
         }
-        if let Some(entry) = entries.get_mut(place).filter(|entry| entry.forms.len() < MAX_FORMS) {
+        if let Some(entry) = entries.get_mut(index).filter(|entry| entry.forms.len() < MAX_FORMS) {
             entry.forms.push(word.clone());
         }
     }
@@ -143,8 +143,8 @@ fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Resu
         packed.write_all(&[u8::try_from(neighbours.len())?])?;
         for (number, close) in neighbours {
             // Cosine similarity is symmetric, so that every neighbour has a neighbour itself.
-            let place = places.get(number).context("a neighbour without neighbours")?;
-            packed.write_all(&place.to_le_bytes())?;
+            let index = places.get(number).context("a neighbour without neighbours")?;
+            packed.write_all(&index.to_le_bytes())?;
             packed.write_all(&[(close.clamp(0.0, 1.0) * 255.0).round() as u8])?;
         }
     }

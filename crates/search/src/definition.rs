@@ -23,7 +23,7 @@ pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
         sink(Field::Tag, tag);
     }
     sink(Field::Source, &tool.source.to_string());
-    let mut walk = Walk { sink: &mut sink, left: MAX_BYTES };
+    let mut walk = Walk { sink: &mut sink, remaining: MAX_BYTES };
     walk.schema(&definition.input_schema().value(), 0);
     if let Some(members) = definition.raw().object() {
         for key in ["examples", "inputExamples", "input_examples"] {
@@ -44,19 +44,19 @@ fn cut(text: &str) -> &str {
 
 struct Walk<'a, F> {
     sink: &'a mut F,
-    left: usize,
+    remaining: usize,
 }
 
 impl<F: FnMut(Field, &str)> Walk<'_, F> {
     fn emit(&mut self, field: Field, text: &str) {
-        if let Some(left) = self.left.checked_sub(text.len()) {
-            self.left = left;
+        if let Some(remaining) = self.remaining.checked_sub(text.len()) {
+            self.remaining = remaining;
             (self.sink)(field, text);
         }
     }
 
     fn schema(&mut self, schema: &Value, depth: usize) {
-        if depth > MAX_DEPTH || self.left == 0 {
+        if depth > MAX_DEPTH || self.remaining == 0 {
             return;
         }
         match schema {
@@ -89,7 +89,7 @@ impl<F: FnMut(Field, &str)> Walk<'_, F> {
     }
 
     fn strings(&mut self, field: Field, value: &Value, depth: usize) {
-        if depth > MAX_DEPTH || self.left == 0 {
+        if depth > MAX_DEPTH || self.remaining == 0 {
             return;
         }
         match value {

@@ -95,8 +95,8 @@ impl Dictionary {
         let general = word.chars().next().and_then(|first| {
             let lines = self.by_character.get(&first)?;
             let starts = self.starts.get(lines.start as usize..lines.end as usize)?;
-            let place = starts.binary_search_by(|start| self.line(*start).0.cmp(word)).ok()?;
-            starts.get(place).map(|start| self.line(*start).1)
+            let index = starts.binary_search_by(|start| self.line(*start).0.cmp(word)).ok()?;
+            starts.get(index).map(|start| self.line(*start).1)
         });
         let tool = self.tool_words.get(word).copied().unwrap_or_default();
         Glosses { tool, general: general.unwrap_or_default() }

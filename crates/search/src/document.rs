@@ -38,8 +38,8 @@ pub(crate) struct Document {
 impl Document {
     /// The number of occurrences of `term` in each field.
     pub(crate) fn counts(&self, term: Term) -> Option<&[u8; FIELD_COUNT]> {
-        let place = self.occurrences.binary_search_by_key(&term, |occurrence| occurrence.term).ok()?;
-        self.occurrences.get(place).map(|occurrence| &occurrence.counts)
+        let index = self.occurrences.binary_search_by_key(&term, |occurrence| occurrence.term).ok()?;
+        self.occurrences.get(index).map(|occurrence| &occurrence.counts)
     }
 }
 
@@ -120,7 +120,7 @@ impl Analyzer {
 pub(crate) fn terms(text: &str, stemmer: &mut Stemmer, mut sink: impl FnMut(Term, Script)) {
     runs(text, |run| match run {
         Run::Word(word) => stemmer.term(word).into_iter().for_each(|term| sink(term, Script::Spaced)),
-        Run::Compound(whole) => sink(Term::of(whole), Script::Spaced),
+        Run::Compound(compound) => sink(Term::of(compound), Script::Spaced),
         Run::Han(han) => grams(han, |gram| {
             if !is_stop_gram(gram) {
                 sink(Term::of(gram), Script::Han);

@@ -35,12 +35,12 @@ pub enum EmbeddingError {
     #[error("this program was built without sentence encoders: build with `--features encoder`")]
     WithoutEncoder,
     /// The number of vectors differs from the number of texts.
-    #[error("the model gave {given} vectors for {asked} texts")]
+    #[error("the model gave {received} vectors for {requested} texts")]
     Count {
         /// The number of texts.
-        asked: usize,
+        requested: usize,
         /// The number of vectors.
-        given: usize,
+        received: usize,
     },
 }
 
@@ -74,9 +74,9 @@ impl Vectors {
             before.iter().map(Arc::as_ptr).zip(self.vectors.iter()).collect();
         let fresh = now.iter().filter(|document| !known.contains_key(&Arc::as_ptr(document)));
         let texts: Vec<String> = fresh.map(|document| text_of(document)).collect();
-        let mut made = self.vectors_of(&texts)?.into_iter();
+        let mut computed = self.vectors_of(&texts)?.into_iter();
         let vectors = now.iter().filter_map(|document| {
-            known.get(&Arc::as_ptr(document)).map(|vector| Arc::clone(vector)).or_else(|| made.next())
+            known.get(&Arc::as_ptr(document)).map(|vector| Arc::clone(vector)).or_else(|| computed.next())
         });
         Ok(Self {
             model: Arc::clone(&self.model),
@@ -98,9 +98,9 @@ impl Vectors {
             .filter(|(_, key)| !known.contains_key(key))
             .map(|(text, _)| text.as_str())
             .collect();
-        let mut made = self.embed(&missing)?.into_iter().map(Arc::from);
+        let mut computed = self.embed(&missing)?.into_iter().map(Arc::from);
         let vectors: Vec<Arc<[f32]>> =
-            keys.iter().filter_map(|key| known.get(key).cloned().or_else(|| made.next())).collect();
+            keys.iter().filter_map(|key| known.get(key).cloned().or_else(|| computed.next())).collect();
         if let Some(vector_cache) = self.vector_cache.as_ref().filter(|_| !missing.is_empty()) {
             let used: Vec<(Key, Arc<[f32]>)> = keys.into_iter().zip(vectors.iter().cloned()).collect();
             // A failure only costs the next run time.
@@ -114,16 +114,16 @@ impl Vectors {
         if vectors.len() == texts.len() {
             Ok(vectors)
         } else {
-            Err(EmbeddingError::Count { asked: texts.len(), given: vectors.len() })
+            Err(EmbeddingError::Count { requested: texts.len(), received: vectors.len() })
         }
     }
 
     /// The similarity of each document to a text, from 0 to 1; empty if the model fails.
     pub(crate) fn closeness(&self, text: &str) -> Vec<f32> {
-        let Some(asked) = self.embed(&[text]).ok().and_then(|mut vectors| vectors.pop()) else {
+        let Some(requested) = self.embed(&[text]).ok().and_then(|mut vectors| vectors.pop()) else {
             return Vec::new();
         };
-        let dot = |vector: &Arc<[f32]>| asked.iter().zip(vector.iter()).map(|(a, b)| a * b).sum::<f32>();
+        let dot = |vector: &Arc<[f32]>| requested.iter().zip(vector.iter()).map(|(a, b)| a * b).sum::<f32>();
         self.vectors.iter().map(|vector| dot(vector).clamp(0.0, 1.0)).collect()
     }
 }

@@ -92,16 +92,16 @@ impl Evidence {
 
 /// The share of a document's words in these fields that the request contains, weighted by rarity.
 fn covered_share(index: &Index, query: &Query, document: &Document, fields: &[Field]) -> f32 {
-    let (mut asked, mut all) = (0.0, 0.0);
+    let (mut requested, mut all) = (0.0, 0.0);
     let stands_there =
         |counts: &[u8]| fields.iter().any(|field| counts.get(field.index()).is_some_and(|count| *count > 0));
     for occurrence in document.occurrences.iter().filter(|occurrence| stands_there(&occurrence.counts)) {
         let rarity = index.tables.postings.rarity_of(occurrence.term);
         all += rarity;
-        let place = query.wanted.binary_search_by_key(&occurrence.term, |wanted| wanted.term);
-        if let Some(wanted) = place.ok().and_then(|place| query.wanted.get(place)) {
-            asked += rarity * wanted.weight.min(1.0);
+        let position = query.wanted.binary_search_by_key(&occurrence.term, |wanted| wanted.term);
+        if let Some(wanted) = position.ok().and_then(|position| query.wanted.get(position)) {
+            requested += rarity * wanted.weight.min(1.0);
         }
     }
-    if all > 0.0 { asked / all } else { 0.0 }
+    if all > 0.0 { requested / all } else { 0.0 }
 }

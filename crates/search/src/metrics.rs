@@ -57,7 +57,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// The answer to a request without a relevant tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UnanswerableResult {
     /// No tool, which is correct.
     Refused,
     /// Some tools, which is wrong.
@@ -76,28 +76,29 @@ pub struct Latencies {
 impl Tally {
     /// Adds one request: the found tools, best first, the relevant ones, and the latency. A request without a
     /// relevant tool says nothing about the ranking and is ignored here; see [`Self::add_unanswerable`].
-    pub fn add<T: PartialEq>(&mut self, found: &[T], right: &[T], took: Duration) {
-        if right.is_empty() {
+    pub fn add<T: PartialEq>(&mut self, found: &[T], relevant: &[T], took: Duration) {
+        if relevant.is_empty() {
             return;
         }
         self.queries += 1;
         self.latencies.push(took);
-        let is_right = |tool: &&T| right.contains(tool);
+        let is_relevant = |tool: &&T| relevant.contains(tool);
         for (recall, depth) in self.recall.iter_mut().zip([1, 5, DEPTH]) {
-            *recall += found.iter().take(depth).filter(is_right).count() as f64 / right.len() as f64;
+            *recall += found.iter().take(depth).filter(is_relevant).count() as f64 / relevant.len() as f64;
         }
         let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
-        let top =
-            || found.iter().take(DEPTH).enumerate().filter(|(_, tool)| is_right(tool)).map(|(rank, _)| rank);
-        let ideal: f64 = (0..right.len().min(DEPTH)).map(gain).sum();
+        let top = || {
+            found.iter().take(DEPTH).enumerate().filter(|(_, tool)| is_relevant(tool)).map(|(rank, _)| rank)
+        };
+        let ideal: f64 = (0..relevant.len().min(DEPTH)).map(gain).sum();
         self.ndcg += top().map(gain).sum::<f64>() / ideal;
         self.reciprocal += top().next().map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0));
     }
 
     /// Adds a request without a relevant tool.
-    pub fn add_unanswerable(&mut self, verdict: Verdict, took: Duration) {
+    pub fn add_unanswerable(&mut self, result: UnanswerableResult, took: Duration) {
         self.unanswerable += 1;
-        self.refused += usize::from(verdict == Verdict::Refused);
+        self.refused += usize::from(result == UnanswerableResult::Refused);
         self.latencies.push(took);
     }
 
@@ -108,8 +109,8 @@ impl Tally {
         let mut latencies = self.latencies.clone();
         latencies.sort_unstable();
         let percentile = |part: f64| {
-            let place = (part * latencies.len() as f64).ceil() as usize;
-            latencies.get(place.saturating_sub(1)).map_or(0.0, |took| milliseconds(*took))
+            let rank = (part * latencies.len() as f64).ceil() as usize;
+            latencies.get(rank.saturating_sub(1)).map_or(0.0, |took| milliseconds(*took))
         };
         Report {
             queries: self.queries,
@@ -134,7 +135,7 @@ fn milliseconds(time: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    fn near(a: f64, b: f64) -> bool {
+    fn approx_equal(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-9
     }
 
@@ -145,12 +146,12 @@ mod tests {
         tally.add(&["x", "b", "c"], &["c", "z"], Duration::from_millis(3));
         let report = tally.report(Duration::from_millis(7));
         assert_eq!(report.queries, 2);
-        assert!(near(report.recall_1, 0.5));
-        assert!(near(report.recall_5, 0.75));
-        assert!(near(report.mrr, (1.0 + 1.0 / 3.0) / 2.0));
+        assert!(approx_equal(report.recall_1, 0.5));
+        assert!(approx_equal(report.recall_5, 0.75));
+        assert!(approx_equal(report.mrr, (1.0 + 1.0 / 3.0) / 2.0));
         let second = (1.0 / 4_f64.log2()) / (1.0 + 1.0 / 3_f64.log2());
-        assert!(near(report.ndcg_10, (1.0 + second) / 2.0));
-        assert!(near(report.latency_ms.p50, 1.0) && near(report.latency_ms.p99, 3.0));
+        assert!(approx_equal(report.ndcg_10, (1.0 + second) / 2.0));
+        assert!(approx_equal(report.latency_ms.p50, 1.0) && approx_equal(report.latency_ms.p99, 3.0));
     }
 
     #[test]
@@ -159,21 +160,26 @@ mod tests {
         tally.add(&["a"], &[], Duration::from_millis(1));
         let report = tally.report(Duration::ZERO);
         assert_eq!(report.queries, 0);
-        assert!(near(report.recall_10, 0.0));
+        assert!(approx_equal(report.recall_10, 0.0));
     }
 
     #[test]
     fn counts_unanswerable_requests_separately() {
         let mut tally = Tally::default();
         tally.add(&["a"], &["a"], Duration::from_millis(1));
-        for verdict in [Verdict::Refused, Verdict::Shown, Verdict::Refused, Verdict::Refused] {
-            tally.add_unanswerable(verdict, Duration::from_millis(2));
+        for result in [
+            UnanswerableResult::Refused,
+            UnanswerableResult::Shown,
+            UnanswerableResult::Refused,
+            UnanswerableResult::Refused,
+        ] {
+            tally.add_unanswerable(result, Duration::from_millis(2));
         }
         let report = tally.report(Duration::ZERO);
         assert_eq!((report.queries, report.unanswerable, report.refused), (1, 4, Some(0.75)));
-        assert!(near(report.recall_1, 1.0));
-        let shown = serde_json::to_value(report).unwrap();
-        assert_eq!((&shown["unanswerable"], &shown["refused"]), (&4.into(), &0.75.into()));
+        assert!(approx_equal(report.recall_1, 1.0));
+        let json = serde_json::to_value(report).unwrap();
+        assert_eq!((&json["unanswerable"], &json["refused"]), (&4.into(), &0.75.into()));
     }
 
     #[test]

@@ -113,11 +113,11 @@ impl Names {
         if usize::from(own) < MIN_CHARS_WITH_TYPO {
             return;
         }
-        let most = if usize::from(own) < MIN_CHARS_WITH_TWO_TYPOS { 1 } else { 2 };
+        let max_typos = if usize::from(own) < MIN_CHARS_WITH_TWO_TYPOS { 1 } else { 2 };
         let letters = letters_of(key);
         for entry in &self.entries {
-            if entry.length.abs_diff(own) > most
-                || (entry.letters ^ letters).count_ones() > 2 * u32::from(most)
+            if entry.length.abs_diff(own) > max_typos
+                || (entry.letters ^ letters).count_ones() > 2 * u32::from(max_typos)
             {
                 continue;
             }
@@ -128,7 +128,7 @@ impl Names {
                     note(entry.document, NameMatch::WithTypo);
                 }
                 1 => note(entry.document, NameMatch::RespelledWithTypo),
-                2 if most == 2 => note(entry.document, NameMatch::Loose),
+                2 if max_typos == 2 => note(entry.document, NameMatch::Loose),
                 _ => {}
             }
         }
@@ -145,13 +145,14 @@ fn name_of(documents: &[Arc<Document>], number: u32) -> Option<&str> {
 
 /// Possible identifiers: the whole text of a short request, and each word that is not a plain word.
 fn identifiers(request: &str) -> impl Iterator<Item = &str> {
-    let whole = request.trim();
-    let is_short = whole.len() <= MAX_NAME_CHARS && whole.split_whitespace().nth(MAX_PHRASE_WORDS).is_none();
+    let trimmed = request.trim();
+    let is_short =
+        trimmed.len() <= MAX_NAME_CHARS && trimmed.split_whitespace().nth(MAX_PHRASE_WORDS).is_none();
     let words = request
         .split(|c: char| c.is_whitespace() || "\"'`“”‘’「」『』()（）[]{}<>,，。；;?？!！".contains(c))
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
         .filter(|word| word.len() <= MAX_NAME_CHARS && is_identifier(word));
-    Some(whole).filter(|_| is_short).into_iter().chain(words.filter(move |word| *word != whole))
+    Some(trimmed).filter(|_| is_short).into_iter().chain(words.filter(move |word| *word != trimmed))
 }
 
 /// `read_file`, `aws.s3.list`, `readFile`: punctuation or an uppercase letter inside.

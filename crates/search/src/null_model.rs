@@ -53,8 +53,8 @@ impl NullModel {
     /// on the chance (Chernoff bound for a sum of independent words).
     pub(crate) fn surprise(index: &Index, query: &Query, document: &Document) -> f32 {
         let chance = Self::of(index, query, document);
-        let says = query.concepts.iter().zip(&chance.words);
-        chance.beyond(says.map(|(concept, (_, says))| presence(concept, document) * says).sum())
+        let weight = query.concepts.iter().zip(&chance.words);
+        chance.beyond(weight.map(|(concept, (_, weight))| presence(concept, document) * weight).sum())
     }
 
     fn beyond(&self, had: f32) -> f32 {
@@ -62,7 +62,7 @@ impl NullModel {
         for step in 1..=TILT_STEPS {
             let tilt = f32::from(step) * TILT_STEP_SIZE;
             let expected =
-                self.words.iter().map(|(chance, says)| (chance * ((tilt * says).exp() - 1.0)).ln_1p());
+                self.words.iter().map(|(chance, weight)| (chance * ((tilt * weight).exp() - 1.0)).ln_1p());
             let bound = tilt * had - expected.sum::<f32>();
             // The bound is concave in the tilt: after its maximum it only decreases.
             if bound < best {

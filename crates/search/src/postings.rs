@@ -63,12 +63,12 @@ impl Postings {
         for (number, document) in documents.iter().enumerate() {
             let norms = norms(document, &average, settings);
             for (occurrence, slot) in document.occurrences.iter().zip(&mut slot_of) {
-                if let Some(place) = next.get_mut(slot as usize)
-                    && let Some(posting) = list.get_mut(*place as usize)
+                if let Some(cursor) = next.get_mut(slot as usize)
+                    && let Some(posting) = list.get_mut(*cursor as usize)
                 {
                     *posting =
                         Posting { document: number as u32, impact: impact(occurrence, &norms, settings) };
-                    *place += 1;
+                    *cursor += 1;
                 }
             }
         }

@@ -112,11 +112,11 @@ pub(crate) fn cut(text: &str) -> &str {
 }
 
 /// The index of the first part of an identifier among the preceding words.
-fn start_of_parts(words: &[String], whole: &str) -> usize {
-    let mut left = whole.len();
+fn start_of_parts(words: &[String], compound: &str) -> usize {
+    let mut remaining = compound.len();
     let is_first = |word: &String| {
-        left = left.saturating_sub(word.len());
-        left == 0
+        remaining = remaining.saturating_sub(word.len());
+        remaining == 0
     };
     words.iter().rposition(is_first).unwrap_or(words.len())
 }
@@ -151,10 +151,10 @@ impl Reader<'_> {
         let mut waiting: Vec<String> = Vec::new();
         runs(sentence, |run| match run {
             Run::Word(word) => waiting.push(word.to_owned()),
-            Run::Compound(whole) => {
-                let parts = waiting.split_off(start_of_parts(&waiting, whole));
+            Run::Compound(compound) => {
+                let parts = waiting.split_off(start_of_parts(&waiting, compound));
                 self.words(&mem::take(&mut waiting), share);
-                self.compound(whole, &parts, share);
+                self.compound(compound, &parts, share);
             }
             Run::Han(han) => {
                 self.words(&waiting, share);
@@ -171,9 +171,9 @@ impl Reader<'_> {
 
     /// A name such as `PowerPoint` is one word if any tool has it. Its parts ("point") then have little weight,
     /// because they mean something else on their own.
-    fn compound(&mut self, whole: &str, parts: &[String], share: f32) {
-        self.add_term(whole, share, Origin::Literal);
-        let term = Term::of(whole);
+    fn compound(&mut self, compound: &str, parts: &[String], share: f32) {
+        self.add_term(compound, share, Origin::Literal);
+        let term = Term::of(compound);
         if self.tables.postings.of(term).is_empty() {
             return self.words(parts, share);
         }
@@ -280,13 +280,13 @@ impl Reader<'_> {
         if scale <= 0.0 {
             return;
         }
-        let mut left = MAX_RELATED;
-        for place in 0..self.wanted.len() {
-            let Some(wanted) = self.wanted.get(place) else { continue };
-            if wanted.script == Script::Han || wanted.weight < MIN_RELATED_WEIGHT || left == 0 {
+        let mut remaining = MAX_RELATED;
+        for index in 0..self.wanted.len() {
+            let Some(wanted) = self.wanted.get(index) else { continue };
+            if wanted.script == Script::Han || wanted.weight < MIN_RELATED_WEIGHT || remaining == 0 {
                 continue;
             }
-            left -= 1;
+            remaining -= 1;
             let (own, term, sentences) = (wanted.weight, wanted.term, wanted.sentences);
             let synonyms = if own < MIN_SYNONYM_WEIGHT { &[] } else { Synonyms::get().of(term) };
             for other in synonyms {
@@ -325,7 +325,7 @@ impl Reader<'_> {
         if wanted.weight <= 0.0 {
             return;
         }
-        if let Some(known) = self.places.get(&wanted.term).and_then(|place| self.wanted.get_mut(*place)) {
+        if let Some(known) = self.places.get(&wanted.term).and_then(|index| self.wanted.get_mut(*index)) {
             let (more, less) = (known.weight.max(wanted.weight), known.weight.min(wanted.weight));
             known.weight = more + self.settings.repeated * less;
             known.origin = known.origin.min(wanted.origin);

@@ -59,11 +59,11 @@ mod tests {
     #[test]
     fn separates_quoted_values_from_request() {
         let check = |text: &str, expect: &[&str]| {
-            let shown: Vec<String> = parts(text)
+            let rendered: Vec<String> = parts(text)
                 .iter()
                 .map(|part| if part.quoted { format!("<{}>", part.text) } else { part.text.to_owned() })
                 .collect();
-            assert_eq!(shown, expect, "{text}");
+            assert_eq!(rendered, expect, "{text}");
         };
         check("write \"a b\" now", &["write ", "<a b>", " now"]);
         check("say 'it's here' to Bob's dog", &["say ", "<it's here>", " to Bob's dog"]);

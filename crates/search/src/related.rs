@@ -68,12 +68,12 @@ impl Related {
 
     /// The neighbours of a stem, with their closeness from 0 to 1.
     pub(crate) fn of(&self, stem: Term) -> impl Iterator<Item = (&str, f32)> {
-        let place = self.places.get(&stem).map(|place| usize::from(*place));
-        let range = place
-            .and_then(|place| Some(*self.begins.get(place)? as usize..*self.begins.get(place + 1)? as usize));
+        let index = self.places.get(&stem).map(|index| usize::from(*index));
+        let range = index
+            .and_then(|index| Some(*self.begins.get(index)? as usize..*self.begins.get(index + 1)? as usize));
         let neighbours = range.and_then(|range| self.neighbours.get(range)).unwrap_or_default();
-        neighbours.iter().filter_map(|(place, closeness)| {
-            let stem = self.stems.get(usize::from(*place))?;
+        neighbours.iter().filter_map(|(index, closeness)| {
+            let stem = self.stems.get(usize::from(*index))?;
             Some((&**stem, f32::from(*closeness) / 255.0))
         })
     }

@@ -149,18 +149,18 @@ mod tests {
         Arc::from([number, 0.5, -1.0])
     }
 
-    fn kept(folder: &Path, model: &str) -> VectorCache {
+    fn cache(folder: &Path, model: &str) -> VectorCache {
         VectorCache::new(folder.join("inner").join("vectors.bin"), Fingerprint::of([model]))
     }
 
     #[test]
     fn reads_and_extends_written_vectors() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = kept(folder.path(), "a");
-        assert!(kept.read().is_empty());
-        kept.write(&[(Key::of("one"), vector(1.0)), (Key::of("two"), vector(2.0))]).unwrap();
-        kept.write(&[(Key::of("three"), vector(3.0)), (Key::of("one"), vector(1.0))]).unwrap();
-        let found = kept.read();
+        let cache = cache(folder.path(), "a");
+        assert!(cache.read().is_empty());
+        cache.write(&[(Key::of("one"), vector(1.0)), (Key::of("two"), vector(2.0))]).unwrap();
+        cache.write(&[(Key::of("three"), vector(3.0)), (Key::of("one"), vector(1.0))]).unwrap();
+        let found = cache.read();
         assert_eq!(found.len(), 3);
         assert_eq!(found.get(&Key::of("two")), Some(&vector(2.0)));
         let files: Vec<_> = std::fs::read_dir(folder.path().join("inner")).unwrap().collect();
@@ -170,40 +170,40 @@ mod tests {
     #[test]
     fn ignores_and_replaces_vectors_of_another_model() {
         let folder = tempfile::tempdir().unwrap();
-        kept(folder.path(), "a").write(&[(Key::of("one"), vector(1.0))]).unwrap();
-        assert!(kept(folder.path(), "b").read().is_empty());
-        kept(folder.path(), "b").write(&[(Key::of("one"), vector(9.0))]).unwrap();
-        assert_eq!(kept(folder.path(), "b").read().get(&Key::of("one")), Some(&vector(9.0)));
-        assert!(kept(folder.path(), "a").read().is_empty());
+        cache(folder.path(), "a").write(&[(Key::of("one"), vector(1.0))]).unwrap();
+        assert!(cache(folder.path(), "b").read().is_empty());
+        cache(folder.path(), "b").write(&[(Key::of("one"), vector(9.0))]).unwrap();
+        assert_eq!(cache(folder.path(), "b").read().get(&Key::of("one")), Some(&vector(9.0)));
+        assert!(cache(folder.path(), "a").read().is_empty());
     }
 
     #[test]
     fn ignores_and_rewrites_damaged_cache_file() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = kept(folder.path(), "a");
-        kept.write(&[(Key::of("one"), vector(1.0)), (Key::of("two"), vector(2.0))]).unwrap();
-        let whole = std::fs::read(&kept.file).unwrap();
-        for at in 0..whole.len() {
-            let mut damaged = whole.clone();
+        let cache = cache(folder.path(), "a");
+        cache.write(&[(Key::of("one"), vector(1.0)), (Key::of("two"), vector(2.0))]).unwrap();
+        let bytes = std::fs::read(&cache.file).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
             damaged[at] ^= 0x20;
-            std::fs::write(&kept.file, damaged).unwrap();
-            assert!(kept.read().is_empty(), "byte {at}");
-            std::fs::write(&kept.file, &whole[..at]).unwrap();
-            assert!(kept.read().is_empty(), "cut at {at}");
+            std::fs::write(&cache.file, damaged).unwrap();
+            assert!(cache.read().is_empty(), "byte {at}");
+            std::fs::write(&cache.file, &bytes[..at]).unwrap();
+            assert!(cache.read().is_empty(), "cut at {at}");
         }
-        kept.write(&[(Key::of("one"), vector(1.0))]).unwrap();
-        assert_eq!(kept.read().len(), 1);
+        cache.write(&[(Key::of("one"), vector(1.0))]).unwrap();
+        assert_eq!(cache.read().len(), 1);
     }
 
     #[test]
     fn evicts_least_recently_used_vectors() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = kept(folder.path(), "a");
+        let cache = cache(folder.path(), "a");
         let many: Entries =
             (0..MAX_VECTORS).map(|number| (Key::of(&format!("old {number}")), vector(0.0))).collect();
-        kept.write(&many).unwrap();
-        kept.write(&[(Key::of("new"), vector(1.0))]).unwrap();
-        let found = kept.read();
+        cache.write(&many).unwrap();
+        cache.write(&[(Key::of("new"), vector(1.0))]).unwrap();
+        let found = cache.read();
         assert_eq!(found.len(), MAX_VECTORS);
         assert!(found.contains_key(&Key::of("new")) && found.contains_key(&Key::of("old 0")));
         assert!(!found.contains_key(&Key::of(&format!("old {}", MAX_VECTORS - 1))));

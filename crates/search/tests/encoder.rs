@@ -96,8 +96,8 @@ fn returns_unit_vectors_independent_of_batch() {
         assert!((vector.iter().map(|number| number * number).sum::<f32>() - 1.0).abs() < 1e-5);
     }
     let turned: Vec<&str> = texts.iter().rev().copied().collect();
-    let again: Vec<_> = vectors(folder.path(), &turned).into_iter().rev().collect();
-    assert_eq!(made, again);
+    let repeated: Vec<_> = vectors(folder.path(), &turned).into_iter().rev().collect();
+    assert_eq!(made, repeated);
     for (text, vector) in texts.iter().zip(&made) {
         assert_eq!(vectors(folder.path(), &[text]), std::slice::from_ref(vector));
     }
@@ -143,8 +143,8 @@ fn accepts_json_vocabulary_and_half_precision_weights() {
     let short = safetensors("BF16", |number| number.to_le_bytes()[2..].to_vec());
     fs::write(folder.path().join("model.safetensors"), short).unwrap();
     let short = vectors(folder.path(), &["reader, file"]);
-    let near = short[0].iter().zip(&usual[0]).map(|(a, b)| a * b).sum::<f32>();
-    assert!(near > 0.99 && short != usual, "{near}");
+    let similarity = short[0].iter().zip(&usual[0]).map(|(a, b)| a * b).sum::<f32>();
+    assert!(similarity > 0.99 && short != usual, "{similarity}");
 }
 
 #[test]
@@ -166,10 +166,10 @@ fn uses_configured_pooling() {
 fn rejects_model_file_truncated_at_any_byte() {
     let folder = model();
     let path = folder.path().join("model.safetensors");
-    let whole = fs::read(&path).unwrap();
-    let places = (0..whole.len()).step_by(97).chain([7, 8, 9, whole.len() - 1]);
+    let bytes = fs::read(&path).unwrap();
+    let places = (0..bytes.len()).step_by(97).chain([7, 8, 9, bytes.len() - 1]);
     for length in places {
-        fs::write(&path, &whole[..length]).unwrap();
+        fs::write(&path, &bytes[..length]).unwrap();
         let error = SentenceEncoder::open(folder.path()).unwrap_err();
         assert!(matches!(error, EmbeddingError::Model(_)), "{length}: {error}");
     }

@@ -72,8 +72,8 @@ proptest! {
         let after: Vec<ToolCase> = after.into_iter().map(|tool_case| ToolCase { server: changed, ..tool_case }).collect();
         let old = Index::new(before.iter().map(tool), Settings::default());
         let replaced = old.replace_source(&server(changed), after.iter().map(tool)).unwrap();
-        let kept = before.iter().filter(|tool_case| tool_case.server != changed);
-        let rebuilt = Index::new(kept.chain(&after).map(tool), Settings::default());
+        let unchanged = before.iter().filter(|tool_case| tool_case.server != changed);
+        let rebuilt = Index::new(unchanged.chain(&after).map(tool), Settings::default());
         prop_assert_eq!(replaced.len(), rebuilt.len());
         prop_assert_eq!(order(&replaced, &request), order(&rebuilt, &request));
     }

@@ -58,7 +58,7 @@ fn project_requests_meet_minimum_quality() {
     for (tools, requests, floors) in sets {
         let file = |name: &str| folder.join(name).with_extension("jsonl");
         let index = Index::new(lines(&file(tools)).iter().map(tool), Settings::default());
-        let (mut asked, mut first, mut among_five) = (0, 0, 0);
+        let (mut total, mut first, mut among_five) = (0, 0, 0);
         for line in lines(&file(requests)) {
             let calls = line["expected"].as_array().unwrap();
             if calls.is_empty() {
@@ -69,13 +69,13 @@ fn project_requests_meet_minimum_quality() {
             // Each call lists the tools that are equally suitable for it.
             let serves =
                 |call: &Value, name: &str| call["tool"].as_array().unwrap().iter().any(|tool| tool == name);
-            asked += 1;
+            total += 1;
             first +=
                 usize::from(found.first().is_some_and(|name| calls.iter().any(|call| serves(call, name))));
             among_five += usize::from(calls.iter().all(|call| found.iter().any(|name| serves(call, name))));
         }
-        assert!(asked > 50, "{requests}: {asked} requests");
-        check(requests, [share(first, asked), share(among_five, asked)], floors);
+        assert!(total > 50, "{requests}: {total} requests");
+        check(requests, [share(first, total), share(among_five, total)], floors);
     }
 }
 
@@ -113,9 +113,9 @@ fn public_benchmarks_meet_minimum_quality() {
         }
         let index = Index::new(tools.iter().cloned(), Settings::default());
         let id_of = |found: &Tool| {
-            let place =
+            let position =
                 tools.iter().position(|own| std::sync::Arc::ptr_eq(&own.definition, &found.definition));
-            ids[place.unwrap()].as_str()
+            ids[position.unwrap()].as_str()
         };
         let queries = lines(&folder.join("queries.jsonl"));
         let mut tally = Tally::default();

@@ -420,20 +420,20 @@ fn does_not_recompute_cached_vectors() {
     let file = folder.path().join("vectors.bin");
     let run = |model: &str, tools: Vec<Tool>| {
         let counting = Arc::new(CountingEmbedder::default());
-        let kept = VectorCache::new(&file, Fingerprint::of([model]));
+        let cache = VectorCache::new(&file, Fingerprint::of([model]));
         let plain = Index::new(tools, Settings::default());
-        let index = plain.with_cached_embedder(Arc::<CountingEmbedder>::clone(&counting), kept).unwrap();
-        let asked = counting.0.load(Ordering::Relaxed);
+        let index = plain.with_cached_embedder(Arc::<CountingEmbedder>::clone(&counting), cache).unwrap();
+        let calls = counting.0.load(Ordering::Relaxed);
         let ranking = index.rank(&Request::new("zyzzyva quiz jazz weather"));
         let order: Vec<(String, u32)> =
             ranking.hits.iter().map(|hit| (hit.tool.name().to_string(), hit.score.to_bits())).collect();
-        (asked, order)
+        (calls, order)
     };
     let all = office().len();
-    let (asked, first) = run("a", office());
-    assert_eq!(asked, all);
-    let (asked, second) = run("a", office());
-    assert_eq!((asked, &second), (0, &first), "nothing is new, and nothing ranks otherwise");
+    let (calls, first) = run("a", office());
+    assert_eq!(calls, all);
+    let (calls, second) = run("a", office());
+    assert_eq!((calls, &second), (0, &first), "nothing is new, and nothing ranks otherwise");
     let mut more = office();
     more.push(tool("travel", "jazz_quiz", "zyzzyva quiz jazz"));
     assert_eq!(run("a", more.clone()).0, 1);

@@ -101,8 +101,9 @@ fn unusual_tools() -> Vec<Tool> {
         }
     }
     // Texts of the wrong JSON type, if the definition can be parsed.
-    for odd in [Value::Null, json!(7), json!(["a"]), json!({"en": "a"})] {
-        let definition = json!({"name": "odd_kind", "description": odd, "title": odd, "inputSchema": {}});
+    for malformed in [Value::Null, json!(7), json!(["a"]), json!({"en": "a"})] {
+        let definition =
+            json!({"name": "odd_kind", "description": malformed, "title": malformed, "inputSchema": {}});
         if ToolDefinition::parse(RawJson::of(&definition)).is_ok() {
             add(definition);
         }
@@ -139,8 +140,8 @@ fn accepts_unusual_request_texts() {
                     |hit: &toolhub_search::Hit<'_>| (hit.tool.name().to_string(), hit.score.to_bits());
                 ranking.hits.iter().map(shown).collect()
             };
-            let again = index.rank(&Request::new(&request).limit(1_000));
-            assert_eq!(order(&ranking), order(&again), "{request}");
+            let repeated = index.rank(&Request::new(&request).limit(1_000));
+            assert_eq!(order(&ranking), order(&repeated), "{request}");
         }
     }
 }
@@ -169,11 +170,11 @@ fn fastest(work: impl Fn()) -> Duration {
 
 #[test]
 fn takes_linear_time() {
-    let asked = |count: usize| "read 一份文件 and sendMail_now. ".repeat(count);
+    let request = |count: usize| "read 一份文件 and sendMail_now. ".repeat(count);
     let index = Index::new(unusual_tools(), Settings::default());
-    let _ = index.rank(&Request::new(&asked(1)));
-    let short = fastest(|| drop(index.rank(&Request::new(&asked(40)))));
-    let long = fastest(|| drop(index.rank(&Request::new(&asked(40_000)))));
+    let _ = index.rank(&Request::new(&request(1)));
+    let short = fastest(|| drop(index.rank(&Request::new(&request(40)))));
+    let long = fastest(|| drop(index.rank(&Request::new(&request(40_000)))));
     assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 1 kB, {long:?} for 1 MB");
 
     let described = |count: usize| {
@@ -217,10 +218,10 @@ proptest! {
     ) {
         let definitions = schemas.into_iter().enumerate().filter_map(|(number, (schema, text, examples))| {
             let name = format!("wild_{number}");
-            let whole = json!({
+            let document = json!({
                 "name": name, "description": text, "title": text, "inputSchema": schema, "examples": examples,
             });
-            let definition = ToolDefinition::parse(RawJson::of(&whole)).ok()?;
+            let definition = ToolDefinition::parse(RawJson::of(&document)).ok()?;
             Some((name, Tool::new(Source::Native, definition)))
         });
         let (names, tools): (Vec<String>, Vec<Tool>) = definitions.unzip();

@@ -124,10 +124,10 @@ impl Access {
         if self.tokens.is_empty() {
             return Ok(None);
         }
-        let shown = single(headers, "authorization").and_then(printable);
-        let shown = shown.and_then(|value| value.split_once(' '));
-        let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-        let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
+        let credentials = single(headers, "authorization").and_then(printable);
+        let credentials = credentials.and_then(|value| value.split_once(' '));
+        let credentials = credentials.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        let hash = credentials.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
         // Compares every token, so that the duration does not reveal which one matched.
         let mut found = None;
         for token in &self.tokens {
@@ -143,26 +143,27 @@ impl Access {
     pub(crate) fn admit_cached(
         &self,
         headers: &dyn HeaderLookup,
-        shown: &mut Option<VerifiedCredentials>,
+        credentials: &mut Option<VerifiedCredentials>,
         find: impl FnOnce(Option<&str>) -> Principal,
     ) -> Result<Principal, Refusal> {
         let [host, authorization] =
             ["host", "authorization"].map(|name| single(headers, name).unwrap_or_default());
         let plain = headers.value("origin").is_none()
             && (authorization.is_empty() == headers.value("authorization").is_none());
-        match shown {
-            Some(shown)
+        match credentials {
+            Some(credentials)
                 if plain
                     && !host.is_empty()
-                    && shown.host == host
-                    && same(&shown.authorization, authorization) =>
+                    && credentials.host == host
+                    && same(&credentials.authorization, authorization) =>
             {
-                Ok(shown.principal.clone())
+                Ok(credentials.principal.clone())
             }
-            shown => {
+            credentials => {
                 let principal = find(self.admit(headers, None)?);
                 let (host, authorization) = (host.to_vec(), authorization.to_vec());
-                *shown = Some(VerifiedCredentials { host, authorization, principal: principal.clone() });
+                *credentials =
+                    Some(VerifiedCredentials { host, authorization, principal: principal.clone() });
                 Ok(principal)
             }
         }
@@ -208,9 +209,9 @@ mod tests {
             all.append(name.clone(), value.parse().unwrap());
         }
         let name = |name: Option<&str>| name.unwrap_or("local").to_owned();
-        let (first, mut shown) = (access.admit(&all, None).map(name), None);
+        let (first, mut credentials) = (access.admit(&all, None).map(name), None);
         for _ in 0..2 {
-            let again = access.admit_cached(&all, &mut shown, |found| Principal::new(name(found)));
+            let again = access.admit_cached(&all, &mut credentials, |found| Principal::new(name(found)));
             assert_eq!(again.map(|principal| principal.as_str().to_owned()), first);
         }
         first
@@ -258,9 +259,10 @@ mod tests {
     fn identifies_principal_by_token() {
         let token = |name: &str, token: &str| Token { name: name.to_owned(), sha256: hash_of(token) };
         let access = Access { tokens: vec![token("ci", "one"), token("ann", "two")], ..Access::default() };
-        let check = |shown: &str, expect: Result<&str, Refusal>| {
-            let found = admit(&access, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, shown)]);
-            assert_eq!(found.as_deref(), expect.as_deref(), "{shown}");
+        let check = |credentials: &str, expect: Result<&str, Refusal>| {
+            let found =
+                admit(&access, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, credentials)]);
+            assert_eq!(found.as_deref(), expect.as_deref(), "{credentials}");
         };
         check("Bearer one", Ok("ci"));
         check("bearer two", Ok("ann"));
@@ -276,9 +278,9 @@ mod tests {
     #[test]
     fn cached_admission_does_not_cover_repeated_headers() {
         let access = Access { local: true, ..Access::default() };
-        let (mut headers, mut shown) = (HeaderMap::new(), None);
+        let (mut headers, mut credentials) = (HeaderMap::new(), None);
         let mut admit = |headers: &HeaderMap| {
-            let found = access.admit_cached(headers, &mut shown, |_| Principal::new("local"));
+            let found = access.admit_cached(headers, &mut credentials, |_| Principal::new("local"));
             found.map(|_| ())
         };
         assert_eq!(admit(&headers), Err(Refusal::Authority));

@@ -49,8 +49,8 @@ pub struct AccessLog {
 
 impl AccessLog {
     /// Starts the writer thread. `report_problem` is called when lines cannot be written.
-    pub fn open(place: LogDestination, report_problem: ReportProblem) -> std::io::Result<Self> {
-        let out = match place {
+    pub fn open(destination: LogDestination, report_problem: ReportProblem) -> std::io::Result<Self> {
+        let out = match destination {
             LogDestination::Stderr => Destination::Stderr,
             LogDestination::File(path) => {
                 Destination::File { file: open(&path)?, path, checked_at: Instant::now() }

@@ -83,10 +83,10 @@ pub(crate) async fn receive(
             break;
         }
     }
-    let whole = if all.is_empty() { first } else { all.freeze() };
+    let full_body = if all.is_empty() { first } else { all.freeze() };
     Ok(match budget.permit {
-        Some(permit) => counted(whole, permit),
-        None => whole,
+        Some(permit) => counted(full_body, permit),
+        None => full_body,
     })
 }
 
@@ -132,14 +132,14 @@ impl UploadBudget<'_> {
         if length <= MAX_UNCOUNTED.max(self.taken) {
             return Ok(());
         }
-        let (limit, wanted) =
+        let (limit, needed) =
             (self.principal.limits().upload_bytes, length.next_multiple_of(BUDGET_STEP_BYTES));
         // The last step does not exceed the limit.
-        self.take(if wanted > limit { length } else { wanted })
+        self.take(if needed > limit { length } else { needed })
     }
 
-    fn take(&mut self, wanted: usize) -> Result<(), BodyError> {
-        let more = wanted.saturating_sub(self.taken);
+    fn take(&mut self, needed: usize) -> Result<(), BodyError> {
+        let more = needed.saturating_sub(self.taken);
         if more == 0 {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl UploadBudget<'_> {
                 *permit = Some(self.principal.take(Resource::Upload, more).map_err(BodyError::OverBudget)?);
             }
         }
-        self.taken = wanted;
+        self.taken = needed;
         Ok(())
     }
 }

@@ -309,8 +309,8 @@ pub(crate) struct ConnectionGuard {
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let gone = self.connections.open().remove(&self.number);
-        drop(gone);
+        let removed = self.connections.open().remove(&self.number);
+        drop(removed);
         self.state.mark_proven();
         let mut all = self.connections.without_request();
         // Two references: the map and this connection. More belong to other connections of the address.

@@ -32,8 +32,8 @@ impl ServerMetrics {
     pub(crate) fn end(&self, status: u16, took: Duration) {
         let counts = self.0.current();
         counts.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let place = usize::from(status / 100).min(counts.statuses.len() - 1);
-        counts.statuses[place].fetch_add(1, Ordering::Relaxed);
+        let index = usize::from(status / 100).min(counts.statuses.len() - 1);
+        counts.statuses[index].fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         counts.sum.fetch_add(micros, Ordering::Relaxed);
         if let Some(step) = BUCKET_BOUNDS_MICROS.iter().position(|bound| micros <= *bound) {

@@ -80,8 +80,8 @@ pub(crate) fn allow_origin(request_headers: &HeaderMap, headers: &mut HeaderMap)
         (header::VARY, "origin"),
     ];
     // Some headers carry the names of tool arguments (`Mcp-Param-…`), so that no fixed list covers them.
-    if let Some(wanted) = request_headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    if let Some(requested) = request_headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     for (name, value) in lists {

@@ -306,7 +306,7 @@ async fn serve_connection(
         match exit {
             FastPathExit::Closed => return,
             FastPathExit::Hyper(stream, before) => break (stream, Bytes::from(before)),
-            FastPathExit::OtherRuntime(here) => stream = here,
+            FastPathExit::OtherRuntime(returned) => stream = returned,
         }
     };
     let stream = TokioIo::new(MonitoredStream { before, stream, state: Arc::clone(state) });

@@ -60,13 +60,13 @@ pub(crate) struct RequestLimits {
 /// The identity that earlier requests of a connection have proven.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionIdentity {
-    shown: Option<VerifiedCredentials>,
+    credentials: Option<VerifiedCredentials>,
 }
 
 impl ConnectionIdentity {
     /// Returns the principal of the last request.
     pub(crate) fn principal(&self) -> Option<&Principal> {
-        self.shown.as_ref().map(|shown| &shown.principal)
+        self.credentials.as_ref().map(|credentials| &credentials.principal)
     }
 }
 
@@ -181,11 +181,11 @@ impl Shared {
             && head.valid_headers()
             && !is_batch(&head.body)
             && !self.draining.load(Ordering::Acquire);
-        let principal = match &mut identity.shown {
-            Some(shown) if head.was_admitted() => shown.principal.clone(),
-            shown => {
+        let principal = match &mut identity.credentials {
+            Some(credentials) if head.was_admitted() => credentials.principal.clone(),
+            credentials => {
                 let find = |name: Option<&str>| self.principal(name, client.ip());
-                self.access.admit_cached(head, shown, find).ok()?
+                self.access.admit_cached(head, credentials, find).ok()?
             }
         };
         if !fine {

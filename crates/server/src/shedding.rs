@@ -90,16 +90,16 @@ impl Connections {
         let mut addresses: Vec<_> = by_address.into_values().collect();
         addresses.sort_by_key(|candidates| std::cmp::Reverse(candidates.len()));
         let old = |candidates: &Vec<Candidate>| candidates.iter().any(|one| one.age >= RECENT);
-        let place = addresses.iter().position(old).filter(|place| {
+        let index = addresses.iter().position(old).filter(|index| {
             // An address with few connections does not lose one because those of an address with many are all recent.
-            addresses[*place].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY_CONNECTIONS
+            addresses[*index].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY_CONNECTIONS
         });
-        let (place, recent) = match place {
-            Some(place) => (place, false),
+        let (index, recent) = match index {
+            Some(index) => (index, false),
             None if addresses.first().is_some_and(|most| most.len() > MANY_CONNECTIONS) => (0, true),
             None => return 0,
         };
-        let mut candidates = addresses.swap_remove(place);
+        let mut candidates = addresses.swap_remove(index);
         let most = candidates.len().div_ceil(SHED_FRACTION);
         // Among recent ones the oldest are closed first: the request of the newest may be in transit.
         match recent {

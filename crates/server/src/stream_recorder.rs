@@ -69,8 +69,8 @@ impl StreamRecorder {
         }
         let answer = Envelope::read(line.as_bytes());
         let Some(id) = answer.id.filter(|_| answer.method.is_none()) else { return };
-        let asked = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        let Some(OpenRecord { began, envelope, trace }) = asked else { return };
+        let open_record = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let Some(OpenRecord { began, envelope, trace }) = open_record else { return };
         let access_record = AccessRecord {
             principal: Some(self.principal.as_str().into()),
             transport: RequestTransport::Stdio,

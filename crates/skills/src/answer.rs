@@ -14,12 +14,12 @@ const STDERR_TAIL_LINES: usize = 8;
 const MAX_LINE_CHARS: usize = 300;
 
 /// Returns the output of a finished script, or the reason for its failure.
-pub(crate) fn answer(ended: &ScriptExit, runner: &Runner) -> Result<ToolOutput, ToolError> {
+pub(crate) fn answer(exit: &ScriptExit, runner: &Runner) -> Result<ToolOutput, ToolError> {
     // A successful exit counts as success even if the sandbox denied an operation: the script handled the denial.
-    if !ended.success {
-        return Err(failed(ended));
+    if !exit.success {
+        return Err(failed(exit));
     }
-    let Ok(text) = String::from_utf8(ended.output.clone()) else {
+    let Ok(text) = String::from_utf8(exit.output.clone()) else {
         return Err(ToolError::failed(LocalizedText::new(
             "the script's answer is not UTF-8; let it write text or JSON",
             "脚本的输出不是 UTF-8；请输出文本或 JSON",
@@ -27,7 +27,7 @@ pub(crate) fn answer(ended: &ScriptExit, runner: &Runner) -> Result<ToolOutput, 
     };
     match runner {
         Runner::Script => Ok(output(&text)),
-        Runner::PythonClass(_) => from_runner(&text, ended),
+        Runner::PythonClass(_) => from_runner(&text, exit),
     }
 }
 
@@ -50,16 +50,16 @@ fn output(text: &str) -> ToolOutput {
 }
 
 /// Decodes the JSON frame printed by the runner of Python classes.
-fn from_runner(text: &str, ended: &ScriptExit) -> Result<ToolOutput, ToolError> {
+fn from_runner(text: &str, exit: &ScriptExit) -> Result<ToolOutput, ToolError> {
     let frame = RawJson::parse(text.trim()).ok().and_then(|raw| raw.object());
-    let Some(frame) = frame else { return Err(failed(ended)) };
+    let Some(frame) = frame else { return Err(failed(exit)) };
     if let Some(error) = frame.get("error").and_then(|error| error.decode::<String>().ok()) {
-        let stopped = ended.stopped.as_ref();
-        let said = |lang: Lang| match stopped {
+        let stopped = exit.stopped.as_ref();
+        let message = |lang: Lang| match stopped {
             Some(stop) => format!("{error} ({})", stop.localize(lang)),
             None => error.clone(),
         };
-        return Err(ToolError::failed(LocalizedText::new(said(Lang::En), said(Lang::Zh))));
+        return Err(ToolError::failed(LocalizedText::new(message(Lang::En), message(Lang::Zh))));
     }
     Ok(match frame.get("result") {
         None => ToolOutput::text(""),
@@ -68,10 +68,10 @@ fn from_runner(text: &str, ended: &ScriptExit) -> Result<ToolOutput, ToolError> 
     })
 }
 
-fn failed(ended: &ScriptExit) -> ToolError {
-    let words = stderr_tail(&ended.stderr_text);
+fn failed(exit: &ScriptExit) -> ToolError {
+    let words = stderr_tail(&exit.stderr_text);
     let localize = |lang: Lang| {
-        let why = ended.stopped.as_ref().unwrap_or(&ended.exit_reason).localize(lang);
+        let why = exit.stopped.as_ref().unwrap_or(&exit.exit_reason).localize(lang);
         let mut text = lang.choose(format!("the script failed: {why}"), format!("脚本失败：{why}"));
         if !words.is_empty() {
             text += lang.choose("\nlast stderr output:", "\nstderr 的最后输出：");
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn converts_script_output_by_shape() {
-        let check = |given: &str, expect: &str| assert_eq!(output(given).raw().get(), expect, "{given}");
+        let check = |input: &str, expect: &str| assert_eq!(output(input).raw().get(), expect, "{input}");
         check("hello\n", r#"{"content":[{"type":"text","text":"hello"}]}"#);
         check(
             r#"{"n":1}"#,

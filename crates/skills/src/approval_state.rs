@@ -60,26 +60,26 @@ impl Localize for ApprovalState {
 impl Skill {
     /// The key of the skill's approval: its canonical path, since names are not unique.
     pub fn key(&self) -> String {
-        let place = match self.shape {
+        let path = match self.shape {
             Shape::Folder => &self.folder,
             Shape::PythonFile => &self.file,
         };
-        place.canonicalize().unwrap_or_else(|_| place.clone()).display().to_string()
+        path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
     }
 
-    /// Whether the skill needs approval if the config grants `given`.
-    pub fn needs_approval(&self, given: &Grants) -> bool {
-        self.origin == Origin::Project || !self.requested.within(given)
+    /// Whether the skill needs approval if the config grants `granted`.
+    pub fn needs_approval(&self, granted: &Grants) -> bool {
+        self.origin == Origin::Project || !self.requested.within(granted)
     }
 }
 
 /// Returns the approval state of a skill, and its files if they were read.
 pub(crate) fn approval(
     skill: &Skill,
-    given: &Grants,
+    granted: &Grants,
     (approvals, digests): (&SkillApprovals, &Digests),
 ) -> (ApprovalState, Option<FileSet>) {
-    if !skill.needs_approval(given) {
+    if !skill.needs_approval(granted) {
         return (ApprovalState::Own, None);
     }
     match digests.files_of(skill) {

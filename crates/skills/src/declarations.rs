@@ -63,13 +63,13 @@ pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declarations {
         None => {}
         Some(Ok(node)) => reader.toolhub_metadata(&node),
         Some(Err((line, error))) => {
-            let what = &error.what;
+            let problem = &error.problem;
             reader.report_error(
                 line,
                 (
                     LocalizedText::new(
-                        format!("`{METADATA_KEY}` cannot be read: {what}"),
-                        format!("无法读取 `{METADATA_KEY}`：{what}"),
+                        format!("`{METADATA_KEY}` cannot be read: {problem}"),
+                        format!("无法读取 `{METADATA_KEY}`：{problem}"),
                     ),
                     LocalizedText::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
                 ),
@@ -122,8 +122,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn report_error(&mut self, line: usize, said: (LocalizedText, LocalizedText)) {
-        self.declarations.diagnostics.push(Diagnostic::new(self.file, Severity::Error, said).at(line));
+    fn report_error(&mut self, line: usize, texts: (LocalizedText, LocalizedText)) {
+        self.declarations.diagnostics.push(Diagnostic::new(self.file, Severity::Error, texts).at(line));
     }
 
     fn unknown(&mut self, node: &Node, known: &[&str]) {
@@ -339,10 +339,10 @@ impl Reader<'_> {
         };
         match schema.get("type") {
             None => {
-                let mut whole = Map::new();
-                whole.insert("type".to_owned(), json!("object"));
-                whole.extend(schema);
-                schema = whole;
+                let mut complete = Map::new();
+                complete.insert("type".to_owned(), json!("object"));
+                complete.extend(schema);
+                schema = complete;
             }
             Some(kind) if kind == "object" => {}
             Some(kind) => {

@@ -36,18 +36,18 @@ pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
     /// What is wrong.
-    pub what: LocalizedText,
+    pub problem: LocalizedText,
     /// The correction.
-    pub instead: LocalizedText,
+    pub remedy: LocalizedText,
 }
 
 impl Diagnostic {
     pub(crate) fn new(
         file: &Path,
         severity: Severity,
-        (what, instead): (LocalizedText, LocalizedText),
+        (problem, remedy): (LocalizedText, LocalizedText),
     ) -> Self {
-        Self { file: file.to_owned(), line: None, severity, what, instead }
+        Self { file: file.to_owned(), line: None, severity, problem, remedy }
     }
 
     pub(crate) fn at(mut self, line: usize) -> Self {
@@ -57,17 +57,17 @@ impl Diagnostic {
 
     /// The fault and its correction, without file and line.
     pub fn advice(&self, lang: Lang) -> String {
-        let (what, instead) = (self.what.localize(lang), self.instead.localize(lang));
-        lang.choose(format!("{what}; {instead}"), format!("{what}；{instead}"))
+        let (problem, remedy) = (self.problem.localize(lang), self.remedy.localize(lang));
+        lang.choose(format!("{problem}; {remedy}"), format!("{problem}；{remedy}"))
     }
 }
 
 impl Localize for Diagnostic {
     fn localize(&self, lang: Lang) -> String {
-        let place = match self.line {
+        let location = match self.line {
             Some(line) => format!("{}:{line}", self.file.display()),
             None => self.file.display().to_string(),
         };
-        format!("{place}: {}", self.advice(lang))
+        format!("{location}: {}", self.advice(lang))
     }
 }

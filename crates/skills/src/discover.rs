@@ -65,10 +65,10 @@ fn scan_root(root: &Root, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
         }
         looked_at += 1;
         if looked_at > MAX_FOLDERS {
-            let place = root.folder.display();
+            let path = root.folder.display();
             found.notes.push(LocalizedText::new(
-                format!("`{place}` has more than {MAX_FOLDERS} folders: skills in the rest of them were not looked for"),
-                format!("`{place}` 中的文件夹超过 {MAX_FOLDERS} 个：其余的未查找技能"),
+                format!("`{path}` has more than {MAX_FOLDERS} folders: skills in the rest of them were not looked for"),
+                format!("`{path}` 中的文件夹超过 {MAX_FOLDERS} 个：其余的未查找技能"),
             ));
             return;
         }
@@ -76,10 +76,10 @@ fn scan_root(root: &Root, found: &mut Discovery, seen: &mut HashSet<PathBuf>) {
             && let Some(file) = manifest_in(&folder)
         {
             if found.skills.len() - before >= MAX_SKILLS {
-                let place = root.folder.display();
+                let path = root.folder.display();
                 found.notes.push(LocalizedText::new(
-                    format!("`{place}` has more than {MAX_SKILLS} skills: the rest is left out"),
-                    format!("`{place}` 中的技能超过 {MAX_SKILLS} 个：其余的未使用"),
+                    format!("`{path}` has more than {MAX_SKILLS} skills: the rest is left out"),
+                    format!("`{path}` 中的技能超过 {MAX_SKILLS} 个：其余的未使用"),
                 ));
                 return;
             }

@@ -31,15 +31,15 @@ pub(crate) struct Fields {
 }
 
 /// Reads the fields of the skill in a folder named `folder`.
-pub(crate) fn read(file: &Path, front: &Frontmatter, folder: &str) -> Fields {
+pub(crate) fn read(file: &Path, frontmatter: &Frontmatter, folder: &str) -> Fields {
     let mut reader = FieldReader { file, diagnostics: Vec::new() };
-    let name = reader.name(front, folder);
-    let description = reader.description(front);
-    reader.text(front.tree.get("license"), usize::MAX);
-    reader.text(front.tree.get("compatibility"), MAX_COMPATIBILITY_CHARS);
-    reader.metadata(front.tree.get("metadata"));
-    reader.allowed_tools(front.tree.get("allowed-tools"));
-    reader.check_unknown_keys(front);
+    let name = reader.name(frontmatter, folder);
+    let description = reader.description(frontmatter);
+    reader.text(frontmatter.tree.get("license"), usize::MAX);
+    reader.text(frontmatter.tree.get("compatibility"), MAX_COMPATIBILITY_CHARS);
+    reader.metadata(frontmatter.tree.get("metadata"));
+    reader.allowed_tools(frontmatter.tree.get("allowed-tools"));
+    reader.check_unknown_keys(frontmatter);
     Fields { name, description, diagnostics: reader.diagnostics }
 }
 
@@ -75,20 +75,20 @@ struct FieldReader<'a> {
 }
 
 impl FieldReader<'_> {
-    fn add(&mut self, severity: Severity, line: Option<usize>, said: (LocalizedText, LocalizedText)) {
-        let diagnostic = Diagnostic::new(self.file, severity, said);
+    fn add(&mut self, severity: Severity, line: Option<usize>, texts: (LocalizedText, LocalizedText)) {
+        let diagnostic = Diagnostic::new(self.file, severity, texts);
         self.diagnostics.push(match line {
             Some(line) => diagnostic.at(line),
             None => diagnostic,
         });
     }
 
-    fn name(&mut self, front: &Frontmatter, folder: &str) -> String {
+    fn name(&mut self, frontmatter: &Frontmatter, folder: &str) -> String {
         let proper = as_name(folder).unwrap_or_else(|| "my-skill".to_owned());
-        let member = front.tree.get("name");
+        let member = frontmatter.tree.get("name");
         let written = member.and_then(scalar_text).filter(|name| !name.trim().is_empty());
         let Some(name) = written.map(|name| name.trim().to_owned()) else {
-            let line = member.map_or(front.tree.line, |member| member.line);
+            let line = member.map_or(frontmatter.tree.line, |member| member.line);
             self.add(
                 Severity::Error,
                 Some(line),
@@ -144,11 +144,11 @@ impl FieldReader<'_> {
         name.chars().filter(|c| !c.is_control()).take(4 * MAX_NAME_CHARS).collect()
     }
 
-    fn description(&mut self, front: &Frontmatter) -> Option<String> {
-        let member = front.tree.get("description");
+    fn description(&mut self, frontmatter: &Frontmatter) -> Option<String> {
+        let member = frontmatter.tree.get("description");
         let text = member.and_then(scalar_text).map(|text| text.trim().to_owned());
         let Some(text) = text.filter(|text| !text.is_empty()) else {
-            let line = member.map_or(front.tree.line, |member| member.line);
+            let line = member.map_or(frontmatter.tree.line, |member| member.line);
             self.add(
                 Severity::Fatal,
                 Some(line),
@@ -184,15 +184,15 @@ impl FieldReader<'_> {
             );
         }
         if let Some(member) = member.filter(|member| member.node.text().is_none()) {
-            let instead = quoted(&text);
+            let remedy = quoted(&text);
             self.add(
                 Severity::Error,
                 Some(member.line),
                 (
                     LocalizedText::new("the description is no text", "描述不是文本"),
                     LocalizedText::new(
-                        format!("write `description: {instead}`"),
-                        format!("请写 `description: {instead}`"),
+                        format!("write `description: {remedy}`"),
+                        format!("请写 `description: {remedy}`"),
                     ),
                 ),
             );
@@ -274,11 +274,11 @@ impl FieldReader<'_> {
 
     fn allowed_tools(&mut self, member: Option<&Member>) {
         let Some(member) = member else { return };
-        let said = match &member.node.part {
+        let texts = match &member.node.part {
             Part::Scalar(value) if value.is_string() => return,
             Part::List(items) if items.iter().all(|item| item.text().is_some()) => {
                 let words: Vec<&str> = items.iter().filter_map(|item| item.text()).collect();
-                let instead = format!("allowed-tools: {}", words.join(" "));
+                let remedy = format!("allowed-tools: {}", words.join(" "));
                 self.add(
                     Severity::Advice,
                     Some(member.line),
@@ -287,7 +287,7 @@ impl FieldReader<'_> {
                             "`allowed-tools` is a list, which not every agent reads",
                             "`allowed-tools` 是列表，并非所有智能体都能读取",
                         ),
-                        LocalizedText::new(format!("write `{instead}`"), format!("请写 `{instead}`")),
+                        LocalizedText::new(format!("write `{remedy}`"), format!("请写 `{remedy}`")),
                     ),
                 );
                 return;
@@ -300,18 +300,20 @@ impl FieldReader<'_> {
                 LocalizedText::new("write `allowed-tools: Read Grep`", "请写 `allowed-tools: Read Grep`"),
             ),
         };
-        self.add(Severity::Error, Some(member.line), said);
+        self.add(Severity::Error, Some(member.line), texts);
     }
 
     /// Accepts the additional fields of other agents; reports those that look like misspellings.
-    fn check_unknown_keys(&mut self, front: &Frontmatter) {
+    fn check_unknown_keys(&mut self, frontmatter: &Frontmatter) {
         for member in
-            front.tree.members().iter().filter(|member| !STANDARD_FIELDS.contains(&member.key.as_str()))
+            frontmatter.tree.members().iter().filter(|member| !STANDARD_FIELDS.contains(&member.key.as_str()))
         {
             let written = member.key.to_lowercase().replace('_', "-");
-            let near =
+            let suggestion =
                 STANDARD_FIELDS.iter().find(|known| strsim::jaro_winkler(known, &written) >= MIN_SIMILARITY);
-            if let Some(near) = near.filter(|near| front.tree.get(near).is_none()) {
+            if let Some(suggestion) =
+                suggestion.filter(|suggestion| frontmatter.tree.get(suggestion).is_none())
+            {
                 self.add(
                     Severity::Advice,
                     Some(member.line),
@@ -320,7 +322,10 @@ impl FieldReader<'_> {
                             format!("`{}` means nothing to most agents", member.key),
                             format!("`{}` 对多数智能体没有意义", member.key),
                         ),
-                        LocalizedText::new(format!("did you mean `{near}`?"), format!("是否想写 `{near}`？")),
+                        LocalizedText::new(
+                            format!("did you mean `{suggestion}`?"),
+                            format!("是否想写 `{suggestion}`？"),
+                        ),
                     ),
                 );
             }
@@ -349,8 +354,8 @@ mod tests {
 
     fn messages(yaml: &str, folder: &str) -> Vec<String> {
         let file = Path::new("SKILL.md");
-        let front = frontmatter::read(file, &format!("---\n{yaml}---\n")).unwrap();
-        read(file, &front, folder)
+        let frontmatter = frontmatter::read(file, &format!("---\n{yaml}---\n")).unwrap();
+        read(file, &frontmatter, folder)
             .diagnostics
             .iter()
             .map(|diagnostic| diagnostic.localize(Lang::En))

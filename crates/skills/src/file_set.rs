@@ -163,10 +163,10 @@ impl Digests {
                 let entry = entry.map_err(|error| unreadable(&folder, &error))?;
                 let name = entry.file_name();
                 let Some(name) = name.to_str() else {
-                    let shown = entry.path().display().to_string();
+                    let displayed = entry.path().display().to_string();
                     return Err(LocalizedText::new(
-                        format!("the name of `{shown}` is not UTF-8; rename it"),
-                        format!("`{shown}` 的文件名不是 UTF-8，请改名"),
+                        format!("the name of `{displayed}` is not UTF-8; rename it"),
+                        format!("`{displayed}` 的文件名不是 UTF-8，请改名"),
                     ));
                 };
                 if IGNORED_FOLDERS.contains(&name) {
@@ -201,20 +201,20 @@ impl Digests {
             SkillFile { digest: self.digest(file, &found)?, size: found.len(), kind, names }
         } else {
             // Pipes, sockets and devices have no content to approve.
-            let shown = file.display();
+            let displayed = file.display();
             return Err(LocalizedText::new(
-                format!("`{shown}` is no file; remove it"),
-                format!("`{shown}` 不是普通文件，请删除"),
+                format!("`{displayed}` is no file; remove it"),
+                format!("`{displayed}` 不是普通文件，请删除"),
             ));
         };
         set.files.insert(path, one);
         if set.files.len() > MAX_FILES || set.size() > MAX_BYTES {
-            let most = MAX_BYTES >> 20;
+            let max_mebibytes = MAX_BYTES >> 20;
             return Err(LocalizedText::new(
                 format!(
-                    "the skill has more than {MAX_FILES} files or {most} MiB: remove what it does not need"
+                    "the skill has more than {MAX_FILES} files or {max_mebibytes} MiB: remove what it does not need"
                 ),
-                format!("技能超过 {MAX_FILES} 个文件或 {most} MiB：请删除不需要的内容"),
+                format!("技能超过 {MAX_FILES} 个文件或 {max_mebibytes} MiB：请删除不需要的内容"),
             ));
         }
         Ok(())

@@ -92,14 +92,14 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnosti
         Err(error) => {
             let (repaired, lines) = repair(parts.yaml);
             let Ok(tree) = yaml::parse(&repaired) else {
-                let what = &error.what;
+                let problem = &error.problem;
                 let diagnostic = Diagnostic::new(
                     file,
                     Severity::Fatal,
                     (
                         LocalizedText::new(
-                            format!("not valid YAML: {what}"),
-                            format!("不是有效的 YAML：{what}"),
+                            format!("not valid YAML: {problem}"),
+                            format!("不是有效的 YAML：{problem}"),
                         ),
                         LocalizedText::new(
                             "write each field as `key: value`, and put values with special characters into double quotes",
@@ -110,14 +110,14 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnosti
                 return Err(Box::new(diagnostic.at(parts.before + error.line)));
             };
             for line in lines {
-                let what = LocalizedText::new(
+                let problem = LocalizedText::new(
                     "this line is not valid YAML, and was read as it was probably meant",
                     "此行不是有效的 YAML，已按可能的意思读取",
                 );
-                let instead = line.instead.trim_end();
-                let instead = LocalizedText::new(format!("write `{instead}`"), format!("请写成 `{instead}`"));
+                let remedy = line.remedy.trim_end();
+                let remedy = LocalizedText::new(format!("write `{remedy}`"), format!("请写成 `{remedy}`"));
                 diagnostics.push(
-                    Diagnostic::new(file, Severity::Error, (what, instead)).at(parts.before + line.line),
+                    Diagnostic::new(file, Severity::Error, (problem, remedy)).at(parts.before + line.line),
                 );
             }
             (tree, false)
@@ -142,13 +142,13 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Diagnosti
 }
 
 fn without(file: &Path, none: SplitError) -> Diagnostic {
-    let what = match none {
+    let problem = match none {
         SplitError::MissingStart => {
             LocalizedText::new("the file does not begin with `---`", "文件没有以 `---` 开头")
         }
         SplitError::MissingEnd => LocalizedText::new("the frontmatter has no end", "文件头没有结束标记"),
     };
-    let instead = match none {
+    let remedy = match none {
         SplitError::MissingStart => LocalizedText::new(
             "begin with a line `---`, then `name: …` and `description: …`, then a line `---`",
             "第一行写 `---`，接着写 `name: …` 和 `description: …`，再写一行 `---`",
@@ -157,7 +157,7 @@ fn without(file: &Path, none: SplitError) -> Diagnostic {
             LocalizedText::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`")
         }
     };
-    Diagnostic::new(file, Severity::Fatal, (what, instead)).at(1)
+    Diagnostic::new(file, Severity::Fatal, (problem, remedy)).at(1)
 }
 
 /// Converts line numbers of the frontmatter to those of the file.
@@ -221,10 +221,10 @@ mod tests {
             text in "(---\n)?([a-z-]{0,12}:[ \t]?[\\PC]{0,30}\n|[ \t-]{0,4}[\\PC]{0,20}\n){0,12}(---\n)?[\\PC]{0,20}",
         ) {
             let file = Path::new("SKILL.md");
-            if let Ok(front) = read(file, &text) {
-                let fields = crate::fields::read(file, &front, "folder");
-                crate::declarations::read(file, &front.tree, Path::new("."));
-                for diagnostic in fields.diagnostics.iter().chain(&front.diagnostics) {
+            if let Ok(frontmatter) = read(file, &text) {
+                let fields = crate::fields::read(file, &frontmatter, "folder");
+                crate::declarations::read(file, &frontmatter.tree, Path::new("."));
+                for diagnostic in fields.diagnostics.iter().chain(&frontmatter.diagnostics) {
                     proptest::prop_assert!(diagnostic.line.is_none_or(|line| line >= 1 && line <= text.lines().count() + 1));
                 }
             }

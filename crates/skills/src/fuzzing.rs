@@ -29,20 +29,20 @@ pub fn skill_frontmatter(data: &[u8]) {
         Some(Value::from(text))
     );
     let strict = frontmatter_of(text);
-    let Ok(front) = frontmatter::read(file, text) else {
+    let Ok(frontmatter) = frontmatter::read(file, text) else {
         assert!(strict.is_none_or(|fields| fields.is_empty()));
         return;
     };
-    assert_eq!(strict, front.strict.then(|| front.fields()));
-    let size = size(&front.tree, 0);
+    assert_eq!(strict, frontmatter.strict.then(|| frontmatter.fields()));
+    let size = size(&frontmatter.tree, 0);
     assert!(size <= text.len() + MAX_GROWTH, "{size} bytes of {}", text.len());
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/skill").canonicalize().unwrap_or_default();
-    let read = fields::read(file, &front, "folder");
-    names(&read.name, &front);
-    let declarations = declarations::read(file, &front.tree, &folder);
+    let read = fields::read(file, &frontmatter, "folder");
+    names(&read.name, &frontmatter);
+    let declarations = declarations::read(file, &frontmatter.tree, &folder);
     let all: Vec<&Diagnostic> =
-        front.diagnostics.iter().chain(&read.diagnostics).chain(&declarations.diagnostics).collect();
+        frontmatter.diagnostics.iter().chain(&read.diagnostics).chain(&declarations.diagnostics).collect();
     // YAML also ends a line at a lone carriage return.
     let lines = text.split(['\n', '\r']).count() + 1;
     assert!(
@@ -55,12 +55,12 @@ pub fn skill_frontmatter(data: &[u8]) {
     }
 }
 
-fn names(name: &str, front: &Frontmatter) {
+fn names(name: &str, frontmatter: &Frontmatter) {
     assert!(!name.chars().any(char::is_control) && name.chars().count() <= 4 * fields::MAX_NAME_CHARS);
     if fields::is_name(name) {
         assert_eq!(fields::as_name(name).as_deref(), Some(name));
     }
-    for member in front.tree.members() {
+    for member in frontmatter.tree.members() {
         if let Some(proper) = fields::as_name(&member.key) {
             assert!(fields::is_name(&proper), "{proper:?} of {:?}", member.key);
         }

@@ -30,7 +30,8 @@ impl Grants {
 
     /// Whether `other` includes all grants of `self`.
     pub fn within(&self, other: &Self) -> bool {
-        let all = |requested: &[String], given: &[String]| requested.iter().all(|one| given.contains(one));
+        let all =
+            |requested: &[String], granted: &[String]| requested.iter().all(|one| granted.contains(one));
         all(&self.read, &other.read)
             && all(&self.write, &other.write)
             && all(&self.environment, &other.environment)

@@ -65,17 +65,17 @@ impl SkillHost {
     }
 
     async fn activate(&self, arguments: &RawJson) -> Result<ToolOutput, ToolError> {
-        let given = arguments.object().unwrap_or_default();
-        let text = |key: &str| given.get(key).and_then(|value| value.decode::<String>().ok());
-        let wanted = text("skill").unwrap_or_default();
+        let fields = arguments.object().unwrap_or_default();
+        let text = |key: &str| fields.get(key).and_then(|value| value.decode::<String>().ok());
+        let requested = text("skill").unwrap_or_default();
         let file = text("file").filter(|file| !file.trim().is_empty());
         let snapshot = self.registry.snapshot();
-        if let Some(remote) = snapshot.remote.iter().find(|skill| skill.shown() == wanted) {
+        if let Some(remote) = snapshot.remote.iter().find(|skill| skill.shown() == requested) {
             return self.remote(remote, file.as_deref()).await;
         }
         let known =
-            snapshot.used().find(|known| known.skill.name == wanted && known.skill.shape == Shape::Folder);
-        let known = known.cloned().ok_or_else(|| missing(&wanted))?;
+            snapshot.used().find(|known| known.skill.name == requested && known.skill.shape == Shape::Folder);
+        let known = known.cloned().ok_or_else(|| missing(&requested))?;
         let registry = Arc::clone(&self.registry);
         blocking(move || {
             let approved = registry.verify_approval(&known)?;
@@ -131,33 +131,33 @@ impl SkillHost {
             return Err(ToolError::UnknownTool(Box::new(UnknownTool { tool, ..UnknownTool::default() })));
         };
         let (registry, checked) = (Arc::clone(&self.registry), known.clone());
-        let place = blocking(move || {
+        let work_folder = blocking(move || {
             let files = registry.verify_approval(&checked)?;
             WorkFolder::prepare(&checked, files.as_ref())
         })
         .await?;
-        let job = self.job((known, script), &place, arguments).await.map_err(not_run)?;
-        let ended = run::run(job, || context.sending()).await;
-        drop(place);
-        let ended = ended.map_err(|error| match error {
+        let job = self.job((known, script), &work_folder, arguments).await.map_err(not_run)?;
+        let exit = run::run(job, || context.sending()).await;
+        drop(work_folder);
+        let exit = exit.map_err(|error| match error {
             RunError::NotStarted(why) => not_run(why),
             RunError::OutputTooLarge(why) | RunError::Lost(why) => ToolError::failed(why),
         })?;
-        answer::answer(&ended, &script.runner)
+        answer::answer(&exit, &script.runner)
     }
 
     async fn job(
         &self,
         (known, script): (&RegisteredSkill, &SkillTool),
-        place: &WorkFolder,
+        work_folder: &WorkFolder,
         arguments: &RawJson,
     ) -> Result<Job, LocalizedText> {
-        let file = inside(&place.folder, &script.file)?;
-        let work = std::env::current_dir().unwrap_or_else(|_| place.folder.clone());
+        let file = inside(&work_folder.folder, &script.file)?;
+        let work = std::env::current_dir().unwrap_or_else(|_| work_folder.folder.clone());
         let (program, arguments_of) = self.started_by(&file, &script.runner).await?;
         let paths = |granted: &[String]| granted.iter().map(|path| absolute(path, &work)).collect::<Vec<_>>();
         let own = vec![match known.skill.shape {
-            Shape::Folder => place.folder.clone(),
+            Shape::Folder => work_folder.folder.clone(),
             Shape::PythonFile => file.clone(),
         }];
         let (read, write) = (paths(&known.grants.read), paths(&known.grants.write));
@@ -171,9 +171,9 @@ impl SkillHost {
             .iter()
             .filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)))
             .collect();
-        environment.push(("SKILL_DIR".to_owned(), place.folder.display().to_string()));
+        environment.push(("SKILL_DIR".to_owned(), work_folder.folder.display().to_string()));
         environment.push(("TOOLHUB_WORK".to_owned(), work.display().to_string()));
-        let folder = if at_work { work } else { place.folder.clone() };
+        let folder = if at_work { work } else { work_folder.folder.clone() };
         let policy = Policy {
             read,
             write,

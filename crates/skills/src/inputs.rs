@@ -22,20 +22,20 @@ pub(crate) fn diagnostics(file: &Path, tree: &Node) -> Vec<Diagnostic> {
     };
     let inputs = tools.iter().filter_map(|tool| Some((tool, tool.get("input")?)));
     let schema_error = inputs.filter_map(|(tool, input)| {
-        let (place, why) = schema_error(&input.node.value())?;
+        let (location, why) = schema_error(&input.node.value())?;
         let name = tool.get("name").and_then(|name| name.node.text()).unwrap_or("?");
-        let what = LocalizedText::new(
-            format!("the `input` of the tool `{name}` is no JSON Schema{}: {why}", at(&place, " at")),
-            format!("工具 `{name}` 的 `input` 不是 JSON Schema{}：{why}", at(&place, "，位于")),
+        let problem = LocalizedText::new(
+            format!("the `input` of the tool `{name}` is no JSON Schema{}: {why}", at(&location, " at")),
+            format!("工具 `{name}` 的 `input` 不是 JSON Schema{}：{why}", at(&location, "，位于")),
         );
-        let instead = LocalizedText::new(
+        let remedy = LocalizedText::new(
             "write each argument as `NAME: {type: string, description: …}` below `properties`",
             "请在 `properties` 下把每个参数写成 `名称: {type: string, description: …}`",
         );
-        Some(Diagnostic::new(file, Severity::Error, (what, instead)).at(line_at(
+        Some(Diagnostic::new(file, Severity::Error, (problem, remedy)).at(line_at(
             input.line,
             &input.node,
-            &place,
+            &location,
         )))
     });
     schema_error.collect()
@@ -43,11 +43,11 @@ pub(crate) fn diagnostics(file: &Path, tree: &Node) -> Vec<Diagnostic> {
 
 /// Checks a schema outside of frontmatter; returns the error, if any.
 pub(crate) fn invalid_schema(schema: &Value) -> Option<String> {
-    schema_error(schema).map(|(place, why)| format!("{why}{}", at(&place, " at")))
+    schema_error(schema).map(|(location, why)| format!("{why}{}", at(&location, " at")))
 }
 
-fn at(place: &str, word: &str) -> String {
-    if place.is_empty() { String::new() } else { format!("{word} `{place}`") }
+fn at(location: &str, word: &str) -> String {
+    if location.is_empty() { String::new() } else { format!("{word} `{location}`") }
 }
 
 /// Returns the JSON pointer and the message of the first schema error.
@@ -63,9 +63,9 @@ fn schema_error(schema: &Value) -> Option<(String, String)> {
 }
 
 /// Returns the line of the deepest node that a JSON pointer reaches.
-fn line_at(line: usize, node: &Node, place: &str) -> usize {
+fn line_at(line: usize, node: &Node, location: &str) -> usize {
     let (mut line, mut node) = (line, node);
-    for step in place.split('/').skip(1) {
+    for step in location.split('/').skip(1) {
         let key = step.replace("~1", "/").replace("~0", "~");
         let next = match &node.part {
             Part::Map(_) => node.get(&key).map(|member| (member.line, &member.node)),
@@ -92,9 +92,10 @@ mod tests {
             let text =
                 format!("metadata:\n  toolhub:\n    tools:\n      - name: cut\n        input:\n{input}");
             let found = diagnostics(Path::new("SKILL.md"), &crate::yaml::parse(&text).unwrap());
-            let said: Vec<String> = found.iter().map(|diagnostic| diagnostic.localize(Lang::En)).collect();
-            assert_eq!(found.first().and_then(|diagnostic| diagnostic.line), Some(line), "{said:?}");
-            assert!(said[0].contains(words), "{said:?}");
+            let messages: Vec<String> =
+                found.iter().map(|diagnostic| diagnostic.localize(Lang::En)).collect();
+            assert_eq!(found.first().and_then(|diagnostic| diagnostic.line), Some(line), "{messages:?}");
+            assert!(messages[0].contains(words), "{messages:?}");
         };
         check("          properties:\n            a: {type: strin}\n", 7, "`/properties/a/type`");
         check(

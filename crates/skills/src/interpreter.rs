@@ -45,22 +45,22 @@ impl ScriptError {
     /// Reason and correction in one sentence.
     pub(crate) fn text(&self) -> LocalizedText {
         use toolhub_core::lang::{Lang, Localize as _};
-        let (Self::NoInterpreter(what, instead)
-        | Self::Missing(what, instead)
-        | Self::Refused(what, instead)) = self;
+        let (Self::NoInterpreter(problem, remedy)
+        | Self::Missing(problem, remedy)
+        | Self::Refused(problem, remedy)) = self;
         let (en, zh) = (Lang::En, Lang::Zh);
         LocalizedText::new(
-            format!("{}: {}", what.localize(en), instead.localize(en)),
-            format!("{}：{}", what.localize(zh), instead.localize(zh)),
+            format!("{}: {}", problem.localize(en), remedy.localize(en)),
+            format!("{}：{}", problem.localize(zh), remedy.localize(zh)),
         )
     }
 }
 
 /// Determines how a script is run.
 pub(crate) fn of(file: &Path) -> Result<Interpreter, ScriptError> {
-    let shown = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let file_name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(line) = first_line(file) {
-        return from_shebang(&line).map_err(|why| not_found(&shown, why));
+        return from_shebang(&line).map_err(|why| not_found(&file_name, why));
     }
     let end = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
     match end {
@@ -75,7 +75,7 @@ pub(crate) fn of(file: &Path) -> Result<Interpreter, ScriptError> {
         },
         _ if std::fs::metadata(file).is_ok_and(|found| is_executable(&found)) => Ok(Interpreter::Executable),
         _ => Err(ScriptError::NoInterpreter(
-            LocalizedText::new(format!("`{shown}` may not be run"), format!("`{shown}` 不可执行")),
+            LocalizedText::new(format!("`{file_name}` may not be run"), format!("`{file_name}` 不可执行")),
             LocalizedText::new(
                 "name who runs it in its first line (`#!/bin/bash`), or end its name in .py, .sh or .js",
                 "请在首行指明解释器（`#!/bin/bash`），或以 .py、.sh、.js 结尾命名",
@@ -121,16 +121,15 @@ fn found(program: &str, words: Vec<OsString>) -> Result<Interpreter, Interpreter
     if is_python(base(program)) {
         return Ok(Interpreter::Python);
     }
-    let place = match program.contains('/') {
+    let path = match program.contains('/') {
         true => {
-            let place = PathBuf::from(program);
-            Program::check_name(&place).map_err(|why| InterpreterError::Refused(program.to_owned(), why))?;
-            Some(place).filter(|place| place.is_file())
+            let path = PathBuf::from(program);
+            Program::check_name(&path).map_err(|why| InterpreterError::Refused(program.to_owned(), why))?;
+            Some(path).filter(|path| path.is_file())
         }
         false => on_path(program),
     };
-    place
-        .map(|place| Interpreter::Program(place, words))
+    path.map(|path| Interpreter::Program(path, words))
         .ok_or_else(|| InterpreterError::Missing(program.to_owned()))
 }
 
@@ -164,7 +163,7 @@ fn not_found(script: &str, why: InterpreterError) -> ScriptError {
             format!("the first line of `{script}` names `{program}`, which is not on this machine"),
             format!("`{script}` 的首行指明的 `{program}` 不在这台机器上"),
         ),
-        LocalizedText::new("install it, or mend the line", "请安装它，或改正首行"),
+        LocalizedText::new("install it, or correct the line", "请安装它，或改正首行"),
     )
 }
 
@@ -196,8 +195,8 @@ mod tests {
 
     #[test]
     fn selects_interpreter_by_shebang_or_extension() {
-        let program = |place: &str, words: &[&str]| {
-            Ok(Interpreter::Program(place.into(), words.iter().map(|word| OsString::from(*word)).collect()))
+        let program = |path: &str, words: &[&str]| {
+            Ok(Interpreter::Program(path.into(), words.iter().map(|word| OsString::from(*word)).collect()))
         };
         let sh = on_path("sh").unwrap();
         let sh = sh.to_str().unwrap();
@@ -232,8 +231,8 @@ mod tests {
             ("a.sh", "#!/dev/fd/3\n", "`/proc`, `/sys` and `/dev` hold no interpreters"),
             ("a", "echo", "`a` may not be run: name who runs it in its first line"),
         ] {
-            let said = interpreter_for(name, text).unwrap_err();
-            assert!(said.contains(expect), "{said}");
+            let error = interpreter_for(name, text).unwrap_err();
+            assert!(error.contains(expect), "{error}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
 use toolhub_sandbox::Protection;
 
@@ -226,9 +226,9 @@ impl SkillRegistry {
         let mut skills: Vec<RegisteredSkill> = Vec::new();
         let nothing = Grants::default();
         for skill in &found.skills {
-            let given = self.options.grants.get(&skill.name).unwrap_or(&nothing);
-            let (approval, _) = approval(skill, given, (&approvals, &self.digests));
-            let grants = given.and(&skill.requested);
+            let granted = self.options.grants.get(&skill.name).unwrap_or(&nothing);
+            let (approval, _) = approval(skill, granted, (&approvals, &self.digests));
+            let grants = granted.and(&skill.requested);
             skills.push(RegisteredSkill {
                 skill: Arc::new(skill.clone()),
                 approval,
@@ -268,9 +268,9 @@ impl SkillRegistry {
             for (tool, name) in known.skill.tools.iter().zip(&known.tool_names) {
                 let Some(definition) = definition(known, tool, name) else { continue };
                 let trust = match known.approval {
-                    ApprovalState::Own => Trust::Unseen,
-                    ApprovalState::Approved => Trust::Approved,
-                    _ => Trust::Quarantined,
+                    ApprovalState::Own => ApprovalStatus::Unseen,
+                    ApprovalState::Approved => ApprovalStatus::Approved,
+                    _ => ApprovalStatus::Quarantined,
                 };
                 let tags = tool.tags.clone();
                 tools.push(Tool { tags, trust, ..Tool::new(Source::Skill, definition) });
@@ -287,8 +287,8 @@ impl SkillRegistry {
     /// Returns the current approval state of a skill, and its files if it needs approval.
     pub(crate) fn check(&self, skill: &Skill) -> (ApprovalState, Option<FileSet>) {
         let nothing = Grants::default();
-        let given = self.options.grants.get(&skill.name).unwrap_or(&nothing);
-        approval(skill, given, (&self.approvals(), &self.digests))
+        let granted = self.options.grants.get(&skill.name).unwrap_or(&nothing);
+        approval(skill, granted, (&self.approvals(), &self.digests))
     }
 
     /// Returns the current files of a skill if its current approval state permits use.
@@ -354,29 +354,30 @@ fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
         let mut names = Vec::new();
         let mut renamed = Vec::new();
         for (number, tool) in known.skill.tools.iter().enumerate() {
-            let kept = |name: &str| known.skill.origin == Origin::Project && builtin.contains(name);
-            let free =
-                |name: &str| name != use_skill::NAME && !snapshot.by_tool.contains_key(name) && !kept(name);
-            let whole = format!("{}__{}", known.skill.name, tool.name);
-            let name = [tool.name.clone(), whole].into_iter().find(|name| free(name));
+            let is_reserved = |name: &str| known.skill.origin == Origin::Project && builtin.contains(name);
+            let free = |name: &str| {
+                name != use_skill::NAME && !snapshot.by_tool.contains_key(name) && !is_reserved(name)
+            };
+            let qualified = format!("{}__{}", known.skill.name, tool.name);
+            let name = [tool.name.clone(), qualified].into_iter().find(|name| free(name));
             let name = name.unwrap_or_else(|| format!("{}__{}_{at}", known.skill.name, tool.name));
             if name != tool.name {
-                renamed.push((tool.name.clone(), name.clone(), kept(&tool.name)));
+                renamed.push((tool.name.clone(), name.clone(), is_reserved(&tool.name)));
             }
             snapshot.by_tool.insert(name.clone(), (at, number));
             names.push(name);
         }
         known.tool_names = names;
         let skill = &known.skill.name;
-        for (own, shown, kept) in renamed {
-            snapshot.notes.push(match kept {
+        for (own, exposed_name, is_reserved) in renamed {
+            snapshot.notes.push(match is_reserved {
                 true => LocalizedText::new(
-                    format!("the tool `{own}` of the skill `{skill}` is called `{shown}`: a built-in tool has its name, which a project's skill does not take"),
-                    format!("技能 `{skill}` 的工具 `{own}` 称为 `{shown}`：与内置工具同名，项目的技能不能取代它"),
+                    format!("the tool `{own}` of the skill `{skill}` is called `{exposed_name}`: a built-in tool has its name, which a project's skill does not take"),
+                    format!("技能 `{skill}` 的工具 `{own}` 称为 `{exposed_name}`：与内置工具同名，项目的技能不能取代它"),
                 ),
                 false => LocalizedText::new(
-                    format!("the tool `{own}` of the skill `{skill}` is called `{shown}`, as the name is taken"),
-                    format!("技能 `{skill}` 的工具 `{own}` 因重名而称为 `{shown}`"),
+                    format!("the tool `{own}` of the skill `{skill}` is called `{exposed_name}`, as the name is taken"),
+                    format!("技能 `{skill}` 的工具 `{own}` 因重名而称为 `{exposed_name}`"),
                 ),
             });
         }

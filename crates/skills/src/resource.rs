@@ -40,10 +40,10 @@ impl ResourceError {
 /// Checks that a path is relative and stays inside a folder.
 fn inside(path: &str) -> Result<PathBuf, ResourceError> {
     let refuse = |en: &str, zh: &str| {
-        let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
+        let truncated = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
         ResourceError::Refused(LocalizedText::new(
-            format!("`{shown}` {en}; name a file inside the skill, such as `references/guide.md`"),
-            format!("`{shown}` {zh}；请给出技能内的文件，例如 `references/guide.md`"),
+            format!("`{truncated}` {en}; name a file inside the skill, such as `references/guide.md`"),
+            format!("`{truncated}` {zh}；请给出技能内的文件，例如 `references/guide.md`"),
         ))
     };
     if path.contains('\0') {
@@ -136,10 +136,10 @@ fn is_foreign(_: &cap_std::fs::Metadata, _: &Dir) -> std::io::Result<bool> {
 }
 
 fn missing(path: &str) -> ResourceError {
-    let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
+    let truncated = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
     ResourceError::Missing(LocalizedText::new(
-        format!("the skill has no file `{shown}`; its files are named with its instructions"),
-        format!("技能中没有文件 `{shown}`；可用的文件列在说明之后"),
+        format!("the skill has no file `{truncated}`; its files are named with its instructions"),
+        format!("技能中没有文件 `{truncated}`；可用的文件列在说明之后"),
     ))
 }
 

@@ -242,14 +242,14 @@ fn tail(bytes: &[u8]) -> String {
 }
 
 fn output_too_large(overflow: &Overflow) -> RunError {
-    let (en, zh, most) = match overflow.output {
+    let (en, zh, limit) = match overflow.output {
         true => ("answered", "输出", MAX_OUTPUT_BYTES),
         false => ("wrote to its standard error", "向标准错误写入", MAX_STDERR_BYTES),
     };
-    let most = most >> 20;
+    let limit = limit >> 20;
     RunError::OutputTooLarge(LocalizedText::new(
-        format!("the script {en} more than {most} MiB and was stopped: let it write to a file, or say less"),
-        format!("脚本{zh}超过 {most} MiB，已被停止：请改为写入文件，或减少输出"),
+        format!("the script {en} more than {limit} MiB and was stopped: let it write to a file, or say less"),
+        format!("脚本{zh}超过 {limit} MiB，已被停止：请改为写入文件，或减少输出"),
     ))
 }
 

@@ -88,8 +88,8 @@ impl Skill {
     pub fn read(folder: &Path, origin: Origin) -> Result<Self, Vec<Diagnostic>> {
         let file = manifest_in(folder).unwrap_or_else(|| folder.join(MANIFEST));
         let text = head(&file).map_err(|diagnostic| vec![*diagnostic])?;
-        let front = frontmatter::read(&file, &text).map_err(|diagnostic| vec![*diagnostic])?;
-        let mut diagnostics = front.diagnostics.clone();
+        let frontmatter = frontmatter::read(&file, &text).map_err(|diagnostic| vec![*diagnostic])?;
+        let mut diagnostics = frontmatter.diagnostics.clone();
         if file.file_name().is_some_and(|name| name != MANIFEST) {
             diagnostics.push(Diagnostic::new(
                 &file,
@@ -104,8 +104,8 @@ impl Skill {
             ));
         }
         let named = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let fields = fields::read(&file, &front, &named);
-        let declarations = declarations::read(&file, &front.tree, folder);
+        let fields = fields::read(&file, &frontmatter, &named);
+        let declarations = declarations::read(&file, &frontmatter.tree, folder);
         diagnostics.extend(fields.diagnostics);
         diagnostics.extend(declarations.diagnostics);
         let Some(description) = fields.description else { return Err(diagnostics) };
@@ -116,8 +116,8 @@ impl Skill {
             file,
             origin,
             shape: Shape::Folder,
-            frontmatter: front.fields(),
-            strict: front.strict,
+            frontmatter: frontmatter.fields(),
+            strict: frontmatter.strict,
             tools: declarations.tools,
             requested: declarations.requested,
             diagnostics,
@@ -152,7 +152,7 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
             Severity::Fatal,
             (
                 LocalizedText::new(format!("it cannot be read: {error}"), format!("无法读取：{error}")),
-                LocalizedText::new("mend its permissions, or remove it", "请修正权限或删除"),
+                LocalizedText::new("correct its permissions, or remove it", "请修正权限或删除"),
             ),
         ))
     };
@@ -172,7 +172,7 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
     std::fs::File::open(file)
         .and_then(|open| open.take(MAX_HEAD_BYTES).read_to_end(&mut bytes))
         .map_err(unreadable)?;
-    let whole = bytes.len() < MAX_HEAD_BYTES as usize;
+    let is_complete = bytes.len() < MAX_HEAD_BYTES as usize;
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -197,16 +197,18 @@ fn head(file: &Path) -> Result<String, Box<Diagnostic>> {
             text
         }
     };
-    if !whole && frontmatter::split(&text).is_err_and(|none| none == frontmatter::SplitError::MissingEnd) {
-        let most = MAX_HEAD_BYTES >> 10;
+    if !is_complete
+        && frontmatter::split(&text).is_err_and(|none| none == frontmatter::SplitError::MissingEnd)
+    {
+        let max_kibibytes = MAX_HEAD_BYTES >> 10;
         return Err(Box::new(
             Diagnostic::new(
                 file,
                 Severity::Fatal,
                 (
                     LocalizedText::new(
-                        format!("the frontmatter does not end within {most} KiB"),
-                        format!("文件头超过 {most} KiB"),
+                        format!("the frontmatter does not end within {max_kibibytes} KiB"),
+                        format!("文件头超过 {max_kibibytes} KiB"),
                     ),
                     LocalizedText::new(
                         "write a line `---` after the last field",

@@ -20,15 +20,15 @@ pub enum TemplateKind {
     WithTool,
 }
 
-/// Creates a skill in `place` and returns its folder.
+/// Creates a skill in `parent` and returns its folder.
 pub fn create_skill(
-    place: &Path,
+    parent: &Path,
     name: &str,
     (kind, lang): (TemplateKind, Lang),
 ) -> Result<PathBuf, CreateError> {
     if !is_name(name) {
-        let near = as_name(name).map(|near| format!("`{near}`"));
-        let hint = |en: &str| near.clone().unwrap_or_else(|| en.to_owned());
+        let suggestion = as_name(name).map(|suggestion| format!("`{suggestion}`"));
+        let hint = |en: &str| suggestion.clone().unwrap_or_else(|| en.to_owned());
         return Err(CreateError(LocalizedText::new(
             format!(
                 "`{name}` is no name for a skill: use 1 to 64 lower-case letters, digits and single hyphens, such as {}",
@@ -40,31 +40,31 @@ pub fn create_skill(
             ),
         )));
     }
-    let folder = place.join(name);
+    let folder = parent.join(name);
     if folder.exists() {
-        let shown = folder.display();
+        let displayed = folder.display();
         return Err(CreateError(LocalizedText::new(
-            format!("`{shown}` exists already: choose another name, or remove it"),
-            format!("`{shown}` 已存在：请换个名称，或先删除"),
+            format!("`{displayed}` exists already: choose another name, or remove it"),
+            format!("`{displayed}` 已存在：请换个名称，或先删除"),
         )));
     }
-    create(place, name, (kind, lang)).map_err(|error| {
-        let shown = folder.display();
+    create(parent, name, (kind, lang)).map_err(|error| {
+        let displayed = folder.display();
         CreateError(LocalizedText::new(
-            format!("`{shown}` cannot be written: {error}"),
-            format!("无法写入 `{shown}`：{error}"),
+            format!("`{displayed}` cannot be written: {error}"),
+            format!("无法写入 `{displayed}`：{error}"),
         ))
     })?;
     Ok(folder)
 }
 
 /// Writes the skill to a temporary folder and renames it, so that an error leaves no partial skill.
-fn create(place: &Path, name: &str, kind: (TemplateKind, Lang)) -> std::io::Result<()> {
-    std::fs::create_dir_all(place)?;
-    let temporary = tempfile::Builder::new().prefix(".toolhub-new-").tempdir_in(place)?;
+fn create(parent: &Path, name: &str, kind: (TemplateKind, Lang)) -> std::io::Result<()> {
+    std::fs::create_dir_all(parent)?;
+    let temporary = tempfile::Builder::new().prefix(".toolhub-new-").tempdir_in(parent)?;
     let folder = temporary.path().join(name);
     write(&folder, name, kind)?;
-    std::fs::rename(&folder, place.join(name))
+    std::fs::rename(&folder, parent.join(name))
 }
 
 fn write(folder: &Path, name: &str, (kind, lang): (TemplateKind, Lang)) -> std::io::Result<()> {
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn creates_only_the_skill_directory() {
-        let place = tempfile::tempdir().unwrap();
-        let skills = place.path().join("skills");
+        let parent = tempfile::tempdir().unwrap();
+        let skills = parent.path().join("skills");
         let folder = create_skill(&skills, "pdf-forms", (TemplateKind::WithTool, Lang::En)).unwrap();
         assert!(folder.join("scripts/pdf_forms.py").is_file());
         let names: Vec<_> =

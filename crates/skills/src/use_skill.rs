@@ -71,21 +71,21 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
         return None;
     }
     let mut description = format!("{INTRODUCTION}\n\nSkills:\n");
-    for (name, what) in offered {
-        let what = one_line(what.as_ref());
-        let what = cut(&what, MAX_DESCRIPTION_CHARS).unwrap_or(what);
+    for (name, summary) in offered {
+        let summary = one_line(summary.as_ref());
+        let summary = cut(&summary, MAX_DESCRIPTION_CHARS).unwrap_or(summary);
         // Beyond the limit only names are listed.
-        if description.chars().count() + what.chars().count() > MAX_DESCRIPTIONS_CHARS {
+        if description.chars().count() + summary.chars().count() > MAX_DESCRIPTIONS_CHARS {
             let _ = writeln!(description, "- {name}");
         } else {
-            let _ = writeln!(description, "- {name}: {what}");
+            let _ = writeln!(description, "- {name}: {summary}");
         }
     }
     let names: Vec<&str> = offered.iter().map(|(name, _)| name.as_str()).collect();
     let listed: Vec<RawObject> = offered
         .iter()
-        .map(|(name, what)| {
-            RawObject::default().with("name", name.as_str()).with("description", what.as_ref())
+        .map(|(name, summary)| {
+            RawObject::default().with("name", name.as_str()).with("description", summary.as_ref())
         })
         .collect();
     let definition = json!({
@@ -242,6 +242,6 @@ pub(crate) fn as_output(path: &str, bytes: Vec<u8>) -> ToolOutput {
             json!({"type": "resource", "resource": {"uri": format!("skill-file:{path}"), "mimeType": mime, "blob": data}})
         }
     };
-    let whole = RawJson::from(json!({"content": [block]}));
-    ToolOutput::from_raw(whole).unwrap_or_else(|| ToolOutput::text(""))
+    let output = RawJson::from(json!({"content": [block]}));
+    ToolOutput::from_raw(output).unwrap_or_else(|| ToolOutput::text(""))
 }

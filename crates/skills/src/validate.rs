@@ -117,14 +117,14 @@ async fn validate_file(python: &Python, file: &Path) -> Validation {
     let mut diagnostics = found.diagnostics;
     if found.tools.is_empty() {
         if diagnostics.is_empty() {
-            let said = (
+            let texts = (
                 LocalizedText::new("no class in it is a tool", "其中没有可用作工具的类"),
                 LocalizedText::new(
                     "write a class with `name`, `description` and a method `execute`",
                     "请写一个含有 `name`、`description` 和 `execute` 方法的类",
                 ),
             );
-            diagnostics.push(Diagnostic::new(file, Severity::Fatal, said));
+            diagnostics.push(Diagnostic::new(file, Severity::Fatal, texts));
         }
         return Validation { file: file.to_owned(), skill: None, diagnostics };
     }
@@ -158,13 +158,15 @@ async fn validate_scripts(python: &Python, validation: &mut Validation) {
 fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Diagnostic> {
     let broken = tools.iter().filter_map(|tool| {
         let (name, why) = (&tool.name, inputs::invalid_schema(&tool.schema.value())?);
-        let what = LocalizedText::new(
+        let problem = LocalizedText::new(
             format!("the `input_schema` of the tool `{name}` is no JSON Schema: {why}"),
             format!("工具 `{name}` 的 `input_schema` 不是 JSON Schema：{why}"),
         );
-        let instead =
-            LocalizedText::new("mend it, or leave it to the signature", "请改正，或删去而由签名推断");
-        Some(Diagnostic::new(file, Severity::Error, (what, instead)))
+        let remedy = LocalizedText::new(
+            "correct it, or omit it so that the signature is used",
+            "请改正，或删去而由签名推断",
+        );
+        Some(Diagnostic::new(file, Severity::Error, (problem, remedy)))
     });
     broken.collect()
 }
@@ -210,9 +212,9 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
     let bytes = match resource::read(folder, &name, MAX_MANIFEST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) => {
-            let instead =
+            let remedy =
                 LocalizedText::new("write the file itself, of at most 1 MiB", "请直接写文件，至多 1 MiB");
-            return vec![Diagnostic::new(file, Severity::Error, (error.text().clone(), instead))];
+            return vec![Diagnostic::new(file, Severity::Error, (error.text().clone(), remedy))];
         }
     };
     let text = match String::from_utf8(bytes) {
@@ -220,17 +222,17 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
         Err(error) => {
             let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let said = (
+            let texts = (
                 LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
                 LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
             );
-            return vec![Diagnostic::new(file, Severity::Error, said).at(line)];
+            return vec![Diagnostic::new(file, Severity::Error, texts).at(line)];
         }
     };
     let mut diagnostics = comments(file, &text);
     diagnostics.extend(placeholder_diagnostic(file, &text));
-    if let Ok(front) = frontmatter::read(file, &text) {
-        diagnostics.extend(inputs::diagnostics(file, &front.tree));
+    if let Ok(frontmatter) = frontmatter::read(file, &text) {
+        diagnostics.extend(inputs::diagnostics(file, &frontmatter.tree));
     }
     let Ok(parts) = frontmatter::split(&text) else { return diagnostics };
     let first = text.len() - parts.body.len();
@@ -280,7 +282,10 @@ fn body(folder: &Path, file: &Path) -> Vec<Diagnostic> {
                                 format!("`{link}` is not in the skill"),
                                 format!("技能中没有 `{link}`"),
                             ),
-                            LocalizedText::new("add the file, or mend the link", "请添加该文件，或改正链接"),
+                            LocalizedText::new(
+                                "add the file, or correct the link",
+                                "请添加该文件，或改正链接",
+                            ),
                         ),
                     )
                     .at(before + at + 1),
@@ -298,18 +303,20 @@ fn comments(file: &Path, text: &str) -> Vec<Diagnostic> {
     let cut = lines.filter_map(|(at, line)| {
         let value = line.strip_prefix("description:")?.trim();
         let plain = !value.starts_with(['"', '\'', '|', '>']);
-        let kept = value.split(" #").next()?.trim();
-        (plain && value.contains(" #")).then_some((at, value, kept))
+        let before_comment = value.split(" #").next()?.trim();
+        (plain && value.contains(" #")).then_some((at, value, before_comment))
     });
-    cut.map(|(at, value, kept)| {
+    cut.map(|(at, value, before_comment)| {
         let quoted = crate::yaml_repair::quoted(value);
         Diagnostic::new(
             file,
             Severity::Advice,
             (
                 LocalizedText::new(
-                    format!("what follows ` #` is a comment, so the description ends with `{kept}`"),
-                    format!("` #` 之后是注释，描述到 `{kept}` 为止"),
+                    format!(
+                        "what follows ` #` is a comment, so the description ends with `{before_comment}`"
+                    ),
+                    format!("` #` 之后是注释，描述到 `{before_comment}` 为止"),
                 ),
                 LocalizedText::new(
                     format!("write `description: {quoted}`"),
@@ -328,14 +335,14 @@ fn placeholder_diagnostic(file: &Path, text: &str) -> Option<Diagnostic> {
     let is_it =
         |line: &str| line.strip_prefix("description:").is_some_and(|value| is_placeholder(value.trim()));
     let at = parts.yaml.lines().position(is_it)?;
-    let said = (
+    let texts = (
         LocalizedText::new("the description is still that of every new skill", "描述仍是新建时的样子"),
         LocalizedText::new(
             "write what the skill does and when to use it: a model sees nothing else before it uses it",
             "请写明它做什么、何时使用：模型在使用之前只看得到这些",
         ),
     );
-    Some(Diagnostic::new(file, Severity::Advice, said).at(parts.before + at + 1))
+    Some(Diagnostic::new(file, Severity::Advice, texts).at(parts.before + at + 1))
 }
 
 /// Returns the link targets in a line of Markdown that refer to files of the skill.
@@ -368,20 +375,20 @@ fn no_files(folder: &Path) -> Vec<Diagnostic> {
             if kind.is_dir() && seen < MAX_ENTRIES {
                 waiting.push(entry.path());
             } else if kind.is_symlink() {
-                let said = (
+                let texts = (
                     LocalizedText::new("it is a link, and links are not followed", "这是链接，不会跟随"),
                     LocalizedText::new("put the file itself into the skill", "请把文件本身放入技能"),
                 );
-                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Advice, said));
+                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Advice, texts));
             } else if !kind.is_file() && !kind.is_dir() {
-                let said = (
+                let texts = (
                     LocalizedText::new(
                         "it is no file, so the skill cannot be approved",
                         "这不是普通文件，技能无法批准",
                     ),
                     LocalizedText::new("remove it", "请删除"),
                 );
-                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Error, said));
+                diagnostics.push(Diagnostic::new(&entry.path(), Severity::Error, texts));
             }
         }
     }
@@ -393,15 +400,15 @@ fn scripts(skill: &Skill) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in skill.tools.iter().filter(|tool| tool.runner == Runner::Script) {
         let path = skill.folder.join(&tool.file);
-        let (severity, said) = match interpreter::of(&path) {
+        let (severity, texts) = match interpreter::of(&path) {
             Ok(_) => continue,
-            Err(ScriptError::NoInterpreter(what, instead) | ScriptError::Refused(what, instead)) => {
-                (Severity::Error, (what, instead))
+            Err(ScriptError::NoInterpreter(problem, remedy) | ScriptError::Refused(problem, remedy)) => {
+                (Severity::Error, (problem, remedy))
             }
             // The interpreter may exist on the machine where the skill is used.
-            Err(ScriptError::Missing(what, instead)) => (Severity::Advice, (what, instead)),
+            Err(ScriptError::Missing(problem, remedy)) => (Severity::Advice, (problem, remedy)),
         };
-        diagnostics.push(Diagnostic::new(&path, severity, said));
+        diagnostics.push(Diagnostic::new(&path, severity, texts));
     }
     diagnostics
 }

@@ -20,7 +20,7 @@ const TOO_LARGE: &str = "it is too large or nested too deeply";
 pub(crate) struct YamlError {
     /// The line, from 1.
     pub(crate) line: usize,
-    pub(crate) what: String,
+    pub(crate) problem: String,
 }
 
 /// A node of a document.
@@ -104,12 +104,12 @@ pub(crate) fn parse(text: &str) -> Result<Node, YamlError> {
     }
 }
 
-fn error_at(span: Span, what: &str) -> YamlError {
-    YamlError { line: span.start.line().max(1), what: what.to_owned() }
+fn error_at(span: Span, problem: &str) -> YamlError {
+    YamlError { line: span.start.line().max(1), problem: problem.to_owned() }
 }
 
 fn unreadable(error: &ScanError) -> YamlError {
-    YamlError { line: error.marker().line().max(1), what: error.info().to_owned() }
+    YamlError { line: error.marker().line().max(1), problem: error.info().to_owned() }
 }
 
 struct Reader<'a> {
@@ -188,8 +188,8 @@ impl<'a> Reader<'a> {
             let (event, span) = self.next()?;
             let node = self.node(event, span, depth + 1)?;
             if let Some(first) = members.iter().find(|member| member.key == key) {
-                let what = format!("`{key}` stands here and on line {}", first.line);
-                return Err(YamlError { line, what });
+                let problem = format!("`{key}` stands here and on line {}", first.line);
+                return Err(YamlError { line, problem });
             }
             members.push(Member { key, line, node });
         }
@@ -234,9 +234,9 @@ fn number(text: &str) -> Option<Number> {
     }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !unsigned.is_empty() && unsigned.bytes().all(|byte| byte.is_ascii_digit()) {
-        let whole = text.strip_prefix('+').unwrap_or(text);
-        let small = whole.parse::<i64>().ok().map(Number::from);
-        return small.or_else(|| whole.parse::<f64>().ok().and_then(Number::from_f64));
+        let without_plus = text.strip_prefix('+').unwrap_or(text);
+        let small = without_plus.parse::<i64>().ok().map(Number::from);
+        return small.or_else(|| without_plus.parse::<f64>().ok().and_then(Number::from_f64));
     }
     let numeric = unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.')
         && unsigned.contains(|c: char| c.is_ascii_digit())
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!((b.line, b.node.get("c").unwrap().line), (2, 3));
         assert_eq!(
             parse("a: 1\na: 2\n").unwrap_err(),
-            YamlError { line: 2, what: "`a` stands here and on line 1".to_owned() }
+            YamlError { line: 2, problem: "`a` stands here and on line 1".to_owned() }
         );
         assert_eq!(parse("a: b: c\n").unwrap_err().line, 1);
         assert!(parse("").unwrap().is_null());
@@ -282,13 +282,13 @@ mod tests {
             let inner = vec![format!("*a{}", level - 1); 10].join(", ");
             text += &format!("a{level}: &a{level} [{inner}]\n");
         }
-        assert!(parse(&text).unwrap_err().what.contains("too large"));
+        assert!(parse(&text).unwrap_err().problem.contains("too large"));
         assert!(parse(&"[".repeat(100_000)).is_err());
         // Few nodes with long text: 100 kB of input that would expand to gigabytes.
         let long = |aliases: usize| {
             format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; aliases].join(", "))
         };
-        assert!(parse(&long(5_000)).unwrap_err().what.contains("too large"));
+        assert!(parse(&long(5_000)).unwrap_err().problem.contains("too large"));
         assert!(parse(&long(3)).is_ok());
     }
 }

@@ -8,7 +8,7 @@ pub(crate) struct Repair {
     /// The line, from 1.
     pub(crate) line: usize,
     /// The corrected line.
-    pub(crate) instead: String,
+    pub(crate) remedy: String,
 }
 
 /// Characters that cannot start a plain scalar.
@@ -26,33 +26,33 @@ pub(crate) fn repair(text: &str) -> (String, Vec<Repair>) {
         let plain = untabbed(line);
         let Some((key, value)) = pair(&plain) else {
             if plain != line.trim_end() && plain != *line {
-                repairs.push(Repair { line: number, instead: plain.clone() });
+                repairs.push(Repair { line: number, remedy: plain.clone() });
             }
             out.push(plain);
             continue;
         };
         // A value that continues on indented lines is one text, even with colons in it.
-        let mut whole = value.to_owned();
+        let mut joined = value.to_owned();
         let mut more = 0;
         if plain.starts_with("description:") && !is_marked(value) {
             while let Some(next) = lines.get(at).filter(|next| next.starts_with([' ', '\t'])) {
-                whole.push(' ');
-                whole.push_str(next.trim());
+                joined.push(' ');
+                joined.push_str(next.trim());
                 at += 1;
                 more += 1;
             }
         }
-        if needs_quotes(&whole) {
+        if needs_quotes(&joined) {
             let indent = &plain[..plain.len() - plain.trim_start().len()];
             let dash = if plain.trim_start().starts_with("- ") { "- " } else { "" };
-            let quoted = format!("{indent}{dash}{key}: {}", quoted(&whole));
-            repairs.push(Repair { line: number, instead: quoted.clone() });
+            let quoted = format!("{indent}{dash}{key}: {}", quoted(&joined));
+            repairs.push(Repair { line: number, remedy: quoted.clone() });
             out.push(quoted);
             out.extend(std::iter::repeat_n(String::new(), more));
             continue;
         }
         if plain != *line {
-            repairs.push(Repair { line: number, instead: plain.clone() });
+            repairs.push(Repair { line: number, remedy: plain.clone() });
         }
         out.push(plain);
         out.extend(lines.iter().skip(at - more).take(more).map(|line| untabbed(line)));

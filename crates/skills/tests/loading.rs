@@ -47,7 +47,7 @@ async fn loads_skills_of_other_agents() {
     assert!(snapshot.skipped.is_empty(), "{:?}", snapshot.skipped);
     let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["kubernetes-debug", "pdf-forms", "release-notes", "sql-review", "yue-bao"]);
-    let told = |name: &str| -> Vec<String> {
+    let messages = |name: &str| -> Vec<String> {
         let known = snapshot.named(name).unwrap();
         let diagnostics =
             known.skill.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice);
@@ -56,16 +56,16 @@ async fn loads_skills_of_other_agents() {
             .collect()
     };
     assert_eq!(
-        told("pdf-forms"),
+        messages("pdf-forms"),
         [
             "3: this line is not valid YAML, and was read as it was probably meant; write `description: \"Fill, read and flatten PDF forms. Use when: the user has a PDF with fields, says \\\"fill this form\\\", or wants the values of one\"`"
         ]
     );
-    assert_eq!(told("release-notes"), Vec::<String>::new());
-    assert_eq!(told("sql-review"), Vec::<String>::new());
-    assert_eq!(told("yue-bao").len(), 3, "{:?}", told("yue-bao"));
+    assert_eq!(messages("release-notes"), Vec::<String>::new());
+    assert_eq!(messages("sql-review"), Vec::<String>::new());
+    assert_eq!(messages("yue-bao").len(), 3, "{:?}", messages("yue-bao"));
     assert_eq!(
-        told("kubernetes-debug"),
+        messages("kubernetes-debug"),
         ["2: the name is not that of its folder, `Kube_Debug`; rename the folder to `kubernetes-debug`"]
     );
     let described = |name: &str| snapshot.named(name).unwrap().skill.description.clone();
@@ -100,50 +100,51 @@ async fn loads_skills_of_other_agents() {
 #[tokio::test]
 async fn reports_unusable_skills_and_loads_others() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder.path();
-    skill(place, "good", &plain("good"));
-    skill(place, "bad-yaml", "---\nname: a\ndescription: b\n- c\n---\n");
-    skill(place, "no-description", "---\nname: no-description\n---\nText.\n");
-    skill(place, "no-frontmatter", "# Only text\n");
-    skill(place, "no-end", "---\nname: x\ndescription: y\n");
-    let latin = skill(place, "latin", "");
+    let location = folder.path();
+    skill(location, "good", &plain("good"));
+    skill(location, "bad-yaml", "---\nname: a\ndescription: b\n- c\n---\n");
+    skill(location, "no-description", "---\nname: no-description\n---\nText.\n");
+    skill(location, "no-frontmatter", "# Only text\n");
+    skill(location, "no-end", "---\nname: x\ndescription: y\n");
+    let latin = skill(location, "latin", "");
     fs::write(latin.join("SKILL.md"), b"---\nname: latin\ndescription: caf\xe9\n---\n").unwrap();
-    let late = skill(place, "late", "");
+    let late = skill(location, "late", "");
     fs::write(late.join("SKILL.md"), b"---\nname: late\ndescription: d\n---\none\ncaf\xe9\n").unwrap();
-    let huge = skill(place, "huge", "");
+    let huge = skill(location, "huge", "");
     fs::write(
         huge.join("SKILL.md"),
         format!("---\nname: huge\ndescription: d\n---\n{}", "x\n".repeat(2 << 20)),
     )
     .unwrap();
-    let head = skill(place, "endless-head", "");
+    let head = skill(location, "endless-head", "");
     fs::write(head.join("SKILL.md"), format!("---\nname: a\n{}", "# x\n".repeat(1 << 20))).unwrap();
-    fs::create_dir_all(place.join("folder/SKILL.md")).unwrap();
-    fs::create_dir(place.join("linked")).unwrap();
-    std::os::unix::fs::symlink("../good/SKILL.md", place.join("linked/SKILL.md")).unwrap();
-    let registry = registry(vec![root(place, Origin::User)]).await;
+    fs::create_dir_all(location.join("folder/SKILL.md")).unwrap();
+    fs::create_dir(location.join("linked")).unwrap();
+    std::os::unix::fs::symlink("../good/SKILL.md", location.join("linked/SKILL.md")).unwrap();
+    let registry = registry(vec![root(location, Origin::User)]).await;
     let snapshot = registry.snapshot();
     let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["good", "huge", "late"]);
-    let mut told: Vec<String> = snapshot
+    let mut messages: Vec<String> = snapshot
         .skipped
         .iter()
         .map(|skipped| {
             let diagnostic =
                 skipped.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Fatal).unwrap();
-            let place = diagnostic.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-            format!("{place}:{} {}", diagnostic.line.unwrap_or(0), diagnostic.what.localize(Lang::En))
+            let location =
+                diagnostic.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+            format!("{location}:{} {}", diagnostic.line.unwrap_or(0), diagnostic.problem.localize(Lang::En))
         })
         .collect();
-    told.sort();
-    assert_eq!(told.len(), 7, "{told:#?}");
-    assert!(told[0].starts_with("bad-yaml:") && told[0].contains("not valid YAML"), "{told:#?}");
-    assert_eq!(told[1], "endless-head:1 the frontmatter does not end within 64 KiB");
-    assert_eq!(told[2], "latin:3 it is not UTF-8");
-    assert_eq!(told[3], "linked:0 it is a link, or no file");
-    assert!(told[4].starts_with("no-description:2 there is no `description`"), "{told:#?}");
-    assert_eq!(told[5], "no-end:1 the frontmatter has no end");
-    assert_eq!(told[6], "no-frontmatter:1 the file does not begin with `---`");
+    messages.sort();
+    assert_eq!(messages.len(), 7, "{messages:#?}");
+    assert!(messages[0].starts_with("bad-yaml:") && messages[0].contains("not valid YAML"), "{messages:#?}");
+    assert_eq!(messages[1], "endless-head:1 the frontmatter does not end within 64 KiB");
+    assert_eq!(messages[2], "latin:3 it is not UTF-8");
+    assert_eq!(messages[3], "linked:0 it is a link, or no file");
+    assert!(messages[4].starts_with("no-description:2 there is no `description`"), "{messages:#?}");
+    assert_eq!(messages[5], "no-end:1 the frontmatter has no end");
+    assert_eq!(messages[6], "no-frontmatter:1 the file does not begin with `---`");
     // Errors in the body are reported when the body is read.
     let text = |name: &str| use_skill::instructions(&registry, &snapshot.named(name).unwrap().skill);
     assert!(text("late").unwrap_err().localize(Lang::En).contains("is not UTF-8 from line 6 on"));
@@ -214,30 +215,30 @@ async fn skill_with_additional_grants_needs_approval_from_any_origin() {
         grants: [("asks".to_owned(), grants)].into(),
         ..SkillOptions::default()
     };
-    let given = Arc::new(SkillRegistry::new(options));
-    given.refresh().await;
-    assert_eq!(given.snapshot().skills[0].approval, ApprovalState::Own);
+    let granted = Arc::new(SkillRegistry::new(options));
+    granted.refresh().await;
+    assert_eq!(granted.snapshot().skills[0].approval, ApprovalState::Own);
 }
 
 #[tokio::test]
 async fn bounds_skill_discovery() {
     let folder = tempfile::tempdir().unwrap();
-    let place = folder.path();
+    let location = folder.path();
     for number in 0..3_000 {
-        fs::create_dir(place.join(format!("empty-{number:05}"))).unwrap();
+        fs::create_dir(location.join(format!("empty-{number:05}"))).unwrap();
     }
-    skill(place, "a-first", &plain("a-first"));
-    skill(place, "zzz-last", &plain("zzz-last"));
-    skill(&place.join("node_modules"), "package", &plain("package"));
-    skill(&place.join(".git"), "hook", &plain("hook"));
-    skill(&place.join("a/b/c"), "deep", &plain("deep"));
-    skill(&place.join("a/b/c/d/e"), "deeper", &plain("deeper"));
+    skill(location, "a-first", &plain("a-first"));
+    skill(location, "zzz-last", &plain("zzz-last"));
+    skill(&location.join("node_modules"), "package", &plain("package"));
+    skill(&location.join(".git"), "hook", &plain("hook"));
+    skill(&location.join("a/b/c"), "deep", &plain("deep"));
+    skill(&location.join("a/b/c/d/e"), "deeper", &plain("deeper"));
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink(place, place.join("a/loop")).unwrap();
-        std::os::unix::fs::symlink(place.join("a-first"), place.join("a/again")).unwrap();
+        std::os::unix::fs::symlink(location, location.join("a/loop")).unwrap();
+        std::os::unix::fs::symlink(location.join("a-first"), location.join("a/again")).unwrap();
     }
-    let registry = registry(vec![root(place, Origin::User)]).await;
+    let registry = registry(vec![root(location, Origin::User)]).await;
     let snapshot = registry.snapshot();
     let names: Vec<&str> = snapshot.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["a-first"], "those that lie behind too many folders are not found");
@@ -247,7 +248,7 @@ async fn bounds_skill_discovery() {
         snapshot.notes
     );
     for number in 0..3_000 {
-        fs::remove_dir(place.join(format!("empty-{number:05}"))).unwrap();
+        fs::remove_dir(location.join(format!("empty-{number:05}"))).unwrap();
     }
     registry.refresh().await;
     let snapshot = registry.snapshot();
@@ -293,10 +294,11 @@ fn created_skill_validates() {
         let text = fs::read_to_string(made.join("SKILL.md")).unwrap();
         assert_eq!(frontmatter_of(&text).unwrap()["name"], name);
     }
-    let again = create_skill(folder.path(), "plain-one", (TemplateKind::Instructions, Lang::En)).unwrap_err();
-    assert!(again.0.localize(Lang::En).contains("exists already"));
-    let odd = create_skill(folder.path(), "My Skill", (TemplateKind::Instructions, Lang::En)).unwrap_err();
-    assert!(odd.0.localize(Lang::En).ends_with("such as `my-skill`"), "{odd}");
+    let existing_error =
+        create_skill(folder.path(), "plain-one", (TemplateKind::Instructions, Lang::En)).unwrap_err();
+    assert!(existing_error.0.localize(Lang::En).contains("exists already"));
+    let error = create_skill(folder.path(), "My Skill", (TemplateKind::Instructions, Lang::En)).unwrap_err();
+    assert!(error.0.localize(Lang::En).ends_with("such as `my-skill`"), "{error}");
     let up = create_skill(folder.path(), "../up", (TemplateKind::Instructions, Lang::En)).unwrap_err();
     assert!(up.0.localize(Lang::En).contains("is no name for a skill"));
 }
@@ -307,7 +309,7 @@ fn reports_every_invalid_line_of_a_skill() {
     let text = "---\nname: Other\ndescription: Use it: now #1\ncompatibility: 7\nmetadata:\n  toolhub:\n    tools:\n      - name: run it\n        description: d\n        script: scripts/a.py\n      - name: b\n        description: d\n        script: ../b.py\n      - name: c\n        description: d\n        script: scripts/missing.py\n        hint: {}\n    grants: {disk: all}\n---\nSee [this](references/none.md).\n";
     let own = skill(folder.path(), "broken", text);
     let validation = validate(&own);
-    let told: Vec<String> = validation[0]
+    let messages: Vec<String> = validation[0]
         .diagnostics
         .iter()
         .map(|diagnostic| {
@@ -325,12 +327,12 @@ fn reports_every_invalid_line_of_a_skill() {
         "16 wrong there is no `scripts/missing.py`; write the script, or mend its name",
         "17 wrong unknown key `hint`; there are `name`",
         "18 wrong unknown key `disk`; there are `read`, `write`, `network`, `environment`",
-        "20 wrong `references/none.md` is not in the skill; add the file, or mend the link",
+        "20 wrong `references/none.md` is not in the skill; add the file, or correct the link",
     ];
-    for (told, expect) in told.iter().zip(expect) {
-        assert!(told.starts_with(expect), "{told}\n{expect}");
+    for (messages, expect) in messages.iter().zip(expect) {
+        assert!(messages.starts_with(expect), "{messages}\n{expect}");
     }
-    assert_eq!(told.len(), expect.len(), "{told:#?}");
+    assert_eq!(messages.len(), expect.len(), "{messages:#?}");
     assert!(validation[0].has_errors());
     for diagnostic in &validation[0].diagnostics {
         assert!(

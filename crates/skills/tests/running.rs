@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use toolhub_core::consent::Binding;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::NullSink;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{
     BoxFuture, CallContext, CallId, Consent, Effect, Lang, Localize as _, RawJson, ToolError, ToolHost as _,
     ToolOutput,
@@ -144,8 +144,8 @@ async fn scripts_receive_json_and_return_json_or_text() {
     let big = r#"{"n":12345678901234567890123456789012345678901234567890}"#;
     assert_eq!(test_skill.call("echo", big).await.unwrap().structured().unwrap().get(), big);
     let here = test_skill.skill().canonicalize().unwrap().display().to_string();
-    let said = test_skill.call("where", "{}").await.unwrap().texts().0.concat();
-    assert_eq!(said, format!("{here}|{here}\nname: bench"));
+    let text = test_skill.call("where", "{}").await.unwrap().texts().0.concat();
+    assert_eq!(text, format!("{here}|{here}\nname: bench"));
     assert_eq!(test_skill.call("beside", "{}").await.unwrap().texts().0.concat(), "你好");
     // The shebang selects the interpreter, although the files are not executable.
     assert_eq!(test_skill.call("bash", "{}").await.unwrap().texts().0.concat(), "two");
@@ -203,15 +203,15 @@ async fn timeout_stops_script_and_its_children() {
 async fn scripts_are_sandboxed_and_error_names_denied_access() {
     let secret = tempfile::tempdir().unwrap();
     fs::write(secret.path().join("secret"), "secret").unwrap();
-    let place = secret.path().canonicalize().unwrap().join("secret");
-    let shown = place.display().to_string();
-    let read = format!("print(open({shown:?}).read())\n");
+    let path = secret.path().canonicalize().unwrap().join("secret");
+    let displayed = path.display().to_string();
+    let read = format!("print(open({displayed:?}).read())\n");
     let write = "open('SKILL.md', 'a').write('x')\n";
     let connect = "import socket\nsocket.create_connection(('127.0.0.1', 9), 2)\n";
     let scripts =
         [("read.py", read.as_str()), ("write.py", write), ("connect.py", connect), ("env.sh", "env\n")];
     let test_skill = TestSkill::new(&scripts).await;
-    assert!(test_skill.fails("read").await.contains(&shown), "{}", test_skill.fails("read").await);
+    assert!(test_skill.fails("read").await.contains(&displayed), "{}", test_skill.fails("read").await);
     let before = fs::read(test_skill.skill().join("SKILL.md")).unwrap();
     test_skill.fails("write").await;
     assert_eq!(fs::read(test_skill.skill().join("SKILL.md")).unwrap(), before);
@@ -221,7 +221,12 @@ async fn scripts_are_sandboxed_and_error_names_denied_access() {
     // With a grant that the owner has approved, access is allowed.
     let parent = secret.path().canonicalize().unwrap().display().to_string();
     let granted = TestSkill::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
-    assert_eq!(granted.registry.tools()[0].trust, Trust::Quarantined, "{:?}", granted.registry.tools());
+    assert_eq!(
+        granted.registry.tools()[0].trust,
+        ApprovalStatus::Quarantined,
+        "{:?}",
+        granted.registry.tools()
+    );
     granted.approve().await;
     assert_eq!(granted.call("read", "{}").await.unwrap().texts().0.concat(), "secret");
 }
@@ -231,7 +236,7 @@ async fn runs_only_approved_files() {
     let test_skill =
         TestSkill::with(&[("say.sh", "echo one; cat \"$SKILL_DIR/data\"\n")], "", Origin::Project).await;
     fs::write(test_skill.skill().join("data"), "a").unwrap();
-    assert!(test_skill.registry.tools().iter().all(|tool| tool.trust == Trust::Quarantined));
+    assert!(test_skill.registry.tools().iter().all(|tool| tool.trust == ApprovalStatus::Quarantined));
     let error = test_skill.call("say", "{}").await.unwrap_err();
     assert!(error.localize(Lang::En).contains("is held back: not approved yet"), "{error}");
     assert_eq!(error.effect(), Effect::None);
@@ -270,9 +275,9 @@ async fn constantly_changing_files_never_run_unapproved() {
     test_skill.approve().await;
     let script = test_skill.skill().join("scripts/say.sh");
     let stop = Arc::new(AtomicBool::new(false));
-    let (theirs, ended) = (script.clone(), Arc::clone(&stop));
+    let (theirs, stopped) = (script.clone(), Arc::clone(&stop));
     let changing = std::thread::spawn(move || {
-        while !ended.load(Ordering::Relaxed) {
+        while !stopped.load(Ordering::Relaxed) {
             for code in ["echo evil\n", "echo good\n"] {
                 let new = theirs.with_extension("new");
                 fs::write(&new, code).unwrap();
@@ -373,10 +378,10 @@ async fn derives_tools_from_python_class_signatures() {
     assert_eq!(error.localize(Lang::En), "KeyError: 'paper'");
     for what in ["object", "nan", "keys"] {
         let error = test_skill.call("be_strange", &format!(r#"{{"what": "{what}"}}"#)).await.unwrap_err();
-        let said = error.localize(Lang::En);
+        let text = error.localize(Lang::En);
         assert!(
-            said.starts_with("execute returned what is no JSON (") && said.contains("return a text"),
-            "{said}"
+            text.starts_with("execute returned what is no JSON (") && text.contains("return a text"),
+            "{text}"
         );
     }
     assert_eq!(test_skill.call("be_strange", r#"{"what": "path"}"#).await.unwrap().texts().0.concat(), "/a");
@@ -400,20 +405,20 @@ async fn derives_tools_from_python_class_signatures() {
         .map(|one| one.diagnostics[0].localize(Lang::En))
         .collect();
     assert!(skipped.len() == 2 && skipped[1].contains("slip.py:2: Python cannot read it"), "{skipped:?}");
-    let look = async |name: &str| {
+    let inspect = async |name: &str| {
         let validation =
             toolhub_skills::validate_with_python(&test_skill.folder.path().join(name), None).await;
-        let said: Vec<String> = validation
+        let text: Vec<String> = validation
             .iter()
             .flat_map(|one| &one.diagnostics)
             .map(|diagnostic| diagnostic.localize(Lang::En))
             .collect();
-        (validation.first().and_then(|one| one.skill.as_ref()).map_or(0, |skill| skill.tools.len()), said)
+        (validation.first().and_then(|one| one.skill.as_ref()).map_or(0, |skill| skill.tools.len()), text)
     };
-    assert_eq!(look("single.py").await, (3, Vec::new()));
-    assert_eq!(look("bench").await, (4, Vec::new()));
-    assert!(look("slip.py").await.1[0].contains("slip.py:2: Python cannot read it"));
-    assert!(look("plain.py").await.1[0].contains("no class in it is a tool"));
+    assert_eq!(inspect("single.py").await, (3, Vec::new()));
+    assert_eq!(inspect("bench").await, (4, Vec::new()));
+    assert!(inspect("slip.py").await.1[0].contains("slip.py:2: Python cannot read it"));
+    assert!(inspect("plain.py").await.1[0].contains("no class in it is a tool"));
     fs::remove_file(test_skill.folder.path().join("slip.py")).unwrap();
     // The inspected tools are cached: a machine without Python still lists them.
     let options = SkillOptions {
@@ -422,11 +427,11 @@ async fn derives_tools_from_python_class_signatures() {
         python: Some("no-such-python".to_owned()),
         ..SkillOptions::default()
     };
-    let again = Arc::new(SkillRegistry::new(options));
-    again.refresh().await;
-    assert_eq!(again.tools().len(), tools.len());
-    let host = SkillHost::new(Arc::clone(&again), Arc::new(NoFetch));
-    let without = TestSkill { folder: tempfile::tempdir().unwrap(), registry: again, host };
+    let second_registry = Arc::new(SkillRegistry::new(options));
+    second_registry.refresh().await;
+    assert_eq!(second_registry.tools().len(), tools.len());
+    let host = SkillHost::new(Arc::clone(&second_registry), Arc::new(NoFetch));
+    let without = TestSkill { folder: tempfile::tempdir().unwrap(), registry: second_registry, host };
     let error = without.call("greet_someone", r#"{"who": "x"}"#).await.unwrap_err();
     assert!(
         error.localize(Lang::En).contains("there is no Python to run it with: `no-such-python`"),
@@ -520,10 +525,10 @@ async fn rejects_python_from_current_directory() {
             SkillRegistry::new(SkillOptions { python: Some(relative.to_owned()), ..options })
         })
         .await;
-        let said = test_skill.fails("add").await;
+        let text = test_skill.fails("add").await;
         assert!(
-            said.contains(&format!("`{relative}` is a relative path: write the absolute path")),
-            "{said}"
+            text.contains(&format!("`{relative}` is a relative path: write the absolute path")),
+            "{text}"
         );
     }
 }
@@ -552,10 +557,10 @@ async fn starts_a_configured_python_only_with_consent() {
     let shim = Shim::new();
     let make = with(Some(shim.command()), Consent::default());
     let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, make).await;
-    let said = test_skill.fails("add").await;
+    let text = test_skill.fails("add").await;
     assert!(
-        said.contains("was not started") && said.contains("is not trusted; run `toolhub trust`"),
-        "{said}"
+        text.contains("was not started") && text.contains("is not trusted; run `toolhub trust`"),
+        "{text}"
     );
     fs::write(test_skill.skill().join("scripts/tools.py"), CLASS).unwrap();
     test_skill.registry.refresh().await;
@@ -575,8 +580,8 @@ async fn starts_a_configured_python_only_with_consent() {
     assert_eq!(test_skill.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
     assert!(!shim.read("started").is_empty());
     unchanged.store(false, Ordering::Relaxed);
-    let said = test_skill.fails("add").await;
-    assert!(said.contains("its files have changed"), "{said}");
+    let text = test_skill.fails("add").await;
+    assert!(text.contains("its files have changed"), "{text}");
 
     // The default Python of the owner needs no consent.
     let test_skill = TestSkill::with_registry(&[ADD], "", Origin::User, with(None, Consent::default())).await;
@@ -586,11 +591,11 @@ async fn starts_a_configured_python_only_with_consent() {
 #[tokio::test]
 async fn approval_does_not_cover_a_file_under_another_name() {
     let test_skill = TestSkill::with(&[("run.sh", "cat\n")], "", Origin::Project).await;
-    let place = test_skill.skill();
-    fs::write(place.join("a\nb"), "data").unwrap();
+    let path = test_skill.skill();
+    fs::write(path.join("a\nb"), "data").unwrap();
     test_skill.approve().await;
     assert!(test_skill.call("run", "{}").await.is_ok());
-    fs::rename(place.join("a\nb"), place.join("a\\nb")).unwrap();
-    let said = test_skill.fails("run").await;
-    assert!(said.contains("held back"), "{said}");
+    fs::rename(path.join("a\nb"), path.join("a\\nb")).unwrap();
+    let text = test_skill.fails("run").await;
+    assert!(text.contains("held back"), "{text}");
 }

@@ -46,14 +46,14 @@ pub(crate) async fn run(folder: &str) {
     };
     let store = crate::store(folder, StoreOptions::default()).await;
     // The two calls that failed above may have begun, and their ends may have been written later.
-    let kept = succeeded(&*store).await;
-    println!("reopened: {}", (finished..=finished + 2).contains(&kept));
+    let stored = succeeded(&*store).await;
+    println!("reopened: {}", (finished..=finished + 2).contains(&stored));
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().successes).sum();
-    println!("statistics: {}", counted == kept as u64);
+    println!("statistics: {}", counted == stored as u64);
     drop(store);
     let connection = rusqlite::Connection::open(Path::new(folder).join("toolhub.db")).unwrap();
-    let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    println!("integrity: {whole}");
+    let integrity: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    println!("integrity: {integrity}");
 }
 
 fn output() -> RawJson {

@@ -17,8 +17,8 @@ const TASKS: u64 = 32;
 /// Number of tasks that record finished calls with `note`; the others use `begin` and `finish`.
 const RECORDING_TASKS: u64 = 8;
 
-pub(crate) async fn run(place: &str, data: &str) {
-    let store = crate::store_with(place, StoreOptions::default(), Some(Path::new(data))).await;
+pub(crate) async fn run(location: &str, data: &str) {
+    let store = crate::store_with(location, StoreOptions::default(), Some(Path::new(data))).await;
     println!("ready");
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {

@@ -18,10 +18,10 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["hammer", place, data] => block_on(hammer::run(place, data)),
+        ["hammer", location, data] => block_on(hammer::run(location, data)),
         ["full-disk", folder] => block_on(full_disk::run(folder)),
-        ["measure", place] => measure::run(place),
-        ["measure-intents", place] => measure::intents(place),
+        ["measure", location] => measure::run(location),
+        ["measure-intents", location] => measure::intents(location),
         _ => println!(
             "usage: store-load hammer PLACE DATA | full-disk FOLDER | measure PLACE | measure-intents PLACE"
         ),
@@ -32,16 +32,16 @@ fn block_on(work: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
 }
 
-/// Opens the store in the folder or at the PostgreSQL URL `place`.
-async fn store(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
-    store_with(place, options, None).await
+/// Opens the store in the folder or at the PostgreSQL URL `location`.
+async fn store(location: &str, options: StoreOptions) -> Arc<dyn HubStore> {
+    store_with(location, options, None).await
 }
 
 /// Like `store`, with the journals of a PostgreSQL store in `data`.
-async fn store_with(place: &str, options: StoreOptions, data: Option<&Path>) -> Arc<dyn HubStore> {
-    let place = match place.parse() {
+async fn store_with(location: &str, options: StoreOptions, data: Option<&Path>) -> Arc<dyn HubStore> {
+    let location = match location.parse() {
         Ok(url) => StoreLocation::Postgres(url),
-        Err(_) => StoreLocation::Folder(PathBuf::from(place)),
+        Err(_) => StoreLocation::Folder(PathBuf::from(location)),
     };
-    open(&place, options, data).await.unwrap()
+    open(&location, options, data).await.unwrap()
 }

@@ -24,12 +24,12 @@ enum Record {
     BeginAndFinish,
 }
 
-pub(crate) fn run(place: &str) {
-    drop(opened(place, StoreOptions::default()));
+pub(crate) fn run(location: &str) {
+    drop(opened(location, StoreOptions::default()));
     let mut times: Vec<Duration> = (0..21)
         .map(|_| {
             let started = Instant::now();
-            let store = opened(place, StoreOptions::default());
+            let store = opened(location, StoreOptions::default());
             let took = started.elapsed();
             drop(store);
             took
@@ -38,27 +38,27 @@ pub(crate) fn run(place: &str) {
     times.sort_unstable();
     println!("open     {:?} in the middle of {}", times[times.len() / 2], times.len());
     for micros in [5, 10, 20] {
-        let store = opened(place, StoreOptions::default());
+        let store = opened(location, StoreOptions::default());
         for callers in CALLERS {
             let rates = Rates::of(&store, callers, micros, Record::Note);
-            let lost = store.dropped_details();
+            let dropped = store.dropped_details();
             println!(
-                "notes    work {micros:>2} µs, {callers:>2} callers: {rates}, details lost so far {lost}"
+                "notes    work {micros:>2} µs, {callers:>2} callers: {rates}, details lost so far {dropped}"
             );
         }
     }
-    intents(place);
+    intents(location);
 }
 
-fn opened(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
+fn opened(location: &str, options: StoreOptions) -> Arc<dyn HubStore> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(crate::store(place, options))
+    runtime.block_on(crate::store(location, options))
 }
 
 /// Measures calls that must be recorded before they run (`begin` and `finish`).
-pub(crate) fn intents(place: &str) {
+pub(crate) fn intents(location: &str) {
     for durability in [Durability::Program, Durability::Power] {
-        let store = opened(place, StoreOptions { durability, ..StoreOptions::default() });
+        let store = opened(location, StoreOptions { durability, ..StoreOptions::default() });
         for callers in CALLERS {
             let rates = Rates::of(&store, callers, 10, Record::BeginAndFinish);
             println!("intents  {durability:?}, {callers:>2} callers: {rates}");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::private::PrivateError;
+use crate::private_file::PrivateError;
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -55,20 +55,20 @@ pub enum OpenError {
     )]
     WithoutPostgres,
     /// PostgreSQL could not be reached, or rejected the connection.
-    #[error("PostgreSQL at `{place}` could not be used: {cause}")]
+    #[error("PostgreSQL at `{location}` could not be used: {cause}")]
     Postgres {
         /// The location without the password.
-        place: String,
+        location: String,
         /// The cause.
         cause: String,
     },
     /// The TLS certificate of PostgreSQL could not be verified.
     #[error(
-        "PostgreSQL at `{place}` did not prove by TLS who it is, which a server on another machine must (`sslmode=verify-full`): {cause}; give a certificate of your own authority with `sslrootcert=FILE` in the URL, or write `sslmode=disable` to send password and data in plain text"
+        "PostgreSQL at `{location}` did not prove by TLS who it is, which a server on another machine must (`sslmode=verify-full`): {cause}; give a certificate of your own authority with `sslrootcert=FILE` in the URL, or write `sslmode=disable` to send password and data in plain text"
     )]
     Unverified {
         /// The location without the password.
-        place: String,
+        location: String,
         /// The cause.
         cause: String,
     },
@@ -80,8 +80,8 @@ impl OpenError {
         use toolhub_core::lang::{Lang, Localize as _};
         match self {
             Self::Private(error) => Some(error.localize(Lang::Zh)),
-            Self::Unverified { place, cause } => Some(format!(
-                "`{place}` 的 PostgreSQL 未能通过 TLS 证明身份，而其他机器上的服务器必须如此（`sslmode=verify-full`）：{cause}；自建证书颁发机构请在 URL 中加 `sslrootcert=文件`；若确实要明文传输密码和数据，请写 `sslmode=disable`"
+            Self::Unverified { location, cause } => Some(format!(
+                "`{location}` 的 PostgreSQL 未能通过 TLS 证明身份，而其他机器上的服务器必须如此（`sslmode=verify-full`）：{cause}；自建证书颁发机构请在 URL 中加 `sslrootcert=文件`；若确实要明文传输密码和数据，请写 `sslmode=disable`"
             )),
             Self::WithoutPostgres => Some(
                 "`[store] url` 需要 PostgreSQL，但本 toolhub 编译时未包含它：请安装软件包版本（已包含），或用 `--features postgres` 重新编译；不写 `[store] url` 时，调用记录保存在数据目录中"

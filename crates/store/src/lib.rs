@@ -9,7 +9,7 @@ mod owner;
 mod pending_statistics;
 #[cfg(feature = "postgres")]
 mod postgres;
-pub mod private;
+pub mod private_file;
 mod query;
 mod queue;
 mod recorder;

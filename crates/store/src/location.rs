@@ -24,15 +24,15 @@ pub enum StoreLocation {
     Postgres(PgUrl),
 }
 
-/// Opens the store at `place`. Connecting to PostgreSQL times out after ten seconds; calls that are not yet in its
+/// Opens the store at `location`. Connecting to PostgreSQL times out after ten seconds; calls that are not yet in its
 /// database are kept in journals under `data`, if given, and survive the end of the process.
 pub async fn open(
-    place: &StoreLocation,
+    location: &StoreLocation,
     options: StoreOptions,
     #[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "for PostgreSQL alone"))]
     data: Option<&Path>,
 ) -> Result<Arc<dyn HubStore>, OpenError> {
-    Ok(match place {
+    Ok(match location {
         StoreLocation::Folder(folder) => Arc::new(SqliteStore::open_with(folder, options)?),
         #[cfg(feature = "postgres")]
         StoreLocation::Postgres(url) => Arc::new(PgStore::connect(url, options, data).await?),

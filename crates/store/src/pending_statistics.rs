@@ -19,14 +19,14 @@ impl PendingStatistics {
     /// Counts the attempts of a call.
     pub(crate) fn count(&mut self, attempts: &[StoredAttempt], at: SystemTime) {
         for attempt in attempts {
-            self.tried((&attempt.source, &attempt.tool), attempt.status, (attempt.took, at));
+            self.count_attempt((&attempt.source, &attempt.tool), attempt.status, (attempt.took, at));
         }
     }
 
     /// Counts the attempts of a call that is not recorded.
     pub(crate) fn count_tried(&mut self, attempts: &[AttemptRecord], at: SystemTime) {
         for attempt in attempts {
-            self.tried((&attempt.source, &attempt.tool), (&attempt.end).into(), (attempt.took, at));
+            self.count_attempt((&attempt.source, &attempt.tool), (&attempt.end).into(), (attempt.took, at));
         }
     }
 
@@ -50,19 +50,19 @@ impl PendingStatistics {
     /// The statistics in a fixed order: writers that lock rows in the same order cannot deadlock.
     pub(crate) fn sorted(&self) -> Vec<&ToolStatistics> {
         let mut all: Vec<&ToolStatistics> = self.0.values().flat_map(FastMap::values).collect();
-        all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
+        all.sort_by_key(|entry| (entry.source.to_string(), entry.tool.clone()));
         all
     }
 
     /// Converts to the statistics in a fixed order.
     pub(crate) fn into_sorted(self) -> Vec<ToolStatistics> {
         let mut all: Vec<ToolStatistics> = self.0.into_values().flat_map(FastMap::into_values).collect();
-        all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
+        all.sort_by_key(|entry| (entry.source.to_string(), entry.tool.clone()));
         all
     }
 
     /// Counts one attempt.
-    fn tried(
+    fn count_attempt(
         &mut self,
         (source, tool): (&Source, &ToolName),
         status: AttemptStatus,
@@ -71,7 +71,7 @@ impl PendingStatistics {
         let Some(success) = status.success() else { return };
         // Lookup first: only the first use of a tool clones its name.
         match self.0.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
-            Some(one) => one.count(success, took, at),
+            Some(entry) => entry.count(success, took, at),
             None => self.of(source, tool).count(success, took, at),
         }
     }

@@ -97,7 +97,7 @@ impl Conditions {
     }
 
     /// Adds the condition that the row follows the one with these values, in descending order of the columns.
-    pub(crate) fn behind(&mut self, columns: [&str; 2], values: [Value; 2]) {
+    pub(crate) fn less_than(&mut self, columns: [&str; 2], values: [Value; 2]) {
         let places = values.map(|value| self.place(value));
         let (columns, places) = (columns.join(", "), places.join(", "));
         self.conditions.push(format!("({columns}) < ({places})"));
@@ -133,25 +133,25 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     let record = |record: &Option<toolhub_core::call_log::RecordId>| {
         record.as_ref().map(|record| Value::Text(record.as_str().to_owned()))
     };
-    let mut wanted = Conditions::new(dialect);
-    wanted.compare("tool", "=", text(&query.tool));
-    wanted.compare("conversation", "=", text(&query.conversation));
-    wanted.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
+    let mut filter = Conditions::new(dialect);
+    filter.compare("tool", "=", text(&query.tool));
+    filter.compare("conversation", "=", text(&query.conversation));
+    filter.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
     let hash = query.arguments.as_deref().map(stored_hash);
-    wanted.compare("arguments_hash", "=", hash.map(Value::Int));
-    wanted.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
-    wanted.compare("record", ">", record(&query.after));
-    wanted.compare("record", "<", record(&query.before));
+    filter.compare("arguments_hash", "=", hash.map(Value::Int));
+    filter.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
+    filter.compare("record", ">", record(&query.after));
+    filter.compare("record", "<", record(&query.before));
     if let Some(source) = &query.source {
-        let at = wanted.place(Value::Text(place(source)));
+        let at = filter.place(Value::Text(place(source)));
         let condition = dialect.holds("places", &at);
-        wanted.conditions.push(condition);
+        filter.conditions.push(condition);
     }
-    wanted.contains(
+    filter.contains(
         &["tool", "coalesce(unescaped, arguments)", "coalesce(request, '')"],
         query.text.as_deref(),
     );
-    let (clause, values) = wanted.finish();
+    let (clause, values) = filter.finish();
     let columns: Vec<&str> =
         COLUMNS.iter().map(|column| if *column == "status" { status.as_str() } else { *column }).collect();
     let limit = limit(query.limit);
@@ -160,11 +160,11 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
 
 /// The statement that selects turns, newest first, and its values.
 pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<Value>) {
-    let mut wanted = Conditions::new(dialect);
-    wanted.compare("conversation", "=", query.conversation.clone().map(Value::Text));
-    wanted.compare("role", "=", query.role.map(|role| Value::Text(role.name().to_owned())));
-    wanted.contains(&["text"], query.text.as_deref());
-    let (clause, values) = wanted.finish();
+    let mut filter = Conditions::new(dialect);
+    filter.compare("conversation", "=", query.conversation.clone().map(Value::Text));
+    filter.compare("role", "=", query.role.map(|role| Value::Text(role.name().to_owned())));
+    filter.contains(&["text"], query.text.as_deref());
+    let (clause, values) = filter.finish();
     let limit = limit(query.limit);
     let columns = "conversation, role, text, at";
     (format!("SELECT {columns} FROM turns{clause} ORDER BY at DESC, key DESC{limit}"), values)

@@ -31,7 +31,7 @@ pub(crate) struct PendingWrite {
     pub(crate) reply: oneshot::Sender<Result<bool, StoreError>>,
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     pub(crate) since: Instant,
-    _room: OwnedSemaphorePermit,
+    _capacity: OwnedSemaphorePermit,
 }
 
 /// The content of one transaction.
@@ -73,7 +73,7 @@ pub(crate) enum WriterWaker {
 }
 
 impl WriterWaker {
-    fn ring(&self) {
+    fn wake(&self) {
         match self {
             Self::Thread(thread) => {
                 if let Some(thread) = thread.get() {
@@ -89,7 +89,7 @@ impl WriterWaker {
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
     recorder: Recorder,
     pub(crate) waker: WriterWaker,
 }
@@ -101,21 +101,31 @@ pub(crate) fn closed() -> StoreError {
 
 impl Queue {
     pub(crate) fn new(waker: WriterWaker, recorder: Recorder) -> Self {
-        Self { state: Mutex::default(), room: Arc::new(Semaphore::new(MAX_QUEUED_WRITES)), recorder, waker }
+        Self {
+            state: Mutex::default(),
+            capacity: Arc::new(Semaphore::new(MAX_QUEUED_WRITES)),
+            recorder,
+            waker,
+        }
     }
 
     /// Queues a write and waits for its result. The writer replies within its timeout.
     pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
-        let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| closed())?;
+        let capacity = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
         {
             let mut state = self.state();
             if state.closed {
                 return Err(closed());
             }
-            state.pending.push_back(PendingWrite { write, reply, since: Instant::now(), _room: room });
+            state.pending.push_back(PendingWrite {
+                write,
+                reply,
+                since: Instant::now(),
+                _capacity: capacity,
+            });
         }
-        self.waker.ring();
+        self.waker.wake();
         answer.await.map_err(|_| closed())?
     }
 
@@ -154,7 +164,7 @@ impl Queue {
         if state.due.is_none() {
             state.due = Some(Instant::now() + GATHER_INTERVAL);
             drop(state);
-            self.waker.ring();
+            self.waker.wake();
         }
     }
 
@@ -172,7 +182,7 @@ impl Queue {
 
     /// Wakes the writer for work outside of this queue.
     pub(crate) fn wake(&self) {
-        self.waker.ring();
+        self.waker.wake();
     }
 
     /// Number of calls without details.
@@ -184,8 +194,8 @@ impl Queue {
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.recorder.close();
-        self.room.close();
-        self.waker.ring();
+        self.capacity.close();
+        self.waker.wake();
     }
 
     /// Whether new writes are rejected.
@@ -198,8 +208,11 @@ impl Queue {
     pub(crate) fn next(&self, now: Instant) -> Next {
         let all = {
             let mut state = self.state();
-            let settle =
-                state.pending.iter().take(MAX_GROUP_WRITES).any(|one| matches!(one.write, Write::Settle));
+            let settle = state
+                .pending
+                .iter()
+                .take(MAX_GROUP_WRITES)
+                .any(|pending_write| matches!(pending_write.write, Write::Settle));
             let all = settle || state.closed;
             if !all && state.due.is_none_or(|due| due > now) {
                 return match state.pending.is_empty() {
@@ -238,7 +251,7 @@ impl Queue {
         let mut state = self.state();
         state.writing = false;
         if state.closed {
-            self.recorder.leave(recorded);
+            self.recorder.keep_for_replay(recorded);
         } else {
             state.due = Some(Instant::now() + RETRY_INTERVAL);
             self.recorder.put_back(recorded);
@@ -275,14 +288,16 @@ impl State {
 impl Group {
     /// Removes start entries whose caller has gone: those calls were not made.
     pub(crate) fn drop_abandoned(&mut self) {
-        self.pending.retain(|one| !(matches!(one.write, Write::Begin(_)) && one.reply.is_closed()));
+        self.pending.retain(|pending_write| {
+            !(matches!(pending_write.write, Write::Begin(_)) && pending_write.reply.is_closed())
+        });
     }
 
     /// Whether a write in the group requires that all previous writes are in the database.
     pub(crate) fn requires_previous_writes(&self) -> bool {
-        self.pending
-            .iter()
-            .any(|one| matches!(one.write, Write::Settle | Write::MoveIntents | Write::Finish(_)))
+        self.pending.iter().any(|pending_write| {
+            matches!(pending_write.write, Write::Settle | Write::MoveIntents | Write::Finish(_))
+        })
     }
 }
 

@@ -270,11 +270,11 @@ impl Recorder {
 
     /// Gives up unwritten calls: their journals are kept for the next store that is opened, and calls without a
     /// journal are at least counted, if the database accepts that.
-    pub(crate) fn leave(&self, recorded: RecordedCalls) {
+    pub(crate) fn keep_for_replay(&self, recorded: RecordedCalls) {
         let (journaled, others): (Vec<_>, Vec<_>) =
             recorded.blocks.into_iter().partition(|block| block.journal.is_some());
         for range in journaled.iter().filter_map(|block| block.journal.as_ref()) {
-            range.segment.leave();
+            range.segment.keep_for_replay();
         }
         // Without such blocks the counts are dropped: put back, they would be taken and given up again for ever.
         if !others.is_empty() {
@@ -313,12 +313,12 @@ mod tests {
         for _ in 0..SOFT_LIMIT_BYTES >> 20 {
             recorder.add(&start, &end);
         }
-        let mut room = recorder.wait_for_capacity().expect("must wait");
-        assert!(futures_util::poll!(&mut room).is_pending());
+        let mut capacity = recorder.wait_for_capacity().expect("must wait");
+        assert!(futures_util::poll!(&mut capacity).is_pending());
         let taken = recorder.take(false);
-        assert!(futures_util::poll!(&mut room).is_pending(), "taken is not written");
+        assert!(futures_util::poll!(&mut capacity).is_pending(), "taken is not written");
         recorder.written(&taken);
-        room.await;
+        capacity.await;
         assert!(recorder.wait_for_capacity().is_none());
         assert_eq!(recorder.dropped(), 0);
     }

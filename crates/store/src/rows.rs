@@ -79,7 +79,7 @@ impl<'a> EndColumns<'a> {
     /// For a running call: a filter by source finds it at its candidates.
     pub(crate) fn running(start: &CallStart) -> Self {
         let empty = || "[]".to_owned();
-        let (sources, attempts, places) = (empty(), empty(), placed(start.candidates.iter()));
+        let (sources, attempts, places) = (empty(), empty(), delimited_names(start.candidates.iter()));
         let status = Status::Running.name();
         Self { status, took: None, error_kind: None, error: None, sources, attempts, places }
     }
@@ -110,12 +110,12 @@ pub(crate) fn place(source: &str) -> String {
 /// The sources that answered a call, or else those that were attempted.
 fn places(end: &CallEnd) -> String {
     match end.sources.is_empty() {
-        true => placed(end.attempts.iter().map(|attempt| &attempt.source)),
-        false => placed(end.sources.iter()),
+        true => delimited_names(end.attempts.iter().map(|attempt| &attempt.source)),
+        false => delimited_names(end.sources.iter()),
     }
 }
 
-fn placed<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
+fn delimited_names<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
     let mut places = String::new();
     for source in sources {
         let place = place(&source.to_string());

@@ -66,12 +66,13 @@ impl FakeHost {
     /// Adds a tool with the members of `definition` besides its name, and its actions.
     #[must_use]
     pub fn tool(mut self, name: &str, definition: Value, acts: &[Act]) -> Self {
-        let mut whole = json!({"name": name, "inputSchema": {"type": "object"}});
-        if let (Some(whole), Value::Object(members)) = (whole.as_object_mut(), definition) {
-            whole.extend(members);
+        let mut definition_json = json!({"name": name, "inputSchema": {"type": "object"}});
+        if let (Some(definition_json), Value::Object(members)) = (definition_json.as_object_mut(), definition)
+        {
+            definition_json.extend(members);
         }
         let definition =
-            ToolDefinition::parse(RawJson::from(whole)).expect("a fake tool's definition is sound");
+            ToolDefinition::parse(RawJson::from(definition_json)).expect("a fake tool's definition is sound");
         self.tools.push(Tool::new(self.source.clone(), definition));
         self.acts.insert(name.to_owned(), acts.to_vec());
         self

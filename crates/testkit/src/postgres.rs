@@ -129,13 +129,13 @@ impl PostgresServer {
     fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = command(&self.programs.join(program), self.user);
         // The server inherits the output streams, so a pipe would stay open as long as it runs.
-        let said = tempfile::tempfile().expect("a temporary file");
-        let other = said.try_clone().expect("a second handle");
+        let output = tempfile::tempfile().expect("a temporary file");
+        let other = output.try_clone().expect("a second handle");
         command
             .args(arguments)
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
-            .stdout(said)
+            .stdout(output)
             .stderr(other);
         let status = command.status().expect("a program of PostgreSQL starts");
         if !status.success() {
@@ -189,10 +189,10 @@ fn command(program: &Path, user: Option<Account>) -> Command {
 /// The account created by the packages, otherwise `nobody`.
 fn unprivileged() -> Account {
     let accounts = std::fs::read_to_string("/etc/passwd").expect("the list of accounts");
-    let find = |wanted: &str| {
+    let find = |key: &str| {
         accounts.lines().find_map(|line| {
             let mut fields = line.split(':');
-            if fields.next() != Some(wanted) {
+            if fields.next() != Some(key) {
                 return None;
             }
             Some(Account { uid: fields.nth(1)?.parse().ok()?, gid: fields.next()?.parse().ok()? })

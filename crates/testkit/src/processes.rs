@@ -26,10 +26,11 @@ pub fn children_of(pid: u32) -> Vec<u32> {
 /// The running processes with `env_name=env_value` in their initial environment, even if they were reparented.
 #[must_use]
 pub fn with_marker(env_name: &str, env_value: &str) -> Vec<u32> {
-    let wanted = format!("{env_name}={env_value}");
+    let variable = format!("{env_name}={env_value}");
     all()
         .filter(|pid| {
-            environment(*pid).split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()) && alive(*pid)
+            environment(*pid).split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+                && alive(*pid)
         })
         .collect()
 }

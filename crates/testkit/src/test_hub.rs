@@ -52,8 +52,8 @@ impl TestHome {
     fn assert_nothing_left(&self) {
         #[cfg(target_os = "linux")]
         {
-            let left = crate::processes::with_marker(MARKER, &self.marker);
-            assert!(left.is_empty(), "processes were left behind: {left:?}");
+            let leftover = crate::processes::with_marker(MARKER, &self.marker);
+            assert!(leftover.is_empty(), "processes were left behind: {leftover:?}");
         }
     }
 }

@@ -47,12 +47,12 @@ enum Verdict {
 fn check(run: &Run<'_>) {
     // The suite passes the command to a shell.
     let client = env!("CARGO_BIN_EXE_conformance-client").replace(' ', "\\ ");
-    let ran = suite(run.version)
+    let output = suite(run.version)
         .args(["client", "--verbose", "--command", &client])
         .args(run.selection)
         .output()
         .unwrap();
-    let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let summary = stdout.split_once("=== SUITE SUMMARY ===").map_or(&*stdout, |(_, summary)| summary);
     let (mut passed, mut failed) = (BTreeSet::new(), BTreeSet::new());
     let mut any_late = false;
@@ -67,25 +67,27 @@ fn check(run: &Run<'_>) {
         };
     }
     let as_expected = failed.iter().eq(run.failing) && passed.len() == run.passing;
-    let what = format!("conformance {} {:?}", run.version, run.selection);
+    let label = format!("conformance {} {:?}", run.version, run.selection);
     // The suite also exits with a failure on a warning.
-    let is_verdict = ran.status.success() == (run.verdict == Verdict::Success);
-    assert!((is_verdict || any_late) && as_expected, "{what}, {} to pass:{summary}\n{stderr}", run.passing);
+    let is_verdict = output.status.success() == (run.verdict == Verdict::Success);
+    assert!((is_verdict || any_late) && as_expected, "{label}, {} to pass:{summary}\n{stderr}", run.passing);
 }
 
 /// Runs a scenario on skills. Such a scenario checks nothing if the client sends no request, so an explicit SUCCESS is
 /// required.
 fn check_skills(scenario: &str) {
     let client = env!("CARGO_BIN_EXE_conformance-client").replace(' ', "\\ ");
-    let ran = suite("0.2.0-alpha.12")
+    let output = suite("0.2.0-alpha.12")
         .args(["client", "--verbose", "--command", &client, "--scenario", scenario])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    let verdicts =
-        (said.matches("\"status\": \"SUCCESS\"").count(), said.matches("\"status\": \"SKIPPED\"").count());
-    let words = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success() && verdicts == (1, 0), "{scenario}: {verdicts:?}\n{said}\n{words}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let verdicts = (
+        stdout.matches("\"status\": \"SUCCESS\"").count(),
+        stdout.matches("\"status\": \"SKIPPED\"").count(),
+    );
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && verdicts == (1, 0), "{scenario}: {verdicts:?}\n{stdout}\n{words}");
 }
 
 /// Sequential: each run executes its scenarios concurrently, and some measure time.

@@ -51,10 +51,10 @@ struct Run<'a> {
 /// each scenario is compared with a table, so that a silently skipped one is noticed.
 fn check(url: &str, run: &Run<'_>) {
     let report = ServerReport::of(url, run.version, run.selection);
-    let what = format!("conformance {} {:?}", run.version, run.selection);
-    assert!(report.content && report.wrong.is_empty(), "{what}: {:#?}\n{}", report.wrong, report.words);
-    assert!(report.skipped.iter().eq(run.skipped), "{what}: skipped {:?}", report.skipped);
-    assert_eq!(compare(&report, Side::Fixture), Ok(()), "{what}:\n{}", report.words);
+    let label = format!("conformance {} {:?}", run.version, run.selection);
+    assert!(report.content && report.wrong.is_empty(), "{label}: {:#?}\n{}", report.wrong, report.words);
+    assert!(report.skipped.iter().eq(run.skipped), "{label}: skipped {:?}", report.skipped);
+    assert_eq!(compare(&report, Side::Fixture), Ok(()), "{label}:\n{}", report.words);
 }
 
 /// Sequential: some scenarios measure time.
@@ -108,7 +108,7 @@ impl ClientHandler for Ada {
 }
 
 /// The result of each tool, in either era; tools that send requests get the answers of the client above.
-const SAID: [(&str, &str, &str); 12] = [
+const EXPECTED_TEXTS: [(&str, &str, &str); 12] = [
     ("test_simple_text", "{}", "This is a simple text response for testing."),
     ("test_error_handling", "{}", "This tool intentionally returns an error for testing"),
     ("greet", r#"{"name": "Eve"}"#, "Hello, Eve!"),
@@ -133,7 +133,7 @@ async fn fixture_tools_work_in_both_eras_over_stdio_and_http() {
             let hub = builder.handler(Arc::new(Ada)).build().await;
             let listed = hub.list_server("s").await.unwrap().unwrap();
             assert_eq!(listed.era.as_str(), era);
-            for (tool, arguments, said) in SAID {
+            for (tool, arguments, expected) in EXPECTED_TEXTS {
                 let arguments: Value = serde_json::from_str(arguments).unwrap();
                 let outcome = hub.call(ToolCall::new(tool, arguments)).await;
                 let (output, failed) = match outcome.result {
@@ -141,7 +141,7 @@ async fn fixture_tools_work_in_both_eras_over_stdio_and_http() {
                     Err(ToolError::Failed { output: Some(output), .. }) => (*output, true),
                     Err(error) => panic!("{tool}, {era}: {error:?}"),
                 };
-                assert_eq!(output.texts().0, [said], "{tool}, {era}");
+                assert_eq!(output.texts().0, [expected], "{tool}, {era}");
                 assert_eq!(failed, tool == "test_error_handling", "{tool}, {era}");
             }
             hub.close().await;

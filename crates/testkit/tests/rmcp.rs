@@ -43,11 +43,18 @@ async fn rust_sdk_server_works_in_both_eras_over_stdio_and_http() {
     let server = Listening::start();
     let http = json!({"url": format!("http://127.0.0.1:{}/mcp", server.1)});
     for entry in [json!({"command": SERVER}), http] {
-        for (told, met) in [("", "modern"), ("era = \"modern\"", "modern"), ("era = \"legacy\"", "legacy")] {
-            let settings = format!("[[servers]]\nid = \"s\"\n{told}\n");
+        for (setting, expected_era) in
+            [("", "modern"), ("era = \"modern\"", "modern"), ("era = \"legacy\"", "legacy")]
+        {
+            let settings = format!("[[servers]]\nid = \"s\"\n{setting}\n");
             let hub = TestHub::builder().entry("s", entry.clone()).settings(&settings).build().await;
             let listed = hub.list_server("s").await.expect("it is configured").expect("it is listed");
-            assert_eq!((listed.era.as_str(), listed.tools.len()), (met, 2), "{:?}", hub.events.texts());
+            assert_eq!(
+                (listed.era.as_str(), listed.tools.len()),
+                (expected_era, 2),
+                "{:?}",
+                hub.events.texts()
+            );
             let outcome = hub.call(ToolCall::new("greet", json!({"name": "世界"}))).await;
             assert_eq!(outcome.result.expect("it answers").texts().0, ["你好，世界"]);
             hub.close().await;

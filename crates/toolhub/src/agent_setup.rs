@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Answer, Permission};
+use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Answer, Confirmation};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
@@ -66,13 +66,13 @@ pub enum AskError {
 }
 
 impl Hub {
-    /// Answers a request in natural language: with a model if there is one, otherwise by rules. `heard` receives the output of
+    /// Answers a request in natural language: with a model if there is one, otherwise by rules. `listener` receives the output of
     /// the model while it is streamed.
     pub fn ask<'a>(
         &'a self,
         request: &'a str,
-        (options, permission): (&'a AskOptions, &'a dyn Permission),
-        heard: &'a (dyn Fn(ReplyDelta) + Send + Sync),
+        (options, confirmation): (&'a AskOptions, &'a dyn Confirmation),
+        listener: &'a (dyn Fn(ReplyDelta) + Send + Sync),
     ) -> BoxFuture<'a, Result<Answer, AskError>> {
         Box::pin(async move {
             let settings = self.agent_settings(options.agent.as_deref())?;
@@ -81,7 +81,7 @@ impl Hub {
             self.list_missing().await;
             self.refresh_server_skills().await;
             let before = self.earlier_messages(options.conversation.as_deref()).await;
-            let agent_context = self.agent_context(&settings, (options, permission));
+            let agent_context = self.agent_context(&settings, (options, confirmation));
             let agent = Agent {
                 agent_context,
                 model: model.as_deref(),
@@ -90,9 +90,9 @@ impl Hub {
                 examples: self.examples().await,
                 max_tokens: None,
             };
-            let asked = AgentRequest { request, before: &before, today: toolhub_agent::today() };
-            let heard: ReplyListener<'_> = heard;
-            let mut answer = agent.ask(asked, heard).await;
+            let agent_request = AgentRequest { request, before: &before, today: toolhub_agent::today() };
+            let listener: ReplyListener<'_> = listener;
+            let mut answer = agent.ask(agent_request, listener).await;
             if let Some(why) = unreachable {
                 let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
                 answer.notes.insert(
@@ -112,7 +112,7 @@ impl Hub {
     pub fn agent_context<'a>(
         &'a self,
         settings: &AgentSettings,
-        (options, permission): (&AskOptions, &'a dyn Permission),
+        (options, confirmation): (&AskOptions, &'a dyn Confirmation),
     ) -> AgentContext<'a> {
         let catalog = self.catalog();
         let has_tools = |id: &str| catalog.iter().any(|entry| entry.tool.source.to_string() == id);
@@ -125,9 +125,9 @@ impl Hub {
             policy: self.engine.policy(),
             unavailable,
             events: self.events.as_ref(),
-            permission,
-            allowed: settings.allowed(),
-            lengths: self.settings.limits.result.lengths(),
+            confirmation,
+            allowlist: settings.allowlist(),
+            output_limits: self.settings.limits.result.output_limits(),
             budget: settings.budget(),
             conversation: options.conversation.as_deref().map(Arc::from),
             folder: std::env::current_dir().unwrap_or_default(),

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use toolhub_core::approval::{Approval, Pin};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{HubStore, StoreError};
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Event, EventKind, Source, Tool, ToolDefinition, ToolName};
 use toolhub_mcp_client::config::ServerSpec;
 
@@ -68,16 +68,18 @@ impl Approved {
     }
 
     /// Compares a definition with the approved one.
-    pub(crate) fn trust(&self, server: &ServerSpec, definition: &ToolDefinition) -> Trust {
+    pub(crate) fn trust(&self, server: &ServerSpec, definition: &ToolDefinition) -> ApprovalStatus {
         if self.unknown && server.pin == Pin::Block {
-            return Trust::Quarantined;
+            return ApprovalStatus::Quarantined;
         }
         let source = Source::Server(server.id.clone());
-        let Some(approval) = self.get(&source, definition.name().as_str()) else { return Trust::Unseen };
+        let Some(approval) = self.get(&source, definition.name().as_str()) else {
+            return ApprovalStatus::Unseen;
+        };
         match (agrees(approval, definition), server.pin) {
-            (true, _) => Trust::Approved,
-            (false, Pin::Warn) => Trust::Changed,
-            (false, Pin::Block) => Trust::Quarantined,
+            (true, _) => ApprovalStatus::Approved,
+            (false, Pin::Warn) => ApprovalStatus::Changed,
+            (false, Pin::Block) => ApprovalStatus::Quarantined,
         }
     }
 }

@@ -22,7 +22,7 @@ use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memor
 use toolhub_oauth::TokenStore;
 use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
 
-use toolhub_store::private::PrivateError;
+use toolhub_store::private_file::PrivateError;
 use toolhub_store::{OpenError, StoreLocation};
 
 use crate::approvals::Approved;
@@ -380,9 +380,9 @@ fn caller_of(engine: &Arc<Engine>) -> Caller {
 }
 
 pub(crate) fn limits_of(settings: &Settings) -> Deadlines {
-    let usual = Deadlines::default();
-    let call = settings.limits.call.map_or(usual.call, |span| span.0);
-    Deadlines { call, cap: settings.limits.call_cap.map_or(usual.cap, |span| span.0).max(call) }
+    let defaults = Deadlines::default();
+    let call = settings.limits.call.map_or(defaults.call, |span| span.0);
+    Deadlines { call, cap: settings.limits.call_cap.map_or(defaults.cap, |span| span.0).max(call) }
 }
 
 fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn NativeTool>>) -> NativeHost {
@@ -407,16 +407,16 @@ async fn open_store(
     places: &Places,
     notes: &mut Vec<LocalizedText>,
 ) -> Result<(Option<Arc<dyn HubStore>>, Option<LocalizedText>), BuildError> {
-    let place = settings.store.place(places).map_err(BuildError::Store)?;
-    match toolhub_store::private::prepare(&places.home) {
-        Ok(said) => notes.extend(said),
+    let location = settings.store.location(places).map_err(BuildError::Store)?;
+    match toolhub_store::private_file::prepare(&places.home) {
+        Ok(warnings) => notes.extend(warnings),
         // The store reports that nothing can be stored; a remote database does not need the folder.
         Err(PrivateError::Io { .. }) => {}
         Err(error) => return Err(BuildError::Store(error.into())),
     }
-    match toolhub_store::open(&place, settings.store.options(), Some(&places.home)).await {
+    match toolhub_store::open(&location, settings.store.options(), Some(&places.home)).await {
         Ok(store) => Ok((Some(store), None)),
-        Err(error) if matches!(place, StoreLocation::Postgres(_)) => Err(BuildError::Store(error)),
+        Err(error) if matches!(location, StoreLocation::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
             let problem = store_problem(&places.home, &error);
             notes.push(problem.clone());
@@ -462,7 +462,7 @@ pub(crate) async fn cached_lists(
 ) -> HashMap<ServerId, CachedList> {
     // Without servers nothing is read, which makes the most common call faster.
     let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
-    let kept = match store.load().await {
+    let stored = match store.load().await {
         Ok(lists) => lists,
         Err(error) => {
             notes.push(LocalizedText::new(error.to_string(), format!("无法读取缓存：{error}")));
@@ -471,5 +471,5 @@ pub(crate) async fn cached_lists(
     };
     let configured: HashMap<&ServerId, String> =
         specs.iter().map(|spec| (&spec.id, spec.fingerprint())).collect();
-    kept.into_iter().filter(|(id, list)| configured.get(id) == Some(&list.fingerprint)).collect()
+    stored.into_iter().filter(|(id, list)| configured.get(id) == Some(&list.fingerprint)).collect()
 }

@@ -76,8 +76,8 @@ impl Hub {
             Ok(route) => {
                 let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
                 // If several candidates run concurrently, any of these servers may be one of them.
-                let wanted = if in_turn { self.before(&route, request.tool, new) } else { new };
-                self.list_all(wanted, optional).await;
+                let to_list = if in_turn { self.before(&route, request.tool, new) } else { new };
+                self.list_all(to_list, optional).await;
             }
             Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
                 // The caller named that server: it is tried again despite earlier failures.
@@ -202,10 +202,10 @@ impl Hub {
         let missing = self.missing(None);
         let lists = self.lists();
         let why = |server: Arc<Server>| {
-            let trouble = lists.get(server.id()).and_then(CachedList::known_problem);
-            let cause = match (server.circuit_open_error(), trouble) {
+            let problem = lists.get(server.id()).and_then(CachedList::known_problem);
+            let cause = match (server.circuit_open_error(), problem) {
                 (Some(circuit_open_error), _) => circuit_open_error.text(),
-                (None, Some(trouble)) => trouble,
+                (None, Some(problem)) => problem,
                 (None, None) => LocalizedText::new("it has not answered yet", "它尚未回答"),
             };
             (server, cause)
@@ -327,13 +327,13 @@ impl Hub {
         let began = Instant::now();
         let listed = server.list().await;
         drop((permit, counted));
-        let waited = began.elapsed();
-        let hung = listed.is_err() && waited >= server.spec().connect_timeout;
-        let kept = self.store_listing(server, listed).await;
+        let elapsed = began.elapsed();
+        let hung = listed.is_err() && elapsed >= server.spec().connect_timeout;
+        let stored_list = self.store_listing(server, listed).await;
         if hung {
-            self.note_late(server, Some(waited)).await;
+            self.note_late(server, Some(elapsed)).await;
         }
-        kept
+        stored_list
     }
 
     /// A permit to start a server for a listing: processes that are started all at once delay each other beyond their timeouts.
@@ -354,12 +354,12 @@ impl Hub {
         if let Err(McpError::CircuitOpen { .. }) = listed {
             return listed.map(|_| empty_list(server));
         }
-        if listed.is_ok() && self.kept(server, &listed).is_none() {
+        if listed.is_ok() && self.stored_list(server, &listed).is_none() {
             // Definitions are about to be compared with the approvals, which may have changed since this hub was built.
             self.reload_approvals().await;
         }
-        if let Some(kept) = self.kept(server, &listed) {
-            return Ok(kept);
+        if let Some(stored_list) = self.stored_list(server, &listed) {
+            return Ok(stored_list);
         }
         let before = self.lists().get(server.id()).cloned();
         let list = match &listed {
@@ -399,10 +399,13 @@ impl Hub {
 
     /// The stored list, if this listing is already stored: several callers may have waited for the same listing, and the first
     /// one stores it.
-    fn kept(&self, server: &Server, listed: &Result<Listed, McpError>) -> Option<CachedList> {
+    fn stored_list(&self, server: &Server, listed: &Result<Listed, McpError>) -> Option<CachedList> {
         let Ok(Listed { at, .. }) = listed else { return None };
         let lists = self.lists();
-        lists.get(server.id()).filter(|kept| (kept.listed_at, &kept.failure) == (Some(*at), &None)).cloned()
+        lists
+            .get(server.id())
+            .filter(|stored_list| (stored_list.listed_at, &stored_list.failure) == (Some(*at), &None))
+            .cloned()
     }
 
     /// Deletes the stored data of a server that was removed.
@@ -426,7 +429,7 @@ impl Hub {
 
 /// Whether a call waited for a server for at least `connect_timeout`.
 fn timed_out_fully(server: &Server, list: &CachedList) -> bool {
-    list.late_after.is_some_and(|waited| waited >= server.spec().connect_timeout)
+    list.late_after.is_some_and(|elapsed| elapsed >= server.spec().connect_timeout)
 }
 
 /// Whether a time is longer ago than `span`. A time in the future, after the clock was set back, counts as old.

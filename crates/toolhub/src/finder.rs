@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolhub_core::call_log::{CallQuery, Status};
 use toolhub_core::finder::{SearchHit, SearchResult, ToolFinder};
 use toolhub_core::ports::HubStore;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, similar_names};
@@ -76,12 +76,12 @@ impl IndexCache {
     }
 
     fn full_index(&self, catalog: &Catalog) -> Index {
-        let tools = catalog.iter().filter(|entry| shown(entry)).map(|entry| tagged(entry));
+        let tools = catalog.iter().filter(|entry| is_visible(entry)).map(|entry| tagged(entry));
         let index = Index::new(tools, self.settings.clone());
         let Some(encoder) = &self.encoder else { return index };
         let with_model = SentenceEncoder::open(&encoder.model).and_then(|model| {
-            let kept = VectorCache::new(&encoder.vectors, model.fingerprint());
-            index.clone().with_cached_embedder(Arc::new(model), kept)
+            let cache = VectorCache::new(&encoder.vectors, model.fingerprint());
+            index.clone().with_cached_embedder(Arc::new(model), cache)
         });
         with_model.unwrap_or_else(|error| {
             let cause =
@@ -100,7 +100,7 @@ impl IndexCache {
     fn updated_index(&self, cached: &CachedIndex, catalog: &Catalog) -> Index {
         let mut index = cached.index.clone();
         for source in changed(&cached.catalog, catalog) {
-            let own = catalog.iter().filter(|entry| entry.tool.source == source && shown(entry));
+            let own = catalog.iter().filter(|entry| entry.tool.source == source && is_visible(entry));
             let own = own.map(|entry| tagged(entry));
             index = match index.replace_source(&source, own) {
                 Ok(index) => index,
@@ -167,10 +167,10 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
 
 /// Whether a tool can be found. Quarantined tools are not shown to a model, since their texts may be the reason. `use_skill` is
 /// shown separately with the skills: its text describes all of them, and would match every request.
-fn shown(entry: &Entry) -> bool {
+fn is_visible(entry: &Entry) -> bool {
     let tool = &entry.tool;
     let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill::NAME;
-    tool.trust != Trust::Quarantined && !of_skills
+    tool.trust != ApprovalStatus::Quarantined && !of_skills
 }
 
 fn tagged(entry: &Entry) -> Tool {
@@ -216,7 +216,7 @@ impl ToolFinder for Finder {
             Ok(route) => route.candidates.iter().map(|candidate| candidate.entry.describe()).collect(),
             Err(_) => {
                 let catalog = self.engine.catalog();
-                catalog.named(name).filter(|entry| shown(entry)).map(|entry| entry.describe()).collect()
+                catalog.named(name).filter(|entry| is_visible(entry)).map(|entry| entry.describe()).collect()
             }
         }
     }

@@ -117,7 +117,7 @@ impl Hub {
     /// Like [`Self::call`], by reference.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
-        let listed_for = self.scoped(wanted(call));
+        let listed_for = self.scoped(request_of(call));
         self.allow_retry(listed_for.source);
         // Rarely needed futures are boxed, which keeps the future of the common path small.
         let lists_suffice = self.all_known() || !self.may_be_on_server(listed_for.source);
@@ -138,7 +138,7 @@ impl Hub {
             timeout: Some(timeout.saturating_sub(listed).max(MIN_TIMEOUT)),
             ..call.clone()
         });
-        let (whole, call) = (call, shortened.as_ref().unwrap_or(call));
+        let (original, call) = (call, shortened.as_ref().unwrap_or(call));
         let mut outcome = match lists_suffice {
             true => self.engine.run_call(call).await,
             false => Box::pin(self.run_during_listings(self.engine.run_call(call))).await,
@@ -155,7 +155,8 @@ impl Hub {
         if matches!(outcome.result, Err(ToolError::UnknownTool(_) | ToolError::UnknownSource { .. })) {
             outcome.result = outcome.result.map_err(|error| self.name_unlisted(error));
         }
-        if let (Err(ToolError::TimedOut { after, .. }), Some(timeout)) = (&mut outcome.result, whole.timeout)
+        if let (Err(ToolError::TimedOut { after, .. }), Some(timeout)) =
+            (&mut outcome.result, original.timeout)
         {
             *after = (*after).max(timeout);
         }
@@ -181,10 +182,10 @@ impl Hub {
     fn catalog_matches(&self, request: Request<'_>) -> bool {
         let catalog = self.catalog();
         let only = request.source.filter(|id| self.servers.contains(id));
-        let there = |source: &Source| only.is_none_or(|id| source.to_string() == id);
+        let is_source = |source: &Source| only.is_none_or(|id| source.to_string() == id);
         match request.by {
-            CallBy::Name => catalog.named(request.tool).any(|entry| there(&entry.tool.source)),
-            CallBy::Capability => catalog.tagged(request.tool).any(|(source, ..)| there(source)),
+            CallBy::Name => catalog.named(request.tool).any(|entry| is_source(&entry.tool.source)),
+            CallBy::Capability => catalog.tagged(request.tool).any(|(source, ..)| is_source(source)),
         }
     }
 
@@ -432,10 +433,10 @@ impl Hub {
     fn note_reserved(&self, server: &ServerId, tool: &Tool) {
         let name = tool.name().as_str();
         if self.engine.reserved().reserves(&tool.source, name) {
-            let shown = toolhub_engine::reserved::qualified(&tool.source, name);
+            let exposed_name = toolhub_engine::reserved::qualified(&tool.source, name);
             let text = LocalizedText::new(
-                format!("offers `{name}`, a reserved name: it is called `{shown}` here"),
-                format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{shown}`"),
+                format!("offers `{name}`, a reserved name: it is called `{exposed_name}` here"),
+                format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{exposed_name}`"),
             );
             self.events.emit(Event::now(None, EventKind::ServerNote { server: server.clone(), text }));
         }
@@ -453,7 +454,7 @@ impl ToolCaller for Hub {
 }
 
 /// The routing request of a call.
-fn wanted(call: &ToolCall) -> Request<'_> {
+fn request_of(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
     let among = call.among.as_deref();
     Request { by, source, arguments, among, coercion: call.coercion, ..Request::named(call.tool.as_str()) }

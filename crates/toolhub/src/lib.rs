@@ -26,7 +26,6 @@ mod discovery;
 mod disk_space;
 mod failures;
 pub mod features;
-mod fence;
 mod finder;
 mod gateway;
 mod hub;
@@ -35,6 +34,7 @@ mod listeners;
 mod login;
 mod memory;
 mod model;
+mod process_sandbox;
 mod progress;
 mod reload;
 mod resources;
@@ -60,7 +60,7 @@ pub use reload::ServerChanges;
 pub use running_hub::{HubSocket, running_hubs};
 pub use skills::SkillChange;
 pub use toolhub_agent::{
-    AgentMode, AllowAll, Answer, ChangeSummary, DenyAll, Permission, PermissionDecision, StepResult,
+    AgentMode, AllowAll, Answer, ChangeSummary, Confirmation, DenyAll, PermissionDecision, StepResult,
 };
 pub use toolhub_core::model::{LanguageModel, ReplyDelta};
 pub use toolhub_core::{

@@ -46,26 +46,26 @@ impl Hub {
     /// Follows one server until it is removed or replaced.
     async fn follow_while_current(&self, server: Arc<Server>) {
         let mut version = self.servers.version();
-        let gone = async {
+        let until_removed = async {
             while self.servers.is_current(&server) {
                 let _ = version.changed().await;
             }
         };
         tokio::select! {
             () = self.follow_one(&server) => {}
-            () = gone => {}
+            () = until_removed => {}
         }
     }
 
     async fn follow_one(&self, server: &Arc<Server>) {
         let (mut changes, mut connects) = (server.changes(), server.connects());
-        let mut kept = self.lists_version.subscribe();
+        let mut lists_version = self.lists_version.subscribe();
         let jitter = fastrand::f64();
         loop {
             let due = self.due(server, jitter);
             tokio::select! {
-                told = changes.changed() => {
-                    if told.is_err() {
+                changed = changes.changed() => {
+                    if changed.is_err() {
                         return;
                     }
                     tokio::time::sleep(DEBOUNCE).await;
@@ -73,7 +73,7 @@ impl Hub {
                     let _ = self.list_one(server).await;
                 }
                 // The list was fetched elsewhere, or the server was started: the due time is computed again.
-                _ = kept.changed() => {}
+                _ = lists_version.changed() => {}
                 _ = connects.changed() => {
                     // A call stopped waiting for it: it is listed now for the next call.
                     let late = self.lists().get(server.id()).is_some_and(|list| list.late_at.is_some());
@@ -111,11 +111,11 @@ impl Hub {
 fn due_in(list: &CachedList, now: SystemTime, jitter: f64) -> Option<Duration> {
     let listed = list.listed_at?;
     let last = list.failure.as_ref().map_or(listed, |(failed, _)| listed.max(*failed));
-    let keeps =
+    let ttl =
         list.ttl.unwrap_or(DEFAULT_LIST_TTL).clamp(MIN_INTERVAL, MAX_INTERVAL).mul_f64(1.0 + JITTER * jitter);
     // A time in the future, after the clock was set back, has age 0.
     let age = now.duration_since(last).unwrap_or_default();
-    Some(keeps.saturating_sub(age))
+    Some(ttl.saturating_sub(age))
 }
 
 #[cfg(test)]

@@ -97,15 +97,15 @@ mod tests {
 
     #[test]
     fn reports_login_cause_once() {
-        let told = |error: LoginError| format!("{:#}", anyhow::Error::new(error));
+        let error_text = |error: LoginError| format!("{:#}", anyhow::Error::new(error));
         let failed = LoginError::Failed { server: ServerId::new("s"), error: OAuthError::NotOffered };
-        let said = failed.localize(Lang::En);
-        assert!(said.starts_with("the login to `s` failed: it does not say where to log in"), "{said}");
-        assert_eq!(told(failed), said);
+        let message = failed.localize(Lang::En);
+        assert!(message.starts_with("the login to `s` failed: it does not say where to log in"), "{message}");
+        assert_eq!(error_text(failed), message);
         let error = ToolError::LoginNeeded { server: ServerId::new("s") };
         let not_served = LoginError::NotServed(error);
-        let said = not_served.localize(Lang::En);
-        assert_eq!(told(not_served), said);
-        assert_eq!(told(LoginError::UnknownServer), "there is no such server");
+        let message = not_served.localize(Lang::En);
+        assert_eq!(error_text(not_served), message);
+        assert_eq!(error_text(LoginError::UnknownServer), "there is no such server");
     }
 }

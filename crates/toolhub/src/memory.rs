@@ -21,14 +21,14 @@ impl Hub {
     /// Shortens an outcome for a model to the limit of its kind. The full result is available by its handle.
     pub fn shorten(&self, outcome: Outcome) -> Outcome {
         let catalog = self.catalog();
-        let place = outcome.source().cloned();
+        let source = outcome.source().cloned();
         let entry = catalog
             .named(outcome.tool.as_str())
-            .find(|entry| Some(&entry.tool.source) == place.as_ref())
+            .find(|entry| Some(&entry.tool.source) == source.as_ref())
             .cloned();
         // For a call by capability there is no such tool: the capability itself is the tag.
         let tags = entry.map_or_else(|| vec![outcome.tool.to_string()], |entry| entry.tags().to_vec());
-        self.settings.limits.result.lengths().shorten(outcome, &tags)
+        self.settings.limits.result.output_limits().shorten(outcome, &tags)
     }
 
     /// Checks a result against earlier results of the same call, and its numbers, dates and times. Returns `None` if the call
@@ -112,13 +112,13 @@ impl Hub {
     /// Recommends tools: after a tool, for a similar request, or in general.
     pub async fn recommend(
         &self,
-        wanted: RecommendationQuery<'_>,
+        requested: RecommendationQuery<'_>,
         limit: usize,
     ) -> Result<Vec<Recommendation>, StoreError> {
         let query = CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() };
         let calls = self.calls(query).await?;
         let catalog = self.catalog();
-        let mut advice = recommend(wanted, &calls);
+        let mut advice = recommend(requested, &calls);
         // Removed tools cannot be called.
         advice.retain(|one| catalog.named(one.tool.as_str()).next().is_some());
         advice.truncate(limit);
@@ -131,9 +131,9 @@ impl Hub {
     }
 
     /// Reads the statistics of tools once, if the order of candidates depends on them.
-    pub(crate) async fn load_statistics(&self, wanted: (CallBy, &str)) {
+    pub(crate) async fn load_statistics(&self, requested: (CallBy, &str)) {
         let Some(store) = &self.store else { return };
-        if !self.depends_on_statistics(wanted) {
+        if !self.depends_on_statistics(requested) {
             return;
         }
         let read = || async {

@@ -52,8 +52,8 @@ impl Drop for ProgressGuard<'_> {
     fn drop(&mut self) {
         let mut progress = self.cell.lock();
         progress.done += 1;
-        if let Some(place) = progress.running.iter().position(|id| id == self.server) {
-            progress.running.remove(place);
+        if let Some(index) = progress.running.iter().position(|id| id == self.server) {
+            progress.running.remove(index);
         }
         if progress.done == progress.total {
             *progress = Progress::default();

@@ -55,7 +55,7 @@ impl Hub {
         Box::pin(async move {
             let (specs, notes) = load_servers(places, settings)?;
             let before = self.servers.snapshot();
-            let restart = settings.sections.changed_since(&self.settings.sections);
+            let restart = settings.restart_sections.changed_since(&self.settings.restart_sections);
             let mut changes = ServerChanges { notes, restart, ..ServerChanges::default() };
             let lists = cached_lists(self.store.as_deref(), &specs, &mut changes.notes).await;
             let limits = limits_of(settings);
@@ -73,9 +73,11 @@ impl Hub {
                 let failure_history = stored_failure_history(lists.get(&spec.id));
                 servers.push(server_for(spec, places, failure_history, &self.context));
             }
-            let gone = |server: &&Arc<Server>| !servers.iter().any(|kept| Arc::ptr_eq(kept, server));
-            let retired: Vec<Arc<Server>> = before.iter().filter(gone).cloned().collect();
-            let is_removed = |server: &&Arc<Server>| !servers.iter().any(|kept| kept.id() == server.id());
+            let is_retired =
+                |server: &&Arc<Server>| !servers.iter().any(|current| Arc::ptr_eq(current, server));
+            let retired: Vec<Arc<Server>> = before.iter().filter(is_retired).cloned().collect();
+            let is_removed =
+                |server: &&Arc<Server>| !servers.iter().any(|current| current.id() == server.id());
             changes.removed = retired.iter().filter(is_removed).map(|server| server.id().clone()).collect();
             let reordered =
                 before.iter().map(|server| server.id()).ne(servers.iter().map(|server| server.id()));

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::BoxFuture;
 use toolhub_mcp_client::{Dialer, HubStream, Relay};
 use toolhub_mcp_gateway::secret;
-use toolhub_store::private;
+use toolhub_store::private_file;
 
 use crate::hub::Hub;
 
@@ -54,8 +54,8 @@ impl Folder {
         let path = home.join(FOLDER);
         let is_link = path.symlink_metadata()?.is_symlink();
         let opened = File::open(&path)?;
-        let about = opened.metadata()?;
-        if is_link || !about.is_dir() || !is_own(&about) || about.mode() & OTHER_USERS_MASK != 0 {
+        let metadata = opened.metadata()?;
+        if is_link || !metadata.is_dir() || !is_own(&metadata) || metadata.mode() & OTHER_USERS_MASK != 0 {
             return Err(refused(&path));
         }
         Ok(Self { path, opened })
@@ -87,8 +87,8 @@ impl Folder {
     }
 }
 
-fn is_own(about: &Metadata) -> bool {
-    about.uid() == rustix::process::geteuid().as_raw()
+fn is_own(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
 fn refused(path: &Path) -> io::Error {
@@ -117,7 +117,7 @@ impl std::fmt::Debug for HubSocket {
 impl HubSocket {
     /// Binds a socket in the data folder `home`, and removes sockets of ended processes.
     pub async fn bind(home: &Path) -> io::Result<Self> {
-        private::create_dir(&home.join(FOLDER))?;
+        private_file::create_dir(&home.join(FOLDER))?;
         let folder = Folder::open(home)?;
         for name in folder.sockets() {
             let connected = folder.connect(&name).await;
@@ -133,7 +133,7 @@ impl HubSocket {
         // The socket is renamed to its final name once its mode is set and its secret is written.
         let (bound, file) = (folder.path.join(&hidden), folder.path.join(&name));
         let mut options = File::options();
-        let published = private::open_file(&key_of(&file), options.write(true).create_new(true))
+        let published = private_file::open_file(&key_of(&file), options.write(true).create_new(true))
             .and_then(|mut key| key.write_all(secret.as_bytes()))
             .and_then(|()| std::fs::set_permissions(&bound, Permissions::from_mode(0o600)))
             .and_then(|()| std::fs::rename(&bound, &file));
@@ -206,12 +206,12 @@ impl RunningHubs {
 
     async fn connect(folder: &Folder, name: &str) -> Option<HubStream> {
         let file = folder.path.join(name);
-        let about = file.symlink_metadata().ok()?;
-        if !about.file_type().is_socket() || !is_own(&about) {
+        let metadata = file.symlink_metadata().ok()?;
+        if !metadata.file_type().is_socket() || !is_own(&metadata) {
             return None;
         }
         let stream = folder.connect(name).await.ok().filter(is_same_user)?;
-        let key = private::open_file(&key_of(&file), File::options().read(true)).ok()?;
+        let key = private_file::open_file(&key_of(&file), File::options().read(true)).ok()?;
         let mut secret = String::new();
         key.take(MAX_SECRET_BYTES).read_to_string(&mut secret).ok()?;
         Some(HubStream { stream: Box::new(stream), secret })
@@ -291,7 +291,7 @@ mod tests {
         assert!(HubSocket::bind(home.path()).await.is_err());
         std::fs::remove_file(home.path().join(FOLDER)).unwrap();
         // The socket is a link, or a file.
-        private::create_dir(&home.path().join(FOLDER)).unwrap();
+        private_file::create_dir(&home.path().join(FOLDER)).unwrap();
         symlink(&socket.file, home.path().join(FOLDER).join("1.sock")).unwrap();
         std::fs::write(home.path().join(FOLDER).join("2.sock"), "").unwrap();
         assert_eq!(reached(home.path()).await, 0);

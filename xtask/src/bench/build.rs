@@ -38,7 +38,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
                 let given = words.next().ok_or_else(|| UsageError("`--before` needs a commit".to_owned()))?;
                 before = Some(git(workspace, &["rev-parse", "--verify", &format!("{given}^{{commit}}")])?);
             }
-            stranger => return Err(unknown("argument", stranger, ["--before"])),
+            other => return Err(unknown("argument", other, ["--before"])),
         }
     }
     let folder = workspace.target.join("bench/build");
@@ -86,8 +86,8 @@ fn short_hash(commit: &str) -> &str {
 }
 
 fn git(workspace: &Workspace, args: &[&str]) -> Result<String> {
-    let said = run::read(program("git").current_dir(&workspace.root).args(args))?;
-    Ok(said.trim().to_owned())
+    let output = run::read(program("git").current_dir(&workspace.root).args(args))?;
+    Ok(output.trim().to_owned())
 }
 
 /// A fresh clone with its own target folder.
@@ -174,8 +174,8 @@ impl Clone {
         let answer = measure_cost(|| {
             let mut ask = program(self.target.join(folder).join("toolhub"));
             ask.arg("--home").arg(&home).args(["ask", REQUEST]).current_dir(&self.target);
-            let said = run::read(&mut ask)?;
-            ensure!(said.contains(ANSWER), "the answer to `{REQUEST}` has no `{ANSWER}`: {said}");
+            let output = run::read(&mut ask)?;
+            ensure!(output.contains(ANSWER), "the answer to `{REQUEST}` has no `{ANSWER}`: {output}");
             Ok(())
         })?;
         Ok(BuildResult { crates, cost, answer })

@@ -45,7 +45,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
             return Ok(());
         }
         [flag, folder] if flag == "--data" => std::path::absolute(folder)?,
-        [stranger, ..] => return Err(unknown("argument", stranger, ["--data"])),
+        [other, ..] => return Err(unknown("argument", other, ["--data"])),
     };
     let toolhub = build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?;
     let mut seen = 0;
@@ -72,7 +72,7 @@ impl Share {
         self.all += 1;
     }
 
-    fn shown(self) -> String {
+    fn render(self) -> String {
         format!("{:.1} %", 100.0 * self.right as f64 / self.all.max(1) as f64)
     }
 }
@@ -81,23 +81,23 @@ fn measure(toolhub: &Path, name: &str, samples: &[Sample]) -> Result<()> {
     let started = Instant::now();
     let answers = read_all(toolhub, samples)?;
     let took = started.elapsed();
-    let mut whole = Share::default();
+    let mut total = Share::default();
     let mut groups: BTreeMap<&str, Share> = BTreeMap::new();
     for (sample, answer) in samples.iter().zip(&answers) {
-        let right = sample.expect.is_met(&answer["calls"]);
+        let right = sample.expect.is_satisfied(&answer["calls"]);
         if sample.counts {
-            whole.count(right);
+            total.count(right);
         }
         for group in &sample.groups {
             groups.entry(group).or_default().count(right);
         }
     }
-    println!("\n{name}: {} of {} texts ({:.1} s)", whole.shown(), whole.all, took.as_secs_f64());
+    println!("\n{name}: {} of {} texts ({:.1} s)", total.render(), total.all, took.as_secs_f64());
     let mut table = Table::default();
     for (group, share) in groups {
         let baseline = sets::BASELINES.iter().find(|(known, _)| *known == group);
         let beside = baseline.map(|(_, text)| (*text).to_owned()).unwrap_or_default();
-        table.row([format!("  {group}"), format!("{}/{}", share.right, share.all), share.shown(), beside]);
+        table.row([format!("  {group}"), format!("{}/{}", share.right, share.all), share.render(), beside]);
     }
     print!("{table}");
     Ok(())

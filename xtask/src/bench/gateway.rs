@@ -51,7 +51,7 @@ enum Mode {
 /// Parses the arguments: the measurement, and whether peers are installed first.
 fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
     const FLAGS: [&str; 5] = ["--instructions", "--peers", "--matrix", "--profiles", "--record"];
-    let (mut wanted, mut install) = (Mode::Calls, false);
+    let (mut mode, mut install) = (Mode::Calls, false);
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         let chosen = match word.as_str() {
@@ -68,22 +68,22 @@ fn read_arguments(args: &[String]) -> Result<(Mode, bool)> {
                 let is_wrong = || UsageError("`--record` wants a number of seconds".to_owned());
                 Mode::Record(seconds.ok().filter(|seconds| *seconds > 0).ok_or_else(is_wrong)?)
             }
-            stranger => return Err(unknown("argument", stranger, FLAGS)),
+            other => return Err(unknown("argument", other, FLAGS)),
         };
-        if wanted != Mode::Calls {
+        if mode != Mode::Calls {
             return Err(UsageError(format!("`{word}` is measured by itself")).into());
         }
-        wanted = chosen;
+        mode = chosen;
     }
-    Ok((wanted, install))
+    Ok((mode, install))
 }
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    let (wanted, install) = read_arguments(args)?;
+    let (mode, install) = read_arguments(args)?;
     let programs = Programs {
         toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Dist)?,
-        rmcp: match wanted {
+        rmcp: match mode {
             Mode::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),
             _ => None,
         },
@@ -93,7 +93,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     if programs.folder.exists() {
         fs::remove_dir_all(&programs.folder)?;
     }
-    match wanted {
+    match mode {
         Mode::Calls => {}
         Mode::Instructions => return instructions::show(&programs),
         Mode::Matrix => return matrix::show(&programs),
@@ -255,14 +255,14 @@ impl Subject {
         let (callers, seconds) = (callers.to_string(), SECONDS.to_string());
         let mut loading = program(load);
         loading.args(["load", &self.running_server.url, &callers, &seconds]).args(&self.call_args);
-        let said = run::read(&mut loading).with_context(|| self.name.clone())?;
-        turn(&said, processor_time(pid)? - before)
+        let output = run::read(&mut loading).with_context(|| self.name.clone())?;
+        turn(&output, processor_time(pid)? - before)
     }
 }
 
-fn turn(said: &str, processor: Duration) -> Result<Measurement> {
-    let found: Value = serde_json::from_str(said.trim())?;
-    let number = |key: &str| found[key].as_f64().with_context(|| format!("no `{key}` in {said}"));
+fn turn(output: &str, processor: Duration) -> Result<Measurement> {
+    let found: Value = serde_json::from_str(output.trim())?;
+    let number = |key: &str| found[key].as_f64().with_context(|| format!("no `{key}` in {output}"));
     Ok(Measurement {
         rate: number("rate")?,
         p50: number("p50")?,
@@ -324,16 +324,16 @@ fn over_http(programs: &Programs) -> Result<()> {
 fn one_caller(subjects: &[Subject]) {
     let behind = format!("in a session, server over {RMCP}");
     let rows: Vec<&Subject> = subjects.iter().filter(|one| one.name.ends_with(&behind)).collect();
-    let Some((ours, peers)) = rows.split_first() else { return };
+    let Some((hub, peers)) = rows.split_first() else { return };
     let middle_time = |one: &Subject| median(&one.alone, |turn| turn.p50);
     for peer in peers {
         println!(
             "one caller, server over {RMCP}: {} {:.0} µs, {} {:.0} µs: {:.2}",
-            ours.name.split(',').next().unwrap_or_default(),
-            middle_time(ours),
+            hub.name.split(',').next().unwrap_or_default(),
+            middle_time(hub),
             peer.name.split(',').next().unwrap_or_default(),
             middle_time(peer),
-            middle_time(ours) / middle_time(peer)
+            middle_time(hub) / middle_time(peer)
         );
     }
     println!();
@@ -352,9 +352,9 @@ fn over_stdio(programs: &Programs) -> Result<()> {
     };
     let mut turns = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
     for _ in 0..ROUNDS {
-        for (place, (alone, together)) in turns.iter_mut().enumerate() {
+        for (index, (alone, together)) in turns.iter_mut().enumerate() {
             for (callers, turns) in [(1, alone), (32, together)] {
-                let command = if place == 0 { direct() } else { hub()? };
+                let command = if index == 0 { direct() } else { hub()? };
                 turns.push(piped(&programs.load, &command, callers)?);
             }
         }
@@ -377,10 +377,10 @@ fn piped(load: &Path, command: &Command, callers: usize) -> Result<Measurement> 
     let pid: u32 = next()?.trim().parse()?;
     let before = processor_time(pid)?;
     writeln!(input)?;
-    let said = next()?;
+    let output = next()?;
     let used = processor_time(pid).map_or(Duration::ZERO, |now| now.saturating_sub(before));
     ensure!(child.wait()?.success(), "the load failed");
-    turn(&said, used)
+    turn(&output, used)
 }
 
 fn show(subjects: &[(&str, &[Measurement], &[Measurement])]) {
@@ -439,8 +439,8 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
     }
     let list = |url: &str, times: usize, call_args: &[String]| -> Result<f64> {
         let mut listing = program(&programs.load);
-        let said = run::read(listing.args(["list", url, &times.to_string()]).args(call_args))?;
-        let found: Value = serde_json::from_str(said.trim())?;
+        let output = run::read(listing.args(["list", url, &times.to_string()]).args(call_args))?;
+        let found: Value = serde_json::from_str(output.trim())?;
         found["p50"].as_f64().context("no figure")
     };
     let running_server: Vec<RunningServer> =
@@ -469,21 +469,21 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
     let direct = median_of(&mut times[0]);
     let none = String::new;
     table.row(["direct".to_owned(), format!("{direct:.0} µs"), "1.00".to_owned(), none(), none(), none()]);
-    for (place, lister) in listers.iter().enumerate() {
+    for (index, lister) in listers.iter().enumerate() {
         // A gateway that caches tool lists has them from an earlier start, as in every start but the first.
         let mut starts = Vec::new();
         for _ in 0..STARTS {
-            let began = Instant::now();
+            let started = Instant::now();
             let running_server = (lister.start)()?;
-            starts.push(began.elapsed().as_secs_f64() * 1e3);
+            starts.push(started.elapsed().as_secs_f64() * 1e3);
             list(&running_server.url, 1, &lister.call_args)?;
         }
-        let (took, ready) = (median_of(&mut times[place + 1]), median_of(&mut starts));
+        let (took, ready) = (median_of(&mut times[index + 1]), median_of(&mut starts));
         table.row([
             lister.name.to_owned(),
             format!("{took:.0} µs"),
             format!("{:.2}", took / direct),
-            format!("{:.1} MB", memory[place] / 1e6),
+            format!("{:.1} MB", memory[index] / 1e6),
             format!("{ready:.0} ms"),
             format!("{:.0} ms", starts[STARTS - 1]),
         ]);
@@ -503,7 +503,7 @@ fn processor_time(pid: u32) -> Result<Duration> {
     let text =
         fs::read_to_string(format!("/proc/{pid}/stat")).context("only Linux tells what a program used")?;
     let fields: Vec<&str> = text.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-    let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
     // `utime` and `stime`, in ticks of 10 ms.
     Ok(Duration::from_millis((ticks(11) + ticks(12)) * 10))
 }
@@ -526,7 +526,7 @@ mod tests {
 
     #[test]
     fn arguments_select_the_measurement() {
-        for (words, wanted) in [
+        for (words, mode) in [
             ("", (Mode::Calls, false)),
             ("--peers", (Mode::Calls, true)),
             ("--matrix --peers", (Mode::Matrix, true)),
@@ -535,7 +535,7 @@ mod tests {
             ("--record --peers", (Mode::Record(300), true)),
             ("--instructions", (Mode::Instructions, false)),
         ] {
-            assert_eq!(read(words).unwrap(), wanted, "{words}");
+            assert_eq!(read(words).unwrap(), mode, "{words}");
         }
         for words in ["--record soon", "--record 0", "--matrix --record", "--matrices"] {
             assert!(read(words).is_err(), "{words}");

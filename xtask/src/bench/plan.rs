@@ -65,9 +65,9 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     );
     for kind in SETS {
         let own: Vec<&Task> = tasks.iter().filter(|task| task.kind == kind).collect();
-        let mut whole = Tally::default();
-        bench.measure(&data.join(CATALOGUE), &own, &mut whole)?;
-        whole.show("the whole catalogue", kind, &mut table);
+        let mut total = Tally::default();
+        bench.measure(&data.join(CATALOGUE), &own, &mut total)?;
+        total.show("the whole catalogue", kind, &mut table);
         // Tasks with the same tools are planned in one run.
         let mut groups: BTreeMap<String, Vec<&Task>> = BTreeMap::new();
         for task in own {

@@ -117,8 +117,8 @@ impl TestSetup {
             let home = setting.home("nobody");
             clear_failures(&home)?;
             let mut command = program(&setting.programs.connector);
-            let said = run::read(command.arg(setting.config()).arg(home).current_dir(&setting.folder))?;
-            let millis: f64 = said.trim().parse().with_context(|| format!("no number: {said}"))?;
+            let output = run::read(command.arg(setting.config()).arg(home).current_dir(&setting.folder))?;
+            let millis: f64 = output.trim().parse().with_context(|| format!("no number: {output}"))?;
             Ok(Duration::from_secs_f64(millis / 1000.0))
         })
     }

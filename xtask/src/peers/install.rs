@@ -43,8 +43,8 @@ impl Uv {
 }
 
 pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<()> {
-    let said = read(program("node").arg("--version")).ok();
-    let version = said.as_deref().and_then(|said| Version::parse(said.trim_start_matches('v'), '.'));
+    let output = read(program("node").arg("--version")).ok();
+    let version = output.as_deref().and_then(|output| Version::parse(output.trim_start_matches('v'), '.'));
     match version {
         Some(version) if version >= OLDEST_NODE => {}
         Some(Version(major, _)) => bail!("Node {major} is too old: install Node {} or newer", OLDEST_NODE.0),
@@ -58,8 +58,8 @@ pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<()> {
 fn find_python() -> Result<&'static str> {
     let Version(major, minor) = OLDEST_PYTHON;
     let good = |name: &&&str| {
-        let said = read(program(name).args(["-c", "import sys; print(*sys.version_info[:2])"])).ok();
-        said.and_then(|said| Version::parse(&said, ' ')).is_some_and(|version| version >= OLDEST_PYTHON)
+        let output = read(program(name).args(["-c", "import sys; print(*sys.version_info[:2])"])).ok();
+        output.and_then(|output| Version::parse(&output, ' ')).is_some_and(|version| version >= OLDEST_PYTHON)
     };
     PYTHONS.iter().find(good).copied().with_context(|| {
         format!(

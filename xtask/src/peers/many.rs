@@ -72,7 +72,7 @@ impl Options {
                     let seed = value()?.parse();
                     options.seed = Some(seed.map_err(|_| UsageError("`--seed` needs a number".to_owned()))?);
                 }
-                stranger => return Err(unknown("argument", stranger, OPTIONS)),
+                other => return Err(unknown("argument", other, OPTIONS)),
             }
         }
         Ok(options)

@@ -3,7 +3,7 @@
 use super::{Finding, sources::Source};
 
 /// The file that lists the known keys.
-pub(super) const KEY_LIST_FILE: &str = "crates/toolhub/src/settings/unknown.rs";
+pub(super) const KEY_LIST_FILE: &str = "crates/toolhub/src/settings/known_keys.rs";
 /// Keys that no test sets, each with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[(
     "private_network",
@@ -48,8 +48,8 @@ pub(super) fn keys(list: &str) -> Vec<(usize, &str)> {
     let mut keys = Vec::new();
     let mut is_table = false;
     for (number, line) in list.lines().enumerate() {
-        // `OTHERS` lists tables, `RENAMED` old names.
-        let lists_keys = !line.starts_with("const OTHERS") && !line.starts_with("const RENAMED");
+        // `USER_NAMED_TABLES` lists tables, `RENAMED` old names.
+        let lists_keys = !line.starts_with("const USER_NAMED_TABLES") && !line.starts_with("const RENAMED");
         is_table |= line.starts_with("const ") && lists_keys;
         if is_table {
             let texts = line.split('"').skip(1).step_by(2);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn reports_key_that_no_test_sets() {
-        let list = "const OTHERS: [&str; 1] = [\"agents\"];\nconst A: [&str; 2] = [\n    \"bind\",\n    \"drain\",\n];\n\
+        let list = "const USER_NAMED_TABLES: [&str; 1] = [\"agents\"];\nconst A: [&str; 2] = [\n    \"bind\",\n    \"drain\",\n];\n\
                     fn f() { \"nothing\"; }\n";
         let check = |test: &str| {
             let files = [file(KEY_LIST_FILE, list), file("crates/cli/tests/a.rs", test)];

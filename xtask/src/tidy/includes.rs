@@ -34,12 +34,12 @@ fn included(line: &str) -> impl Iterator<Item = &str> {
 
 /// Resolves `..` lexically, without accessing the file system.
 fn normalize(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut whole, part| {
+    path.components().fold(PathBuf::new(), |mut normalized, part| {
         match part {
-            Component::ParentDir => drop(whole.pop()),
-            other => whole.push(other),
+            Component::ParentDir => drop(normalized.pop()),
+            other => normalized.push(other),
         }
-        whole
+        normalized
     })
 }
 

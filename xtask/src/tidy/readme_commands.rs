@@ -19,7 +19,7 @@ const READMES: &[&str] = &["README.md", "README.zh-CN.md"];
 
 pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let mut ours = Vec::new();
+    let mut hub_usages = Vec::new();
     for readme in READMES {
         if !files.iter().any(|file| file.path == Path::new(readme)) {
             findings.push(Finding::new(readme, 1, "is missing: write it"));
@@ -28,13 +28,13 @@ pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Findi
     for file in files.iter().filter(|file| is_document(&file.path)) {
         for usage in usages(&file.text) {
             match usage.program {
-                Program::Toolhub => ours.push((&file.path, usage)),
+                Program::Toolhub => hub_usages.push((&file.path, usage)),
                 Program::Xtask => findings
                     .extend(xtask_fault(&usage).map(|message| Finding::new(&file.path, usage.line, message))),
             }
         }
     }
-    let Some((path, first)) = ours.first() else { return Ok(findings) };
+    let Some((path, first)) = hub_usages.first() else { return Ok(findings) };
     let binary = match run::build(workspace, "toolhub-cli", "toolhub", Profile::Debug) {
         Ok(binary) => binary,
         // The other findings are still reported.
@@ -45,7 +45,7 @@ pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Findi
         }
     };
     let mut helps = HelpCache { ask: |path: &[String]| ask(&binary, path), known: HashMap::new() };
-    for (path, usage) in &ours {
+    for (path, usage) in &hub_usages {
         if let Err(message) = check_words(&usage.words, &mut helps) {
             findings.push(Finding::new(*path, usage.line, message));
         }

@@ -32,11 +32,11 @@ pub(super) fn read_all(root: &Path) -> Result<Vec<Source>> {
 
 /// Returns `None` for binary files, and for files in the index that do not exist on disk.
 fn read(root: &Path, path: &str) -> Result<Option<Source>> {
-    let place = root.join(path);
-    if !fs::symlink_metadata(&place).is_ok_and(|metadata| metadata.is_file()) {
+    let full_path = root.join(path);
+    if !fs::symlink_metadata(&full_path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
     }
-    let bytes = fs::read(&place).with_context(|| format!("cannot read `{path}`"))?;
+    let bytes = fs::read(&full_path).with_context(|| format!("cannot read `{path}`"))?;
     if bytes.contains(&0) {
         return Ok(None);
     }

@@ -62,14 +62,14 @@ fn difference(english: &Source, chinese: &Source) -> Option<Finding> {
         Some(Element::Row) => "a table row".to_owned(),
         None => "the end".to_owned(),
     };
-    let ((line, wanted), (place, actual)) = (at(&expected, index), at(&found, index));
+    let ((line, expected_name), (found_line, actual)) = (at(&expected, index), at(&found, index));
     let message = format!(
         "has {} where `{}`, line {line}, has {}: both languages have the same structure",
         name(actual),
         english.path.display(),
-        name(wanted),
+        name(expected_name),
     );
-    Some(Finding::new(&chinese.path, place.max(1), message))
+    Some(Finding::new(&chinese.path, found_line.max(1), message))
 }
 
 /// The structure of a page, each element with its line number.

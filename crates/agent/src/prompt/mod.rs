@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use toolhub_core::lang::Lang;
 use toolhub_core::model::{OfferedTool, ToolPresentation};
-use toolhub_core::tool::{Tool, Trust};
+use toolhub_core::tool::{ApprovalStatus, Tool};
 use toolhub_core::{RawJson, Source, ToolName};
 use toolhub_engine::Entry;
 
 pub use tokens::tokens;
 
 use crate::agent_context::AgentContext;
-use crate::allowed::ToolAllowlist;
+use crate::allowlist::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 
 /// Tools that are always shown, in this order.
@@ -73,30 +73,31 @@ pub struct Prompt {
 }
 
 /// Builds the prompt from the tools of the agent's context.
-pub async fn prompt(agent_context: &AgentContext<'_>, wanted: PromptOptions<'_>) -> Prompt {
-    let relevant = match wanted.query {
+pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>) -> Prompt {
+    let relevant = match options.query {
         Some(query) => agent_context.finder.search(query, MAX_RELEVANT_TOOLS).await.hits,
         None => Vec::new(),
     };
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
-    build(agent_context.servers(), &agent_context.allowed, (&relevant, wanted))
+    build(agent_context.servers(), &agent_context.allowlist, (&relevant, options))
 }
 
 /// Builds the prompt with the tools that are known to be relevant, best first.
 pub fn build(
     servers: ServerChoice<'_>,
-    allowed: &ToolAllowlist,
-    (relevant, wanted): (&[&str], PromptOptions<'_>),
+    allowlist: &ToolAllowlist,
+    (relevant, options): (&[&str], PromptOptions<'_>),
 ) -> Prompt {
     let catalog = servers.catalog;
     let usable = |name: &str| {
-        let mut named = catalog.named(name).filter(|entry| entry.tool.trust != Trust::Quarantined);
-        named.next().filter(|_| allowed.has(name)).map(|entry| entry.tool.clone())
+        let mut named = catalog.named(name).filter(|entry| entry.tool.trust != ApprovalStatus::Quarantined);
+        named.next().filter(|_| allowlist.has(name)).map(|entry| entry.tool.clone())
     };
     // If several servers offer a tool, each is shown as `server__tool`: the model chooses, not the order of the config.
     let offered = |name: &str| -> Vec<Tool> {
         let rivals = servers.rivals(name).into_iter();
-        let rivals = rivals.filter(|entry| entry.tool.trust != Trust::Quarantined && allowed.has(name));
+        let rivals =
+            rivals.filter(|entry| entry.tool.trust != ApprovalStatus::Quarantined && allowlist.has(name));
         let named = |entry: &Arc<Entry>| {
             let name = format!("{}__{name}", entry.tool.source);
             Tool { definition: entry.tool.definition.renamed(&name).into(), ..entry.tool.clone() }
@@ -109,51 +110,51 @@ pub fn build(
     let mut rest: Vec<&str> = names.into_iter().collect();
     rest.sort_unstable();
     // A plan is text, whatever the model can do besides.
-    let (most, tool_presentation) = match wanted.purpose {
-        Purpose::Talk => (usize::MAX, wanted.tool_presentation),
+    let (max_tools, tool_presentation) = match options.purpose {
+        Purpose::Talk => (usize::MAX, options.tool_presentation),
         Purpose::Plan => (MAX_PLANNING_TOOLS, ToolPresentation::InSystemPrompt),
     };
-    let wanted = PromptOptions { tool_presentation, ..wanted };
-    let mut shown = PromptBuilder {
-        budget: wanted.budget,
+    let options = PromptOptions { tool_presentation, ..options };
+    let mut builder = PromptBuilder {
+        budget: options.budget,
         seen: HashSet::new(),
         tools: Vec::new(),
         skills: String::new(),
-        wanted,
+        options,
     };
     for name in CORE_TOOLS {
-        shown.add(usable(name), Cost::Free);
+        builder.add(usable(name), Cost::Free);
     }
     // A plan is made once, before anything was read: instructions are for talking.
-    if wanted.purpose == Purpose::Talk
+    if options.purpose == Purpose::Talk
         && let Some(tool) = usable(skills::USE_SKILL).filter(|tool| tool.source == Source::Skill)
     {
-        shown.skills = skills::section(&tool, wanted.budget, wanted.lang);
-        shown.budget = shown.budget.saturating_sub(tokens(&shown.skills));
-        shown.add(Some(tool), Cost::Free);
+        builder.skills = skills::section(&tool, options.budget, options.lang);
+        builder.budget = builder.budget.saturating_sub(tokens(&builder.skills));
+        builder.add(Some(tool), Cost::Free);
     }
-    let always = shown.tools.len();
+    let always = builder.tools.len();
     let discovery_cost: usize =
-        DISCOVERY_TOOLS.iter().filter_map(|name| usable(name)).map(|tool| shown.cost(&tool)).sum();
+        DISCOVERY_TOOLS.iter().filter_map(|name| usable(name)).map(|tool| builder.cost(&tool)).sum();
     let apart = |name: &&str| DISCOVERY_TOOLS.contains(name) || *name == skills::USE_SKILL;
     // What reaches the others must fit too, unless all are shown in the end.
-    shown.budget = shown.budget.saturating_sub(discovery_cost);
+    builder.budget = builder.budget.saturating_sub(discovery_cost);
     // With a request, what has nothing to do with it only distracts.
-    let rest = if wanted.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
+    let rest = if options.query.is_some() && !relevant.is_empty() { Vec::new() } else { rest };
     for name in relevant.iter().copied().chain(rest).filter(|name| !apart(name)) {
-        if shown.tools.len() - always >= most {
+        if builder.tools.len() - always >= max_tools {
             break;
         }
         for tool in offered(name) {
-            shown.add(Some(tool), Cost::Counted);
+            builder.add(Some(tool), Cost::Counted);
         }
     }
-    if shown.tools.len() + DISCOVERY_TOOLS.len() < total || wanted.purpose == Purpose::Talk {
+    if builder.tools.len() + DISCOVERY_TOOLS.len() < total || options.purpose == Purpose::Talk {
         for name in DISCOVERY_TOOLS {
-            shown.add(usable(name), Cost::Free);
+            builder.add(usable(name), Cost::Free);
         }
     }
-    shown.into_prompt(total)
+    builder.into_prompt(total)
 }
 
 #[derive(Clone, Copy)]
@@ -170,12 +171,12 @@ struct PromptBuilder<'a> {
     tools: Vec<(Tool, String)>,
     /// What is said of skills.
     skills: String,
-    wanted: PromptOptions<'a>,
+    options: PromptOptions<'a>,
 }
 
 impl PromptBuilder<'_> {
     fn text(&self, tool: &Tool) -> String {
-        let PromptOptions { tool_presentation, examples, lang, purpose, .. } = self.wanted;
+        let PromptOptions { tool_presentation, examples, lang, purpose, .. } = self.options;
         match tool_presentation {
             ToolPresentation::InSystemPrompt => {
                 let example = examples.get(tool.name());
@@ -209,7 +210,7 @@ impl PromptBuilder<'_> {
     }
 
     fn into_prompt(self, total: usize) -> Prompt {
-        let PromptOptions { purpose, tool_presentation, instructions, lang, .. } = self.wanted;
+        let PromptOptions { purpose, tool_presentation, instructions, lang, .. } = self.options;
         let mut system = String::new();
         if let Some(instructions) = instructions {
             system.push_str(instructions.trim());

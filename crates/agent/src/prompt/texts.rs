@@ -51,10 +51,10 @@ pub(super) fn planning(lang: Lang) -> &'static str {
 }
 
 /// How many tools there are.
-pub(super) fn count(shown: usize, total: usize, lang: Lang) -> String {
+pub(super) fn count(displayed: usize, total: usize, lang: Lang) -> String {
     let mut text =
         lang.choose(format!("You have {total} tools available.\n"), format!("你有 {total} 个工具可用。\n"));
-    let more = total.saturating_sub(shown);
+    let more = total.saturating_sub(displayed);
     if more > 0 {
         text.push_str(&lang.choose(
             format!("({more} more tools: call them by name, or use search_tools to find them)\n"),

@@ -64,14 +64,15 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
             false => lang.choose("optional", "可选"),
         };
         let _ = write!(text, "- `{name}` ({}, {need})", kind(parameter));
-        let about = one_line(parameter["description"].as_str().unwrap_or_default(), MAX_PARAMETER_CHARS);
-        if !about.is_empty() {
-            let _ = write!(text, ": {about}");
+        let description =
+            one_line(parameter["description"].as_str().unwrap_or_default(), MAX_PARAMETER_CHARS);
+        if !description.is_empty() {
+            let _ = write!(text, ": {description}");
         }
         if let Some(choices) = parameter["enum"].as_array() {
-            let shown: Vec<String> = choices.iter().take(MAX_CHOICES).map(Value::to_string).collect();
+            let listed: Vec<String> = choices.iter().take(MAX_CHOICES).map(Value::to_string).collect();
             let more = if choices.len() > MAX_CHOICES { ", …" } else { "" };
-            let _ = write!(text, " {} {}{more}", lang.choose("One of:", "可选值："), shown.join(", "));
+            let _ = write!(text, " {} {}{more}", lang.choose("One of:", "可选值："), listed.join(", "));
         }
         if let Some(default) = parameter.get("default").filter(|value| !value.is_null()) {
             let _ = write!(text, " {} {default}", lang.choose("Default:", "默认："));

@@ -85,10 +85,10 @@ fn localized(command: Command, path: &str) -> Command {
     if let Some(about) = chinese(path) {
         command = command.about(about);
     }
-    let mut place = 0;
+    let mut order = 0;
     command = command.mut_args(|arg| {
         // clap orders arguments with a heading differently, so the position is set explicitly.
-        place += 1;
+        order += 1;
         let id = arg.get_id().to_string();
         let is_global = arg.get_help_heading() == Some(GLOBAL_OPTIONS);
         let heading = match (arg.is_positional(), is_global) {
@@ -101,7 +101,7 @@ fn localized(command: Command, path: &str) -> Command {
             names.map(|name| chinese_value(name.as_str()).map_or_else(|| name.clone(), Str::from)).collect();
         // clap aligns columns by the number of characters, not by their width, so options keep their placeholders.
         let arg = if arg.is_positional() && !names.is_empty() { arg.value_names(names) } else { arg };
-        let arg = arg.help_heading(heading).display_order(place);
+        let arg = arg.help_heading(heading).display_order(order);
         match chinese(&format!("{path} {id}")).or_else(|| chinese(&format!(" {id}"))) {
             Some(text) => arg.help(text),
             None => arg,

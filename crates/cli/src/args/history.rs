@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use toolhub::settings::Span;
+use toolhub::settings::DurationSetting;
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
@@ -24,7 +24,7 @@ pub(crate) struct HistoryArgs {
     pub(crate) text: Option<String>,
     /// Only calls within this time, such as 30m, 2h or 7d
     #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<Span>,
+    pub(crate) since: Option<DurationSetting>,
     /// Maximum number of calls [default: 20; with `--export`, all]
     #[arg(long, short = 'n', value_name = "COUNT")]
     pub(crate) limit: Option<usize>,

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
-use toolhub::settings::Span;
+use toolhub::settings::DurationSetting;
 
 use crate::args::ask::{AskArgs, ChatArgs, PromptArgs};
 use crate::args::eval::EvalArgs;
@@ -166,7 +166,7 @@ pub(crate) struct CallArgs {
     pub(crate) source: Option<String>,
     /// How long to wait, connecting included, such as 30s, 500ms or 2m
     #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<Span>,
+    pub(crate) timeout: Option<DurationSetting>,
     /// Call by capability, such as search, calculate or time, instead of by tool name
     #[arg(long, value_name = "TAG")]
     pub(crate) capability: Option<String>,
@@ -296,25 +296,25 @@ pub(crate) enum ServersCommand {
     Add(AddArgs),
     /// Remove a server
     #[command(visible_alias = "rm")]
-    Remove(RemoveArgs),
+    Remove(ServerIdArgs),
     /// Connect to servers and list their tools
     Test(TestArgs),
     /// List the tools of servers again, and show what changed
     Refresh(TestArgs),
     /// Show what a server last wrote to its standard error
-    Logs(RemoveArgs),
+    Logs(ServerIdArgs),
     /// Show what is known about a server, without connecting
-    Show(RemoveArgs),
+    Show(ServerIdArgs),
     /// List a server's resources, resource templates and prompts
-    Offers(RemoveArgs),
+    Offers(ServerIdArgs),
     /// Read a resource of a server
     Read(ReadArgs),
     /// Get a prompt of a server
     Prompt(PromptGetArgs),
     /// Use a server again
-    Enable(RemoveArgs),
+    Enable(ServerIdArgs),
     /// Keep a server in the config, but do not use it
-    Disable(RemoveArgs),
+    Disable(ServerIdArgs),
     /// Log in to a server that requires authentication
     Login(LoginArgs),
     /// Revoke and delete the tokens of a server
@@ -381,7 +381,7 @@ pub(crate) struct PromptGetArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct RemoveArgs {
+pub(crate) struct ServerIdArgs {
     /// Which server
     pub(crate) id: String,
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use toolhub::settings::Span;
+use toolhub::settings::DurationSetting;
 
 #[derive(Debug, Args)]
 pub(crate) struct SkillsArgs {
@@ -64,7 +64,7 @@ pub(crate) struct SkillRunArgs {
     pub(crate) args: Option<String>,
     /// How long to wait, such as 30s, 500ms or 2m
     #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<Span>,
+    pub(crate) timeout: Option<DurationSetting>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The options of `run` and `parse`. The Chinese texts are in `help`.
 
 use clap::Args;
-use toolhub::settings::Span;
+use toolhub::settings::DurationSetting;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -10,7 +10,7 @@ pub(crate) struct RunArgs {
     pub(crate) brief: bool,
     /// How long each call may take, connecting included, such as 30s, 500ms or 2m
     #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<Span>,
+    pub(crate) timeout: Option<DurationSetting>,
 }
 
 #[derive(Debug, Args)]

@@ -14,38 +14,38 @@ use crate::exit::UsageError;
 const MAX_REFERENCES: usize = 32;
 
 /// The JSON object of `--args`: a text, `@FILE`, or `-` for standard input.
-pub(crate) fn given(args: &str, lang: Lang) -> Result<RawJson, UsageError> {
-    let cannot = |place: &str, error: std::io::Error| {
+pub(crate) fn parse_json_arguments(args: &str, lang: Lang) -> Result<RawJson, UsageError> {
+    let read_error = |source: &str, error: std::io::Error| {
         UsageError(lang.choose(
-            format!("the arguments in {place} could not be read: {error}"),
-            format!("无法读取 {place} 中的参数：{error}"),
+            format!("the arguments in {source} could not be read: {error}"),
+            format!("无法读取 {source} 中的参数：{error}"),
         ))
     };
-    let (text, place) = match (args, args.strip_prefix('@')) {
+    let (text, source) = match (args, args.strip_prefix('@')) {
         ("-", _) => {
             let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map_err(|error| cannot("-", error))?;
+            std::io::stdin().read_to_string(&mut text).map_err(|error| read_error("-", error))?;
             (text, "-".to_owned())
         }
         (_, Some(file)) => {
-            let place = format!("`{file}`");
-            let text = std::fs::read_to_string(file).map_err(|error| cannot(&place, error))?;
-            (text.trim_start_matches('\u{feff}').to_owned(), place)
+            let source = format!("`{file}`");
+            let text = std::fs::read_to_string(file).map_err(|error| read_error(&source, error))?;
+            (text.trim_start_matches('\u{feff}').to_owned(), source)
         }
         _ => (args.to_owned(), "--args".to_owned()),
     };
     let raw = RawJson::parse(text.trim().to_owned()).map_err(|error| {
         UsageError(lang.choose(
-            format!("the arguments in {place} are not valid JSON: {error}"),
-            format!("{place} 中的参数不是有效的 JSON：{error}"),
+            format!("the arguments in {source} are not valid JSON: {error}"),
+            format!("{source} 中的参数不是有效的 JSON：{error}"),
         ))
     })?;
     if raw.is_object() {
         return Ok(raw);
     }
     Err(UsageError(lang.choose(
-        format!("the arguments in {place} should be a JSON object, such as '{{\"key\": 1}}'"),
-        format!("{place} 中的参数应为 JSON 对象，例如 '{{\"key\": 1}}'"),
+        format!("the arguments in {source} should be a JSON object, such as '{{\"key\": 1}}'"),
+        format!("{source} 中的参数应为 JSON 对象，例如 '{{\"key\": 1}}'"),
     )))
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn with_pairs(
 ) -> Result<RawJson, PairError> {
     let definition = schema;
     let schema = SchemaTypes { root: schema.value() };
-    let mut strangers = Vec::new();
+    let mut unknown_arguments = Vec::new();
     let mut object = args.and_then(RawJson::object).unwrap_or_default();
     let mut texts: Vec<(String, Vec<PairValue>)> = Vec::new();
     for pair in pairs {
@@ -95,7 +95,7 @@ pub(crate) fn with_pairs(
         let path = schema.path(&key);
         if let Some(near) = schema.unknown_key(&path) {
             // A name that is similar to exactly one parameter is corrected by coercion, which is checked below.
-            strangers.push(ArgumentProblem {
+            unknown_arguments.push(ArgumentProblem {
                 argument: key.clone(),
                 expected: Expected::Absent { near },
                 actual: None,
@@ -110,13 +110,13 @@ pub(crate) fn with_pairs(
         put(&mut object, &path, value);
     }
     let arguments = object.into_raw();
-    if strangers.is_empty() {
+    if unknown_arguments.is_empty() {
         return Ok(arguments);
     }
-    let mended =
-        coerce(definition, &arguments).and_then(|mended| mended.arguments.object()).unwrap_or_default();
-    let kept = |problem: &ArgumentProblem| mended.is_empty() || mended.contains(&problem.argument);
-    match strangers.into_iter().find(kept) {
+    let coerced =
+        coerce(definition, &arguments).and_then(|coerced| coerced.arguments.object()).unwrap_or_default();
+    let is_relevant = |problem: &ArgumentProblem| coerced.is_empty() || coerced.contains(&problem.argument);
+    match unknown_arguments.into_iter().find(is_relevant) {
         Some(problem) => Err(PairError::Unknown(problem)),
         None => Ok(arguments),
     }
@@ -294,7 +294,10 @@ mod tests {
     use serde_json::json;
 
     fn build(schema: Value, args: Option<&str>, pairs: &[&str]) -> Result<String, String> {
-        let args = args.map(|text| given(text, Lang::En)).transpose().map_err(|error| error.to_string())?;
+        let args = args
+            .map(|text| parse_json_arguments(text, Lang::En))
+            .transpose()
+            .map_err(|error| error.to_string())?;
         let pairs: Vec<String> = pairs.iter().map(ToString::to_string).collect();
         with_pairs(args.as_ref(), &pairs, &RawJson::from(schema), Lang::En)
             .map(|raw| raw.get().to_owned())

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::similar_names;
 
 use crate::args::help::with_chinese_placeholder;
@@ -51,9 +51,9 @@ pub(crate) fn with_suggestion(
         }
     }
     let names = parent.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
-    let near = similar_names(&unknown, names, 1);
-    if !near.is_empty() {
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+    let similar = similar_names(&unknown, names, 1);
+    if !similar.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(similar));
     }
     error
 }
@@ -62,7 +62,7 @@ fn to_stderr(text: &str) {
     // A line break inside an argument would start a separate line.
     let broken = std::env::args_os().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     let text = if broken { one_line(text) } else { text.into() };
-    let lines = text.lines().map(|line| visible(line).into_owned() + "\n").collect::<String>();
+    let lines = text.lines().map(|line| escape_invisible(line).into_owned() + "\n").collect::<String>();
     let _ = std::io::Write::write_all(&mut anstream::stderr().lock(), lines.as_bytes());
 }
 
@@ -133,12 +133,13 @@ fn message(error: &clap::Error) -> Option<String> {
 
 /// Suggestions for a misspelled word.
 fn tips(error: &clap::Error) -> Vec<String> {
-    let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-    let near: Vec<String> = near.into_iter().filter_map(|kind| context(error, kind)).flatten().collect();
-    if !near.is_empty() {
+    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let similar: Vec<String> =
+        similar.into_iter().filter_map(|kind| context(error, kind)).flatten().collect();
+    if !similar.is_empty() {
         // clap puts the best suggestion last.
-        let near: Vec<String> = near.iter().rev().map(|near| format!("`{near}`")).collect();
-        return vec![format!("是否想用 {}？", near.join("、"))];
+        let similar: Vec<String> = similar.iter().rev().map(|similar| format!("`{similar}`")).collect();
+        return vec![format!("是否想用 {}？", similar.join("、"))];
     }
     let arg = context(error, ContextKind::InvalidArg).and_then(|args| args.into_iter().next());
     let is_value = error.kind() == ErrorKind::UnknownArgument && error.get(ContextKind::Suggested).is_some();

@@ -5,10 +5,10 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use toolhub::settings::Places;
-use toolhub::trust::{ChangeKind, Review, RunTrust, TrustList, Verdict};
+use toolhub::trust::{ChangeKind, Review, RunTrust, TrustList, TrustStatus};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Localize as _, RawJson, RawObject};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::trust::TrustArgs;
@@ -34,8 +34,8 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     if let Some(path) = &args.revoke {
         // Without a path it applies to the folders that `toolhub trust` would trust here: in a subfolder, those of the
         // surrounding project.
-        let here = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
-        let paths = if path.as_os_str() == "." { here() } else { Vec::new() };
+        let workspace_folders = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
+        let paths = if path.as_os_str() == "." { workspace_folders() } else { Vec::new() };
         let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
         return revoke(app, &places, &paths);
     }
@@ -64,7 +64,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     if !app.screen.json {
         reviews.iter().for_each(|review| show(app, review));
     }
-    let trusted = reviews.iter().all(|review| review.verdict == Verdict::Trusted);
+    let trusted = reviews.iter().all(|review| review.status == TrustStatus::Trusted);
     let outcome = match trusted {
         true => Ok(true),
         false => ask_consent(app, args, &reviews).await?.map(|()| false),
@@ -75,11 +75,11 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     });
     if app.screen.json {
         let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
-        let shown = RawObject::default()
+        let displayed = RawObject::default()
             .with("trusted", outcome.is_ok())
             .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
             .with("folders", RawJson::of(&folders));
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&displayed.into_raw());
         if let Err(error) = outcome {
             app.screen.error(&error.0);
             return Ok(Exit::Usage);
@@ -169,7 +169,7 @@ fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
             (true, false) => app.lang().choose("  (changed, not used)", "（有改动，不使用）"),
             (false, _) => app.lang().choose("  (gone)", "（已不存在）"),
         };
-        app.screen.line(&format!("{NAME}{}{NAME:#}{DIM}{gone}{DIM:#}", visible(path)));
+        app.screen.line(&format!("{NAME}{}{NAME:#}{DIM}{gone}{DIM:#}", escape_invisible(path)));
     }
     Ok(Exit::Done)
 }
@@ -189,10 +189,10 @@ fn revoke(app: &App, places: &Places, paths: &[PathBuf]) -> anyhow::Result<Exit>
         }
         any |= found;
         if app.screen.json {
-            let shown = RawObject::default().with("path", key.as_str()).with("revoked", found);
-            app.screen.json(&shown.into_raw());
+            let displayed = RawObject::default().with("path", key.as_str()).with("revoked", found);
+            app.screen.json(&displayed.into_raw());
         } else {
-            let key = visible(&key);
+            let key = escape_invisible(&key);
             app.screen.note(&match found {
                 true => lang.choose(format!("`{key}` is no longer trusted"), format!("不再信任 `{key}`")),
                 false => lang.choose(format!("`{key}` was not trusted"), format!("`{key}` 未被信任")),
@@ -209,7 +209,7 @@ fn show(app: &App, review: &Review) {
     let folder = review.folder.display().to_string();
     let brings = if review.brings.is_empty() { &review.steering } else { &review.brings };
     let brings = brings.join(", ");
-    line(&format!("{BOLD}{}{BOLD:#} {head} {}", visible(&folder), visible(&brings)));
+    line(&format!("{BOLD}{}{BOLD:#} {head} {}", escape_invisible(&folder), escape_invisible(&brings)));
     let section = |title: &str| {
         line("");
         line(&format!("{BOLD}{title}{BOLD:#}"));
@@ -223,7 +223,7 @@ fn show(app: &App, review: &Review) {
             ChangeKind::Modified => lang.choose("modified", "修改"),
             ChangeKind::Removed => lang.choose("removed", "移除"),
         };
-        line(&format!("  {ODD}{kind}{ODD:#}  {}", visible(&change.file)));
+        line(&format!("  {ODD}{kind}{ODD:#}  {}", escape_invisible(&change.file)));
     }
     if let more @ 1.. = review.changes.len().saturating_sub(MAX_CHANGES) {
         line(&lang.choose(format!("  and {more} more"), format!("  另有 {more} 个文件")));
@@ -232,11 +232,11 @@ fn show(app: &App, review: &Review) {
         section(lang.choose("It would run", "会运行"));
     }
     for program in &review.programs {
-        let words: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
-        line(&format!("  {NAME}{}{NAME:#}  {}", visible(&program.purpose), words.join(" ")));
+        let arguments: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
+        line(&format!("  {NAME}{}{NAME:#}  {}", escape_invisible(&program.purpose), arguments.join(" ")));
         let detail = |label: &str, text: String| {
             if !text.is_empty() {
-                line(&format!("      {DIM}{label}{DIM:#} {}", visible(&text)));
+                line(&format!("      {DIM}{label}{DIM:#} {}", escape_invisible(&text)));
             }
         };
         let resolved = program.resolved.as_ref().map(|file| file.display().to_string());
@@ -264,14 +264,14 @@ fn show(app: &App, review: &Review) {
                 lang.choose(format!("  (sends your {names})"), format!("（发送你的 {names}）"))
             }
         };
-        let (purpose, url) = (visible(&address.purpose), visible(&address.url));
-        line(&format!("  {NAME}{purpose}{NAME:#}  {url}{}", visible(&reads)));
+        let (purpose, url) = (escape_invisible(&address.purpose), escape_invisible(&address.url));
+        line(&format!("  {NAME}{purpose}{NAME:#}  {url}{}", escape_invisible(&reads)));
     }
     if !review.settings.is_empty() {
         section(lang.choose("Settings", "设置"));
     }
     for (key, value) in &review.settings {
-        line(&format!("  {} = {}", visible(key), visible(value)));
+        line(&format!("  {} = {}", escape_invisible(key), escape_invisible(value)));
     }
     texts(app, (lang.choose("It would be allowed", "会被允许"), ODD), &review.capabilities);
     if !review.steering.is_empty() {
@@ -279,7 +279,7 @@ fn show(app: &App, review: &Review) {
             "Can change what your own servers run, if they start here",
             "若你自己的服务器在此启动，可能改变其运行内容",
         ));
-        line(&format!("  {}", visible(&review.steering.join(", "))));
+        line(&format!("  {}", escape_invisible(&review.steering.join(", "))));
     }
     if !review.skills.is_empty() {
         section(lang.choose("Skills", "技能"));
@@ -287,11 +287,15 @@ fn show(app: &App, review: &Review) {
     for skill in &review.skills {
         let scripts: Vec<String> = skill.scripts.iter().map(|file| file.display().to_string()).collect();
         let path = skill.path.display().to_string();
-        line(&format!("  {NAME}{}{NAME:#}  {}", visible(&path), visible(&scripts.join(", "))));
+        line(&format!(
+            "  {NAME}{}{NAME:#}  {}",
+            escape_invisible(&path),
+            escape_invisible(&scripts.join(", "))
+        ));
     }
     texts(app, (lang.choose("Look twice", "请留意"), BAD), &review.suspicious);
     texts(app, (lang.choose("Problems", "问题"), BAD), &review.problems);
-    if review.verdict == Verdict::Trusted {
+    if review.status == TrustStatus::Trusted {
         line(&format!("{GOOD}✓{GOOD:#} {}", lang.choose("trusted", "已信任")));
     }
     line("");
@@ -304,7 +308,7 @@ fn texts(app: &App, (title, style): (&str, Style), all: &[LocalizedText]) {
     app.screen.line("");
     app.screen.line(&format!("{BOLD}{title}{BOLD:#}"));
     for text in all {
-        app.screen.line(&format!("  {style}!{style:#} {}", visible(&text.localize(app.lang()))));
+        app.screen.line(&format!("  {style}!{style:#} {}", escape_invisible(&text.localize(app.lang()))));
     }
 }
 
@@ -313,7 +317,7 @@ fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
-        false => visible(&format!("{word:?}")).into_owned(),
+        false => escape_invisible(&format!("{word:?}")).into_owned(),
     }
 }
 
@@ -321,17 +325,17 @@ fn as_json(app: &App, review: &Review) -> RawObject {
     let lang = app.lang();
     let localize =
         |texts: &[LocalizedText]| -> Vec<String> { texts.iter().map(|text| text.localize(lang)).collect() };
-    let shown = |path: &Path| path.display().to_string();
+    let displayed = |path: &Path| path.display().to_string();
     let programs: Vec<RawObject> = review
         .programs
         .iter()
         .map(|program| {
-            let files: Vec<String> = program.files.iter().map(|file| shown(file)).collect();
+            let files: Vec<String> = program.files.iter().map(|file| displayed(file)).collect();
             RawObject::default()
                 .with("purpose", program.purpose.as_str())
                 .with("command", RawJson::of(&program.command))
-                .with("program", RawJson::of(&program.resolved.as_deref().map(shown)))
-                .with("cwd", shown(&program.folder))
+                .with("program", RawJson::of(&program.resolved.as_deref().map(displayed)))
+                .with("cwd", displayed(&program.folder))
                 .with("reads", RawJson::of(&program.reads))
                 .with("sets", RawJson::of(&program.sets.iter().cloned().collect::<BTreeMap<_, _>>()))
                 .with("files", RawJson::of(&files))
@@ -352,8 +356,8 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         .skills
         .iter()
         .map(|skill| {
-            let scripts: Vec<String> = skill.scripts.iter().map(|file| shown(file)).collect();
-            RawObject::default().with("path", shown(&skill.path)).with("scripts", RawJson::of(&scripts))
+            let scripts: Vec<String> = skill.scripts.iter().map(|file| displayed(file)).collect();
+            RawObject::default().with("path", displayed(&skill.path)).with("scripts", RawJson::of(&scripts))
         })
         .collect();
     let changes: Vec<RawObject> = review
@@ -368,9 +372,9 @@ fn as_json(app: &App, review: &Review) -> RawObject {
         settings.set(key.clone(), value.as_str());
     }
     RawObject::default()
-        .with("path", shown(&review.folder))
-        .with("was_trusted", review.verdict.is_trusted())
-        .with("changed", review.verdict == Verdict::Changed)
+        .with("path", displayed(&review.folder))
+        .with("was_trusted", review.status.is_trusted())
+        .with("changed", review.status == TrustStatus::Changed)
         .with("changes", RawJson::of(&changes))
         .with("brings", RawJson::of(&review.brings))
         .with("programs", RawJson::of(&programs))

@@ -155,9 +155,9 @@ impl Request {
             .filter(fits)
             .filter(|(value, _)| seen.insert(value.clone()))
             .enumerate()
-            .map(|(place, (value, help))| {
+            .map(|(index, (value, help))| {
                 let help = (!help.is_empty()).then(|| help.into());
-                CompletionCandidate::new(value).help(help).display_order(Some(place))
+                CompletionCandidate::new(value).help(help).display_order(Some(index))
             })
             .collect()
     }
@@ -187,8 +187,8 @@ fn open(matches: &ArgMatches) -> Option<Hub> {
 
 fn tools(hub: &Hub) -> Vec<(String, String)> {
     let catalog = hub.catalog();
-    let shown = |tool: &Tool| (tool.name().to_string(), brief(tool.definition.description()));
-    let mut tools: Vec<_> = catalog.iter().map(|entry| shown(&entry.tool)).collect();
+    let candidate = |tool: &Tool| (tool.name().to_string(), brief(tool.definition.description()));
+    let mut tools: Vec<_> = catalog.iter().map(|entry| candidate(&entry.tool)).collect();
     tools.sort();
     tools
 }
@@ -211,14 +211,14 @@ fn pairs(hub: &Hub, matches: &ArgMatches, current: &str) -> Vec<(String, String)
     let Some(properties) = schema.object().and_then(|schema| schema.get("properties")?.object()) else {
         return Vec::new();
     };
-    let given = given_keys(matches);
+    let present = given_keys(matches);
     let root = schema.value();
     let required = |key: &str| {
         root["required"].as_array().is_some_and(|required| required.iter().any(|name| name == key))
     };
     let mut keys: Vec<(bool, String, String)> = properties
         .iter()
-        .filter(|(key, _)| !given.iter().any(|given| given == key))
+        .filter(|(key, _)| !present.iter().any(|present| present == key))
         .map(|(key, property)| {
             let help = property.value()["description"].as_str().map(brief).unwrap_or_default();
             (!required(key), format!("{key}="), help)

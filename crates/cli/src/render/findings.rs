@@ -1,9 +1,9 @@
 //! Formats whether a tool changed since it was approved, and suspicious findings about it.
 
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_engine::Entry;
-use toolhub_engine::definition_scan::{Finding, visible};
+use toolhub_engine::definition_scan::{Finding, escape_invisible};
 
 use crate::app::App;
 use crate::render::screen::{BAD, ODD};
@@ -11,26 +11,26 @@ use crate::render::table::{Cell, fold};
 
 /// A short status of a tool for a list; empty if there is none.
 pub(crate) fn mark(entry: &Entry, lang: Lang) -> Cell {
-    let mut words = Vec::new();
+    let mut labels = Vec::new();
     match entry.tool.trust {
-        Trust::Quarantined => words.push(lang.choose("held back", "已隔离")),
-        Trust::Changed => words.push(lang.choose("changed", "有改动")),
-        Trust::Unseen | Trust::Approved => {}
+        ApprovalStatus::Quarantined => labels.push(lang.choose("held back", "已隔离")),
+        ApprovalStatus::Changed => labels.push(lang.choose("changed", "有改动")),
+        ApprovalStatus::Unseen | ApprovalStatus::Approved => {}
     }
     if !entry.findings().is_empty() {
-        words.push(lang.choose("suspicious", "可疑"));
+        labels.push(lang.choose("suspicious", "可疑"));
     }
-    let style = if entry.tool.trust == Trust::Quarantined { BAD } else { ODD };
-    Cell::new(words.join(lang.choose(", ", "、")), style)
+    let style = if entry.tool.trust == ApprovalStatus::Quarantined { BAD } else { ODD };
+    Cell::new(labels.join(lang.choose(", ", "、")), style)
 }
 
 /// The approval status of a tool; `None` if it was never approved.
-pub(crate) fn trust_label(trust: Trust, lang: Lang) -> Option<&'static str> {
+pub(crate) fn trust_label(trust: ApprovalStatus, lang: Lang) -> Option<&'static str> {
     match trust {
-        Trust::Unseen => None,
-        Trust::Approved => Some(lang.choose("approved", "已批准")),
-        Trust::Changed => Some(lang.choose("changed since it was approved", "批准后有改动")),
-        Trust::Quarantined => {
+        ApprovalStatus::Unseen => None,
+        ApprovalStatus::Approved => Some(lang.choose("approved", "已批准")),
+        ApprovalStatus::Changed => Some(lang.choose("changed since it was approved", "批准后有改动")),
+        ApprovalStatus::Quarantined => {
             Some(lang.choose("held back: it is not what was approved", "已隔离：与批准的定义不同"))
         }
     }
@@ -65,24 +65,24 @@ pub(crate) fn as_json(findings: &[Finding], lang: Lang) -> RawJson {
 
 /// A tool as JSON, with its findings.
 pub(crate) fn described(entry: &Entry, lang: Lang) -> RawObject {
-    let mut shown = entry.describe();
+    let mut output = entry.describe();
     if !entry.findings().is_empty() {
-        let key = if shown.contains("suspicious") { "toolhub/suspicious" } else { "suspicious" };
-        shown.set(key, as_json(entry.findings(), lang));
+        let key = if output.contains("suspicious") { "toolhub/suspicious" } else { "suspicious" };
+        output.set(key, as_json(entry.findings(), lang));
     }
-    shown
+    output
 }
 
 /// Names for a warning: the first few, and the number of others.
 pub(crate) fn names<'a>(entries: impl Iterator<Item = &'a Entry>, lang: Lang) -> String {
     const MAX_NAMES: usize = 5;
     let all: Vec<String> = entries
-        .map(|entry| format!("`{}` ({})", visible(entry.tool.name().as_str()), entry.tool.source))
+        .map(|entry| format!("`{}` ({})", escape_invisible(entry.tool.name().as_str()), entry.tool.source))
         .collect();
     let more = all.len().saturating_sub(MAX_NAMES);
-    let shown = all.into_iter().take(MAX_NAMES).collect::<Vec<_>>().join(", ");
+    let output = all.into_iter().take(MAX_NAMES).collect::<Vec<_>>().join(", ");
     match more {
-        0 => shown,
-        more => lang.choose(format!("{shown} and {more} more"), format!("{shown} 等，另有 {more} 个")),
+        0 => output,
+        more => lang.choose(format!("{output} and {more} more"), format!("{output} 等，另有 {more} 个")),
     }
 }

@@ -24,7 +24,7 @@ pub(crate) async fn listing<T>(
     work: impl Future<Output = T>,
 ) -> Result<T, Interrupted> {
     let terminal = std::io::stderr().is_terminal();
-    let shown = async {
+    let display_loop = async {
         loop {
             tokio::time::sleep(if terminal { REDRAW_INTERVAL } else { LOG_INTERVAL }).await;
             let Some(text) = describe(&hub.progress(), app.lang()) else { continue };
@@ -37,7 +37,7 @@ pub(crate) async fn listing<T>(
     };
     let done = tokio::select! {
         done = app.interruptible(work) => done,
-        never = shown => never,
+        never = display_loop => never,
     };
     app.screen.hide_status();
     done

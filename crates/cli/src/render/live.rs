@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolhub_core::{Event, EventKind, EventSink, Localize as _};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::render::screen::{BAD, DIM, GOOD, Screen};
 
@@ -64,11 +64,11 @@ impl Live {
         let Some(first) = running.first() else { return };
         let turns = first.since.elapsed().as_millis() / FRAME_INTERVAL.as_millis();
         let frame = FRAMES[usize::try_from(turns).unwrap_or_default() % FRAMES.len()];
-        let shown: Vec<String> = running
+        let labels: Vec<String> = running
             .iter()
             .map(|one| format!("{} {:.1} s", one.text, one.since.elapsed().as_secs_f32()))
             .collect();
-        self.screen.status(&format!("{frame} {}", shown.join(" · ")));
+        self.screen.status(&format!("{frame} {}", labels.join(" · ")));
     }
 }
 
@@ -84,8 +84,8 @@ impl EventSink for Live {
             EventKind::StepStarted { step, description, tool } => {
                 let tool = tool.as_ref().map(|tool| format!("{tool}: ")).unwrap_or_default();
                 let text = match description.starts_with(tool.trim_end_matches(": ")) {
-                    true => visible(description).into_owned(),
-                    false => visible(&format!("{tool}{description}")).into_owned(),
+                    true => escape_invisible(description).into_owned(),
+                    false => escape_invisible(&format!("{tool}{description}")).into_owned(),
                 };
                 state.suspend = false;
                 state.steps.insert(step.clone(), Running { text, since });
@@ -101,7 +101,7 @@ impl EventSink for Live {
                     Some(error) => self.screen.to_stderr(&format!(
                         "{BAD}✗{BAD:#} {} {DIM}{took:.1} s{DIM:#}: {}",
                         done.text,
-                        visible(&error.localize(lang))
+                        escape_invisible(&error.localize(lang))
                     )),
                 }
             }

@@ -17,14 +17,14 @@ const MAX_CELL_WIDTH: usize = 40;
 /// above it. Spreadsheet cells (`row`, `column`, `value`) are laid out as a sheet.
 pub(crate) fn record_table(text: &str, width: usize) -> Option<Vec<String>> {
     let value: Value = serde_json::from_str(text.trim()).ok()?;
-    let (beside, list) = list_in(&value)?;
+    let (scalars, list) = list_in(&value)?;
     let rows = sheet(list).or_else(|| table(list))?;
     let shows_all_digits = |cell: &String| !cell.contains(['e', 'E']) || text.contains(cell.as_str());
     if !rows.iter().flatten().all(shows_all_digits) {
         return None;
     }
     let mut out: Vec<String> = Vec::new();
-    for (name, value) in beside {
+    for (name, value) in scalars {
         out.extend(lines(&[vec![Cell::from(format!("{name}: {}", plain(Some(value))))]], "", Some(width)));
     }
     let style = |number: usize| if number == 0 { BOLD } else { Style::Plain };
@@ -45,9 +45,9 @@ fn list_in(value: &Value) -> Option<(Members<'_>, &Vec<Value>)> {
         Value::Object(members) => members,
         _ => return None,
     };
-    let (lists, beside): (Vec<_>, Vec<_>) = members.iter().partition(|(_, value)| value.is_array());
+    let (lists, scalars): (Vec<_>, Vec<_>) = members.iter().partition(|(_, value)| value.is_array());
     let [(_, Value::Array(list))] = lists.as_slice() else { return None };
-    beside.iter().all(|(_, value)| !value.is_object()).then_some((beside, list))
+    scalars.iter().all(|(_, value)| !value.is_object()).then_some((scalars, list))
 }
 
 /// The header and rows of a list whose items are all objects with scalar values.
@@ -78,14 +78,14 @@ fn sheet(list: &[Value]) -> Option<Vec<Vec<String>>> {
     let mut cells = BTreeMap::new();
     for cell in list {
         let cell = cell.as_object()?;
-        let place = (cell.get("row")?.as_u64()?, cell.get("column")?.as_u64()?);
+        let position = (cell.get("row")?.as_u64()?, cell.get("column")?.as_u64()?);
         let value = cell.get("value").filter(|value| !value.is_object() && !value.is_array())?;
         let says_more = cell.iter().any(|(name, value)| match name.as_str() {
             "row" | "column" | "value" | "address" => false,
             "validation" => value["has_validation"] != Value::Bool(false),
             _ => true,
         });
-        if says_more || place.1 == 0 || cells.insert(place, plain(Some(value))).is_some() {
+        if says_more || position.1 == 0 || cells.insert(position, plain(Some(value))).is_some() {
             return None;
         }
     }
@@ -166,8 +166,8 @@ mod tests {
             ];
             format!(r#"{{"range": "A1:B3", "sheet_name": "Sheet1", "cells": [{}]}}"#, cells.join(", "))
         };
-        let shown = record_table(&answer(false), 60).unwrap();
-        let plain: Vec<String> = shown
+        let table = record_table(&answer(false), 60).unwrap();
+        let plain: Vec<String> = table
             .iter()
             .map(|line| crate::render::sanitize::with_styles(line, crate::render::sanitize::Breaks::Kept))
             .map(|line| anstream::adapter::strip_str(&line).to_string())

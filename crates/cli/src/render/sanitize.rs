@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::OnceLock;
 
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 /// Begins the mark of a style: a Unicode noncharacter.
 const MARK: char = '\u{FDD0}';
@@ -110,13 +110,13 @@ pub(crate) fn sanitized(text: &str, breaks: Breaks) -> Cow<'_, str> {
     let line = |line: &str| {
         let line = line.strip_suffix('\r').unwrap_or(line);
         // Other line break characters, including a `\r` that was separated from its `\n`.
-        let mut shown = visible(line).into_owned();
-        for (odd, mark) in ESCAPED_BREAKS {
-            if shown.contains(odd) {
-                shown = shown.replace(odd, mark);
+        let mut output = escape_invisible(line).into_owned();
+        for (line_break, mark) in ESCAPED_BREAKS {
+            if output.contains(line_break) {
+                output = output.replace(line_break, mark);
             }
         }
-        shown
+        output
     };
     let joined = match breaks {
         Breaks::Continued => CONTINUED,
@@ -130,11 +130,11 @@ const ESCAPED_BREAKS: [(char, &str); 4] =
 
 /// A text on one line: line breaks and tabs are escaped, too.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    let shown = sanitized(text, Breaks::Kept);
-    if !shown.contains(['\n', '\t']) {
-        return shown;
+    let output = sanitized(text, Breaks::Kept);
+    if !output.contains(['\n', '\t']) {
+        return output;
     }
-    Cow::Owned(shown.replace('\n', "<U+000A>").replace('\t', "<U+0009>"))
+    Cow::Owned(output.replace('\n', "<U+000A>").replace('\t', "<U+0009>"))
 }
 
 /// JSON that is safe to print on a terminal: escapes further characters, which does not change its value.

@@ -153,8 +153,8 @@ impl Screen {
     pub(crate) fn json_line(&self, value: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
-        let shown = if out.is_terminal() { sanitized_json(value) } else { Cow::Borrowed(value) };
-        self.check(writeln!(out, "{shown}").and_then(|()| out.flush()));
+        let sanitized = if out.is_terminal() { sanitized_json(value) } else { Cow::Borrowed(value) };
+        self.check(writeln!(out, "{sanitized}").and_then(|()| out.flush()));
     }
 
     /// The width for results; `None` if stdout is not a terminal.

@@ -78,13 +78,13 @@ pub(crate) fn row_lines(
                 used = indent.width() + CONTINUED_INDENT;
                 out.push(" ".repeat(used));
             }
-            let room = width.map_or(usize::MAX, |width| width.saturating_sub(used).max(1));
+            let available = width.map_or(usize::MAX, |width| width.saturating_sub(used).max(1));
             let pieces = match (last, overflow) {
-                (true, Overflow::Cut) => vec![fit(&cell.text, room)],
+                (true, Overflow::Cut) => vec![fit(&cell.text, available)],
                 (true, Overflow::Fold) => {
-                    fold(&cell.text, Some(room)).iter().flat_map(|line| chop(line, room)).collect()
+                    fold(&cell.text, Some(available)).iter().flat_map(|line| chop(line, available)).collect()
                 }
-                (false, _) => chop(&cell.text, room),
+                (false, _) => chop(&cell.text, available),
             };
             let style = cell.style;
             for (number, text) in pieces.iter().enumerate() {
@@ -113,14 +113,14 @@ fn line_begins(widths: &[usize], indent: usize, width: Option<usize>) -> Vec<usi
     let Some(width) = width else { return Vec::new() };
     let mut begins = Vec::new();
     let mut used = indent;
-    for (column, wanted) in widths.iter().enumerate() {
+    for (column, desired) in widths.iter().enumerate() {
         let last = column + 1 == widths.len();
-        let least = if last { (*wanted).min(MIN_LAST_WIDTH) } else { *wanted };
+        let least = if last { (*desired).min(MIN_LAST_WIDTH) } else { *desired };
         if column > 0 && used + least > width {
             begins.push(column);
             used = indent + CONTINUED_INDENT;
         }
-        used += wanted + 2;
+        used += desired + 2;
     }
     begins
 }
@@ -152,7 +152,7 @@ pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) ->
     let before: usize = (0..columns.saturating_sub(1)).map(|column| widest(column).unwrap_or(0) + 2).sum();
     // On a narrow terminal the last column is on separate lines.
     let (start, below) = match width.saturating_sub(indent.width() + before) {
-        room if room >= 24 => (indent.width() + before, false),
+        available if available >= 24 => (indent.width() + before, false),
         _ => (indent.width() + 4, true),
     };
     let mut out = Vec::new();
@@ -247,8 +247,8 @@ mod tests {
         assert_eq!(fold("说明 文字很长", Some(6)), ["说明", "文字很", "长"]);
         let rows = [vec!["a".into(), "b".repeat(30).into(), "c".repeat(30).into(), "d".repeat(90).into()]];
         for width in [20, 40, 60, 80] {
-            let shown = lines(&rows, "", Some(width));
-            assert!(shown.iter().all(|line| line.width() <= width), "{shown:#?}");
+            let rendered = lines(&rows, "", Some(width));
+            assert!(rendered.iter().all(|line| line.width() <= width), "{rendered:#?}");
             let folded = row_lines(&rows, "", (Some(width), Overflow::Fold)).concat();
             assert!(folded.iter().all(|line| line.width() <= width), "{folded:#?}");
             let all = folded.concat();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use toolhub_core::{Event, EventKind, EventSink, Localize as _};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::render::screen::{BAD, DIM, GOOD, Screen};
 
@@ -43,6 +43,6 @@ impl EventSink for Trace {
         };
         let at = format!("{:>6} ms", self.start.elapsed().as_millis());
         let text = event.kind.localize(self.screen.lang);
-        self.screen.to_stderr(&format!("{DIM}{at}{DIM:#}  {style}{}{style:#}", visible(&text)));
+        self.screen.to_stderr(&format!("{DIM}{at}{DIM:#}  {style}{}{style:#}", escape_invisible(&text)));
     }
 }

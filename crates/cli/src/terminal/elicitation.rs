@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolhub::{ClientHandler, HandlerAnswer};
 use toolhub_core::{BoxFuture, Lang, RawJson, ServerId};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::render::live::Live;
 use crate::render::screen::{BOLD, DIM, ODD, Screen};
@@ -44,11 +44,12 @@ impl TerminalHandler {
                 format!("server `{server}` asks for input (\"{message}\"): run the command at a terminal to answer, or give the value as an argument of the tool"),
                 format!("服务器 `{server}` 请求输入（“{message}”）：请在终端中运行该命令以回答，或作为工具的参数给出"),
             );
-            self.screen.warn(&visible(&why));
+            self.screen.warn(&escape_invisible(&why));
             return Err((METHOD_NOT_FOUND, why));
         }
         self.live.suspend();
-        self.screen.to_stderr(&format!("{ODD}?{ODD:#} {BOLD}{server}{BOLD:#}: {}", visible(message)));
+        self.screen
+            .to_stderr(&format!("{ODD}?{ODD:#} {BOLD}{server}{BOLD:#}: {}", escape_invisible(message)));
         let answer = match params["mode"].as_str() {
             Some("url") => self.visit(params["url"].as_str().unwrap_or_default()).await,
             _ => self.fill_form(&params["requestedSchema"]).await,
@@ -64,7 +65,7 @@ impl TerminalHandler {
                 .warn(lang.choose("its address is neither http nor https", "其地址不是 http 或 https"));
             return json!({"action": "decline"});
         }
-        self.screen.to_stderr(&format!("  {}", visible(url)));
+        self.screen.to_stderr(&format!("  {}", escape_invisible(url)));
         self.screen.prompt(lang.choose("Open this address? [y/N] ", "是否打开该地址？[y/N] "));
         match read_line().await {
             None => json!({"action": "cancel"}),
@@ -126,7 +127,7 @@ impl TerminalHandler {
         }
         let hints = if hints.is_empty() { String::new() } else { format!(" ({})", hints.join(", ")) };
         for _ in 0..MAX_TRIES {
-            self.screen.prompt(&format!("  {}{}: ", visible(title), visible(&hints)));
+            self.screen.prompt(&format!("  {}{}: ", escape_invisible(title), escape_invisible(&hints)));
             let Some(line) = read_line().await else { return Reply::Cancelled };
             match line.trim() {
                 "/decline" => return Reply::Declined,

@@ -50,10 +50,10 @@ fn changed_script_requires_new_trust() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}# changed\n")).unwrap();
     asks_again(&victim);
-    let said = victim.run(&["servers", "list"]).stderr;
-    assert!(said.contains("`run.sh` changed since you trusted this folder"), "{said}");
-    let shown = victim.run(&["trust", "--json"]).json();
-    assert_eq!(shown["folders"][0]["changes"], json!([{"file": "run.sh", "change": "modified"}]));
+    let stderr = victim.run(&["servers", "list"]).stderr;
+    assert!(stderr.contains("`run.sh` changed since you trusted this folder"), "{stderr}");
+    let output = victim.run(&["trust", "--json"]).json();
+    assert_eq!(output["folders"][0]["changes"], json!([{"file": "run.sh", "change": "modified"}]));
     assert!(victim.run(&["trust", "--list"]).stdout.contains("(changed, not used)"));
     trust(&victim);
     assert!(works(&victim));
@@ -102,8 +102,8 @@ fn binds_config_symlink_to_its_target() {
     fs::rename(victim.project().join(".mcp.json"), &outside).unwrap();
     symlink(&outside, victim.project().join(".mcp.json")).unwrap();
     asks_again(&victim);
-    let shown = victim.run(&["trust"]).stdout;
-    assert!(shown.contains("a link that leads out of the project"), "{shown}");
+    let output = victim.run(&["trust"]).stdout;
+    assert!(output.contains("a link that leads out of the project"), "{output}");
     trust(&victim);
     assert!(works(&victim));
     let text = fs::read_to_string(&outside).unwrap();

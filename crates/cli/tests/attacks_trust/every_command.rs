@@ -122,11 +122,11 @@ fn run_every_command(victim: &Victim) {
                 let args = [&path[..], &variant[..], more].concat();
                 let ran = victim.run(&args);
                 victim.assert_unharmed(&format!("{args:?}"));
-                let said = format!("{}{}", ran.stdout, ran.stderr);
-                assert!(!said.contains(SECRET), "{args:?} shows the secret: {said}");
+                let output = format!("{}{}", ran.stdout, ran.stderr);
+                assert!(!output.contains(SECRET), "{args:?} shows the secret: {output}");
                 // `trust` shows the contents that would be used.
                 if name != "trust" {
-                    assert!(!said.contains(SKILL_TEXT), "{args:?} uses what the project brings: {said}");
+                    assert!(!output.contains(SKILL_TEXT), "{args:?} uses what the project brings: {output}");
                 }
             }
         }
@@ -173,10 +173,10 @@ fn stdio_gateway_uses_nothing_of_untrusted_folder() {
         let command = victim.command_in(&victim.project(), &["serve", "--stdio"]);
         let (answers, ran) = talk_stdio(command, &requests());
         victim.assert_unharmed("serve --stdio");
-        let said = serde_json::to_string(&answers).unwrap();
-        assert!(!said.contains(SKILL_TEXT) && !said.contains(SECRET), "{said}");
+        let output = serde_json::to_string(&answers).unwrap();
+        assert!(!output.contains(SKILL_TEXT) && !output.contains(SECRET), "{output}");
         // Meanwhile the hub serves the tools of the user, and explains the rest on standard error.
-        assert!(said.contains("calculate"), "{said}");
+        assert!(output.contains("calculate"), "{output}");
         assert!(ran.stderr.contains("not used until you trust"), "{ran:?}");
     }
 }
@@ -188,8 +188,8 @@ fn http_gateway_uses_nothing_of_untrusted_folder() {
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let said: Value = serde_json::from_str(&line).unwrap();
-    let url = said["mcp"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let output: Value = serde_json::from_str(&line).unwrap();
+    let url = output["mcp"].as_str().unwrap().strip_prefix("http://").unwrap();
     let (address, _) = url.split_once('/').unwrap();
     for message in requests() {
         let body = message.to_string();

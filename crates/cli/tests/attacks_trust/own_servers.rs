@@ -64,8 +64,8 @@ fn clone_cannot_replace_programs_of_user_servers() {
     let ran = victim.run(&["call", "greet"]);
     assert!(ran.stdout.starts_with("own in "), "{ran:?}");
     assert!(!ran.stdout.contains("project"), "{ran:?}");
-    let said = ran.stderr.lines().filter(|line| line.contains("`my_mcp_server.py`")).count();
-    assert_eq!(said, 1, "one line says why: {ran:?}");
+    let mentions = ran.stderr.lines().filter(|line| line.contains("`my_mcp_server.py`")).count();
+    assert_eq!(mentions, 1, "one line says why: {ran:?}");
     let (answers, _) = talk_stdio(
         victim.command_in(&victim.project(), &["serve", "--stdio"]),
         &[initialize(), request(2, "tools/call", &json!({"name": "greet", "arguments": {}}))],
@@ -166,8 +166,8 @@ fn user_servers_start_in_trusted_or_harmless_folder() {
     let ran = victim.run_in(&plain, &["call", "greet"]);
     assert!(ran.stdout.contains(&format!("own in {}", plain.display())), "{ran:?}");
     assert_eq!(ran.stderr, "");
-    let shown = victim.run(&["trust"]);
-    assert!(shown.stdout.contains("my_mcp_server.py"), "{shown:?}");
+    let output = victim.run(&["trust"]);
+    assert!(output.stdout.contains("my_mcp_server.py"), "{output:?}");
     assert_eq!(victim.run(&["trust", "--yes"]).code, Some(0));
     let ran = victim.run(&["call", "greet"]);
     assert!(ran.stdout.contains(&format!("in {}", victim.project().display())), "{ran:?}");

@@ -48,7 +48,7 @@ pub(crate) fn judge(request: &Request, answer_json: &Value) -> Verdict {
     };
     let tools = match request.calls {
         [] => steps.iter().all(|step| step["tool"].is_null()),
-        wanted => wanted.iter().all(|call| !Vec::<&Value>::is_empty(&called(call.tool))),
+        expected => expected.iter().all(|call| !Vec::<&Value>::is_empty(&called(call.tool))),
     };
     let arguments =
         request.calls.iter().all(|call| called(call.tool).iter().any(|step| fits(&call.shown_by, step)));
@@ -61,16 +61,16 @@ pub(crate) fn judge(request: &Request, answer_json: &Value) -> Verdict {
                 let times: Vec<&Value> = called("get_time");
                 parts.iter().all(|part| text.contains(part)) && times.iter().any(|step| mentions(&text, step))
             }
-            Right::Declines => DECLINES.iter().any(|words| text.contains(words)),
+            Right::Declines => DECLINES.iter().any(|prompt| text.contains(prompt)),
         };
     Verdict { by_model: true, tools, arguments: tools && arguments, answer }
 }
 
 fn fits(shown: &Shown, step: &Value) -> bool {
     match shown {
-        Shown::Arguments(wanted) => wanted
+        Shown::Arguments(expected) => expected
             .iter()
-            .all(|(name, end)| step["arguments"][name].as_str().is_some_and(|given| given.ends_with(end))),
+            .all(|(name, end)| step["arguments"][name].as_str().is_some_and(|value| value.ends_with(end))),
         Shown::Result(holds) => step["result"].as_str().is_some_and(|result| result.contains(holds)),
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn judges_times_and_refusals() {
         let step = json!({"tool": "get_time", "success": true, "result": "2026-11-15 14:05:37 +01:00 (Europe/Berlin, Sunday)"});
-        let berlin = REQUESTS.iter().find(|request| request.words.contains("柏林")).unwrap();
+        let berlin = REQUESTS.iter().find(|request| request.prompt.contains("柏林")).unwrap();
         for (answer, right) in [
             ("现在柏林是下午2点05分。", true),
             ("14:05:37", true),
@@ -127,7 +127,7 @@ mod tests {
             let answer_json = json!({"model": "m", "answer": answer, "steps": [step], "notes": []});
             assert_eq!(judge(berlin, &answer_json).answer, right, "{answer}");
         }
-        let mail = REQUESTS.iter().find(|request| request.words.contains("e-mail")).unwrap();
+        let mail = REQUESTS.iter().find(|request| request.prompt.contains("e-mail")).unwrap();
         for (answer, right) in [("I'm sorry, I cannot send mail.", true), ("The e-mail was sent.", false)] {
             let answer_json = json!({"model": "m", "answer": answer, "steps": [], "notes": []});
             assert_eq!(judge(mail, &answer_json).answer, right, "{answer}");

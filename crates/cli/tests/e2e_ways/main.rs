@@ -95,23 +95,23 @@ async fn measure(mode: &Mode, requests: &[Request]) {
     let url = std::env::var(VARIABLE)
         .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));
     let cli = set_up(&url, mode.tool_calls);
-    let came = ask_all(&cli, mode, requests).await;
-    came.print(mode.name, requests);
+    let results = ask_all(&cli, mode, requests).await;
+    results.print(mode.name, requests);
     // The quality of a small model is printed but not asserted. The assertions check that the mode works: the model itself
     // answers, in time, and for at least one request both the call and the answer are right.
-    let (all, own) = (requests.len(), came.count(requests, |one, _| one.by_model));
+    let (all, own) = (requests.len(), results.count(requests, |one, _| one.by_model));
     assert!(own * 4 >= all * 3, "{}: the model answered {own} of {all} itself", mode.name);
     let served = |one: &Verdict, request: &Request| !request.calls.is_empty() && one.arguments && one.answer;
-    assert!(came.count(requests, served) > 0, "{}: no request was served", mode.name);
+    assert!(results.count(requests, served) > 0, "{}: no request was served", mode.name);
 }
 
 impl ModeResults {
-    fn count(&self, requests: &[Request], wanted: fn(&Verdict, &Request) -> bool) -> usize {
-        self.judged.iter().zip(requests).filter(|(one, request)| wanted(one, request)).count()
+    fn count(&self, requests: &[Request], predicate: fn(&Verdict, &Request) -> bool) -> usize {
+        self.judged.iter().zip(requests).filter(|(one, request)| predicate(one, request)).count()
     }
 
     fn print(&self, name: &str, requests: &[Request]) {
-        let count = |wanted| self.count(requests, wanted);
+        let count = |predicate| self.count(requests, predicate);
         let served = requests.iter().filter(|request| !request.calls.is_empty()).count();
         let (all, [read, cached, written]) = (requests.len(), self.tokens);
         println!("{name}: of {all} requests, {served} of which a tool serves:");
@@ -164,52 +164,52 @@ fn peers() -> PathBuf {
 }
 
 async fn ask_all(cli: &CommandLine, mode: &Mode, requests: &[Request]) -> ModeResults {
-    let (name, begun, mut came) = (mode.name, Instant::now(), ModeResults::default());
+    let (name, begun, mut results) = (mode.name, Instant::now(), ModeResults::default());
     for request in requests {
         if begun.elapsed() > MODE_TIMEOUT {
-            came.not_asked += 1;
+            results.not_asked += 1;
             continue;
         }
-        let asked = Instant::now();
-        let told = ask(cli, request, mode.mode).await;
-        let took = asked.elapsed().as_secs_f32();
-        let Some(told) = told else {
-            println!("{name} | {} | {} | stalled after {took:.0} s", request.kind, request.words);
-            came.stalled += 1;
-            came.judged.push(Verdict::default());
+        let started = Instant::now();
+        let answer = ask(cli, request, mode.mode).await;
+        let took = started.elapsed().as_secs_f32();
+        let Some(answer) = answer else {
+            println!("{name} | {} | {} | stalled after {took:.0} s", request.kind, request.prompt);
+            results.stalled += 1;
+            results.judged.push(Verdict::default());
             continue;
         };
-        let judged = judge(request, &told);
+        let judged = judge(request, &answer);
         let tokens =
-            ["input", "cached", "output"].map(|kind| told["usage"][kind].as_u64().unwrap_or_default());
-        for (sum, more) in came.tokens.iter_mut().zip(tokens) {
+            ["input", "cached", "output"].map(|kind| answer["usage"][kind].as_u64().unwrap_or_default());
+        for (sum, more) in results.tokens.iter_mut().zip(tokens) {
             *sum += more;
         }
-        came.judged.push(judged);
+        results.judged.push(judged);
         println!(
             "{name} | {} | {} | {judged:?} | {took:.1} s, tokens {tokens:?} | {} | {} {}",
             request.kind,
-            request.words,
-            steps(&told),
-            told["answer"],
-            if told["notes"] == json!([]) { String::new() } else { told["notes"].to_string() },
+            request.prompt,
+            steps(&answer),
+            answer["answer"],
+            if answer["notes"] == json!([]) { String::new() } else { answer["notes"].to_string() },
         );
     }
-    came.took = begun.elapsed();
-    came
+    results.took = begun.elapsed();
+    results
 }
 
 /// The JSON output of the program for a request; `None` on timeout.
 async fn ask(cli: &CommandLine, request: &Request, mode: &str) -> Option<Value> {
     let mut program =
-        tokio::process::Command::from(cli.command(&["ask", request.words, "--mode", mode, "--json"]));
+        tokio::process::Command::from(cli.command(&["ask", request.prompt, "--mode", mode, "--json"]));
     let ran = tokio::time::timeout(PROCESS_TIMEOUT, program.kill_on_drop(true).output()).await.ok()?.unwrap();
     let read = serde_json::from_slice(&ran.stdout);
     Some(read.unwrap_or_else(|error| panic!("{error} in {ran:?}")))
 }
 
-fn steps(told: &Value) -> String {
-    let shown = |step: &Value| format!("{} {} {}", step["tool"], step["arguments"], step["success"]);
-    let steps: Vec<String> = told["steps"].as_array().into_iter().flatten().map(shown).collect();
+fn steps(answer: &Value) -> String {
+    let render = |step: &Value| format!("{} {} {}", step["tool"], step["arguments"], step["success"]);
+    let steps: Vec<String> = answer["steps"].as_array().into_iter().flatten().map(render).collect();
     steps.join("; ")
 }

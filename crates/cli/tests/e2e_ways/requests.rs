@@ -2,7 +2,7 @@
 
 pub(crate) struct Request {
     pub(crate) kind: &'static str,
-    pub(crate) words: &'static str,
+    pub(crate) prompt: &'static str,
     /// The expected calls; empty if no tool is suitable.
     pub(crate) calls: &'static [Call],
     pub(crate) answer: Right,
@@ -61,106 +61,109 @@ pub(crate) const ROWS: &str = r#"[["item","count"],["violin",17],["cello",8]]"#;
 pub(crate) const HELD_OUT: [Request; 6] = [
     Request {
         kind: "calculate",
-        words: "1024 除以 16 等于多少？",
+        prompt: "1024 除以 16 等于多少？",
         calls: &[calculates("64")],
         answer: Right::Holds(&["64"]),
     },
     Request {
         kind: "calculate",
-        words: "How much is 7 to the power of 5?",
+        prompt: "How much is 7 to the power of 5?",
         calls: &[calculates("16807")],
         answer: Right::Holds(&["16807"]),
     },
     Request {
         kind: "time",
-        words: "What's the time in Sydney right now?",
+        prompt: "What's the time in Sydney right now?",
         calls: &[tells_time("Australia/Sydney")],
         answer: Right::Time(&[]),
     },
     Request {
         kind: "time",
-        words: "纽约现在是什么时间？",
+        prompt: "纽约现在是什么时间？",
         calls: &[tells_time("America/New_York")],
         answer: Right::Time(&[]),
     },
     Request {
         kind: "file",
-        words: "What does price.txt contain?",
+        prompt: "What does price.txt contain?",
         calls: &[reads(&[("path", "price.txt")])],
         answer: Right::Holds(&["37"]),
     },
-    Request { kind: "no tool", words: "Play some jazz for me.", calls: &[], answer: Right::Declines },
+    Request { kind: "no tool", prompt: "Play some jazz for me.", calls: &[], answer: Right::Declines },
 ];
 
 /// Six kinds, both languages. The prompts were tuned with these requests.
 pub(crate) const REQUESTS: [Request; 12] = [
     Request {
         kind: "calculate",
-        words: "23*47 等于多少？",
+        prompt: "23*47 等于多少？",
         calls: &[calculates("1081")],
         answer: Right::Holds(&["1081"]),
     },
     Request {
         kind: "calculate",
-        words: "What is 15% of 80?",
+        prompt: "What is 15% of 80?",
         calls: &[calculates("12")],
         answer: Right::Holds(&["12"]),
     },
     Request {
         kind: "calculate",
-        words: "2 的 20 次方是多少？",
+        prompt: "2 的 20 次方是多少？",
         calls: &[calculates("1048576")],
         answer: Right::Holds(&["1048576"]),
     },
     Request {
         kind: "time",
-        words: "What time is it in Tokyo?",
+        prompt: "What time is it in Tokyo?",
         calls: &[tells_time("Asia/Tokyo")],
         answer: Right::Time(&[]),
     },
     Request {
         kind: "time",
-        words: "现在柏林几点了？",
+        prompt: "现在柏林几点了？",
         calls: &[tells_time("Europe/Berlin")],
         answer: Right::Time(&[]),
     },
     Request {
         kind: "file",
-        words: "Read the file notes.txt and tell me what it says.",
+        prompt: "Read the file notes.txt and tell me what it says.",
         calls: &[reads(&[("path", "notes.txt")])],
         answer: Right::Holds(&["violin"]),
     },
     Request {
         kind: "sheet",
-        words: "Read the sheet Sales of stock.xlsx: how many violins are there?",
+        prompt: "Read the sheet Sales of stock.xlsx: how many violins are there?",
         calls: &[STOCK],
         answer: Right::Holds(&["17"]),
     },
     Request {
         kind: "sheet",
-        words: "读取 stock.xlsx 的工作表 Sales，cello 有多少？",
+        prompt: "读取 stock.xlsx 的工作表 Sales，cello 有多少？",
         calls: &[STOCK],
         answer: Right::Holds(&["8"]),
     },
     Request {
         kind: "two steps",
-        words: "What is 12*12, and what time is it in Paris?",
+        prompt: "What is 12*12, and what time is it in Paris?",
         calls: &[calculates("144"), tells_time("Europe/Paris")],
         answer: Right::Time(&["144"]),
     },
     Request {
         kind: "two steps",
-        words: "读取 price.txt 里的单价，再算出买 12 个要多少钱。",
+        prompt: "读取 price.txt 里的单价，再算出买 12 个要多少钱。",
         calls: &[reads(&[("path", "price.txt")]), calculates("444")],
         answer: Right::Holds(&["444"]),
     },
     Request {
         kind: "no tool",
-        words: "Send an e-mail to Anna that I am late.",
+        prompt: "Send an e-mail to Anna that I am late.",
         calls: &[],
         answer: Right::Declines,
     },
     Request {
-        kind: "no tool", words: "帮我订一张明天去上海的火车票。", calls: &[], answer: Right::Declines
+        kind: "no tool",
+        prompt: "帮我订一张明天去上海的火车票。",
+        calls: &[],
+        answer: Right::Declines,
     },
 ];

@@ -61,13 +61,13 @@ fn refuses_public_bind_without_token() {
 #[test]
 fn rejects_unknown_default_profile() {
     let cli = hub("[profiles.work]\n");
-    for words in [
+    for stderr in [
         &["serve", "--profile"][..],
         &["serve", "--stdio", "--profile"],
         &["servers", "export", "cursor", "--file", "mcp.json", "--gateway", "--profile"],
     ] {
         for (name, hint) in [("play", "there are: default, work"), ("wrok", "did you mean `work`?")] {
-            let ran = cli.run(&[words, &[name]].concat());
+            let ran = cli.run(&[stderr, &[name]].concat());
             assert_eq!(ran.code, Some(2), "{ran:?}");
             let expected = format!("there is no profile `{name}`; {hint}");
             assert!(ran.stderr.contains(&expected), "{ran:?}");
@@ -122,16 +122,16 @@ async fn rejects_missing_or_wrong_token() {
     let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
     assert_eq!(client.call("echo", "{}").await.text(), "{}");
     for wrong in ["Bearer wrong", "Bearer ", "Basic YW5uOg==", ""] {
-        let mut stranger = client.clone();
-        stranger.set("authorization", wrong);
-        let response = stranger.request("1", "tools/list", "").send().await.unwrap();
+        let mut unauthorized = client.clone();
+        unauthorized.set("authorization", wrong);
+        let response = unauthorized.request("1", "tools/list", "").send().await.unwrap();
         assert_eq!(response.status(), 401, "{wrong}");
         let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
         assert!(challenge.starts_with("Bearer"), "{challenge}");
-        let (shown, text) = (wrong == "Bearer wrong", response.text().await.unwrap());
-        assert_eq!(challenge.contains("invalid_token"), shown, "{wrong}: {challenge}");
-        assert_eq!(text.contains("this token is not known here"), shown, "{wrong}: {text}");
-        assert_eq!(text.contains("a token is needed"), !shown, "{wrong}: {text}");
+        let (invalid_token, text) = (wrong == "Bearer wrong", response.text().await.unwrap());
+        assert_eq!(challenge.contains("invalid_token"), invalid_token, "{wrong}: {challenge}");
+        assert_eq!(text.contains("this token is not known here"), invalid_token, "{wrong}: {text}");
+        assert_eq!(text.contains("a token is needed"), !invalid_token, "{wrong}: {text}");
         for path in ["sse", "mcp", "metrics"] {
             let refused = get(&format!("{}/{path}", serving.root), &[("authorization", wrong)]).await;
             assert_eq!(refused.status(), 401, "/{path} {wrong}");
@@ -141,12 +141,12 @@ async fn rejects_missing_or_wrong_token() {
     let bearer = format!("Bearer {ann}");
     for path in ["healthz", "readyz"] {
         let url = format!("{}/{path}", serving.root);
-        let (strange, known) = (get(&url, &[]).await, get(&url, &[("authorization", &bearer)]).await);
-        assert_eq!((strange.status(), known.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
-        assert!(!strange.text().await.unwrap().contains("degraded"));
+        let (anonymous, known) = (get(&url, &[]).await, get(&url, &[("authorization", &bearer)]).await);
+        assert_eq!((anonymous.status(), known.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
+        assert!(!anonymous.text().await.unwrap().contains("degraded"));
         assert!(known.text().await.unwrap().contains("degraded"));
     }
-    assert!(!serving.words().contains(&ann));
+    assert!(!serving.stderr().contains(&ann));
 }
 
 #[tokio::test]
@@ -174,24 +174,24 @@ async fn rejects_sessions_and_streams_of_another_token() {
     let bearer = format!("Bearer {ann}");
     let mut sse = get(&format!("{}/sse", serving.root), &[("authorization", &bearer)]).await;
     let first = String::from_utf8(sse.chunk().await.unwrap().unwrap().to_vec()).unwrap();
-    let place = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+    let endpoint = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for (token, expected) in [(&bob, 404), (&ann, 202)] {
-        let message = http().request(Method::POST, format!("{}{place}", serving.root)).body(ping);
+        let message = http().request(Method::POST, format!("{}{endpoint}", serving.root)).body(ping);
         let sent = message.header("authorization", format!("Bearer {token}")).send().await.unwrap();
         assert_eq!(sent.status(), expected);
     }
 
     let owner = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
-    let asked: Value = serde_json::from_str(owner.call("ask", "{}").await.result()).unwrap();
-    assert_eq!(asked["resultType"], "input_required", "{asked}");
-    let state = &asked["requestState"];
+    let input_required: Value = serde_json::from_str(owner.call("ask", "{}").await.result()).unwrap();
+    assert_eq!(input_required["resultType"], "input_required", "{input_required}");
+    let state = &input_required["requestState"];
     let answers = json!({"question-1": {"action": "accept", "content": {"name": "ann"}}});
     let again = format!(r#""name":"ask","arguments":{{}},"inputResponses":{answers},"requestState":{state}"#);
     let thief = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
     assert_eq!(thief.ask("1", "tools/call", &again).await.error(), -32602);
-    let said = owner.ask("2", "tools/call", &again).await.text();
-    assert!(said.contains(r#""name":"ann""#), "{said}");
+    let text = owner.ask("2", "tools/call", &again).await.text();
+    assert!(text.contains(r#""name":"ann""#), "{text}");
 }
 
 #[tokio::test]
@@ -219,11 +219,11 @@ async fn rejects_oversized_bodies_unknown_paths_and_wrong_media_types() {
     for (kind, accept, expected) in
         [("text/plain", "application/json, text/event-stream", 415), ("application/json", "text/html", 406)]
     {
-        let mut odd = client.clone();
-        odd.set("content-type", kind);
-        odd.set("accept", accept);
-        let odd = odd.request("1", "tools/list", "").send().await.unwrap();
-        assert_eq!(odd.status(), expected, "{kind} {accept}");
+        let mut invalid = client.clone();
+        invalid.set("content-type", kind);
+        invalid.set("accept", accept);
+        let invalid = invalid.request("1", "tools/list", "").send().await.unwrap();
+        assert_eq!(invalid.status(), expected, "{kind} {accept}");
     }
     assert_eq!(client.ask("7", "no/such/method", "").await.status, 404);
     // Methods that only modern clients have are not forwarded.
@@ -245,10 +245,10 @@ async fn allows_cors_requests_of_allowed_origin() {
     };
     let answer = ask(page).await.unwrap();
     assert_eq!(answer.status(), 204);
-    let told = |answer: &Response, name: &str| answer.headers()[name].to_str().unwrap().to_owned();
-    assert_eq!(told(&answer, "access-control-allow-origin"), page);
-    assert_eq!(told(&answer, "access-control-allow-headers"), "authorization,mcp-param-region");
-    assert!(told(&answer, "access-control-allow-methods").contains("POST"));
+    let header = |answer: &Response, name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!(header(&answer, "access-control-allow-origin"), page);
+    assert_eq!(header(&answer, "access-control-allow-headers"), "authorization,mcp-param-region");
+    assert!(header(&answer, "access-control-allow-methods").contains("POST"));
     assert_eq!(ask("https://evil.example").await.unwrap().status(), 403);
 
     let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
@@ -257,7 +257,7 @@ async fn allows_cors_requests_of_allowed_origin() {
     client.set("authorization", "Bearer wrong");
     let refused = client.request("1", "tools/list", "").send().await.unwrap();
     assert_eq!(
-        (refused.status().as_u16(), told(&refused, "access-control-allow-origin")),
+        (refused.status().as_u16(), header(&refused, "access-control-allow-origin")),
         (401, page.to_owned())
     );
 }
@@ -267,8 +267,9 @@ async fn allows_cors_requests_of_allowed_origin() {
 async fn stream_has_cors_headers_for_allowed_origin() {
     let serving = Serving::before(&echo(), "[serve]\norigins = [\"https://app.example\"]\n");
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    let wanted = r#""notifications":{"toolsListChanged":true}"#;
-    let request = client.request("1", "subscriptions/listen", wanted).header("origin", "https://app.example");
+    let subscription = r#""notifications":{"toolsListChanged":true}"#;
+    let request =
+        client.request("1", "subscriptions/listen", subscription).header("origin", "https://app.example");
     let mut stream = Stream::open(request).await;
     let first = stream.message().await.unwrap();
     assert_eq!(first.method.as_deref(), Some("notifications/subscriptions/acknowledged"));

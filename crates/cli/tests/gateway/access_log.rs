@@ -18,8 +18,8 @@ async fn lines(path: &Path, count: usize) -> Vec<Value> {
     let since = Instant::now();
     loop {
         let text = fs::read_to_string(path).unwrap_or_default();
-        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let found: Vec<Value> = whole.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let complete_lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let found: Vec<Value> = complete_lines.map(|line| serde_json::from_str(line).unwrap()).collect();
         if found.len() >= count {
             return found;
         }
@@ -53,15 +53,15 @@ async fn logs_one_line_per_request() {
     assert!(line["time"].as_str().unwrap().ends_with('Z'), "{line}");
 
     // An unauthorized request, an invalid one, a probe, and a stream, which is logged when it ends.
-    let mut stranger = client.clone();
-    stranger.set("authorization", "Bearer th_of-a-stranger");
-    assert_eq!(stranger.request("1", "tools/list", "").send().await.unwrap().status(), 401);
+    let mut unauthorized = client.clone();
+    unauthorized.set("authorization", "Bearer th_of-a-stranger");
+    assert_eq!(unauthorized.request("1", "tools/list", "").send().await.unwrap().status(), 401);
     assert_eq!(client.post("no JSON".to_owned()).send().await.unwrap().status(), 400);
     let probe = http().get(format!("{}/healthz?key=hidden-in-a-query", serving.root));
     assert_eq!(probe.send().await.unwrap().status(), 200);
     let other = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
-    let wanted = r#""notifications":{"toolsListChanged":true}"#;
-    let mut stream = Stream::open(other.request("1", "subscriptions/listen", wanted)).await;
+    let subscription = r#""notifications":{"toolsListChanged":true}"#;
+    let mut stream = Stream::open(other.request("1", "subscriptions/listen", subscription)).await;
     stream.message().await.unwrap();
     assert_eq!(lines(&path, 4).await.len(), 4, "a stream that is open is not told of");
     drop(stream);
@@ -85,7 +85,7 @@ async fn logs_one_line_per_request() {
         client.call("echo", "{}").await;
     }
     assert_eq!(steady(&lines(&path, 1).await[0]), expected);
-    let all = fs::read_to_string(&old).unwrap() + &fs::read_to_string(&path).unwrap() + &serving.words();
+    let all = fs::read_to_string(&old).unwrap() + &fs::read_to_string(&path).unwrap() + &serving.stderr();
     for secret in [&ann, &bob, "th_of-a-stranger", "hidden-in-a-query"] {
         assert!(!all.contains(secret), "{secret} in {all}");
     }
@@ -120,14 +120,14 @@ fn logs_stdio_requests() {
     drop(input);
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    let words = String::from_utf8(ended.stderr).unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
     let mut found: Vec<Value> =
-        words.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|line| steady(&line)).collect();
+        stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|line| steady(&line)).collect();
     found.sort_by_key(|line| line["tool"].to_string());
     let expected = |tool: &str| json!({"principal": "stdio", "method": "tools/call", "tool": tool});
     let mut failed = expected("nothing");
     failed["error"] = json!(-32602);
-    assert_eq!(found, [expected("echo"), failed], "{words}");
+    assert_eq!(found, [expected("echo"), failed], "{stderr}");
 }
 
 #[test]

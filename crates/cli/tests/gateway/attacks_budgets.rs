@@ -82,8 +82,8 @@ fn uploads_count_against_sender_budget() {
     let refused = loop {
         let refused = held.iter().position(|wire| wire.stream.peek(&mut [0]).is_ok());
         assert!(since.elapsed() < TEST_TIMEOUT, "more is taken than may be");
-        if let Some(place) = refused {
-            break place;
+        if let Some(index) = refused {
+            break index;
         }
     };
     // The caller is refused immediately, and the rest of its body is discarded.
@@ -347,9 +347,9 @@ fn streaming_calls_count_until_they_end() {
     let folder = tempfile::tempdir().unwrap();
     let script = holding(&folder.path().join("journal")).plain_tool("echo");
     let (serving, [ann, bob]) = two_principals_with(&script, "[serve]\nmax_concurrent = 2\n");
-    let mut told = meta();
-    told["progressToken"] = json!("p");
-    let hold = message("hold", &json!({"name": "hold", "arguments": {}, "_meta": told}), &bearer(&ann));
+    let mut hold_meta = meta();
+    hold_meta["progressToken"] = json!("p");
+    let hold = message("hold", &json!({"name": "hold", "arguments": {}, "_meta": hold_meta}), &bearer(&ann));
     let mut held = Vec::new();
     for _ in 0..2 {
         let mut wire = Wire::to(&serving);

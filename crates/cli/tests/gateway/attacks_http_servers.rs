@@ -31,8 +31,8 @@ async fn changing_call_runs_once_if_its_session_answers_404() {
         ("error for the request", vec![refusal], "done, but no record"),
         ("result", vec![json!({"text": "deleted"})], "deleted"),
     ];
-    for (place, (name, ending, expect)) in endings.into_iter().enumerate() {
-        let count = folder.path().join(place.to_string());
+    for (index, (name, ending, expect)) in endings.into_iter().enumerate() {
+        let count = folder.path().join(index.to_string());
         let mut actions = vec![json!({"count": count}), json!({"status": 404})];
         actions.extend(ending);
         let reads = json!({"name": "reads", "annotations": {"readOnlyHint": true}, "inputSchema": {"type": "object"}});

@@ -59,8 +59,12 @@ async fn rejects_duplicate_keys_in_params_at_any_depth() {
         assert_eq!(calls(&serving), called, "no such message reaches a server");
         // Control: the same without duplicates, and equal keys in different objects.
         let fine = client.call("read", r#"{"path":"a","folder":"secret","more":{"path":"b","a":1}}"#).await;
-        let told: Value = serde_json::from_str(&fine.text()).unwrap();
-        assert_eq!(told, json!({"path": "a", "more": {"path": "b", "a": 1}, "folder": "archive"}), "{era:?}");
+        let received: Value = serde_json::from_str(&fine.text()).unwrap();
+        assert_eq!(
+            received,
+            json!({"path": "a", "more": {"path": "b", "a": 1}, "folder": "archive"}),
+            "{era:?}"
+        );
     }
 }
 
@@ -82,8 +86,8 @@ async fn rejects_duplicate_keys_in_the_envelope() {
         let body = format!(r#"{{"jsonrpc":"2.0",{members}}}"#);
         let response = client.post(body.clone()).send().await.unwrap();
         assert_eq!(response.status(), 400, "{body}");
-        let told: Value = response.json().await.unwrap();
-        assert_eq!((&told["error"]["code"], &told["id"]), (&json!(-32600), &id), "{body} {told}");
+        let received: Value = response.json().await.unwrap();
+        assert_eq!((&received["error"]["code"], &received["id"]), (&json!(-32600), &id), "{body} {received}");
     }
     assert_eq!(calls(&serving), called);
     assert_eq!(client.call("read", "{}").await.text(), r#"{"folder":"archive"}"#);
@@ -97,8 +101,8 @@ async fn fixed_arguments_win_for_servers_that_ignore_case() {
         let client = RawClient::connect(&serving.url(), era).await;
         for spelled in ["Folder", "FOLDER", "\\u0046older"] {
             let arguments = format!(r#"{{"folder":"a","{spelled}":"secret","path":"p"}}"#);
-            let told = client.call("read", &arguments).await.text();
-            assert_eq!(told, r#"{"path":"p","folder":"archive"}"#, "{spelled} {era:?}");
+            let received = client.call("read", &arguments).await.text();
+            assert_eq!(received, r#"{"path":"p","folder":"archive"}"#, "{spelled} {era:?}");
         }
     }
 }
@@ -139,14 +143,21 @@ async fn rejects_duplicate_keys_in_batches_and_over_sse() {
     let response = post(hello("2025-03-26")).send().await.unwrap();
     let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
     let batch = post(format!("[{twice},{once}]")).header("mcp-session-id", session);
-    let told: Value = batch.send().await.unwrap().json().await.unwrap();
-    assert_eq!((&told[0]["error"]["code"], &told[0]["id"]), (&json!(-32600), &json!(7)), "{told}");
-    assert_eq!(told[1]["result"]["content"][0]["text"], r#"{"path":"a","folder":"archive"}"#, "{told}");
+    let received: Value = batch.send().await.unwrap().json().await.unwrap();
+    assert_eq!(
+        (&received[0]["error"]["code"], &received[0]["id"]),
+        (&json!(-32600), &json!(7)),
+        "{received}"
+    );
+    assert_eq!(
+        received[1]["result"]["content"][0]["text"], r#"{"path":"a","folder":"archive"}"#,
+        "{received}"
+    );
 
     let mut stream = Stream::open(http().get(format!("{}/sse", serving.root))).await;
-    let place = format!("{}{}", serving.root, stream.data().await.unwrap());
+    let endpoint = format!("{}{}", serving.root, stream.data().await.unwrap());
     for body in [hello("2024-11-05"), twice.to_owned(), once.to_owned()] {
-        assert_eq!(http().post(&place).body(body).send().await.unwrap().status(), 202);
+        assert_eq!(http().post(&endpoint).body(body).send().await.unwrap().status(), 202);
     }
     let mut answers = Vec::new();
     while answers.len() < 2 {

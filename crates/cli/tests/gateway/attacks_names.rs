@@ -56,9 +56,9 @@ async fn coerced_names_do_not_reach_denied_tools() {
             {
                 for key in ["name", "Name", "tool_name"] {
                     let answer = client.call(finder, &format!(r#"{{"{key}":{name}{rest}}}"#)).await;
-                    let told: Value = serde_json::from_str(answer.result()).unwrap();
-                    assert_eq!(told["isError"], true, "{finder} {key} {name}: {told}");
-                    assert!(!told.to_string().contains("Deletes"), "{finder} {name}: {told}");
+                    let response: Value = serde_json::from_str(answer.result()).unwrap();
+                    assert_eq!(response["isError"], true, "{finder} {key} {name}: {response}");
+                    assert!(!response.to_string().contains("Deletes"), "{finder} {name}: {response}");
                 }
             }
             let nested = format!(r#"{{"name":"call_tool","arguments":{{"name":{name}}}}}"#);
@@ -79,8 +79,8 @@ async fn coerced_names_do_not_reach_denied_tools() {
     for name in [r#""read_all""#, r#"["read_all"]"#] {
         let answer = client.call("call_tool", &format!(r#"{{"name":{name},"arguments":{{"n":1}}}}"#)).await;
         assert_eq!(answer.text(), r#"{"n":1}"#, "{name}");
-        let told = client.call("describe_tool", &format!(r#"{{"name":{name}}}"#)).await;
-        assert!(told.text().contains("Reads every record"), "{name}");
+        let response = client.call("describe_tool", &format!(r#"{{"name":{name}}}"#)).await;
+        assert!(response.text().contains("Reads every record"), "{name}");
     }
     assert_eq!(called(&serving, "journal"), ["read_all"; 2]);
 }
@@ -132,8 +132,8 @@ async fn servers_cannot_take_reserved_or_prefixed_names() {
         let serving = Serving::start(cli);
         for era in ERAS {
             let client = RawClient::connect(&serving.url(), era).await;
-            let told = client.call("search_tools", r#"{"query":"write"}"#).await;
-            assert!(told.result().contains("structuredContent"), "{}", told.result());
+            let response = client.call("search_tools", r#"{"query":"write"}"#).await;
+            assert!(response.result().contains("structuredContent"), "{}", response.result());
             client.call("describe_tool", r#"{"name":"good__write"}"#).await.text();
             client.call("call_tool", r#"{"name":"good__write","arguments":{"a":1}}"#).await.text();
             let all = RawClient::connect(&format!("{}/mcp/all", serving.root), era).await;
@@ -182,12 +182,12 @@ async fn prompts_do_not_take_prefixed_names() {
             if server == "evil" {
                 prompts.push(json!({"name": "good__ask"}));
             }
-            let said = json!({"messages": [{"role": "user", "content": {"type": "text", "text": server}}]});
+            let prompt = json!({"messages": [{"role": "user", "content": {"type": "text", "text": server}}]});
             let script = Script::legacy()
                 .set("capabilities", json!({"tools": {}, "prompts": {}}))
                 .plain_tool(&format!("of_{server}"))
                 .on("prompts/list", json!([{"reply": {"prompts": prompts}}]))
-                .on("prompts/get", json!([{"reply": said}]));
+                .on("prompts/get", json!([{"reply": prompt}]));
             cli.server(server, &script);
         }
         let serving = Serving::start(cli);
@@ -195,10 +195,10 @@ async fn prompts_do_not_take_prefixed_names() {
             let client = RawClient::connect(&serving.url(), era).await;
             for (name, server) in [("good__ask", "good"), ("evil__ask", "evil"), ("evil__good__ask", "evil")]
             {
-                let told = client.ask("1", "prompts/get", &format!(r#""name":"{name}""#)).await;
+                let response = client.ask("1", "prompts/get", &format!(r#""name":"{name}""#)).await;
                 assert!(
-                    told.result().contains(&format!("\"text\":\"{server}\"")),
-                    "{order:?} {name}: {told:?}"
+                    response.result().contains(&format!("\"text\":\"{server}\"")),
+                    "{order:?} {name}: {response:?}"
                 );
             }
         }

@@ -52,8 +52,8 @@ fn called(tool: &str) -> String {
 /// Bob's call makes the server send messages. He receives only his own result, which contains the rejection of the request.
 async fn assert_receives_nothing_of_ann(bob: &RawClient) {
     let answer = bob.ask("7", "tools/call", &called("leak")).await;
-    let heard: Vec<_> = answer.messages.iter().filter_map(|message| message.method.as_deref()).collect();
-    assert!(heard.is_empty(), "{heard:?}");
+    let methods: Vec<_> = answer.messages.iter().filter_map(|message| message.method.as_deref()).collect();
+    assert!(methods.is_empty(), "{methods:?}");
     let result = answer.result();
     assert!(result.contains("-32601") && result.contains("not certain which client"), "{result}");
     assert!(!result.contains("key-of-ann") && !result.contains("input_required"), "{result}");
@@ -108,8 +108,8 @@ async fn ambiguous_log_messages_go_only_to_owner_log() {
             assert_ne!(message.method.as_deref(), Some("notifications/message"), "{who}: {message:?}");
         }
     }
-    let words = serving.words();
-    assert!(words.contains("key-of-ann"), "the owner's log has it: {words}");
+    let stderr = serving.stderr();
+    assert!(stderr.contains("key-of-ann"), "the owner's log has it: {stderr}");
 }
 
 #[tokio::test]
@@ -119,11 +119,11 @@ async fn single_principal_receives_requests_and_notifications() {
     let ann = client(&serving, Era::Legacy, &ann).await;
     ann.call("work", "{}").await.text();
     let mut stream = Stream::open(ann.request("1", "tools/call", &called("leak"))).await;
-    let told = stream.until("notifications/message").await;
-    assert_eq!(told.params.unwrap()["data"], "key-of-ann");
-    let asked = stream.until("elicitation/create").await;
+    let message = stream.until("notifications/message").await;
+    assert_eq!(message.params.unwrap()["data"], "key-of-ann");
+    let question = stream.until("elicitation/create").await;
     let answer =
-        json!({"jsonrpc": "2.0", "id": asked.id, "result": {"action": "accept", "content": {"a": 1}}});
+        json!({"jsonrpc": "2.0", "id": question.id, "result": {"action": "accept", "content": {"a": 1}}});
     assert_eq!(ann.post(answer.to_string()).send().await.unwrap().status(), 202);
     let result = stream.message().await.unwrap().result.unwrap();
     assert!(result.get().contains("accept"), "{result}");
@@ -162,8 +162,8 @@ async fn caller_instances_are_isolated() {
                 continue;
             }
             let mut stream = Stream::open(client.request("1", "tools/call", &called("ask"))).await;
-            let asked = stream.until("elicitation/create").await;
-            let answer = json!({"jsonrpc": "2.0", "id": asked.id, "result": {"action": "decline"}});
+            let question = stream.until("elicitation/create").await;
+            let answer = json!({"jsonrpc": "2.0", "id": question.id, "result": {"action": "decline"}});
             assert_eq!(client.post(answer.to_string()).send().await.unwrap().status(), 202);
             assert!(stream.message().await.unwrap().result.unwrap().get().contains("decline"));
         }
@@ -256,7 +256,7 @@ async fn drops_responses_without_usable_id() {
 async fn roots_of_one_client_do_not_affect_another() {
     let look = json!([{"request": {"method": "roots/list"}}, {"answer": true}]);
     let script = Script::legacy().plain_tool("look").on("tools/call:look", look);
-    for (settings, told) in [
+    for (settings, message) in [
         ("", r#"\"roots\":[]"#),
         ("[[servers]]\nid = \"s\"\nroots = [\"/srv/data\", \"https://example.org/x\"]\n", "file:///srv/data"),
         // Control: with its own instance, a caller receives `roots/list`, which this client does not support.
@@ -266,7 +266,7 @@ async fn roots_of_one_client_do_not_affect_another() {
         for token in [&ann, &bob] {
             let client = client(&serving, Era::Legacy, token).await;
             let answer = client.call("look", "{}").await;
-            assert!(answer.result().contains(told), "{settings}: {answer:?}");
+            assert!(answer.result().contains(message), "{settings}: {answer:?}");
         }
     }
 }

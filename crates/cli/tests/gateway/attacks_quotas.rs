@@ -93,16 +93,16 @@ fn each_message_of_a_batch_counts() {
 #[test]
 fn all_transports_share_one_quota() {
     let (serving, [ann, bob]) = limited(&format!("[serve]\nper_second = {RATE}\n"));
-    let shown = bearer(&ann);
-    let usual = call("x", &shown);
+    let authorization = bearer(&ann);
+    let usual = call("x", &authorization);
     let ways = [
         usual.clone(),
         chunked(&usual),
-        request("POST", "/mcp", &shown, "no json"),
-        request("POST", "/messages?sessionId=none", &shown, &ping(1).to_string()),
-        request("POST", "/mcp/nowhere", &shown, &ping(1).to_string()),
-        request("DELETE", "/mcp", &shown, ""),
-        request("POST", "/mcp", &shown, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
+        request("POST", "/mcp", &authorization, "no json"),
+        request("POST", "/messages?sessionId=none", &authorization, &ping(1).to_string()),
+        request("POST", "/mcp/nowhere", &authorization, &ping(1).to_string()),
+        request("DELETE", "/mcp", &authorization, ""),
+        request("POST", "/mcp", &authorization, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
     ];
     let mut wires: Vec<Wire> = ways.iter().map(|_| Wire::to(&serving)).collect();
     let (since, mut with_read_buffer) = (Instant::now(), 0);
@@ -131,22 +131,22 @@ fn sse_requests_count_until_they_end() {
     let open = |token: &str| {
         let mut stream = Wire::to(&serving);
         stream.send(&request("GET", "/sse", &bearer(token), ""));
-        let place = stream.event_line("data: ");
-        (stream, place)
+        let endpoint = stream.event_line("data: ");
+        (stream, endpoint)
     };
-    let send = |token: &str, place: &str, message: &Value| {
+    let send = |token: &str, endpoint: &str, message: &Value| {
         let mut wire = Wire::to(&serving);
-        wire.send(&request("POST", place, &bearer(token), &message.to_string()));
+        wire.send(&request("POST", endpoint, &bearer(token), &message.to_string()));
         assert_eq!(wire.receive().status, 202);
     };
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
     let hold = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "hold", "arguments": {}}});
-    let (mut stream, place) = open(&ann);
-    send(&ann, &place, &hello);
+    let (mut stream, endpoint) = open(&ann);
+    send(&ann, &endpoint, &hello);
     stream.event_line(r#"data: {"jsonrpc":"2.0","id":0"#);
     for id in 1..=6 {
-        send(&ann, &place, &hold(id));
+        send(&ann, &endpoint, &hold(id));
     }
     for _ in 0..3 {
         let refused = stream.event_line(ANSWER);
@@ -164,10 +164,10 @@ fn sse_requests_count_until_they_end() {
     drop(stream);
     let since = Instant::now();
     loop {
-        let (mut stream, place) = open(&ann);
-        send(&ann, &place, &hello);
+        let (mut stream, endpoint) = open(&ann);
+        send(&ann, &endpoint, &hello);
         stream.event_line(ANSWER);
-        send(&ann, &place, &echo);
+        send(&ann, &endpoint, &echo);
         if stream.event_line(ANSWER).contains("result") {
             return;
         }
@@ -189,10 +189,10 @@ fn one_caller_cannot_occupy_all_slots_of_a_server() {
     let (serving, [ann, bob]) = two_principals_with(&script, "");
     let mut stream = Wire::to(&serving);
     stream.send(&request("GET", "/sse", &bearer(&ann), ""));
-    let place = stream.event_line("data: ");
+    let endpoint = stream.event_line("data: ");
     let mut wire = Wire::to(&serving);
     let mut send = |message: &Value| {
-        wire.send(&request("POST", &place, &bearer(&ann), &message.to_string()));
+        wire.send(&request("POST", &endpoint, &bearer(&ann), &message.to_string()));
         assert_eq!(wire.receive().status, 202);
     };
     send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {

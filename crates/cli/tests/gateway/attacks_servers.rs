@@ -67,9 +67,9 @@ async fn reaches_both_servers_of_one_program_by_name() {
     let serving = Serving::start(two_of_one_program(PLAIN));
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
-        let mut shown = client.tools().await;
-        shown.sort_unstable();
-        assert_eq!(shown, ["a__lookup", "a__save", "b__lookup", "b__save"], "{era:?}");
+        let mut tool_names = client.tools().await;
+        tool_names.sort_unstable();
+        assert_eq!(tool_names, ["a__lookup", "a__save", "b__lookup", "b__save"], "{era:?}");
         for id in ["a", "b"] {
             for name in ["lookup", "save"] {
                 assert_eq!(client.call(&format!("{id}__{name}"), "{}").await.text(), id, "{era:?}");
@@ -111,9 +111,13 @@ async fn servers_that_the_owner_declared_equivalent_share_a_name() {
     let settings = format!("{PLAIN}[routing]\nequivalent = [[\"a\", \"b\"]]\n");
     let serving = Serving::start(two_of_one_program(&settings));
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    let mut shown = client.tools().await;
-    shown.sort_unstable();
-    assert_eq!(shown, ["a__save", "b__save", "lookup"], "a tool that may change something is one server's");
+    let mut tool_names = client.tools().await;
+    tool_names.sort_unstable();
+    assert_eq!(
+        tool_names,
+        ["a__save", "b__save", "lookup"],
+        "a tool that may change something is one server's"
+    );
     let text = client.call("lookup", "{}").await.text();
     assert!(text.contains('a') || text.contains('b'), "{text}");
     assert_eq!(client.call("b__lookup", "{}").await.text(), "b");
@@ -144,15 +148,15 @@ async fn copied_definition_receives_no_calls_of_the_original() {
         }
         let serving = Serving::start(cli);
         let client = RawClient::connect(&serving.url(), Era::Legacy).await;
-        let mut shown = client.tools().await;
-        shown.sort_unstable();
-        assert_eq!(shown, ["lookup", "save", "weather"]);
-        let mut heard = client.listen().await;
+        let mut tool_names = client.tools().await;
+        tool_names.sort_unstable();
+        assert_eq!(tool_names, ["lookup", "save", "weather"]);
+        let mut stream = client.listen().await;
         assert_eq!(client.call("weather", "{}").await.text(), "sunny");
-        heard.until("notifications/tools/list_changed").await;
-        let mut shown = client.tools().await;
-        shown.sort_unstable();
-        assert_eq!(shown, ["evil__lookup", "evil__save", "good__lookup", "good__save", "weather"]);
+        stream.until("notifications/tools/list_changed").await;
+        let mut tool_names = client.tools().await;
+        tool_names.sort_unstable();
+        assert_eq!(tool_names, ["evil__lookup", "evil__save", "good__lookup", "good__save", "weather"]);
         // Clients that have not requested the new list continue to use the old names.
         for name in ["lookup", "save", "good__lookup", "good__save"] {
             assert_eq!(client.call(name, r#"{"q":"private"}"#).await.text(), "good", "{name} {order:?}");
@@ -194,17 +198,17 @@ async fn later_server_does_not_shadow_resources() {
     }
     assert!(read("evil://own").await.result().contains("\"evil\""), "the control");
     assert_eq!(read("secret://nobody/has").await.error(), -32602);
-    let asked = Journal::read(serving.folder().join("journal-evil"));
-    let learned = asked.messages().iter().any(|message| message.to_string().contains("secret://"));
+    let evil_journal = Journal::read(serving.folder().join("journal-evil"));
+    let learned = evil_journal.messages().iter().any(|message| message.to_string().contains("secret://"));
     assert!(!learned, "a server learns no address that is none of its own");
     // Notifications about a resource are accepted only from its server.
-    let mut heard = client.listen().await;
+    let mut stream = client.listen().await;
     assert_eq!(client.ask("2", "resources/subscribe", r#""uri":"good://index""#).await.result(), "{}");
     assert_eq!(client.call("poke_evil", "{}").await.text(), "poked");
     assert_eq!(client.call("poke_good", "{}").await.text(), "poked");
-    let update = heard.until("notifications/resources/updated").await;
+    let update = stream.until("notifications/resources/updated").await;
     assert_eq!(update.params.unwrap()["uri"], "good://index");
-    assert!(heard.nothing_more("notifications/resources/updated").await, "evil's was handed on, too");
+    assert!(stream.nothing_more("notifications/resources/updated").await, "evil's was handed on, too");
 }
 
 /// Instances of a server number their tasks independently.
@@ -253,19 +257,19 @@ proptest! {
             }
             let serving = Serving::start(cli);
             let client = RawClient::connect(&serving.url(), Era::Modern).await;
-            let shown = client.tools().await;
+            let tool_names = client.tools().await;
             for (id, names) in order.iter().zip(&offered) {
                 for name in names {
-                    let said = client.call(&format!("{id}__{name}"), "{}").await;
-                    if said.last().error.is_none() {
-                        assert_eq!(said.text().split(' ').next(), Some(*id), "{id}__{name} of {offered:?}");
+                    let response = client.call(&format!("{id}__{name}"), "{}").await;
+                    if response.last().error.is_none() {
+                        assert_eq!(response.text().split(' ').next(), Some(*id), "{id}__{name} of {offered:?}");
                     }
                 }
             }
-            for name in &shown {
-                let said = client.call(name, "{}").await.text();
+            for name in &tool_names {
+                let response = client.call(name, "{}").await.text();
                 let Some((id, rest)) = name.split_once("__") else { continue };
-                assert_eq!(said.split(' ').next(), Some(id), "{name} of {offered:?}");
+                assert_eq!(response.split(' ').next(), Some(id), "{name} of {offered:?}");
                 let _ = rest;
             }
         });

@@ -44,9 +44,9 @@ async fn rejects_session_of_another_principal_or_profile_after_a_restart() {
             assert_eq!(statuses(&thief).await, [404; 3], "{profile}, restarted: {restarted}");
         }
         // Without a valid token an id is useless.
-        let mut stranger = own.clone();
-        stranger.set("authorization", "Bearer wrong");
-        assert_eq!(statuses(&stranger).await, [401; 3]);
+        let mut unauthorized = own.clone();
+        unauthorized.set("authorization", "Bearer wrong");
+        assert_eq!(statuses(&unauthorized).await, [401; 3]);
     }
     // Control: none of these requests has ended the session.
     assert_eq!(own.call("echo", "{}").await.text(), "{}");
@@ -60,10 +60,10 @@ async fn deleted_session_stays_deleted_after_restart() {
     let other = serving.cli().command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
     let other = SecondHub::start(other);
     let ended = RawClient::connect(&serving.url(), Era::Legacy).await;
-    let kept = RawClient::connect(&serving.url(), Era::Legacy).await;
+    let original = RawClient::connect(&serving.url(), Era::Legacy).await;
     let later = RawClient::connect(&serving.url(), Era::Legacy).await;
     // The other process resumes a session, and rejects one that was ended here.
-    let mut elsewhere = kept.clone();
+    let mut elsewhere = original.clone();
     elsewhere.move_to(&other.url);
     assert_eq!(elsewhere.call("echo", "{}").await.text(), "{}");
     ended.end().await;
@@ -75,14 +75,14 @@ async fn deleted_session_stays_deleted_after_restart() {
 
     let serving = serving.restarted().await;
     assert_eq!(statuses(&ended).await, [404; 3]);
-    assert_eq!(kept.call("echo", "{}").await.text(), "{}");
+    assert_eq!(original.call("echo", "{}").await.text(), "{}");
     later.end().await;
     assert_eq!(statuses(&later).await, [404; 3]);
 
     let _serving = serving.restarted().await;
     assert_eq!(statuses(&ended).await, [404; 3]);
     assert_eq!(statuses(&later).await, [404; 3]);
-    assert_eq!(kept.call("echo", "{}").await.text(), "{}");
+    assert_eq!(original.call("echo", "{}").await.text(), "{}");
 }
 
 /// A second gateway with the same files.
@@ -97,8 +97,8 @@ impl SecondHub {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        Self { child, url: said["mcp"].as_str().unwrap().to_owned() }
+        let startup: Value = serde_json::from_str(&line).unwrap();
+        Self { child, url: startup["mcp"].as_str().unwrap().to_owned() }
     }
 }
 
@@ -140,7 +140,7 @@ async fn rejects_forged_session_ids() {
     if let Ok(answer) = forger.request("1", "ping", "").send().await {
         assert!(answer.status().is_client_error(), "{answer:?}");
     }
-    assert_eq!(own.call("echo", "{}").await.text(), "{}", "{}", serving.words());
+    assert_eq!(own.call("echo", "{}").await.text(), "{}", "{}", serving.stderr());
 }
 
 /// A session that was evicted because of the limit of its principal stays ended; otherwise reconnecting clients would evict

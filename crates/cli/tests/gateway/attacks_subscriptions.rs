@@ -85,12 +85,12 @@ async fn dropped_listen_releases_subscriptions() {
     let (serving, [ann, bob]) = two_principals_with(&script(&journal, 0, 5), limits);
     let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
     ann.ask("1", "resources/list", "").await.result();
-    let wanted = |round: usize| {
+    let subscription = |round: usize| {
         let uris: Vec<String> = (0..50).map(|number| format!("r{round}://{number}")).collect();
         format!(r#""notifications":{{"resourceSubscriptions":{}}}"#, json!(uris))
     };
     for round in 0..10 {
-        let listen = ann.request("1", "subscriptions/listen", &wanted(round));
+        let listen = ann.request("1", "subscriptions/listen", &subscription(round));
         // Refused while the previous one is being removed, or dropped half-way.
         let _ = tokio::time::timeout(Duration::from_millis(100), listen.send()).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -104,7 +104,7 @@ async fn dropped_listen_releases_subscriptions() {
     for token in [bob] {
         let other = RawClient::with_token(&serving.url(), Era::Modern, Some(&token)).await;
         for client in [&ann, &other] {
-            let listen = client.request("1", "subscriptions/listen", &wanted(20)).send().await.unwrap();
+            let listen = client.request("1", "subscriptions/listen", &subscription(20)).send().await.unwrap();
             assert_eq!(listen.status(), 200);
         }
     }

@@ -33,8 +33,13 @@ async fn clients(serving: &Serving, tokens: &[String; 2], era: Era) -> [RawClien
 }
 
 async fn listed(client: &RawClient) -> Vec<String> {
-    let told: Value = serde_json::from_str(client.ask("1", "tasks/list", "").await.result()).unwrap();
-    told["tasks"].as_array().unwrap().iter().map(|task| task["taskId"].as_str().unwrap().to_owned()).collect()
+    let listing: Value = serde_json::from_str(client.ask("1", "tasks/list", "").await.result()).unwrap();
+    listing["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["taskId"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn journal_of(folder: &std::path::Path, name: &str) -> Journal {
@@ -130,8 +135,8 @@ async fn equal_task_ids_do_not_mix_principals() {
     bob.call("begin_at_a", "{}").await.result();
     assert_eq!(ann.ask("1", "tasks/result", r#""taskId":"t-1""#).await.error(), -32602);
     assert_eq!(bob.ask("1", "tasks/result", r#""taskId":"t-1""#).await.text(), "at b");
-    let asked = journal_of(folder.path(), "a").count_method("tasks/result");
-    assert_eq!(asked, 1, "only before it was contested");
+    let requests = journal_of(folder.path(), "a").count_method("tasks/result");
+    assert_eq!(requests, 1, "only before it was contested");
 }
 
 #[tokio::test]
@@ -169,8 +174,9 @@ async fn unknown_methods_are_answered_by_the_gateway() {
         "tools/call",
         "subscriptions/listen",
     ];
-    let strange: Vec<&str> = journal.methods().into_iter().filter(|method| !known.contains(method)).collect();
-    assert_eq!(strange, [""; 0], "{before}");
+    let unexpected: Vec<&str> =
+        journal.methods().into_iter().filter(|method| !known.contains(method)).collect();
+    assert_eq!(unexpected, [""; 0], "{before}");
 }
 
 #[tokio::test]
@@ -182,7 +188,7 @@ async fn sessions_and_streams_belong_to_their_principal() {
     let [ann, bob] = clients(&serving, &tokens, Era::Legacy).await;
     let mut stream = Stream::open(ann.request("5", "tools/call", r#""name":"slow","arguments":{}"#)).await;
     assert_eq!(stream.message().await.unwrap().method.as_deref(), Some("notifications/progress"));
-    let place = stream.place().to_owned();
+    let position = stream.position().to_owned();
     let resume = |client: &RawClient, token: &str| {
         http()
             .get(serving.url())
@@ -190,7 +196,7 @@ async fn sessions_and_streams_belong_to_their_principal() {
             .header("accept", "text/event-stream")
             .header("mcp-session-id", client.session().to_owned())
             .header("mcp-protocol-version", "2025-11-25")
-            .header("last-event-id", &place)
+            .header("last-event-id", &position)
     };
     // The session of ann with the token of bob, and the stream of ann in the session of bob.
     assert_eq!(resume(&ann, &tokens[1]).send().await.unwrap().status(), 404);

@@ -48,12 +48,12 @@ async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability
             assert!(tools.iter().any(|name| name == tool), "{tool} is not in {tools:?}");
         }
         let call = r#""name":"trigger-sampling-request","arguments":{"prompt":"hi"}"#;
-        let mut asked = Stream::open(able.request("1", "tools/call", call)).await;
-        let question = asked.until("sampling/createMessage").await.id;
+        let mut call_stream = Stream::open(able.request("1", "tools/call", call)).await;
+        let question = call_stream.until("sampling/createMessage").await.id;
         let answer = json!({"jsonrpc": "2.0", "id": question, "result": sampled()});
         assert_eq!(able.post(answer.to_string()).send().await.unwrap().status(), 202);
         let done = loop {
-            if let Some(result) = asked.message().await.unwrap().result {
+            if let Some(result) = call_stream.message().await.unwrap().result {
                 break result;
             }
         };
@@ -96,9 +96,9 @@ async fn serve_refreshes_list_cached_without_capabilities() {
     let serving = Serving::start(cli);
     let client = RawClient::legacy_with(&serving.url(), "2025-06-18", json!({"sampling": {}})).await;
     assert_eq!(client.tools().await, ["plain"]);
-    let mut told = Stream::open(client.get()).await;
+    let mut stream = Stream::open(client.get()).await;
     client.call("plain", "{}").await.text();
-    told.until("notifications/tools/list_changed").await;
+    stream.until("notifications/tools/list_changed").await;
     assert_eq!(client.tools().await, ["plain", "conditional"]);
     assert_eq!(serving.cli().run(&["--no-hub", "tools", "--refresh"]).code, Some(0));
     let seen = Journal::read(&journal);

@@ -74,7 +74,7 @@ async fn forwards_log_level_to_modern_servers() {
     cli.server("s", &Script::modern().plain_tool("echo").journal(&journal));
     cli.server("o", &Script::legacy().plain_tool("old_echo").journal(&old));
     let serving = Serving::start(cli);
-    let told = |journal: &std::path::Path| {
+    let forwarded_level = |journal: &std::path::Path| {
         let journal = Journal::read(journal);
         let last = journal.messages().into_iter().rfind(|message| message["method"] == "tools/call");
         last.unwrap()["params"]["_meta"][LEVEL].clone()
@@ -85,13 +85,13 @@ async fn forwards_log_level_to_modern_servers() {
             legacy.ask("2", "logging/setLevel", &format!(r#""level":"{level}""#)).await;
         }
         legacy.call("echo", "{}").await;
-        assert_eq!(told(&journal), expect);
+        assert_eq!(forwarded_level(&journal), expect);
         legacy.call("old_echo", "{}").await;
-        assert_eq!(told(&old), Value::Null, "it is of no use to a legacy server");
+        assert_eq!(forwarded_level(&old), Value::Null, "it is of no use to a legacy server");
     }
     let modern = RawClient::connect(&serving.url(), Era::Modern).await;
     modern.call("echo", "{}").await;
-    assert_eq!(told(&journal), Value::Null);
+    assert_eq!(forwarded_level(&journal), Value::Null);
 }
 
 #[tokio::test]
@@ -102,12 +102,12 @@ async fn sse_clients_can_select_profile() {
     let serving = Serving::start(cli);
     for (profile, tool) in [("one", "of_a"), ("two", "of_b")] {
         let mut stream = Stream::open(http().get(format!("{}/sse/{profile}", serving.root))).await;
-        let place = format!("{}{}", serving.root, stream.data().await.unwrap());
+        let endpoint = format!("{}{}", serving.root, stream.data().await.unwrap());
         let info = json!({"name": "old", "version": "1"});
         let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": info});
         for (id, method, params) in [(1, "initialize", hello), (2, "tools/list", json!({}))] {
             let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-            assert_eq!(http().post(&place).body(message.to_string()).send().await.unwrap().status(), 202);
+            assert_eq!(http().post(&endpoint).body(message.to_string()).send().await.unwrap().status(), 202);
         }
         let listed = loop {
             let message = stream.message().await.unwrap();
@@ -164,13 +164,13 @@ async fn reports_profile_entries_without_match() {
     let slips =
         ["servers` names `t`", "tools` names `ecko`", "pinned` names `pin`", "overrides` names `shout`"];
     let since = Instant::now();
-    while !slips.iter().all(|slip| serving.words().contains(&format!("`[profiles.work] {slip}"))) {
-        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.words());
+    while !slips.iter().all(|slip| serving.stderr().contains(&format!("`[profiles.work] {slip}"))) {
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.stderr());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let words = serving.words();
-    assert!(!words.contains("profiles.fine") && !words.contains("names `echo`"), "{words}");
-    assert_eq!(words.matches("names `ecko`").count(), 1, "{words}");
+    let stderr = serving.stderr();
+    assert!(!stderr.contains("profiles.fine") && !stderr.contains("names `echo`"), "{stderr}");
+    assert_eq!(stderr.matches("names `ecko`").count(), 1, "{stderr}");
     let found = serving.cli().run(&["doctor"]).stdout;
     assert!(slips.iter().all(|slip| found.contains(slip)), "{found}");
 }
@@ -230,8 +230,8 @@ async fn first_ctrl_c_explains_second() {
     let pid = Pid::from_raw(i32::try_from(serving.pid()).unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     let since = Instant::now();
-    while !serving.words().contains("Ctrl-C again ends it at once") {
-        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.words());
+    while !serving.stderr().contains("Ctrl-C again ends it at once") {
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.stderr());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let since = Instant::now();
@@ -247,10 +247,10 @@ async fn reports_stderr_of_failed_server_to_owner() {
     let script = Script::both().plain_tool("echo").on("server/discover", dies.clone()).on("initialize", dies);
     let serving = Serving::before(&script, "");
     let until = Instant::now() + TEST_TIMEOUT;
-    while !serving.words().contains("licence expired") {
-        assert!(Instant::now() < until, "{}", serving.words());
+    while !serving.stderr().contains("licence expired") {
+        assert!(Instant::now() < until, "{}", serving.stderr());
         let _ = serving.get("/readyz").await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(serving.words().contains("server `s`:"), "{}", serving.words());
+    assert!(serving.stderr().contains("server `s`:"), "{}", serving.stderr());
 }

@@ -127,8 +127,8 @@ async fn accept_request(mut stream: TcpStream, received: Arc<Mutex<Received>>) {
     let mut read = Vec::new();
     loop {
         let head_end = loop {
-            if let Some(place) = read.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                break place + 4;
+            if let Some(index) = read.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                break index + 4;
             }
             if stream.read_buf(&mut read).await.unwrap_or(0) == 0 {
                 return;

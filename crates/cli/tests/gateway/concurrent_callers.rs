@@ -29,10 +29,10 @@ fn on_workers(serving: &Serving) -> usize {
     line.unwrap_or_else(|| panic!("{response:?}")).parse().unwrap()
 }
 
-/// Waits until that number satisfies `wanted`.
-fn await_workers(serving: &Serving, wanted: impl Fn(usize) -> bool) {
+/// Waits until that number satisfies `condition`.
+fn await_workers(serving: &Serving, condition: impl Fn(usize) -> bool) {
     let until = Instant::now() + TEST_TIMEOUT;
-    while !wanted(on_workers(serving)) {
+    while !condition(on_workers(serving)) {
         assert!(Instant::now() < until, "{} are on lanes", on_workers(serving));
     }
 }

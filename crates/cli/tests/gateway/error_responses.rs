@@ -16,9 +16,9 @@ fn echo() -> Script {
 async fn refusal(response: Response) -> (u16, i64, String) {
     let status = response.status().as_u16();
     let text = response.text().await.unwrap();
-    let said: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}"));
-    let words = said["error"]["message"].as_str().unwrap_or_else(|| panic!("{said}")).to_owned();
-    (status, said["error"]["code"].as_i64().unwrap(), words)
+    let body: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}"));
+    let message = body["error"]["message"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned();
+    (status, body["error"]["code"].as_i64().unwrap(), message)
 }
 
 #[tokio::test]
@@ -26,7 +26,8 @@ async fn rejects_unknown_protocol_version_with_supported_ones() {
     let serving = Serving::before(&echo(), "");
     let mut client = RawClient::connect(&serving.url(), Era::Legacy).await;
     client.set("mcp-protocol-version", "1999-01-01");
-    let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    let notification =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
     let session = HeaderValue::from_str(client.session()).unwrap();
     let asks = |verb: Method| {
         let request = http().request(verb, serving.url()).header("accept", "text/event-stream");
@@ -35,14 +36,14 @@ async fn rejects_unknown_protocol_version_with_supported_ones() {
     };
     for request in [
         client.request("1", "tools/list", ""),
-        client.post(told.to_string()),
-        client.post(format!("[{told}]")),
+        client.post(notification.to_string()),
+        client.post(format!("[{notification}]")),
         asks(Method::GET),
         asks(Method::DELETE),
     ] {
-        let (status, code, words) = refusal(request.send().await.unwrap()).await;
-        assert_eq!((status, code), (400, -32022), "{words}");
-        assert!(words.contains("`1999-01-01`") && words.contains("2026-07-28, 2025-11-25"), "{words}");
+        let (status, code, message) = refusal(request.send().await.unwrap()).await;
+        assert_eq!((status, code), (400, -32022), "{message}");
+        assert!(message.contains("`1999-01-01`") && message.contains("2026-07-28, 2025-11-25"), "{message}");
     }
     // The session still exists.
     client.set("mcp-protocol-version", "2025-11-25");
@@ -55,14 +56,14 @@ async fn rejects_invalid_json_with_and_without_session() {
     for era in [Era::Legacy, Era::Modern] {
         let client = RawClient::connect(&serving.url(), era).await;
         for body in ["[[[[", "{\"jsonrpc\":", "[1,", "[{\"jsonrpc\":\"2.0\"}"] {
-            let (status, code, words) = refusal(client.post(body.to_owned()).send().await.unwrap()).await;
-            assert_eq!((status, code), (400, -32700), "{era:?} {body}: {words}");
+            let (status, code, message) = refusal(client.post(body.to_owned()).send().await.unwrap()).await;
+            assert_eq!((status, code), (400, -32700), "{era:?} {body}: {message}");
         }
     }
     let deep = "[".repeat(1_000_000);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    let (status, code, words) = refusal(client.post(deep).send().await.unwrap()).await;
-    assert_eq!((status, code), (400, -32700), "{words}");
+    let (status, code, message) = refusal(client.post(deep).send().await.unwrap()).await;
+    assert_eq!((status, code), (400, -32700), "{message}");
 }
 
 /// Batches were added in 2025-03-26 and removed in 2025-06-18.
@@ -87,9 +88,9 @@ async fn accepts_batches_only_in_revisions_that_allow_them() {
             let answers: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
             assert_eq!((&answers[0]["id"], &answers[1]["id"]), (&json!(1), &json!(2)), "{answers}");
         } else {
-            let (status, code, words) = refusal(response).await;
-            assert_eq!((status, code), (400, -32600), "{version}: {words}");
-            assert!(words.contains("one message at a time") && words.contains("2025-06-18"), "{words}");
+            let (status, code, message) = refusal(response).await;
+            assert_eq!((status, code), (400, -32600), "{version}: {message}");
+            assert!(message.contains("one message at a time") && message.contains("2025-06-18"), "{message}");
         }
     }
 }
@@ -106,6 +107,6 @@ async fn reports_unknown_names_in_profile_with_suggestions() {
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     client.tools().await;
-    let words = serving.words();
-    assert!(words.contains(server) && words.contains(tool), "{words}");
+    let message = serving.stderr();
+    assert!(message.contains(server) && message.contains(tool), "{message}");
 }

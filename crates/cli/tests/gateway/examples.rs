@@ -9,7 +9,7 @@ use crate::serving::{Serving, hub};
 /// The code blocks of this kind, in order, each with its offset in the text.
 fn blocks<'t>(text: &'t str, kind: &str) -> Vec<(usize, &'t str)> {
     let fence = format!("```{kind}\n");
-    let begins = text.match_indices(&fence).map(|(place, _)| place + fence.len());
+    let begins = text.match_indices(&fence).map(|(position, _)| position + fence.len());
     begins.map(|begin| (begin, text[begin..].split("```").next().unwrap())).collect()
 }
 
@@ -31,10 +31,10 @@ fn documented_curl_examples_return_documented_responses() {
     let (commands, answers) = (blocks(text, "sh"), blocks(text, "text"));
     let mut before = String::new();
     let mut seen = 0;
-    for (number, (place, block)) in commands.iter().enumerate() {
+    for (number, (position, block)) in commands.iter().enumerate() {
         let block = block.replace("http://127.0.0.1:7460", &serving.root);
         let next = commands.get(number + 1).map_or(usize::MAX, |(next, _)| *next);
-        let expected = answers.iter().find(|(answer, _)| answer > place && *answer < next);
+        let expected = answers.iter().find(|(answer, _)| answer > position && *answer < next);
         let script = format!("{{ {before}\n}} > /dev/null\n{block}");
         if let Some((_, expected)) = expected {
             let ran = Command::new("bash").args(["-c", &script]).env("no_proxy", "*").output().unwrap();

@@ -68,11 +68,11 @@ fn accepts_fragmented_and_pipelined_requests() {
     let mut wire = Wire::to(&serving);
     // Split into two writes at every tenth byte, so that all kinds of prefixes occur.
     let message = call("in pieces", "");
-    for place in (1..message.len()).step_by(10) {
-        wire.send(&message[..place]);
+    for split in (1..message.len()).step_by(10) {
+        wire.send(&message[..split]);
         std::thread::sleep(Duration::from_millis(5));
-        wire.send(&message[place..]);
-        assert_eq!(wire.receive().text(), echoed("in pieces"), "{place}");
+        wire.send(&message[split..]);
+        assert_eq!(wire.receive().text(), echoed("in pieces"), "{split}");
     }
     let several: String = (0..20).map(|turn| call(&turn.to_string(), "")).collect();
     wire.send(&several);
@@ -97,12 +97,12 @@ fn authorizes_each_request_of_a_connection() {
         wire.send(&shows(token, "known"));
         assert_eq!(wire.receive().text(), echoed("known"));
     }
-    let stranger = shows(&"x".repeat(ann.len()), "unknown");
-    let end = stranger.find("\r\n\r\n").unwrap() + 4;
+    let unauthorized = shows(&"x".repeat(ann.len()), "unknown");
+    let end = unauthorized.find("\r\n\r\n").unwrap() + 4;
     for _ in 0..2 {
-        wire.send(&stranger[..end]);
+        wire.send(&unauthorized[..end]);
         std::thread::sleep(Duration::from_millis(50));
-        wire.send(&stranger[end..]);
+        wire.send(&unauthorized[end..]);
         assert_eq!(wire.receive().status, 401);
     }
     wire.send(&shows(&ann, "again"));

@@ -255,7 +255,7 @@ async fn sigterm_under_load_loses_no_response() {
         serving.terminate();
     };
     let (answered, ()) = tokio::join!(join_all(asking), ending);
-    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
     assert_eq!(
         answered.into_iter().sum::<usize>(),
         lines(&count),
@@ -324,7 +324,7 @@ async fn sheds_load_without_descriptors_and_recovers() {
     }
     assert_eq!(late.call("echo", "{}").await.text(), "{}");
     serving.terminate();
-    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
 }
 
 /// Requests that together need far more memory than the limit are partly refused with 503; afterwards the hub serves as before.
@@ -337,13 +337,13 @@ async fn rejects_requests_beyond_memory_budget() {
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("slow", "{}").await.text(), "done");
     let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(3 << 20));
-    let asked = (0..80).map(|number| {
+    let requests = (0..80).map(|number| {
         let params = format!(r#""name":"slow","arguments":{long}"#);
         let request = client.request(&number.to_string(), "tools/call", &params);
         async move { request.send().await.unwrap().status().as_u16() }
     });
-    let statuses = join_all(asked).await;
-    let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
+    let statuses = join_all(requests).await;
+    let count = |expected: u16| statuses.iter().filter(|status| **status == expected).count();
     assert!(count(200) > 0 && count(503) > 0 && count(200) + count(503) == 80, "{statuses:?}");
     // Memory is available again.
     assert_eq!(client.call("slow", &long).await.text(), "done");
@@ -377,14 +377,14 @@ async fn restarts_with_consistent_state_after_out_of_memory() {
         assert_eq!(client.call("send_mail", &number_of(number)).await.text(), number_of(number));
     }
     // The response bodies are not read, so that all results are in memory at once.
-    let asked = (0..12).map(|number| {
+    let requests = (0..12).map(|number| {
         let request = client.request(&number.to_string(), "tools/call", r#""name":"large","arguments":{}"#);
         async move { request.send().await.ok() }
     });
-    let answers = join_all(asked).await;
-    let (words, cli) = serving.wait_for_death();
+    let answers = join_all(requests).await;
+    let (stderr, cli) = serving.wait_for_death();
     drop(answers);
-    assert!(words.contains("memory allocation of"), "{words}");
+    assert!(stderr.contains("memory allocation of"), "{stderr}");
 
     let serving = Serving::start(cli);
     for pid in Journal::read(&journal).pids() {

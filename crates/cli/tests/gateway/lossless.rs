@@ -239,8 +239,9 @@ async fn forwards_generated_json_unchanged() {
                 assert_eq!(Members::of(listed.get()), Members::of(&generated_tool.definition), "{era:?}");
                 let answer = client.call(&format!("odd_{number}"), &generated_tool.arguments).await;
                 calls += 1;
-                let (told, expected) = (Members::of(answer.result()), Members::of(&generated_tool.result));
-                assert_eq!(told.without_type(), expected, "{era:?}");
+                let (received, expected) =
+                    (Members::of(answer.result()), Members::of(&generated_tool.result));
+                assert_eq!(received.without_type(), expected, "{era:?}");
                 assert_eq!(arguments_in(&journal, calls), generated_tool.arguments, "{era:?}");
             }
         }

@@ -11,8 +11,8 @@ use crate::serving::Serving;
 /// The metric family of a sample; the parts of a histogram belong to one family.
 fn family<'a>(sample: &'a str, histograms: &HashSet<&str>) -> &'a str {
     let name = sample.split(['{', ' ']).next().unwrap();
-    let whole = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
-    whole.filter(|whole| histograms.contains(whole)).unwrap_or(name)
+    let base_name = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+    base_name.filter(|base_name| histograms.contains(base_name)).unwrap_or(name)
 }
 
 #[tokio::test]
@@ -26,12 +26,12 @@ async fn metrics_have_help_and_count_events() {
     }
     assert_eq!(client.call("broken", "{}").await.text(), "no");
 
-    let said = serving.get("/metrics").await;
+    let metrics = serving.get("/metrics").await;
     let (mut meant, mut kinds, mut histograms) = (HashSet::new(), HashSet::new(), HashSet::new());
     let mut samples = HashSet::new();
-    for line in said.lines() {
-        let words: Vec<&str> = line.splitn(4, ' ').collect();
-        match words[..] {
+    for line in metrics.lines() {
+        let fields: Vec<&str> = line.splitn(4, ' ').collect();
+        match fields[..] {
             ["#", "HELP", name, help] => assert!(help.ends_with('.') && meant.insert(name), "{line}"),
             ["#", "TYPE", name, kind] => {
                 assert!(meant.contains(name) && kinds.insert(name), "{line}");
@@ -46,7 +46,7 @@ async fn metrics_have_help_and_count_events() {
             }
         }
     }
-    for wanted in [
+    for expected in [
         r#"toolhub_calls_total{result="succeeded"} 3"#,
         r#"toolhub_calls_total{result="failed"} 1"#,
         r#"toolhub_sessions{profile="default"} 1"#,
@@ -55,6 +55,6 @@ async fn metrics_have_help_and_count_events() {
         "toolhub_call_details_lost_total 0",
         "toolhub_http_requests_under_way 1",
     ] {
-        assert!(samples.contains(wanted), "{wanted} is not in\n{said}");
+        assert!(samples.contains(expected), "{expected} is not in\n{metrics}");
     }
 }

@@ -21,8 +21,8 @@ fn with_prompt(name: &str, delay_ms: u64) -> Script {
 
 /// The prompts in the list, and the servers that are missing in it.
 async fn prompts(client: &RawClient) -> (Vec<String>, Vec<String>) {
-    let told = client.ask("1", "prompts/list", "").await;
-    let result: Value = serde_json::from_str(told.result()).unwrap();
+    let response = client.ask("1", "prompts/list", "").await;
+    let result: Value = serde_json::from_str(response.result()).unwrap();
     let texts = |list: &Value, key: Option<&str>| -> Vec<String> {
         let text = |item: &Value| key.map_or(item, |key| &item[key]).as_str().unwrap().to_owned();
         list.as_array().map(|list| list.iter().map(text).collect()).unwrap_or_default()
@@ -40,11 +40,11 @@ async fn names_pending_list_and_notifies_when_it_arrives() {
     cli.server("slow", &with_prompt("slow", 9_000));
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
-    let mut heard = client.listen().await;
+    let mut stream = client.listen().await;
     let since = Instant::now();
     assert_eq!(prompts(&client).await, (vec!["quick".to_owned()], vec!["slow".to_owned()]));
     assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
-    heard.until(CHANGED).await;
+    stream.until(CHANGED).await;
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
         let all = vec!["quick".to_owned(), "slow".to_owned()];
@@ -78,12 +78,12 @@ async fn restart_uses_cached_lists_without_starting_servers() {
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(prompts(&client).await.0, ["known"]);
-    let asked = || Journal::read(&journal).count_method("prompts/list");
-    let before = asked();
+    let list_requests = || Journal::read(&journal).count_method("prompts/list");
+    let before = list_requests();
     let serving = Serving::start(serving.kill());
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
         assert_eq!(prompts(&client).await, (vec!["known".to_owned()], Vec::new()));
     }
-    assert_eq!(asked(), before, "the list is known");
+    assert_eq!(list_requests(), before, "the list is known");
 }

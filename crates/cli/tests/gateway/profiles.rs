@@ -70,7 +70,7 @@ async fn at(serving: &Serving, profile: &str, era: Era) -> RawClient {
     RawClient::connect(&format!("{}/mcp/{profile}", serving.root), era).await
 }
 
-async fn shown(client: &RawClient) -> Vec<String> {
+async fn tool_names(client: &RawClient) -> Vec<String> {
     let mut tools = client.tools().await;
     tools.sort_unstable();
     tools
@@ -89,16 +89,16 @@ async fn profile_lists_and_serves_only_its_tools() {
             "right__clash",
             "right__shared",
         ];
-        assert_eq!(shown(&at(&serving, "default", era).await).await, everything, "{era:?}");
-        assert_eq!(shown(&RawClient::connect(&serving.url(), era).await).await, everything, "{era:?}");
+        assert_eq!(tool_names(&at(&serving, "default", era).await).await, everything, "{era:?}");
+        assert_eq!(tool_names(&RawClient::connect(&serving.url(), era).await).await, everything, "{era:?}");
 
         let narrow = at(&serving, "narrow", era).await;
-        assert_eq!(shown(&narrow).await, ["read_file", "shared"], "{era:?}");
+        assert_eq!(tool_names(&narrow).await, ["read_file", "shared"], "{era:?}");
         assert_eq!(narrow.call("shared", "{}").await.text(), "{}");
         for hidden in ["delete_file", "clash", "left__clash", "get_current_time"] {
             assert_eq!(narrow.call(hidden, "{}").await.error(), -32602, "{hidden} {era:?}");
         }
-        assert_eq!(shown(&at(&serving, "tagged", era).await).await, ["get_current_time"], "{era:?}");
+        assert_eq!(tool_names(&at(&serving, "tagged", era).await).await, ["get_current_time"], "{era:?}");
     }
     let journal = Journal::read(serving.folder().join("journal"));
     let called = journal.messages().into_iter().filter(|message| message["method"] == "tools/call");
@@ -137,8 +137,8 @@ async fn profile_overrides_names_texts_and_arguments() {
         assert_eq!(peek["inputSchema"], schema);
         // A fixed argument cannot be overridden by the client.
         for arguments in [r#"{"path":"a"}"#, r#"{"path":"a","folder":"secret"}"#] {
-            let said: Value = serde_json::from_str(&client.call("peek", arguments).await.text()).unwrap();
-            assert_eq!(said, json!({"path": "a", "folder": "archive", "depth": 2}), "{era:?}");
+            let received: Value = serde_json::from_str(&client.call("peek", arguments).await.text()).unwrap();
+            assert_eq!(received, json!({"path": "a", "folder": "archive", "depth": 2}), "{era:?}");
         }
         assert_eq!(client.call("clash", r#"{"left":"x"}"#).await.text(), "left");
         assert_eq!(client.call("read_file", r#"{"path":"a"}"#).await.error(), -32602);
@@ -159,12 +159,16 @@ async fn exposes_search_tools_for_large_catalogs() {
     let serving = Serving::before(&script, settings);
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
-        assert_eq!(shown(&client).await, ["call_tool", "describe_tool", "search_tools", "tool_7"], "{era:?}");
+        assert_eq!(
+            tool_names(&client).await,
+            ["call_tool", "describe_tool", "search_tools", "tool_7"],
+            "{era:?}"
+        );
         let found = client.call("search_tools", r#"{"query":"translate a poem into Latin"}"#).await;
         let found: Value = serde_json::from_str(found.result()).unwrap();
         assert_eq!(found["structuredContent"]["tools"][0]["name"], "tool_42", "{found}");
-        let told = client.call("describe_tool", r#"{"name":"tool_42"}"#).await;
-        assert!(told.text().contains("Translates a poem into Latin"));
+        let reply = client.call("describe_tool", r#"{"name":"tool_42"}"#).await;
+        assert!(reply.text().contains("Translates a poem into Latin"));
         let called = client.call("call_tool", r#"{"name":"tool_42","arguments":{"n":1.0}}"#).await;
         assert_eq!(called.text(), r#"{"n":1.0}"#, "{era:?}");
         // A tool can be called directly by its name.
@@ -187,16 +191,16 @@ async fn search_only_client_can_find_and_call_tools() {
     let serving = Serving::before(&script, settings);
     for profile in ["default", "some"] {
         let client = at(&serving, profile, Era::Modern).await;
-        assert_eq!(shown(&client).await, ["call_tool", "describe_tool", "search_tools"], "{profile}");
+        assert_eq!(tool_names(&client).await, ["call_tool", "describe_tool", "search_tools"], "{profile}");
         let called = client.call("call_tool", r#"{"name":"tool_42","arguments":{"n":1}}"#).await;
         assert_eq!(called.text(), r#"{"n":1}"#, "{profile}");
         assert_eq!(client.call("calculate", r#"{"expression":"1+1"}"#).await.error(), -32602, "{profile}");
     }
     // If the profile denies the search tools, all tools are listed.
-    let shown = at(&serving, "denied", Era::Modern).await.tools().await;
+    let tool_names = at(&serving, "denied", Era::Modern).await.tools().await;
     assert!(
-        shown.contains(&"tool_42".to_owned()) && !shown.contains(&"search_tools".to_owned()),
-        "{shown:?}"
+        tool_names.contains(&"tool_42".to_owned()) && !tool_names.contains(&"search_tools".to_owned()),
+        "{tool_names:?}"
     );
 }
 
@@ -207,7 +211,7 @@ async fn owner_tools_need_explicit_exposure() {
     let serving = Serving::start(hub(settings));
     for era in ERAS {
         let client = at(&serving, "default", era).await;
-        let tools = shown(&client).await;
+        let tools = tool_names(&client).await;
         assert!(tools.contains(&"calculate".to_owned()), "{tools:?}");
         for hidden in ["read_result", "get_conversation_history"] {
             assert!(!tools.contains(&hidden.to_owned()), "{tools:?}");
@@ -217,7 +221,11 @@ async fn owner_tools_need_explicit_exposure() {
             assert!(answer.result().contains("\"isError\":true"), "{}", answer.result());
             assert!(!answer.result().contains("is no longer kept"), "{}", answer.result());
         }
-        assert_eq!(shown(&at(&serving, "own", era).await).await, ["calculate", "read_result"], "{era:?}");
+        assert_eq!(
+            tool_names(&at(&serving, "own", era).await).await,
+            ["calculate", "read_result"],
+            "{era:?}"
+        );
     }
 }
 
@@ -255,7 +263,7 @@ async fn each_exposed_name_is_unique() {
     };
     let serving = Serving::before(&says(says(Script::both(), "one"), "two"), settings);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    assert_eq!(shown(&client).await, ["s__two", "two"]);
+    assert_eq!(tool_names(&client).await, ["s__two", "two"]);
     assert_eq!(client.call("two", "{}").await.text(), "one");
     assert_eq!(client.call("s__two", "{}").await.text(), "two");
 }
@@ -265,18 +273,18 @@ async fn notifies_clients_of_changed_tools() {
     for era in ERAS {
         let one = json!({"name": "grow", "inputSchema": {"type": "object"}});
         let two = json!({"name": "grown", "inputSchema": {"type": "object"}});
-        let told = json!([{"notify": {"method": "notifications/tools/list_changed"}}, {"text": "done"}]);
+        let reply = json!([{"notify": {"method": "notifications/tools/list_changed"}}, {"text": "done"}]);
         let script = Script::legacy()
             .tool(&one)
             .tool(&two)
             .on("tools/list", json!([[{"reply": {"tools": [one]}}], [{"reply": {"tools": [one, two]}}]]))
-            .on("tools/call:grow", told);
+            .on("tools/call:grow", reply);
         let serving = Serving::before(&script, "[native]\nenabled = false\n");
         let client = RawClient::connect(&serving.url(), era).await;
         assert_eq!(client.tools().await, ["grow"]);
-        let mut heard = client.listen().await;
+        let mut stream = client.listen().await;
         assert_eq!(client.call("grow", "{}").await.text(), "done");
-        let change = heard.until("notifications/tools/list_changed").await;
+        let change = stream.until("notifications/tools/list_changed").await;
         if era == Era::Modern {
             let meta = &change.params.unwrap()["_meta"];
             assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "listen");

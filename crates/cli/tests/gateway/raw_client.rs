@@ -255,8 +255,8 @@ impl RawClient {
         let request = match self.era {
             Era::Legacy => self.get(),
             Era::Modern => {
-                let wanted = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
-                self.request("\"listen\"", "subscriptions/listen", wanted)
+                let subscription = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
+                self.request("\"listen\"", "subscriptions/listen", subscription)
             }
         };
         let mut stream = Stream::open(request).await;
@@ -275,9 +275,9 @@ fn encoded(name: &str) -> String {
     for three in name.as_bytes().chunks(3) {
         let bits = three.iter().fold(0_usize, |bits, byte| (bits << 8) | usize::from(*byte));
         let bits = bits << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * place)) & 63] as char;
-            text.push(if place <= three.len() { letter } else { '=' });
+        for position in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * position)) & 63] as char;
+            text.push(if position <= three.len() { letter } else { '=' });
         }
     }
     format!("=?base64?{text}?=")
@@ -292,7 +292,7 @@ fn is_stream(response: &Response) -> bool {
 pub(crate) struct Stream {
     response: Response,
     read: String,
-    place: String,
+    position: String,
 }
 
 impl Stream {
@@ -300,7 +300,7 @@ impl Stream {
     pub(crate) async fn open(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         assert!(response.status() == 200 && is_stream(&response), "{response:?}");
-        Self { response, read: String::new(), place: String::new() }
+        Self { response, read: String::new(), position: String::new() }
     }
 
     /// The next message; `None` at the end of the stream.
@@ -309,8 +309,8 @@ impl Stream {
     }
 
     /// The id of the last event.
-    pub(crate) fn place(&self) -> &str {
-        &self.place
+    pub(crate) fn position(&self) -> &str {
+        &self.position
     }
 
     /// Reads to the end of the stream. Returns whether it ended with an error.
@@ -337,8 +337,8 @@ impl Stream {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
-                if let Some(place) = event.lines().find_map(|line| line.strip_prefix("id: ")) {
-                    place.clone_into(&mut self.place);
+                if let Some(position) = event.lines().find_map(|line| line.strip_prefix("id: ")) {
+                    position.clone_into(&mut self.position);
                 }
                 self.read = rest.to_owned();
                 match data {

@@ -59,7 +59,7 @@ pub(crate) fn odd_definitions() -> Script {
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         tool
     };
-    let odd = [
+    let unusual_tools = [
         json!({"name": "odd_no_schema"}),
         tool("odd_no_type", json!({"inputSchema": {"properties": {"a": {"type": "string"}}}})),
         tool("odd_kind", json!({"inputSchema": {"type": "string"}})),
@@ -110,7 +110,7 @@ pub(crate) fn odd_definitions() -> Script {
         tool("odd/ü{}<>\u{202e}", json!({})),
         tool(&"odd_".repeat(100), json!({})),
     ];
-    odd.into_iter().fold(Script::legacy(), |script, tool| script.tool(tool))
+    unusual_tools.into_iter().fold(Script::legacy(), |script, tool| script.tool(tool))
 }
 
 /// One combination of mode and transport.
@@ -136,7 +136,7 @@ fn check_before(
     let serve = serving.cli().command(&["--trust", "serve", "--stdio"]);
     let stdio: Vec<_> = std::iter::once(serve.get_program()).chain(serve.get_args()).collect();
     let stdio: Vec<_> = stdio.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-    let told: Vec<Vec<String>> = connections
+    let details: Vec<Vec<String>> = connections
         .iter()
         .map(|connection| {
             let target = match connection.transport {
@@ -147,11 +147,11 @@ fn check_before(
             [vec![connection.mode.to_owned(), connection.transport.to_owned()], target].concat()
         })
         .collect();
-    let ran = with_place(client.arg(json!(told).to_string()), serving.cli()).output().unwrap();
-    let (said, words) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "{who}: {said}\n{words}");
-    let reports: Vec<Value> = serde_json::from_str(&said).unwrap();
-    assert_eq!(reports.len(), connections.len(), "{who}: {said}");
+    let ran = with_place(client.arg(json!(details).to_string()), serving.cli()).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{who}: {stdout}\n{stderr}");
+    let reports: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(reports.len(), connections.len(), "{who}: {stdout}");
     for (connection, report) in connections.iter().zip(&reports) {
         let who = format!("{who}, {}, {}", connection.mode, connection.transport);
         check_report(&who, report);
@@ -177,8 +177,8 @@ fn check_report(who: &str, report: &Value) {
     for expected in ["greet", "test_sampling", "hold", "odd_no_type", "odd_output", "odd_long", "odd_meta"] {
         assert!(tools.contains(&json!(expected)), "{who}: no `{expected}` in {tools:?}");
     }
-    let mut told = report.clone();
-    told.as_object_mut().unwrap().retain(|key, _| key != "tools" && key != "version");
+    let mut details = report.clone();
+    details.as_object_mut().unwrap().retain(|key, _| key != "tools" && key != "version");
     let expected = json!({
         "called": "Hello, 世界!",
         "unknown": -32602,
@@ -189,13 +189,15 @@ fn check_report(who: &str, report: &Value) {
         "after": "Hello, again!",
     });
     let mut expected = normal(&expected);
-    let told = normal(&told);
+    let details = normal(&details);
     // The TypeScript SDKs defer a notification briefly and remove its listener with the response, so that progress sent
     // directly before a response may be lost there.
-    if who.starts_with("TypeScript") && told["progress"].as_array().is_some_and(|heard| heard.len() == 2) {
+    if who.starts_with("TypeScript")
+        && details["progress"].as_array().is_some_and(|notifications| notifications.len() == 2)
+    {
         expected["progress"].as_array_mut().unwrap().pop();
     }
-    assert_eq!(told, expected, "{who}");
+    assert_eq!(details, expected, "{who}");
 }
 
 /// Normalizes integers and the order of members.
@@ -254,12 +256,12 @@ fn check_restart(who: &str, client: &mut Command) {
     let serving = Serving::start(cli);
     let client = with_place(client.arg(serving.url()), serving.cli());
     let mut child = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert_eq!(said.next().as_deref(), Some("ready"), "{who}");
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert_eq!(stdout.next().as_deref(), Some("ready"), "{who}");
     let serving = serving.restart();
     writeln!(child.stdin.take().unwrap(), "back").unwrap();
-    let report: Value = serde_json::from_str(&said.next().unwrap_or_default()).unwrap_or_default();
-    assert!(child.wait().unwrap().success(), "{who}: {report} {}", serving.words());
+    let report: Value = serde_json::from_str(&stdout.next().unwrap_or_default()).unwrap_or_default();
+    assert!(child.wait().unwrap().success(), "{who}: {report} {}", serving.stderr());
     assert!(report["tools"].as_array().unwrap().contains(&json!("greet")), "{who}: {report}");
     let expected = json!({"before": "Hello, before!", "after": "Hello, after!", "tools": report["tools"]});
     assert_eq!(report, expected, "{who}");
@@ -300,8 +302,8 @@ fn inspector_in_both_eras_over_http() {
         &[&*sse, "--transport", "sse", "--protocol-era", "legacy"],
     ] {
         let listed = inspect(target, &["--method", "tools/list"]);
-        let words = String::from_utf8_lossy(&listed.stderr);
-        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_else(|_| panic!("{words}"));
+        let stderr = String::from_utf8_lossy(&listed.stderr);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap_or_else(|_| panic!("{stderr}"));
         let tools = listed["tools"].as_array().unwrap();
         assert!(tools.iter().any(|tool| tool["name"] == "greet"), "{target:?}");
         let called = ["--method", "tools/call", "--tool-name", "greet", "--tool-arg", "name=世界"];

@@ -24,10 +24,10 @@ fn edit(folder: &Path, change: impl FnOnce(&mut Value)) {
     fs::rename(new, file).unwrap();
 }
 
-async fn until(serving: &Serving, words: &str) {
+async fn until(serving: &Serving, stderr: &str) {
     let since = Instant::now();
-    while !serving.words().contains(words) {
-        assert!(since.elapsed() < TEST_TIMEOUT, "no `{words}` in: {}", serving.words());
+    while !serving.stderr().contains(stderr) {
+        assert!(since.elapsed() < TEST_TIMEOUT, "no `{stderr}` in: {}", serving.stderr());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -50,7 +50,7 @@ async fn edited_servers_are_added_changed_and_removed_while_serving() {
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     assert_eq!(client.tools().await, ["slow", "first"]);
-    let mut told = Stream::open(client.get()).await;
+    let mut stream = Stream::open(client.get()).await;
     let call = client.call("slow", "{}");
     tokio::pin!(call);
     tokio::select! {
@@ -69,7 +69,7 @@ async fn edited_servers_are_added_changed_and_removed_while_serving() {
             servers["other"]["args"][1] = json!(second);
             servers["added"] = added;
         });
-        told.until(CHANGED).await;
+        stream.until(CHANGED).await;
         until(&serving, "servers reloaded: added `added`; changed `other`").await;
         let mut tools = client.tools().await;
         tools.sort();
@@ -176,7 +176,7 @@ async fn reload_applies_routing_and_limits_and_names_settings_that_need_restart(
     let since = Instant::now();
     let late = looked(&client, "hold_a").await;
     assert!(late.contains("no answer within") && since.elapsed() < Duration::from_secs(20), "{late}");
-    assert!(!serving.words().contains("restart"), "{}", serving.words());
+    assert!(!serving.stderr().contains("restart"), "{}", serving.stderr());
 
     // Settings that need a restart are reported once.
     let others = "[serve]\nper_second = 7\n[limits]\nstarts = 1\ncall = \"300ms\"\n";
@@ -184,7 +184,7 @@ async fn reload_applies_routing_and_limits_and_names_settings_that_need_restart(
     until(&serving, "`[limits]`, `[serve]` changed: restart `toolhub serve` to use the new settings").await;
     fs::write(&file, format!("{NATIVE}{others}# a comment\n")).unwrap();
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(serving.words().matches("restart `toolhub serve`").count(), 1, "{}", serving.words());
+    assert_eq!(serving.stderr().matches("restart `toolhub serve`").count(), 1, "{}", serving.stderr());
     assert_eq!(processes::children_of(serving.pid()), pids, "no server was started again");
 }
 

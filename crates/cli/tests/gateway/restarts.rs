@@ -23,32 +23,32 @@ async fn session_survives_restart() {
         let client = RawClient::legacy_with(&serving.url(), revision, json!({"sampling": {}})).await;
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
         let mut before = Stream::open(client.get()).await;
-        let mut asked =
+        let mut question_stream =
             Stream::open(client.request("1", "tools/call", r#""name":"ask","arguments":{}"#)).await;
-        let old_question = asked.until("sampling/createMessage").await.id.unwrap();
-        let place = asked.place().to_owned();
+        let old_question = question_stream.until("sampling/createMessage").await.id.unwrap();
+        let position = question_stream.position().to_owned();
         let serving = serving.restarted().await;
-        assert!(before.is_broken().await && asked.is_broken().await, "{revision}");
+        assert!(before.is_broken().await && question_stream.is_broken().await, "{revision}");
 
         assert_eq!(client.call("echo", r#"{"a":1}"#).await.text(), r#"{"a":1}"#, "{revision}");
         // The stream of a lost request cannot be resumed. The stream that belongs to no request starts anew, with notifications
         // that every list may have changed.
-        assert_eq!(client.get().header("last-event-id", &place).send().await.unwrap().status(), 405);
+        assert_eq!(client.get().header("last-event-id", &position).send().await.unwrap().status(), 405);
         let mut listening = Stream::open(client.get().header("last-event-id", "0-1")).await;
         for list in ["tools", "prompts", "resources"] {
             listening.until(&format!("notifications/{list}/list_changed")).await;
         }
-        let first = listening.place().to_owned();
+        let first = listening.position().to_owned();
         assert!(first.split('-').count() == 3, "no id of before is given out again: {first}");
         drop(listening);
         assert_eq!(client.get().header("last-event-id", &first).send().await.unwrap().status(), 200);
 
         // A response to a request from before the restart is not matched to a new request.
-        let mut asked =
+        let mut question_stream =
             Stream::open(client.request("1", "tools/call", r#""name":"ask","arguments":{}"#)).await;
-        let question = asked.until("sampling/createMessage").await.id.unwrap();
+        let question = question_stream.until("sampling/createMessage").await.id.unwrap();
         assert_ne!(question, old_question, "{revision}");
-        assert_ne!(asked.place(), place, "{revision}");
+        assert_ne!(question_stream.position(), position, "{revision}");
         let answer = |id: &Value, text: &str| {
             let content = json!({"type": "text", "text": text});
             let result = json!({"role": "assistant", "model": "m", "content": content});
@@ -57,7 +57,7 @@ async fn session_survives_restart() {
         for (id, text) in [(&old_question, "late"), (&question, "now")] {
             assert_eq!(client.post(answer(id, text)).send().await.unwrap().status(), 202);
         }
-        let done = asked.message().await.unwrap().result.unwrap();
+        let done = question_stream.message().await.unwrap().result.unwrap();
         assert!(done.get().contains("asked"), "{done}");
         drop(serving);
     }

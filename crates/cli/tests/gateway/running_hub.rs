@@ -73,9 +73,12 @@ fn commands_use_servers_of_running_hub() {
         let cli = serving.cli();
         assert_eq!(answer(&cli.run(&["call", "next"])), "call 1");
         assert_eq!(answer(&cli.run(&["call", "next"])), "call 2");
-        let told = cli.run(&["-v", "call", "next"]);
-        assert_eq!(answer(&told), "call 3");
-        assert!(told.stderr.contains("uses the connection of the running `toolhub serve`"), "{told:?}");
+        let observed = cli.run(&["-v", "call", "next"]);
+        assert_eq!(answer(&observed), "call 3");
+        assert!(
+            observed.stderr.contains("uses the connection of the running `toolhub serve`"),
+            "{observed:?}"
+        );
         assert_eq!(starts(&journal), 1, "the hub's process alone");
         assert_eq!(processes::children_of(serving.pid()).len(), 1);
         // Each call is recorded once, by the command.
@@ -178,8 +181,8 @@ fn ignores_hub_of_another_config_directory_or_environment() {
     let ran = cli.run(&["-v", "call", "next"]);
     assert_eq!(answer(&ran), "call 1");
     let since = Instant::now();
-    while !serving.words().contains("servers reloaded: changed `s`") {
-        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.words());
+    while !serving.stderr().contains("servers reloaded: changed `s`") {
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.stderr());
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 1", "the hub's new process");
@@ -318,11 +321,11 @@ async fn elicitation_reaches_only_the_command_that_made_the_call() {
     let can = json!({"elicitation": {}});
     let client = RawClient::legacy_with(&serving.url(), "2025-11-25", can).await;
     client.tools().await;
-    let mut told = Stream::open(client.get()).await;
+    let mut observed = Stream::open(client.get()).await;
     let ran = serving.cli().run(&["call", "ask"]);
     assert_eq!(answer(&ran), "asked");
     assert!(ran.stderr.contains("asks for input (\"Who are you?\")"), "{ran:?}");
-    assert!(told.nothing_more("elicitation/create").await, "the gateway's client was asked");
+    assert!(observed.nothing_more("elicitation/create").await, "the gateway's client was asked");
 
     // With two calls in flight the origin of a server request is ambiguous, so it is sent to neither.
     let child = started(serving.cli(), &["call", "hold"]);

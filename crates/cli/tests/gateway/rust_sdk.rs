@@ -25,8 +25,8 @@ use crate::serving::{Serving, await_cancelled};
 /// A client that answers requests and records progress.
 #[derive(Clone, Default)]
 struct TestClient {
-    heard: Arc<Mutex<Vec<f64>>>,
-    told: Arc<Notify>,
+    progress: Arc<Mutex<Vec<f64>>>,
+    progress_signal: Arc<Notify>,
 }
 
 impl ClientHandler for TestClient {
@@ -40,9 +40,9 @@ impl ClientHandler for TestClient {
         params: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let asked = serde_json::to_value(&params.messages[0].content).unwrap();
-        let asked = asked.get("text").or_else(|| asked[0].get("text")).and_then(Value::as_str).unwrap();
-        let answer = SamplingMessage::assistant_text(format!("heard: {asked}"));
+        let prompt = serde_json::to_value(&params.messages[0].content).unwrap();
+        let prompt = prompt.get("text").or_else(|| prompt[0].get("text")).and_then(Value::as_str).unwrap();
+        let answer = SamplingMessage::assistant_text(format!("heard: {prompt}"));
         Ok(CreateMessageResult::new(answer, "none".to_owned()))
     }
 
@@ -56,8 +56,8 @@ impl ClientHandler for TestClient {
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.heard.lock().unwrap().push(params.progress);
-        self.told.notify_one();
+        self.progress.lock().unwrap().push(params.progress);
+        self.progress_signal.notify_one();
     }
 }
 
@@ -98,13 +98,13 @@ async fn check(client: &RunningService<RoleClient, TestClient>, version: &str) {
         other => panic!("{other:?}"),
     }
     text_of(client, "test_tool_with_progress", json!({})).await;
-    while client.service().heard.lock().unwrap().len() < 3 {
-        client.service().told.notified().await;
+    while client.service().progress.lock().unwrap().len() < 3 {
+        client.service().progress_signal.notified().await;
     }
     // The SDK handles each notification in a separate task, so that their order is undefined here.
-    let mut heard = std::mem::take(&mut *client.service().heard.lock().unwrap());
-    heard.sort_unstable_by(f64::total_cmp);
-    assert_eq!(heard, [0.0, 50.0, 100.0]);
+    let mut progress = std::mem::take(&mut *client.service().progress.lock().unwrap());
+    progress.sort_unstable_by(f64::total_cmp);
+    assert_eq!(progress, [0.0, 50.0, 100.0]);
     assert_eq!(
         text_of(client, "test_sampling", json!({"prompt": "hello"})).await,
         "LLM response: heard: hello"
@@ -112,14 +112,14 @@ async fn check(client: &RunningService<RoleClient, TestClient>, version: &str) {
     let elicited = text_of(client, "test_elicitation", json!({"message": "who?"})).await;
     assert!(elicited.contains(r#""username":"ada""#), "{elicited}");
     let held = client.call_tool(call("hold", json!({})));
-    let told = async {
-        while client.service().heard.lock().unwrap().is_empty() {
-            client.service().told.notified().await;
+    let progress_signal = async {
+        while client.service().progress.lock().unwrap().is_empty() {
+            client.service().progress_signal.notified().await;
         }
     };
     tokio::select! {
         held = held => panic!("{held:?}"),
-        () = told => {}
+        () = progress_signal => {}
     }
     assert_eq!(text_of(client, "greet", json!({"name": "again"})).await, "Hello, again!");
 }

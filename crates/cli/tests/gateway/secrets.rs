@@ -63,38 +63,41 @@ async fn secrets_appear_in_no_output() {
     );
     let serving = Serving::start_with_stderr(cli);
 
-    let mut said = String::new();
+    let mut transcript = String::new();
     for era in [Era::Legacy, Era::Modern] {
         let client = RawClient::with_token(&serving.url(), era, Some(&token)).await;
         client.tools().await;
         gone.kill();
         for tool in ["echo", "far", "lost", "dies", "fails", "nothing"] {
             let answer = client.request("1", "tools/call", &format!(r#""name":"{tool}","arguments":{{}}"#));
-            said += &answer.send().await.unwrap().text().await.unwrap();
+            transcript += &answer.send().await.unwrap().text().await.unwrap();
         }
         for (method, params) in [("resources/read", r#""uri":"file:///x""#), ("vendor/thing", "")] {
-            said += &client.request("1", method, params).send().await.unwrap().text().await.unwrap();
+            transcript += &client.request("1", method, params).send().await.unwrap().text().await.unwrap();
         }
     }
     for path in ["/healthz", "/readyz", "/metrics", "/mcp", "/nothing"] {
-        let asked = http().get(format!("{}{path}", serving.root)).bearer_auth(&token);
-        said += &asked.send().await.unwrap().text().await.unwrap();
-        said += &serving.get(path).await;
+        let request = http().get(format!("{}{path}", serving.root)).bearer_auth(&token);
+        transcript += &request.send().await.unwrap().text().await.unwrap();
+        transcript += &serving.get(path).await;
     }
     let wrong = http().get(format!("{}/metrics", serving.root)).bearer_auth("secret-of-a-stranger");
-    said += &wrong.send().await.unwrap().text().await.unwrap();
+    transcript += &wrong.send().await.unwrap().text().await.unwrap();
     for command in
         [&["history", "--json"][..], &["servers", "list"], &["servers", "list", "--json"], &["doctor"]]
     {
         let ran = serving.cli().run(command);
-        said += &(ran.stdout + &ran.stderr);
+        transcript += &(ran.stdout + &ran.stderr);
     }
     collector.spans_once(|spans| spans.iter().any(|span| span.name == "tools/call nothing")).await;
-    said += &serving.words();
-    said += &collector.text();
+    transcript += &serving.stderr();
+    transcript += &collector.text();
     // The config file of the owner contains them and is excluded.
-    said += &everything_below(serving.folder(), &["mcp.json"]);
-    assert!(said.contains("tools/call") && said.contains("toolhub_calls_total"), "nothing was said");
+    transcript += &everything_below(serving.folder(), &["mcp.json"]);
+    assert!(
+        transcript.contains("tools/call") && transcript.contains("toolhub_calls_total"),
+        "nothing was said"
+    );
     let secrets = [
         token.as_str(),
         "secret-in-a-header",
@@ -103,9 +106,9 @@ async fn secrets_appear_in_no_output() {
         "secret-of-a-stranger",
     ];
     for secret in secrets {
-        let place = said.find(secret);
-        let around =
-            place.map(|place| said[place.saturating_sub(300)..].chars().take(700).collect::<String>());
-        assert_eq!(around, None, "{secret}");
+        let position = transcript.find(secret);
+        let excerpt = position
+            .map(|position| transcript[position.saturating_sub(300)..].chars().take(700).collect::<String>());
+        assert_eq!(excerpt, None, "{secret}");
     }
 }

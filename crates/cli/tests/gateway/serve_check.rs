@@ -11,9 +11,9 @@ fn reports_serving_hub_as_ready() {
     let address = serving.root.strip_prefix("http://").unwrap();
     let ran = serving.cli().run(&["serve", "--check", "--bind", address]);
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "ok"), "{ran:?}");
-    let shown = serving.cli().run(&["--json", "serve", "--check", "--bind", address]).json();
-    assert_eq!(shown["ready"], true, "{shown}");
-    assert_eq!(shown["address"], address, "{shown}");
+    let output = serving.cli().run(&["--json", "serve", "--check", "--bind", address]).json();
+    assert_eq!(output["ready"], true, "{output}");
+    assert_eq!(output["address"], address, "{output}");
 }
 
 #[test]

@@ -90,11 +90,11 @@ impl Serving {
         let mut child = command.stderr(stderr).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let Ok(said) = serde_json::from_str::<Value>(&line) else {
-            let words = fs::read_to_string(cli.folder().join("stderr")).unwrap();
-            panic!("`toolhub serve` does not serve: {line}{words}");
+        let Ok(startup) = serde_json::from_str::<Value>(&line) else {
+            let stderr = fs::read_to_string(cli.folder().join("stderr")).unwrap();
+            panic!("`toolhub serve` does not serve: {line}{stderr}");
         };
-        let root = said["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
+        let root = startup["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
         Self { child, root, cli: Some(cli), killed: false }
     }
 
@@ -123,11 +123,11 @@ impl Serving {
 
     /// Waits until the process has ended by itself. Returns its standard error and its files.
     pub(crate) fn wait_for_death(mut self) -> (String, CommandLine) {
-        assert!(!self.outlives(TEST_TIMEOUT), "it is still there: {}", self.words());
+        assert!(!self.outlives(TEST_TIMEOUT), "it is still there: {}", self.stderr());
         let code = self.wait();
-        assert_eq!(code, None, "it has ended as if all were well: {}", self.words());
+        assert_eq!(code, None, "it has ended as if all were well: {}", self.stderr());
         self.killed = true;
-        (self.words(), self.cli.take().unwrap())
+        (self.stderr(), self.cli.take().unwrap())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -163,7 +163,7 @@ impl Serving {
     }
 
     /// The standard error written so far.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(self.folder().join("stderr")).unwrap()
     }
 
@@ -193,9 +193,9 @@ impl Serving {
     }
 
     /// Whether the process is still running after this time. Polls instead of waiting, so that a hang fails the test.
-    fn outlives(&self, patience: Duration) -> bool {
+    fn outlives(&self, timeout: Duration) -> bool {
         let since = Instant::now();
-        while processes::alive(self.child.id()) && since.elapsed() < patience {
+        while processes::alive(self.child.id()) && since.elapsed() < timeout {
             std::thread::sleep(Duration::from_millis(5));
         }
         processes::alive(self.child.id())
@@ -210,7 +210,7 @@ impl Drop for Serving {
         self.terminate();
         let code = self.wait();
         if !std::thread::panicking() {
-            assert_eq!(code, Some(0), "{}", self.words());
+            assert_eq!(code, Some(0), "{}", self.stderr());
         }
     }
 }

@@ -39,13 +39,13 @@ async fn coerces_arguments_only_if_enabled() {
         for era in ERAS {
             let client = RawClient::connect(&serving.url(), era).await;
             let answer = client.call("count", r#"{"n":"5"}"#).await;
-            let shown: Value = match &answer.last().result {
+            let result: Value = match &answer.last().result {
                 Some(result) => serde_json::from_str(result.get()).unwrap(),
                 None => answer.last().error.clone().unwrap(),
             };
-            let has_failed = answer.last().error.is_some() || shown["isError"] == json!(true);
-            assert_eq!(!has_failed, is_mended, "{era:?}: {shown}");
-            assert_eq!(shown.to_string().contains("{\\\"n\\\":5}"), is_mended, "{era:?}: {shown}");
+            let has_failed = answer.last().error.is_some() || result["isError"] == json!(true);
+            assert_eq!(!has_failed, is_mended, "{era:?}: {result}");
+            assert_eq!(result.to_string().contains("{\\\"n\\\":5}"), is_mended, "{era:?}: {result}");
         }
     }
 }

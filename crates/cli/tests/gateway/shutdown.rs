@@ -72,7 +72,7 @@ async fn shutdown_finishes_running_calls_and_refuses_new_ones() {
     }
     assert_eq!(last, Some(json!("listen")));
     let since = Instant::now();
-    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
 }
 
@@ -102,10 +102,10 @@ async fn shutdown_has_a_deadline() {
             last = message.error;
         }
         assert_eq!(last.unwrap_or_else(|| panic!("{era:?}: no error"))["code"], -32000);
-        assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+        assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
         assert!(since.elapsed() < Duration::from_secs(8), "{era:?}: {:?}", since.elapsed());
         await_cancelled(&journal, 2).await;
-        assert!(serving.words().contains("cut off: 2"), "{}", serving.words());
+        assert!(serving.stderr().contains("cut off: 2"), "{}", serving.stderr());
     }
 }
 
@@ -186,13 +186,13 @@ async fn legacy_client_cancels_with_notification() {
 async fn old_client_calls(serving: &Serving, tool: &str) -> Stream {
     let stream = Stream::open(http().get(format!("{}/sse", serving.root)));
     let mut stream = stream.await;
-    let place = format!("{}{}", serving.root, stream.data().await.unwrap());
+    let endpoint = format!("{}{}", serving.root, stream.data().await.unwrap());
     let client = json!({"name": "old", "version": "1"});
     let hello = json!({"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client});
     let call = json!({"name": tool, "arguments": {}});
     for (id, method, params) in [(1, "initialize", hello), (2, "tools/call", call)] {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        assert_eq!(http().post(&place).body(message.to_string()).send().await.unwrap().status(), 202);
+        assert_eq!(http().post(&endpoint).body(message.to_string()).send().await.unwrap().status(), 202);
     }
     stream
 }
@@ -212,7 +212,7 @@ async fn shutdown_finishes_calls_of_sse_client() {
         last = message.result;
     }
     assert!(last.is_some_and(|result| result.get().contains("done")));
-    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
 }
 
 #[tokio::test]

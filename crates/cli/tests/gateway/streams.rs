@@ -22,8 +22,8 @@ fn cancel(id: &Value) -> String {
 /// Clients of revisions before 2025-11-25 parse the data of each event as JSON.
 #[tokio::test]
 async fn sends_empty_data_events_only_since_2025_11_25() {
-    let told = json!([{"progress": {"progress": 1}}, {"text": "done"}]);
-    let mut serving = Serving::before(&Script::both().plain_tool("tell").on("tools/call:tell", told), "");
+    let reply = json!([{"progress": {"progress": 1}}, {"text": "done"}]);
+    let mut serving = Serving::before(&Script::both().plain_tool("tell").on("tools/call:tell", reply), "");
     let mut listening = Vec::new();
     for (revision, primed) in REVISIONS {
         let client = RawClient::legacy_with(&serving.url(), revision, json!({})).await;
@@ -37,12 +37,12 @@ async fn sends_empty_data_events_only_since_2025_11_25() {
     assert!(old.data().await.unwrap().starts_with("/messages"));
     serving.terminate();
     for (revision, primed, stream) in listening {
-        let heard = stream.rest().await;
-        assert_eq!(has_empty_data(&heard), primed, "GET {revision}: {heard}");
+        let received = stream.rest().await;
+        assert_eq!(has_empty_data(&received), primed, "GET {revision}: {received}");
     }
-    let heard = old.rest().await;
-    assert!(!has_empty_data(&heard), "/sse: {heard}");
-    assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
+    let received = old.rest().await;
+    assert!(!has_empty_data(&received), "/sse: {received}");
+    assert_eq!(serving.ended().await, Some(0), "{}", serving.stderr());
 }
 
 /// An answer that does not fit into what may be kept for a caller is replaced by an error that names the setting.
@@ -50,13 +50,17 @@ async fn sends_empty_data_events_only_since_2025_11_25() {
 async fn response_larger_than_replay_bytes_becomes_error() {
     let long = json!([{"progress": {"progress": 1}}, {"text": "x".repeat(4000)}]);
     let script = Script::both().plain_tool("tell").on("tools/call:tell", long);
-    for (limit, kept) in [(3000, false), (100_000, true)] {
+    for (limit, is_retained) in [(3000, false), (100_000, true)] {
         let serving = Serving::before(&script, &format!("[serve.limits]\nreplay_bytes = {limit}\n"));
         let client = RawClient::legacy_with(&serving.url(), "2025-11-25", json!({})).await;
         let params = r#""name":"tell","arguments":{}"#;
-        let heard = Stream::open(client.request("1", "tools/call", params)).await.rest().await;
-        assert_eq!(heard.contains(&"x".repeat(4000)), kept, "{limit}: {heard}");
-        assert_eq!(heard.contains("`replay_bytes` in `[serve.limits]`"), !kept, "{limit}: {heard}");
+        let received = Stream::open(client.request("1", "tools/call", params)).await.rest().await;
+        assert_eq!(received.contains(&"x".repeat(4000)), is_retained, "{limit}: {received}");
+        assert_eq!(
+            received.contains("`replay_bytes` in `[serve.limits]`"),
+            !is_retained,
+            "{limit}: {received}"
+        );
     }
 }
 
@@ -79,7 +83,7 @@ async fn cancelled_request_of_a_session_gets_no_response() {
         };
         let mut held = Stream::open(call("1", "hold")).await;
         held.until("notifications/progress").await;
-        let place = held.place().to_owned();
+        let position = held.position().to_owned();
         let cancelling = async {
             let all = move |seen: &Journal| sent_calls(seen) >= 2 * number + 2;
             Journal::read(&journal).wait_for_async(all, TEST_TIMEOUT).await;
@@ -98,7 +102,7 @@ async fn cancelled_request_of_a_session_gets_no_response() {
         assert_eq!(silent.text().await.unwrap(), "", "{revision}");
         await_cancelled(&journal, 2 * number + 2).await;
         // A client that takes the end of the stream for a lost connection gets the answer that there is nothing to resume.
-        let resumed = client.get().header("last-event-id", &place).send().await.unwrap();
+        let resumed = client.get().header("last-event-id", &position).send().await.unwrap();
         assert_eq!(resumed.status(), 405, "{revision}");
         assert_eq!(client.ask("3", "ping", "").await.result(), "{}", "{revision}");
     }
@@ -175,15 +179,15 @@ async fn resumes_broken_stream_with_last_event_id() {
     let params = r#""name":"pair","arguments":{}"#;
     let mut stream = Stream::open(client.request("1", "tools/call", params)).await;
     stream.until("notifications/progress").await;
-    let place = stream.place().to_owned();
+    let position = stream.position().to_owned();
     drop(stream);
 
-    let again = |place: &str| {
+    let again = |position: &str| {
         let request = http().get(serving.url()).header("accept", "text/event-stream");
         let request = request.header("mcp-session-id", client.session());
-        request.header("mcp-protocol-version", "2025-11-25").header("last-event-id", place)
+        request.header("mcp-protocol-version", "2025-11-25").header("last-event-id", position)
     };
-    let mut stream = Stream::open(again(&place)).await;
+    let mut stream = Stream::open(again(&position)).await;
     let other = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(other.call("pair", "{}").await.text(), "done");
     let answer = stream.message().await.unwrap();
@@ -191,13 +195,13 @@ async fn resumes_broken_stream_with_last_event_id() {
     assert!(answer.result.unwrap().get().contains("done"));
     assert!(stream.message().await.is_none());
     // It can be heard once more, since the client may have lost it again.
-    let mut stream = Stream::open(again(&place)).await;
+    let mut stream = Stream::open(again(&position)).await;
     assert_eq!(stream.message().await.unwrap().id, Some(json!(1)));
 
     // No other client can resume it.
     let thief = RawClient::connect(&serving.url(), Era::Legacy).await;
     let theft =
-        http().get(serving.url()).header("accept", "text/event-stream").header("last-event-id", &place);
+        http().get(serving.url()).header("accept", "text/event-stream").header("last-event-id", &position);
     let theft = theft.header("mcp-session-id", thief.session()).send().await.unwrap();
     assert_eq!(theft.status(), 405);
 }
@@ -211,11 +215,11 @@ async fn second_stream_receives_only_new_notifications() {
         let tools: Vec<_> = (0..count).map(tool).chain([grow]).collect();
         json!([{"reply": {"tools": tools}}])
     };
-    let told = json!([{"notify": {"method": "notifications/tools/list_changed"}}, {"text": "done"}]);
+    let reply = json!([{"notify": {"method": "notifications/tools/list_changed"}}, {"text": "done"}]);
     let script = Script::legacy()
         .plain_tool("grow")
         .on("tools/list", json!([tools(0), tools(1), tools(2)]))
-        .on("tools/call:grow", told);
+        .on("tools/call:grow", reply);
     let serving = Serving::before(&script, "[native]\nenabled = false\n");
     let client = RawClient::connect(&serving.url(), Era::Legacy).await;
     assert_eq!(client.tools().await, ["grow"]);

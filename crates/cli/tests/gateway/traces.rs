@@ -98,8 +98,8 @@ async fn continues_trace_of_header_or_starts_new_one() {
     let spans = collector.spans_once(has("tasks/get")).await;
     let request = named(&spans, "tasks/get");
     assert_eq!((request.trace.as_str(), request.parent.as_deref()), (TRACE, Some(SPAN)));
-    let heard = Journal::read(&journal);
-    let reached = heard.messages().into_iter().find(|message| message["method"] == "tasks/get").unwrap();
+    let log = Journal::read(&journal);
+    let reached = log.messages().into_iter().find(|message| message["method"] == "tasks/get").unwrap();
     let meta = &reached["params"]["_meta"];
     assert_eq!(meta["traceparent"], json!(format!("00-{TRACE}-{}-01", request.id)));
     assert_eq!(meta["tracestate"], json!("a=b"));
@@ -201,16 +201,16 @@ async fn unreachable_collector_is_reported_once_without_delay() {
     let mut serving = Serving::before(&Script::both().plain_tool("echo"), &settings);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     let since = std::time::Instant::now();
-    while !serving.words().contains("traces cannot be sent") {
+    while !serving.stderr().contains("traces cannot be sent") {
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
-        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.words());
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", serving.stderr());
     }
     for _ in 0..200 {
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
     }
     serving.terminate();
     assert_eq!(serving.ended().await, Some(0));
-    let words = serving.words();
-    assert_eq!(words.matches("traces cannot be sent").count(), 1, "{words}");
-    assert!(!words.contains("secret-path") && !words.contains("hidden"), "{words}");
+    let stderr = serving.stderr();
+    assert_eq!(stderr.matches("traces cannot be sent").count(), 1, "{stderr}");
+    assert!(!stderr.contains("secret-path") && !stderr.contains("hidden"), "{stderr}");
 }

@@ -72,9 +72,9 @@ fn tavily_answer() -> Value {
 #[tokio::test]
 async fn searxng_request_and_response() {
     let service = Service::answering(Reply::json(200, &searxng_answer()));
-    let asked = json!({"query": " 上海天气 ", "count": 2, "language": "zh-Hans", "freshness": "week"});
+    let arguments = json!({"query": " 上海天气 ", "count": 2, "language": "zh-Hans", "freshness": "week"});
     let output =
-        search(web(SearchProvider::Searxng, &format!("{}/searx/", service.url)), asked).await.unwrap();
+        search(web(SearchProvider::Searxng, &format!("{}/searx/", service.url)), arguments).await.unwrap();
     let request = service.only();
     assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/searx/search"));
     let expect = [("format", "json"), ("language", "zh-CN"), ("q", "上海天气"), ("time_range", "week")];
@@ -127,8 +127,8 @@ async fn sends_credentials_of_the_url() {
 #[tokio::test]
 async fn brave_request_and_response() {
     let service = Service::answering(Reply::json(200, &brave_answer()));
-    let asked = json!({"query": "rust 1.95", "language": "ja", "freshness": "month"});
-    let output = search(web(SearchProvider::Brave, &service.url), asked).await.unwrap();
+    let arguments = json!({"query": "rust 1.95", "language": "ja", "freshness": "month"});
+    let output = search(web(SearchProvider::Brave, &service.url), arguments).await.unwrap();
     let request = service.only();
     assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/res/v1/web/search"));
     let expect = [
@@ -154,8 +154,8 @@ async fn brave_request_and_response() {
 #[tokio::test]
 async fn tavily_request_and_response() {
     let service = Service::answering(Reply::json(200, &tavily_answer()));
-    let asked = json!({"query": "查一下", "count": 20, "language": "zh", "freshness": "year"});
-    let output = search(web(SearchProvider::Tavily, &service.url), asked).await.unwrap();
+    let arguments = json!({"query": "查一下", "count": 20, "language": "zh", "freshness": "year"});
+    let output = search(web(SearchProvider::Tavily, &service.url), arguments).await.unwrap();
     let request = service.only();
     assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/search"));
     assert_eq!(request.headers["authorization"], format!("Bearer {KEY}"));
@@ -323,8 +323,8 @@ async fn follows_redirects_only_within_the_service() {
     let location = format!("{}/search?q=x", elsewhere.url);
     let service = Service::answering(with_headers(302, &[("Location", &location)], &json!({})));
     let (en, _) = failure(web(SearchProvider::Searxng, &service.url)).await;
-    let place = elsewhere.url.trim_start_matches("http://");
-    assert!(en.contains(&format!("sends its callers on to `{place}`")), "{en}");
+    let address = elsewhere.url.trim_start_matches("http://");
+    assert!(en.contains(&format!("sends its callers on to `{address}`")), "{en}");
     assert_eq!(elsewhere.received().len(), 0);
 
     let moved = Service::start(|request| match request.path.as_str() {

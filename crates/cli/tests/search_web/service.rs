@@ -101,8 +101,8 @@ fn read(stream: &TcpStream) -> Option<Received> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let mut words = line.split_whitespace();
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut parts = line.split_whitespace();
+    let (method, target) = (parts.next()?.to_owned(), parts.next()?.to_owned());
     let url = Url::parse("http://host").unwrap().join(&target).unwrap();
     let mut headers = BTreeMap::new();
     loop {

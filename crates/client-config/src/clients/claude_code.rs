@@ -88,9 +88,9 @@ fn read(document: &Value, context: &Context) -> Vec<ReadResult> {
     let projects = object_at(document, &["projects"]).into_iter().flatten();
     let mut disabled = Vec::new();
     for (folder, project) in projects.filter(|(folder, _)| is_same(folder, &context.folder)) {
-        let here = Context { workspace: Some(folder.into()), ..context.clone() };
+        let project_context = Context { workspace: Some(folder.into()), ..context.clone() };
         disabled.extend(project.get("disabledMcpServers").and_then(Value::as_array).into_iter().flatten());
-        found.extend(code_servers(object_at(project, &["mcpServers"]), &here));
+        found.extend(code_servers(object_at(project, &["mcpServers"]), &project_context));
     }
     found.extend(code_servers(object_at(document, &["mcpServers"]), context));
     for server in found.iter_mut().flatten() {

@@ -29,8 +29,8 @@ impl ClientProgram for ClaudeDesktop {
     }
 
     fn user_files(&self, environment: &ClientEnvironment) -> Vec<PathBuf> {
-        let usual = environment.app_config_folder().map(|folder| folder.join("Claude"));
-        let folders = packaged(environment).into_iter().chain(usual);
+        let default_folder = environment.app_config_folder().map(|folder| folder.join("Claude"));
+        let folders = packaged(environment).into_iter().chain(default_folder);
         folders.map(|folder| folder.join("claude_desktop_config.json")).collect()
     }
 

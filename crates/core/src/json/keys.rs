@@ -76,8 +76,8 @@ pub fn key_problem(text: &str) -> Option<KeyProblem> {
 }
 
 /// The unescaped key at this position, whose range includes the quotes.
-fn key(text: &str, place: std::ops::Range<usize>, escaped: bool) -> Option<Cow<'_, str>> {
-    let quoted = text.get(place)?;
+fn key(text: &str, position: std::ops::Range<usize>, escaped: bool) -> Option<Cow<'_, str>> {
+    let quoted = text.get(position)?;
     if escaped {
         return serde_json::from_str(quoted).ok().map(Cow::Owned);
     }
@@ -112,7 +112,7 @@ impl Walk<'_> {
 /// The first duplicate key in the list.
 fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
     let found = if keys.len() <= MAX_PAIRWISE {
-        keys.iter().enumerate().find(|(place, key)| keys.iter().take(*place).any(|other| other == *key))
+        keys.iter().enumerate().find(|(position, key)| keys.iter().take(*position).any(|other| other == *key))
     } else {
         let mut seen: HashSet<&str> = HashSet::with_capacity(keys.len());
         keys.iter().enumerate().find(|(_, key)| !seen.insert(key))

@@ -31,16 +31,16 @@ impl RawObject {
     pub fn set(&mut self, key: impl Into<Key>, value: impl Into<RawJson>) {
         let Key(key) = key.into();
         let value = value.into();
-        let Some(place) = self.0.iter().position(|(name, _)| *name == key) else {
+        let Some(index) = self.0.iter().position(|(name, _)| *name == key) else {
             self.0.push((key, value));
             return;
         };
-        self.0[place].1 = value;
-        if self.0.iter().skip(place + 1).any(|(name, _)| *name == key) {
+        self.0[index].1 = value;
+        if self.0.iter().skip(index + 1).any(|(name, _)| *name == key) {
             let mut at = 0;
             self.0.retain(|(name, _)| {
                 at += 1;
-                at <= place + 1 || *name != key
+                at <= index + 1 || *name != key
             });
         }
     }
@@ -50,9 +50,9 @@ impl RawObject {
         self.0.retain(|(name, _)| name != key);
     }
 
-    /// Keeps the members for which `wanted` returns `true`.
-    pub fn retain(&mut self, mut wanted: impl FnMut(&str) -> bool) {
-        self.0.retain(|(name, _)| wanted(name));
+    /// Keeps the members for which `predicate` returns `true`.
+    pub fn retain(&mut self, mut predicate: impl FnMut(&str) -> bool) {
+        self.0.retain(|(name, _)| predicate(name));
     }
 
     /// Sets a member.

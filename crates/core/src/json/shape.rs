@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn pretty_changes_only_whitespace() {
-        let shown = pretty(ODD);
-        assert!(shown.contains("\n  \"z\": 1e2,\n"), "{shown}");
-        assert!(shown.contains("\"list\": []"), "{shown}");
-        assert_eq!(canonical(&shown), canonical(ODD));
+        let formatted = pretty(ODD);
+        assert!(formatted.contains("\n  \"z\": 1e2,\n"), "{formatted}");
+        assert!(formatted.contains("\"list\": []"), "{formatted}");
+        assert_eq!(canonical(&formatted), canonical(ODD));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use toolhub_core::lang::LocalizedText;
 
-use super::{Kind, TextFinding};
+use super::{FindingKind, TextFinding};
 
 /// Number of characters quoted around a suspicious one.
 const QUOTE_CONTEXT_CHARS: usize = 24;
@@ -29,19 +29,19 @@ enum CharacterClass {
 /// A run of characters that are suspicious for the same reason.
 #[derive(Debug, Clone)]
 struct Run {
-    strange: CharacterClass,
+    class: CharacterClass,
     range: Range<usize>,
     count: usize,
 }
 
 /// Escapes every suspicious character as `<U+200B>`, so that the text is safe to print on a terminal.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    let Some(mut shown) = escaped(text) else { return Cow::Borrowed(text) };
+pub fn escape_invisible(text: &str) -> Cow<'_, str> {
+    let Some(mut output) = escaped(text) else { return Cow::Borrowed(text) };
     // A joiner that was part of an emoji is suspicious once the character before it is escaped. Each round escapes at least one.
-    while let Some(further) = escaped(&shown) {
-        shown = further;
+    while let Some(further) = escaped(&output) {
+        output = further;
     }
-    Cow::Owned(shown)
+    Cow::Owned(output)
 }
 
 /// The text with its suspicious characters escaped; `None` if it has none.
@@ -70,19 +70,20 @@ pub(super) fn scan(text: &str) -> Vec<TextFinding> {
     let runs = runs(text);
     let mut seen: Vec<(CharacterClass, TextFinding)> = Vec::new();
     for run in &runs {
-        if seen.iter().any(|(strange, _)| *strange == run.strange) {
+        if seen.iter().any(|(class, _)| *class == run.class) {
             continue;
         }
-        let count = runs.iter().filter(|other| other.strange == run.strange).map(|other| other.count).sum();
-        let kind = if run.strange == CharacterClass::Control { Kind::Control } else { Kind::Invisible };
-        let why = why(run.strange, count, &hidden(text, &runs));
-        seen.push((run.strange, TextFinding { kind, quote: quote(text, run), why }));
+        let count = runs.iter().filter(|other| other.class == run.class).map(|other| other.count).sum();
+        let kind =
+            if run.class == CharacterClass::Control { FindingKind::Control } else { FindingKind::Invisible };
+        let why = why(run.class, count, &hidden(text, &runs));
+        seen.push((run.class, TextFinding { kind, quote: quote(text, run), why }));
     }
     seen.into_iter().map(|(_, seen)| seen).collect()
 }
 
-fn why(strange: CharacterClass, count: usize, hidden: &str) -> LocalizedText {
-    let (en, zh) = match strange {
+fn why(class: CharacterClass, count: usize, hidden: &str) -> LocalizedText {
+    let (en, zh) = match class {
         CharacterClass::Control => {
             ("control characters, which can rewrite what a terminal shows", "控制字符，可改写终端显示")
         }
@@ -102,7 +103,7 @@ fn why(strange: CharacterClass, count: usize, hidden: &str) -> LocalizedText {
             ("private-use characters, which mean nothing to others", "私用区字符，对他人没有意义")
         }
     };
-    let (hidden_en, hidden_zh) = match (strange, hidden.is_empty()) {
+    let (hidden_en, hidden_zh) = match (class, hidden.is_empty()) {
         (CharacterClass::Tag, false) => (format!(", here `{hidden}`"), format!("，内容为 `{hidden}`")),
         _ => (String::new(), String::new()),
     };
@@ -111,13 +112,13 @@ fn why(strange: CharacterClass, count: usize, hidden: &str) -> LocalizedText {
 
 /// The text encoded in tag characters.
 fn hidden(text: &str, runs: &[Run]) -> String {
-    let tags = runs.iter().filter(|run| run.strange == CharacterClass::Tag);
-    let letters = tags.flat_map(|run| text[run.range.clone()].chars()).filter_map(untagged);
+    let tags = runs.iter().filter(|run| run.class == CharacterClass::Tag);
+    let letters = tags.flat_map(|run| text[run.range.clone()].chars()).filter_map(decode_tag);
     letters.take(super::MAX_QUOTE_CHARS).collect()
 }
 
 /// The visible character that a tag character encodes.
-pub(super) fn untagged(character: char) -> Option<char> {
+pub(super) fn decode_tag(character: char) -> Option<char> {
     let code = u32::from(character).checked_sub(0xE0000)?;
     char::from_u32(code).filter(|letter| (' '..='~').contains(letter))
 }
@@ -130,10 +131,10 @@ fn quote(text: &str, run: &Run) -> String {
         .char_indices()
         .nth(QUOTE_CONTEXT_CHARS)
         .map_or(text.len(), |(at, _)| run.range.end + at);
-    let strange: String = text[run.range.clone()].chars().take(MAX_QUOTED_RUN_CHARS).map(name).collect();
+    let class: String = text[run.range.clone()].chars().take(MAX_QUOTED_RUN_CHARS).map(name).collect();
     let more = if run.count > MAX_QUOTED_RUN_CHARS { "…" } else { "" };
-    let flat = |text: &str| visible(text).replace(['\n', '\t', '\r'], " ");
-    format!("{}{strange}{more}{}", flat(&text[before..run.range.start]), flat(&text[run.range.end..after]))
+    let flat = |text: &str| escape_invisible(text).replace(['\n', '\t', '\r'], " ");
+    format!("{}{class}{more}{}", flat(&text[before..run.range.start]), flat(&text[run.range.end..after]))
 }
 
 fn runs(text: &str) -> Vec<Run> {
@@ -152,19 +153,19 @@ fn runs(text: &str) -> Vec<Run> {
             continue;
         }
         at += 1;
-        let around = Around {
+        let context = Around {
             before: at.checked_sub(2).and_then(|before| Some(characters.get(before)?.1)),
             after: characters.get(at).map(|(_, after)| *after),
             right_to_left,
         };
-        let Some(strange) = around.strange(character) else { continue };
+        let Some(class) = context.class(character) else { continue };
         let end = start + character.len_utf8();
         match runs.last_mut() {
-            Some(run) if run.strange == strange && run.range.end == start => {
+            Some(run) if run.class == class && run.range.end == start => {
                 run.range.end = end;
                 run.count += 1;
             }
-            _ => runs.push(Run { strange, range: start..end, count: 1 }),
+            _ => runs.push(Run { class, range: start..end, count: 1 }),
         }
     }
     runs
@@ -175,7 +176,8 @@ fn flag_length(characters: &[(usize, char)], at: usize) -> usize {
     if characters.get(at).is_none_or(|(_, character)| *character != '\u{1F3F4}') {
         return 0;
     }
-    let letters: String = characters[at + 1..].iter().take(5).filter_map(|(_, tag)| untagged(*tag)).collect();
+    let letters: String =
+        characters[at + 1..].iter().take(5).filter_map(|(_, tag)| decode_tag(*tag)).collect();
     let ends = characters.get(at + 6).is_some_and(|(_, character)| *character == '\u{E007F}');
     if ends && FLAGS.contains(&letters.as_str()) { 7 } else { 0 }
 }
@@ -188,7 +190,7 @@ struct Around {
 }
 
 impl Around {
-    fn strange(&self, character: char) -> Option<CharacterClass> {
+    fn class(&self, character: char) -> Option<CharacterClass> {
         let (before, after) = (self.before.unwrap_or('\0'), self.after.unwrap_or('\0'));
         match character {
             '\n' | '\t' => None,

@@ -3,7 +3,7 @@
 use toolhub_core::lang::LocalizedText;
 
 use super::characters::name;
-use super::{Kind, TextFinding, quote_of};
+use super::{FindingKind, TextFinding, quote_of};
 
 /// Letters of other scripts, and the Latin letters that look identical.
 const HOMOGLYPHS: [(&str, &str); 2] = [
@@ -20,15 +20,15 @@ pub(super) fn plain(character: char) -> char {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(character) - 0xFEE0).unwrap_or(character),
         // Bold, italic, script and so on: thirteen alphabets of 26 capitals and 26 small letters.
         '\u{1D400}'..='\u{1D6A3}' => {
-            let place = (u32::from(character) - 0x1D400) % 52;
-            let first = if place < 26 { u32::from('A') } else { u32::from('a') - 26 };
-            char::from_u32(first + place).unwrap_or(character)
+            let offset = (u32::from(character) - 0x1D400) % 52;
+            let first = if offset < 26 { u32::from('A') } else { u32::from('a') - 26 };
+            char::from_u32(first + offset).unwrap_or(character)
         }
-        _ => alike(character).unwrap_or(character),
+        _ => lookalike_of(character).unwrap_or(character),
     }
 }
 
-fn alike(character: char) -> Option<char> {
+fn lookalike_of(character: char) -> Option<char> {
     if !matches!(character, '\u{370}'..='\u{52F}') {
         return None;
     }
@@ -46,15 +46,15 @@ pub(super) fn scan(text: &str) -> Option<TextFinding> {
     let words: Vec<&str> = text.split(|character: char| !character.is_alphabetic()).collect();
     // In a Russian text, a foreign word may have a Russian ending.
     let cyrillic = words.iter().any(|word| word.chars().count() > 2 && word.chars().all(is_cyrillic));
-    let word = words.into_iter().find(|word| pretends(word, cyrillic))?;
+    let word = words.into_iter().find(|word| is_spoofed(word, cyrillic))?;
     let spelt: String = word
         .chars()
-        .map(|letter| if alike(letter).is_some() { name(letter) } else { letter.to_string() })
+        .map(|letter| if lookalike_of(letter).is_some() { name(letter) } else { letter.to_string() })
         .collect();
     let read: String = word.chars().map(plain).collect();
     let read = quote_of(&read);
     Some(TextFinding {
-        kind: Kind::LookAlike,
+        kind: FindingKind::LookAlike,
         quote: quote_of(&spelt),
         why: LocalizedText::new(
             format!("letters of another script that look like Latin ones: it reads `{read}` and is not"),
@@ -63,9 +63,9 @@ pub(super) fn scan(text: &str) -> Option<TextFinding> {
     })
 }
 
-fn pretends(word: &str, in_cyrillic_text: bool) -> bool {
+fn is_spoofed(word: &str, in_cyrillic_text: bool) -> bool {
     let latin = word.chars().filter(char::is_ascii_alphabetic).count();
-    let foreign = word.chars().filter(|letter| alike(*letter).is_some()).count();
+    let foreign = word.chars().filter(|letter| lookalike_of(*letter).is_some()).count();
     // Formulas combine a Greek letter with one or two Latin ones.
     if foreign == 0 || latin < 2 || (latin < 3 && !word.chars().any(is_cyrillic)) {
         return false;

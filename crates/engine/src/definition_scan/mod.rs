@@ -13,7 +13,7 @@ mod tests;
 use toolhub_core::ToolDefinition;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
-pub use characters::visible;
+pub use characters::escape_invisible;
 
 /// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 16;
@@ -22,7 +22,7 @@ const MAX_QUOTE_CHARS: usize = 120;
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FindingKind {
     /// Invisible characters.
     Invisible,
     /// Terminal control characters.
@@ -30,7 +30,7 @@ pub enum Kind {
     /// Homoglyphs: letters of one script that look like those of another.
     LookAlike,
     /// Text moved out of view by whitespace.
-    OutOfSight,
+    HiddenByWhitespace,
     /// Instructions to the model.
     Instruction,
     /// Access to private files, or their exfiltration.
@@ -40,24 +40,24 @@ pub enum Kind {
     /// A URL that contains a password or exfiltrates data.
     Address,
     /// A duplicate member: parsers differ in the one they use.
-    Twice,
+    DuplicateMember,
     /// More text than the scan limit.
     TooLong,
 }
 
-impl Kind {
+impl FindingKind {
     /// Machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Invisible => "invisible",
             Self::Control => "control",
             Self::LookAlike => "look_alike",
-            Self::OutOfSight => "out_of_sight",
+            Self::HiddenByWhitespace => "out_of_sight",
             Self::Instruction => "instruction",
             Self::Secret => "secret",
             Self::Encoded => "encoded",
             Self::Address => "address",
-            Self::Twice => "twice",
+            Self::DuplicateMember => "twice",
             Self::TooLong => "too_long",
         }
     }
@@ -74,7 +74,7 @@ pub struct Finding {
     /// Its path, such as `inputSchema.properties.path.description`.
     pub field: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// The text, safe to print: invisible characters are written as `<U+200B>`.
     pub quote: String,
     /// Why it is suspicious.
@@ -83,14 +83,14 @@ pub struct Finding {
 
 impl Localize for Finding {
     fn localize(&self, lang: Lang) -> String {
-        let (field, quote, why) = (visible(&self.field), &self.quote, self.why.localize(lang));
+        let (field, quote, why) = (escape_invisible(&self.field), &self.quote, self.why.localize(lang));
         lang.choose(format!("{why}: `{quote}` (in {field})"), format!("{why}：`{quote}`（在 {field}）"))
     }
 }
 
 /// A finding in one text.
 struct TextFinding {
-    kind: Kind,
+    kind: FindingKind,
     quote: String,
     why: LocalizedText,
 }
@@ -101,8 +101,8 @@ pub fn scan_definition(definition: &ToolDefinition) -> Vec<Finding> {
     walk::texts(definition.raw(), &mut |field, text| {
         let seen = match text {
             walk::Visited::Written(text) => scan_text(text),
-            walk::Visited::Twice(name) => vec![TextFinding {
-                kind: Kind::Twice,
+            walk::Visited::DuplicateMember(name) => vec![TextFinding {
+                kind: FindingKind::DuplicateMember,
                 quote: quote_of(name),
                 why: LocalizedText::new(
                     "it is there twice, so the model may read another one than you",
@@ -110,7 +110,7 @@ pub fn scan_definition(definition: &ToolDefinition) -> Vec<Finding> {
                 ),
             }],
             walk::Visited::TooLong => vec![TextFinding {
-                kind: Kind::TooLong,
+                kind: FindingKind::TooLong,
                 quote: "…".to_owned(),
                 why: LocalizedText::new(
                     "there is more text than was looked through",
@@ -140,7 +140,7 @@ fn scan_text(text: &str) -> Vec<TextFinding> {
 fn quote_of(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(MAX_QUOTE_CHARS) {
-        Some((at, _)) => format!("{}…", visible(&text[..at])),
-        None => visible(&text).into_owned(),
+        Some((at, _)) => format!("{}…", escape_invisible(&text[..at])),
+        None => escape_invisible(&text).into_owned(),
     }
 }

@@ -8,9 +8,9 @@ use aho_corasick::AhoCorasick;
 use regex::Regex;
 use toolhub_core::lang::LocalizedText;
 
-use super::characters::untagged;
+use super::characters::decode_tag;
 use super::letters::plain;
-use super::{Kind, TextFinding, quote_of};
+use super::{FindingKind, TextFinding, quote_of};
 
 const TABLE: &str = include_str!("phrases.tsv");
 
@@ -25,7 +25,7 @@ struct Phrases {
 }
 
 struct Row {
-    kind: Kind,
+    kind: FindingKind,
     /// One bit per keyword group; one keyword of each group must occur.
     groups: u32,
     pattern: &'static str,
@@ -40,10 +40,10 @@ impl Phrases {
         let (mut rows, mut owners) = (Vec::new(), Vec::new());
         for line in table.lines().filter(|line| !line.starts_with('#')) {
             let [kind, words, pattern, en, zh] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
-            let Some(kind) = Kind::from_name(kind) else { continue };
+            let Some(kind) = FindingKind::from_name(kind) else { continue };
             let mut groups = 0;
-            for (place, group) in words.split(';').enumerate() {
-                let bit = 1 << place;
+            for (index, group) in words.split(';').enumerate() {
+                let bit = 1 << index;
                 groups |= bit;
                 for word in group.split(',') {
                     keys.push(word);
@@ -101,7 +101,7 @@ fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
             read.push(character.to_ascii_lowercase());
             continue;
         }
-        let character = untagged(character).unwrap_or(character);
+        let character = decode_tag(character).unwrap_or(character);
         if character.is_whitespace() {
             if !read.ends_with(' ') {
                 read.push(' ');

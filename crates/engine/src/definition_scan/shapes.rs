@@ -2,7 +2,7 @@
 
 use toolhub_core::lang::LocalizedText;
 
-use super::{Kind, TextFinding, quote_of};
+use super::{FindingKind, TextFinding, quote_of};
 
 /// Number of consecutive blanks that move text out of view.
 const MIN_HIDING_BLANKS: usize = 48;
@@ -37,7 +37,7 @@ fn out_of_sight(text: &str) -> Option<TextFinding> {
                 (format!("text behind {blanks} blanks"), format!("{blanks} 个空白之后的文字"))
             };
             return Some(TextFinding {
-                kind: Kind::OutOfSight,
+                kind: FindingKind::HiddenByWhitespace,
                 quote: quote_of(&text[at..]),
                 why: LocalizedText::new(format!("{en}, out of sight"), format!("{zh}，容易被忽略")),
             });
@@ -57,7 +57,7 @@ fn encoded(text: &str) -> Option<TextFinding> {
         .find(|run| run.len() >= MIN_ENCODED_CHARS && is_encoded(run))?;
     let length = blob.len();
     Some(TextFinding {
-        kind: Kind::Encoded,
+        kind: FindingKind::Encoded,
         quote: quote_of(&blob[..48]) + "…",
         why: LocalizedText::new(
             format!("{length} characters of encoded text that you cannot read"),
@@ -82,19 +82,19 @@ fn address(text: &str) -> Option<TextFinding> {
     let found = text.match_indices("://").find_map(|(at, _)| {
         let scheme = text[..at].rsplit(|character: char| !character.is_ascii_alphanumeric()).next()?;
         let rest = &text[at + 3..];
-        let place = rest
+        let authority = rest
             .split(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '`' | '<' | ')' | '?'))
             .next()?;
-        let (login, _) = place.rsplit_once('@')?;
+        let (login, _) = authority.rsplit_once('@')?;
         let (_, password) = login.split_once(':')?;
         (scheme.starts_with("http") && is_secret(password))
-            .then(|| &text[at - scheme.len()..at + 3 + place.len()])
+            .then(|| &text[at - scheme.len()..at + 3 + authority.len()])
     })?;
     let hidden = found
         .split_once("://")
         .and_then(|(scheme, rest)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1)));
     Some(TextFinding {
-        kind: Kind::Address,
+        kind: FindingKind::Address,
         quote: quote_of(&hidden.unwrap_or_default()),
         why: LocalizedText::new("an address with a password in it", "地址中含有密码"),
     })

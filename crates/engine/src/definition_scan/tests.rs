@@ -26,8 +26,11 @@ fn finds_and_quotes_invisible_characters() {
         let found = described(text);
         assert_eq!(found.len(), 1, "{text:?}: {found:?}");
         assert_eq!((found[0].kind.name(), found[0].quote.as_str()), (kind, quote), "{text:?}");
-        let said = found[0].localize(Lang::Zh);
-        assert!(said.contains(quote) && visible(&said) == said, "what is said is safe to print");
+        let message = found[0].localize(Lang::Zh);
+        assert!(
+            message.contains(quote) && escape_invisible(&message) == message,
+            "what is said is safe to print"
+        );
     };
     check("Reads\u{200B} a file", "invisible", "Reads<U+200B> a file");
     check("Reads a fi\u{AD}le", "invisible", "Reads a fi<U+00AD>le");
@@ -80,7 +83,7 @@ fn accepts_characters_that_scripts_and_emoji_need() {
         "Combined: e\u{301} n\u{303}",
     ] {
         assert_eq!(described(text), [], "{text}");
-        assert_eq!(visible(text), text);
+        assert_eq!(escape_invisible(text), text);
     }
 }
 
@@ -89,14 +92,14 @@ fn finds_homoglyphs() {
     let check = |text: &str, quote: &str| {
         let found = described(text);
         assert_eq!(found.len(), 1, "{text}: {found:?}");
-        assert_eq!((found[0].kind, found[0].quote.as_str()), (Kind::LookAlike, quote), "{text}");
+        assert_eq!((found[0].kind, found[0].quote.as_str()), (FindingKind::LookAlike, quote), "{text}");
     };
     check("Log in to pаypal", "p<U+0430>ypal");
     check("use Τools", "<U+03A4>ools");
     check("reаd это слово", "re<U+0430>d");
     check("sends a mailо", "mail<U+043E>");
     let found = scan_tool(&json!({"name": "gеt_file"}));
-    assert_eq!((found[0].field.as_str(), found[0].kind), ("name", Kind::LookAlike));
+    assert_eq!((found[0].field.as_str(), found[0].kind), ("name", FindingKind::LookAlike));
 }
 
 #[test]
@@ -216,18 +219,18 @@ fn scans_every_part_of_a_definition() {
 
 #[test]
 fn escapes_joiner_after_escaped_selector() {
-    let shown = visible("\u{fe0f}\u{200d}\u{1f3f4}");
-    assert_eq!(shown, "<U+FE0F><U+200D>\u{1f3f4}");
+    let escaped = escape_invisible("\u{fe0f}\u{200d}\u{1f3f4}");
+    assert_eq!(escaped, "<U+FE0F><U+200D>\u{1f3f4}");
 }
 
 proptest! {
     #[test]
-    fn scans_arbitrary_text_without_panic(text in any::<String>(), odd in "[\u{0}-\u{9f}\u{ad}а-яα-ω\u{200b}-\u{200f}\u{202a}-\u{206f}\u{fe00}-\u{fe0f}\u{e0000}-\u{e01ef}🏴ignore previous instructions://@=]{0,200}") {
-        for text in [text, odd] {
+    fn scans_arbitrary_text_without_panic(text in any::<String>(), unusual in "[\u{0}-\u{9f}\u{ad}а-яα-ω\u{200b}-\u{200f}\u{202a}-\u{206f}\u{fe00}-\u{fe0f}\u{e0000}-\u{e01ef}🏴ignore previous instructions://@=]{0,200}") {
+        for text in [text, unusual] {
             let found = described(&text);
-            let shown = visible(&text);
-            prop_assert!(!shown.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')));
-            prop_assert_eq!(visible(&shown), &*shown, "what is visible stays as it is");
+            let escaped = escape_invisible(&text);
+            prop_assert!(!escaped.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')));
+            prop_assert_eq!(escape_invisible(&escaped), &*escaped, "what is visible stays as it is");
             for finding in found {
                 prop_assert!(!finding.quote.chars().any(char::is_control), "{:?}", finding);
             }

@@ -15,14 +15,14 @@ pub(super) enum Visited<'a> {
     /// A string value or a member name.
     Written(&'a str),
     /// A duplicate member name.
-    Twice(&'a str),
+    DuplicateMember(&'a str),
     /// The limit is reached; the rest is not scanned.
     TooLong,
 }
 
 /// Calls `visit` for every text with its path.
 pub(super) fn texts(raw: &RawJson, visit: &mut dyn FnMut(&str, Visited<'_>)) {
-    let mut walk = Walk { visit, place: String::new(), left: MAX_BYTES };
+    let mut walk = Walk { visit, path: String::new(), left: MAX_BYTES };
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     // The input is valid JSON; in case of an error, the texts before it have been visited.
     let _ = Value(&mut walk).deserialize(&mut reader);
@@ -30,7 +30,7 @@ pub(super) fn texts(raw: &RawJson, visit: &mut dyn FnMut(&str, Visited<'_>)) {
 
 struct Walk<'m> {
     visit: &'m mut dyn FnMut(&str, Visited<'_>),
-    place: String,
+    path: String,
     left: usize,
 }
 
@@ -40,24 +40,24 @@ impl Walk<'_> {
             return;
         }
         let end = text.floor_char_boundary(self.left);
-        (self.visit)(&self.place, Visited::Written(&text[..end]));
+        (self.visit)(&self.path, Visited::Written(&text[..end]));
         self.left = self.left.saturating_sub(text.len());
         if self.left == 0 {
-            (self.visit)(&self.place, Visited::TooLong);
+            (self.visit)(&self.path, Visited::TooLong);
         }
     }
 
     /// Runs `work` with the path of a member or an item.
     fn inside<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.place.len();
+        let before = self.path.len();
         // Limits the length of a path segment.
         let step = &step[..step.floor_char_boundary(80)];
         if before > 0 && !step.starts_with('[') {
-            self.place.push('.');
+            self.path.push('.');
         }
-        self.place.push_str(step);
+        self.path.push_str(step);
         let done = work(self);
-        self.place.truncate(before);
+        self.path.truncate(before);
         done
     }
 }
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
             self.0.inside(&name, |walk| {
                 walk.visit_text(&name);
                 if twice {
-                    (walk.visit)(&walk.place, Visited::Twice(&name));
+                    (walk.visit)(&walk.path, Visited::DuplicateMember(&name));
                 }
                 members.next_value_seed(Value(walk))
             })?;
@@ -135,7 +135,7 @@ mod tests {
 
     fn visit_text(text: &str) -> Vec<String> {
         let mut all = Vec::new();
-        texts(&RawJson::parse(text).unwrap(), &mut |place, text| all.push(format!("{place}: {text:?}")));
+        texts(&RawJson::parse(text).unwrap(), &mut |path, text| all.push(format!("{path}: {text:?}")));
         all
     }
 

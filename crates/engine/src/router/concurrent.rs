@@ -10,7 +10,7 @@ use crate::catalog::Entry;
 use crate::score::{Score, Scores};
 
 /// Candidates in execution order.
-pub(super) struct Lineup<'a> {
+pub(super) struct OrderedCandidates<'a> {
     pub(super) strategy: Strategy,
     /// Number of leading candidates that start at the same time.
     pub(super) batch: usize,
@@ -31,30 +31,40 @@ pub(super) struct CandidateSelection<'a> {
 
 impl CandidateSelection<'_> {
     /// Orders the candidates and selects the strategy. `group` is in routing order.
-    pub(super) fn line_up<'a>(
+    pub(super) fn order_candidates<'a>(
         &self,
         group: Vec<&'a Arc<Entry>>,
         reasons: &mut Vec<LocalizedText>,
-    ) -> Lineup<'a> {
+    ) -> OrderedCandidates<'a> {
         let (safe, other): (Vec<_>, Vec<_>) =
             group.iter().copied().partition(|entry| entry.tool.hints().may_repeat());
         if safe.len() < 2 {
             if group.len() > 1 {
                 reasons.push(one_by_one(&other));
             }
-            return Lineup { strategy: Strategy::First, batch: 1, entries: group, scores: Vec::new() };
+            return OrderedCandidates {
+                strategy: Strategy::First,
+                batch: 1,
+                entries: group,
+                scores: Vec::new(),
+            };
         }
         if self.capability.is_none() && !self.are_declared_equivalent(&group) {
             reasons.push(LocalizedText::new(
                 "not declared in `[routing] equivalent`, so never run concurrently",
                 "未在 `[routing] equivalent` 中声明等价，因此不会同时运行",
             ));
-            return Lineup { strategy: Strategy::First, batch: 1, entries: group, scores: Vec::new() };
+            return OrderedCandidates {
+                strategy: Strategy::First,
+                batch: 1,
+                entries: group,
+                scores: Vec::new(),
+            };
         }
         let (strategy, why) = self.strategy(&safe);
         if strategy == Strategy::First {
             reasons.push(why);
-            return Lineup { strategy, batch: 1, entries: group, scores: Vec::new() };
+            return OrderedCandidates { strategy, batch: 1, entries: group, scores: Vec::new() };
         }
         let (mut entries, scores) = self.order(safe, reasons);
         let all_merged = strategy == Strategy::Merge && entries.len() <= 2;
@@ -70,7 +80,7 @@ impl CandidateSelection<'_> {
             reasons.push(one_by_one(&other));
         }
         entries.extend(other);
-        Lineup { strategy, batch, entries, scores }
+        OrderedCandidates { strategy, batch, entries, scores }
     }
 
     /// Whether the owner declares sources of this name equivalent: several servers, which are only candidates together if they
@@ -131,12 +141,12 @@ impl CandidateSelection<'_> {
         if self.capability.is_some() {
             fastrand::Rng::with_seed(self.seed).shuffle(&mut safe);
         }
-        let mut standing: Vec<(&Arc<Entry>, Score)> = safe
+        let mut scored: Vec<(&Arc<Entry>, Score)> = safe
             .into_iter()
             .map(|entry| (entry, self.scores.of(&entry.tool.source, entry.tool.name())))
             .collect();
-        let latest = standing.iter().filter_map(|(_, score)| score.last_success).max();
-        standing.sort_by(|(left, left_score), (right, right_score)| {
+        let latest = scored.iter().filter_map(|(_, score)| score.last_success).max();
+        scored.sort_by(|(left, left_score), (right, right_score)| {
             let key = |entry: &Arc<Entry>, score: &Score| {
                 (latest.is_none() || score.last_success != latest, priority(entry))
             };
@@ -144,7 +154,7 @@ impl CandidateSelection<'_> {
                 .cmp(&key(right, right_score))
                 .then(right_score.value.total_cmp(&left_score.value))
         });
-        let equals = standing
+        let equals = scored
             .windows(2)
             .any(|pair| priority(pair[0].0) == priority(pair[1].0) && pair[0].1.value == pair[1].1.value);
         if self.capability.is_some() && equals {
@@ -154,7 +164,7 @@ impl CandidateSelection<'_> {
                 format!("条件相同者随机排序（种子 {seed}）"),
             ));
         }
-        standing.into_iter().unzip()
+        scored.into_iter().unzip()
     }
 }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{CallBy, Coercion, Localize as _, RawJson, Source, Tool, ToolError};
 
-use self::concurrent::{CandidateSelection, Lineup};
+use self::concurrent::{CandidateSelection, OrderedCandidates};
 use self::single_candidate::single_candidate;
 use crate::catalog::{Catalog, Entry};
 use crate::coerce::{Coerced, coerce};
@@ -148,28 +148,28 @@ fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route,
     if request.with_reasons && only.is_none() && capability.is_none() && offered > 0 {
         reasons.push(order_text(policy, (&fitting, offered)));
     }
-    let standing = match (only, capability, offered) {
+    let position_rule = match (only, capability, offered) {
         (Some(_), None, _) | (None, None, 0) => PositionRule::Named,
         (_, Some(_), _) => PositionRule::Capable,
         (None, None, 1) => PositionRule::Alone,
         (None, None, _) => PositionRule::InOrder,
     };
     let choice = CandidateSelection { policy, scores, capability, seed: request.seed };
-    let lineup = choice.line_up(fitting, &mut reasons);
-    let candidates = lineup
+    let ordered_candidates = choice.order_candidates(fitting, &mut reasons);
+    let candidates = ordered_candidates
         .entries
         .iter()
         .enumerate()
         .map(|(place, entry)| {
             let coerced = check.coerced_for(entry);
             let why = match request.with_reasons {
-                true => why(entry, (place, standing), &lineup),
+                true => why(entry, (place, position_rule), &ordered_candidates),
                 false => LocalizedText::default(),
             };
             Candidate { entry: Arc::clone(entry), why, coerced }
         })
         .collect();
-    Ok(Route { strategy: lineup.strategy, batch: lineup.batch, candidates, reasons })
+    Ok(Route { strategy: ordered_candidates.strategy, batch: ordered_candidates.batch, candidates, reasons })
 }
 
 /// Tools of this name whose schema accepts the arguments, in routing order.
@@ -192,9 +192,9 @@ fn by_name<'a>(
                 Some(_) => unknown(request.tool, only, &named, known.catalog),
             });
         };
-        return fitting(check, &trusted(vec![entry], reasons)?, reasons);
+        return fitting(check, &without_quarantined(vec![entry], reasons)?, reasons);
     }
-    let fitting = fitting(check, &trusted(group, reasons)?, reasons)?;
+    let fitting = fitting(check, &without_quarantined(group, reasons)?, reasons)?;
     Ok(match (request.among, only) {
         (None, None) => of_one_server(fitting, known.policy, reasons),
         _ => fitting,
@@ -253,17 +253,17 @@ fn by_capability<'a>(
     let have = groups.iter().map(|(_, count, _)| count).sum();
     let group = groups.into_iter().flat_map(|(.., entries)| entries);
     let fits = |entry: &Arc<Entry>| {
-        request.arguments.is_none_or(|given| match check.accepts(entry) {
+        request.arguments.is_none_or(|received| match check.accepts(entry) {
             Ok(_) => {
                 let coerced = check.coerced_for(entry);
-                entry.declares_all(coerced.as_ref().map_or(given, |coerced| &coerced.arguments))
+                entry.declares_all(coerced.as_ref().map_or(received, |coerced| &coerced.arguments))
             }
             Err(_) => false,
         })
     };
     let mut held_back = None;
     let mut usable = |entry: &Arc<Entry>| {
-        let usable = entry.tool.trust != Trust::Quarantined;
+        let usable = entry.tool.trust != ApprovalStatus::Quarantined;
         if !usable {
             held_back.get_or_insert((entry.tool.name().clone(), entry.tool.source.clone()));
         }
@@ -280,7 +280,7 @@ fn by_capability<'a>(
         return Err(ToolError::NoneCapable { capability: capability.to_owned(), have, known });
     }
     let count = fitting.len();
-    for entry in fitting.iter().filter(|entry| entry.tool.trust == Trust::Changed) {
+    for entry in fitting.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Changed) {
         reasons.push(changed(&entry.tool));
     }
     reasons.push(LocalizedText::new(
@@ -305,7 +305,7 @@ fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
 }
 
 /// Removes quarantined tools. Returns an error if none is left.
-fn trusted<'a>(
+fn without_quarantined<'a>(
     group: Vec<&'a Arc<Entry>>,
     reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
@@ -314,12 +314,12 @@ fn trusted<'a>(
     for entry in group {
         let (place, name) = (&entry.tool.source, entry.tool.name());
         match entry.tool.trust {
-            Trust::Unseen | Trust::Approved => left.push(entry),
-            Trust::Changed => {
+            ApprovalStatus::Unseen | ApprovalStatus::Approved => left.push(entry),
+            ApprovalStatus::Changed => {
                 reasons.push(changed(&entry.tool));
                 left.push(entry);
             }
-            Trust::Quarantined => {
+            ApprovalStatus::Quarantined => {
                 reasons.push(LocalizedText::new(
                     format!("{place} is held back: it is not what was approved"),
                     format!("{place} 已被隔离：与批准的定义不同"),
@@ -496,7 +496,11 @@ enum PositionRule {
     InOrder,
 }
 
-fn why(entry: &Arc<Entry>, (place, standing): (usize, PositionRule), lineup: &Lineup<'_>) -> LocalizedText {
+fn why(
+    entry: &Arc<Entry>,
+    (place, position_rule): (usize, PositionRule),
+    ordered_candidates: &OrderedCandidates<'_>,
+) -> LocalizedText {
     let source = &entry.tool.source;
     let what = match source.kind() {
         SourceKind::Mcp => {
@@ -505,11 +509,11 @@ fn why(entry: &Arc<Entry>, (place, standing): (usize, PositionRule), lineup: &Li
         SourceKind::Skill => LocalizedText::new("skill", "技能"),
         SourceKind::Native => LocalizedText::new("native tool", "内置工具"),
     };
-    let why = match (lineup.scores.get(place), standing) {
-        (Some(score), _) => beside_text(place, lineup, score),
+    let why = match (ordered_candidates.scores.get(place), position_rule) {
+        (Some(score), _) => beside_text(place, ordered_candidates, score),
         (None, PositionRule::Named) => LocalizedText::new("named by the call", "由调用指定"),
         (None, PositionRule::Alone) => LocalizedText::new("the only one that has it", "只有它提供"),
-        (None, PositionRule::Capable) if lineup.entries.len() == 1 => {
+        (None, PositionRule::Capable) if ordered_candidates.entries.len() == 1 => {
             LocalizedText::new("the only one that is good for it", "只有它适用")
         }
         (None, _) if place == 0 => LocalizedText::new("first in the routing order", "路由顺序中的第一个"),
@@ -527,11 +531,11 @@ fn why(entry: &Arc<Entry>, (place, standing): (usize, PositionRule), lineup: &Li
 }
 
 /// Reason for the position of a candidate that runs concurrently with others.
-fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> LocalizedText {
-    let latest = lineup.scores.iter().filter_map(|score| score.last_success).max();
+fn beside_text(place: usize, ordered_candidates: &OrderedCandidates<'_>, score: &Score) -> LocalizedText {
+    let latest = ordered_candidates.scores.iter().filter_map(|score| score.last_success).max();
     let role = if latest.is_some() && score.last_success == latest && place == 0 {
         LocalizedText::new("succeeded last", "最近一次成功")
-    } else if place < lineup.batch {
+    } else if place < ordered_candidates.batch {
         LocalizedText::new("in the first batch", "在第一批中")
     } else {
         LocalizedText::new("if the first batch fails", "第一批失败后再试")

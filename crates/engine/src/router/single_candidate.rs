@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use toolhub_core::CallBy;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 
 use super::{Request, RoutingContext};
 use crate::catalog::Entry;
@@ -20,7 +20,7 @@ pub(super) fn single_candidate<'a>(
     }
     let mut named = known.catalog.named(request.tool);
     let (entry, None) = (named.next()?, named.next()) else { return None };
-    let usable = matches!(entry.tool.trust, Trust::Unseen | Trust::Approved)
+    let usable = matches!(entry.tool.trust, ApprovalStatus::Unseen | ApprovalStatus::Approved)
         && request.admits(&entry.tool.source)
         && known.policy.rank(&entry.tool.source).is_some();
     let taken = |arguments| entry.certainly_accepts(arguments, request.coercion);
@@ -37,7 +37,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::score::Scores;
 
-    fn tool(source: Source, name: &str, trust: Trust) -> Tool {
+    fn tool(source: Source, name: &str, trust: ApprovalStatus) -> Tool {
         let schema = json!({"type": "object", "required": ["path"], "properties": {
             "path": {"type": "string"}, "lines": {"type": "integer"},
         }});
@@ -50,12 +50,12 @@ mod tests {
     fn fast_path_returns_the_same_route() {
         let server = |id: &str| Source::Server(ServerId::new(id));
         let catalog = Catalog::new([
-            tool(server("a"), "one", Trust::Unseen),
-            tool(server("a"), "two", Trust::Approved),
-            tool(Source::Native, "two", Trust::Unseen),
-            tool(server("a"), "changed", Trust::Changed),
-            tool(server("a"), "held", Trust::Quarantined),
-            tool(server("unknown"), "lost", Trust::Unseen),
+            tool(server("a"), "one", ApprovalStatus::Unseen),
+            tool(server("a"), "two", ApprovalStatus::Approved),
+            tool(Source::Native, "two", ApprovalStatus::Unseen),
+            tool(server("a"), "changed", ApprovalStatus::Changed),
+            tool(server("a"), "held", ApprovalStatus::Quarantined),
+            tool(server("unknown"), "lost", ApprovalStatus::Unseen),
         ]);
         let policy = Policy { servers: vec![ServerId::new("a")], ..Policy::default() };
         let scores = Scores::default();
@@ -70,14 +70,14 @@ mod tests {
         ]
         .map(RawJson::from);
         let arguments: Vec<Option<&RawJson>> = arguments.iter().map(Some).chain([None]).collect();
-        let (here, elsewhere) = ([server("a")], [Source::Native]);
+        let (on_server, on_native) = ([server("a")], [Source::Native]);
         let mut short = 0;
         for name in ["one", "two", "changed", "held", "lost", "nobody"] {
             for (coercion, among) in [
                 (Coercion::Off, None),
                 (Coercion::On, None),
-                (Coercion::On, Some(&here[..])),
-                (Coercion::On, Some(&elsewhere[..])),
+                (Coercion::On, Some(&on_server[..])),
+                (Coercion::On, Some(&on_native[..])),
             ] {
                 for arguments in arguments.clone() {
                     let named = Request::named(name);

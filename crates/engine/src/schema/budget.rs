@@ -64,10 +64,10 @@ impl Steps {
 
     /// Runs `run` with three quarters of the remaining budget: the schema of one candidate leaves some for the next.
     pub(crate) fn with_share<T>(&self, run: impl FnOnce() -> T) -> T {
-        let kept = self.left.get() / 4;
-        self.left.set(self.left.get() - kept);
+        let reserve = self.left.get() / 4;
+        self.left.set(self.left.get() - reserve);
         let result = run();
-        self.left.set(self.left.get() + kept);
+        self.left.set(self.left.get() + reserve);
         result
     }
 

@@ -57,9 +57,9 @@ fn write_string(text: &str, steps: &Steps, out: &mut String) -> Result<(), Budge
 fn write_number(number: &Number, out: &mut String) {
     // Integers up to 2^53 are exact as `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let whole = number.as_f64().filter(|_| number.is_f64()).filter(|float| float.fract() == 0.0);
+    let integral = number.as_f64().filter(|_| number.is_f64()).filter(|float| float.fract() == 0.0);
     #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
-    let _ = match whole.filter(|float| float.abs() <= EXACT) {
+    let _ = match integral.filter(|float| float.abs() <= EXACT) {
         Some(float) => write!(out, "{}", float as i64),
         None => write!(out, "{number}"),
     };

@@ -210,7 +210,7 @@ impl<'s> Compiler<'s> {
     }
 
     fn nodes(&mut self, key: &str, list: &'s Value) -> Result<Vec<NodeId>, String> {
-        let list = list.as_array().ok_or_else(|| wrong(key, "a list of schemas"))?;
+        let list = list.as_array().ok_or_else(|| type_error(key, "a list of schemas"))?;
         Ok(list.iter().map(|schema| self.node(schema)).collect())
     }
 
@@ -247,7 +247,7 @@ impl<'s> Compiler<'s> {
                 _ => true,
             };
             let Some(reference) = members.get(key).filter(|_| applies) else { continue };
-            let reference = reference.as_str().ok_or_else(|| wrong(key, "a string"))?;
+            let reference = reference.as_str().ok_or_else(|| type_error(key, "a string"))?;
             match self.references.resolve(schema, key, reference)? {
                 Target::Schema(target) => {
                     let id = self.node(target);
@@ -269,11 +269,11 @@ impl<'s> Compiler<'s> {
     ) -> Result<(), String> {
         if let Some(types) = members.get("type") {
             let names =
-                types_of(types).ok_or_else(|| wrong("type", "the name of a type, or a list of them"))?;
+                types_of(types).ok_or_else(|| type_error("type", "the name of a type, or a list of them"))?;
             keywords.push(Keyword::Type(Types { names, integral_floats: self.draft != Draft::Four }));
         }
         if let Some(values) = members.get("enum") {
-            let values = values.as_array().ok_or_else(|| wrong("enum", "a list"))?;
+            let values = values.as_array().ok_or_else(|| type_error("enum", "a list"))?;
             keywords.push(Keyword::Enum(options(values)));
         }
         if let Some(value) = members.get("const").filter(|_| self.draft >= Draft::Six) {
@@ -289,12 +289,12 @@ impl<'s> Compiler<'s> {
             match members.get(exclusive_key) {
                 Some(Value::Bool(flag)) => exclusive = *flag,
                 Some(Value::Number(limit)) => keywords.push(bound(limit.clone(), true)),
-                Some(_) => return Err(wrong(exclusive_key, "a number")),
+                Some(_) => return Err(type_error(exclusive_key, "a number")),
                 None => {}
             }
             match members.get(key) {
                 Some(Value::Number(limit)) => keywords.push(bound(limit.clone(), exclusive)),
-                Some(_) => return Err(wrong(key, "a number")),
+                Some(_) => return Err(type_error(key, "a number")),
                 None => {}
             }
         }
@@ -302,13 +302,13 @@ impl<'s> Compiler<'s> {
             Some(Value::Number(of)) if of.as_f64().is_some_and(|of| of > 0.0) => {
                 keywords.push(Keyword::MultipleOf(of.clone()));
             }
-            Some(_) => return Err(wrong("multipleOf", "a number above 0")),
+            Some(_) => return Err(type_error("multipleOf", "a number above 0")),
             None => {}
         }
         keywords.extend(count(members, "minLength")?.map(Keyword::MinLength));
         keywords.extend(count(members, "maxLength")?.map(Keyword::MaxLength));
         if let Some(pattern) = members.get("pattern") {
-            let pattern = pattern.as_str().ok_or_else(|| wrong("pattern", "a string"))?;
+            let pattern = pattern.as_str().ok_or_else(|| type_error("pattern", "a string"))?;
             keywords.push(Keyword::Pattern(self.patterns.add(pattern)));
         }
         Ok(())
@@ -320,7 +320,7 @@ impl<'s> Compiler<'s> {
         match members.get("uniqueItems") {
             Some(Value::Bool(true)) => keywords.push(Keyword::UniqueItems),
             Some(Value::Bool(false)) | None => {}
-            Some(_) => return Err(wrong("uniqueItems", "a boolean")),
+            Some(_) => return Err(type_error("uniqueItems", "a boolean")),
         }
         let prefix_items = members.get("prefixItems").filter(|_| self.draft == Draft::V2020);
         let (prefix, rest) = match (prefix_items, members.get("items")) {
@@ -431,7 +431,7 @@ impl<'s> Compiler<'s> {
     }
 }
 
-fn wrong(key: &str, expected: &str) -> String {
+fn type_error(key: &str, expected: &str) -> String {
     format!("its `{key}` should be {expected}")
 }
 
@@ -441,32 +441,33 @@ fn object<'s>(
 ) -> Result<impl Iterator<Item = (&'s String, &'s Value)>, String> {
     match members.get(key) {
         Some(Value::Object(object)) => Ok(Some(object).into_iter().flatten()),
-        Some(_) => Err(wrong(key, "an object")),
+        Some(_) => Err(type_error(key, "an object")),
         None => Ok(None.into_iter().flatten()),
     }
 }
 
 fn strings(key: &str, list: &Value) -> Result<Vec<String>, String> {
-    let list = list.as_array().ok_or_else(|| wrong(key, "a list of names"))?;
+    let list = list.as_array().ok_or_else(|| type_error(key, "a list of names"))?;
     list.iter()
-        .map(|name| name.as_str().map(str::to_owned).ok_or_else(|| wrong(key, "a list of names")))
+        .map(|name| name.as_str().map(str::to_owned).ok_or_else(|| type_error(key, "a list of names")))
         .collect()
 }
 
 fn count(members: &Map<String, Value>, key: &str) -> Result<Option<u64>, String> {
     let Some(value) = members.get(key) else { return Ok(None) };
-    let whole = |number: f64| number.fract() == 0.0 && (0.0..1e15).contains(&number);
+    let is_count = |number: f64| number.fract() == 0.0 && (0.0..1e15).contains(&number);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
-    let count = value.as_u64().or_else(|| value.as_f64().filter(|number| whole(*number)).map(|n| n as u64));
-    count.map(Some).ok_or_else(|| wrong(key, "a whole number from 0"))
+    let count =
+        value.as_u64().or_else(|| value.as_f64().filter(|number| is_count(*number)).map(|n| n as u64));
+    count.map(Some).ok_or_else(|| type_error(key, "a whole number from 0"))
 }
 
 fn types_of(types: &Value) -> Option<Vec<String>> {
     const TYPES: [&str; 7] = ["null", "boolean", "string", "integer", "number", "array", "object"];
-    let one = |name: &Value| Some(name.as_str().filter(|name| TYPES.contains(name))?.to_owned());
+    let known_type = |name: &Value| Some(name.as_str().filter(|name| TYPES.contains(name))?.to_owned());
     let mut names = match types {
-        Value::Array(names) => names.iter().map(one).collect::<Option<Vec<String>>>()?,
-        name => vec![one(name)?],
+        Value::Array(names) => names.iter().map(known_type).collect::<Option<Vec<String>>>()?,
+        name => vec![known_type(name)?],
     };
     let mut seen = HashSet::new();
     names.retain(|name| seen.insert(name.clone()));

@@ -459,9 +459,9 @@ impl<'p> Evaluation<'p> {
         let mut marks = Marks::default();
         self.mark(node, value, (&mut marks, true))?;
         let mut verdict = Verdict::Valid;
-        for (place, item) in items.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             self.steps.spend(1)?;
-            if !marks.all && place >= marks.prefix && !marks.items.contains(&place) {
+            if !marks.all && index >= marks.prefix && !marks.items.contains(&index) {
                 verdict = verdict.min(self.node(schema, item)?);
             }
         }
@@ -498,9 +498,9 @@ impl<'p> Evaluation<'p> {
                     marks.prefix = marks.prefix.max(prefix.len());
                 }
                 (Keyword::Contains { node, marks: true, .. }, Value::Array(items)) => {
-                    for (place, item) in items.iter().enumerate() {
+                    for (index, item) in items.iter().enumerate() {
                         if self.node(*node, item)? != Verdict::Invalid {
-                            marks.items.insert(place);
+                            marks.items.insert(index);
                         }
                     }
                 }

@@ -56,11 +56,11 @@ impl<'a> Explainer<'a> {
     }
 
     /// The parameter that an unknown argument was probably meant for: a similar name that is not given itself.
-    fn meant(&self, name: &str, given: &Value) -> Option<String> {
+    fn suggestion(&self, name: &str, object: &Value) -> Option<String> {
         if self.properties.len() > MAX_COMPARED_NAMES {
             return None;
         }
-        let free = self.properties.iter().map(String::as_str).filter(|known| given.get(known).is_none());
+        let free = self.properties.iter().map(String::as_str).filter(|known| object.get(known).is_none());
         similar_names(name, free, 1).pop()
     }
 }
@@ -263,7 +263,7 @@ impl<'a> Search<'a, '_> {
         let (explainer, arguments) = (self.explainer, self.arguments);
         self.found.add(|| {
             let near = match path {
-                Path::Root => explainer.meant(name, arguments),
+                Path::Root => explainer.suggestion(name, arguments),
                 _ => None,
             };
             problem(&Path::Member(&path, name).text(), Expected::Absent { near }, None)
@@ -462,10 +462,10 @@ pub(super) fn short(text: &str) -> String {
 }
 
 /// Formats a value up to a limit and stops there.
-fn clipped(shown: impl fmt::Display, most: usize) -> String {
-    let mut clip = Clip { text: String::new(), left: most, whole: true };
-    let _ = write!(clip, "{shown}");
-    if !clip.whole {
+fn clipped(value: impl fmt::Display, most: usize) -> String {
+    let mut clip = Clip { text: String::new(), left: most, complete: true };
+    let _ = write!(clip, "{value}");
+    if !clip.complete {
         clip.text.pop();
         clip.text.push('…');
     }
@@ -476,14 +476,14 @@ fn clipped(shown: impl fmt::Display, most: usize) -> String {
 struct Clip {
     text: String,
     left: usize,
-    whole: bool,
+    complete: bool,
 }
 
 impl fmt::Write for Clip {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             if self.left == 0 {
-                self.whole = false;
+                self.complete = false;
                 return Err(fmt::Error);
             }
             self.left -= 1;

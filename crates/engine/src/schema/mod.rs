@@ -122,22 +122,22 @@ impl Schema {
         if self.check_certain(raw).is_some() {
             return Ok(());
         }
-        let whole = |expected| {
+        let root_error = |expected| {
             vec![ArgumentProblem { argument: String::new(), expected, actual: Some(short(raw.get())) }]
         };
         // Evaluation recurses into the arguments, so that their depth is limited first.
         if raw.too_deep().is_some() {
-            return Err(whole(Expected::Rule(LocalizedText::new(
+            return Err(root_error(Expected::Rule(LocalizedText::new(
                 format!("nested at most {MAX_DEPTH} deep"),
                 format!("嵌套不超过 {MAX_DEPTH} 层的值"),
             ))));
         }
         if !raw.is_object() {
-            return Err(whole(Expected::Type(vec!["object".to_owned()])));
+            return Err(root_error(Expected::Type(vec!["object".to_owned()])));
         }
-        let program = self.program().map_err(|detail| whole(Expected::Rule(short(detail).into())))?;
+        let program = self.program().map_err(|detail| root_error(Expected::Rule(short(detail).into())))?;
         let costly = |BudgetExhausted| {
-            whole(Expected::Rule(LocalizedText::new(
+            root_error(Expected::Rule(LocalizedText::new(
                 "smaller or less nested: checking them against the schema takes too much work",
                 "更小或嵌套更少的值：按 schema 检查它的计算量过大",
             )))

@@ -7,7 +7,7 @@ use serde_json::Number;
 use super::evaluate::Verdict;
 
 pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
-    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
+    if let (Some(one), Some(other)) = (integer(one), integer(other)) {
         return one.cmp(&other);
     }
     let (one, other) = (one.as_f64().unwrap_or_default(), other.as_f64().unwrap_or_default());
@@ -28,19 +28,19 @@ pub(super) fn is_multiple(value: &Number, of: &Number) -> Verdict {
     }
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
 /// The digits of a number without the decimal point, and the number of fractional digits.
 fn decimal(number: &Number) -> Option<(i128, i32)> {
-    if let Some(whole) = whole(number) {
-        return Some((whole, 0));
+    if let Some(integer) = integer(number) {
+        return Some((integer, 0));
     }
     let text = format!("{:e}", number.as_f64()?);
     let (mantissa, exponent) = text.split_once('e')?;
-    let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{before}{behind}").parse().ok()?;
-    let places = i32::try_from(behind.len()).ok()?;
+    let (before, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{before}{fraction}").parse().ok()?;
+    let places = i32::try_from(fraction.len()).ok()?;
     Some((digits, places - exponent.parse::<i32>().ok()?))
 }

@@ -110,10 +110,10 @@ impl PlainSchema {
                 "type" => form.kinds &= kinds(value)?,
                 "enum" => form.only(value.as_array()?)?,
                 "const" => form.only(std::slice::from_ref(value))?,
-                "minimum" => form.at_least(whole(value)?),
-                "exclusiveMinimum" => form.at_least(whole(value)? + 1),
-                "maximum" => form.at_most(whole(value)?),
-                "exclusiveMaximum" => form.at_most(whole(value)? - 1),
+                "minimum" => form.at_least(integer(value)?),
+                "exclusiveMinimum" => form.at_least(integer(value)? + 1),
+                "maximum" => form.at_most(integer(value)?),
+                "exclusiveMaximum" => form.at_most(integer(value)? - 1),
                 "items" => form.items = Some(Box::new(Self::read(value)?)),
                 "properties" | "required" | "additionalProperties" => {}
                 _ if is_note(key, value) => {}
@@ -187,9 +187,9 @@ impl PlainSchema {
         Some(all_known)
     }
 
-    /// Accepts a value of this kind if `wanted` holds.
-    fn taken<E: Error>(&self, kind: u8, wanted: bool) -> Result<bool, E> {
-        if self.kinds & kind != 0 && wanted { Ok(true) } else { Err(E::custom("not certain")) }
+    /// Accepts a value of this kind if `accepted` holds.
+    fn taken<E: Error>(&self, kind: u8, accepted: bool) -> Result<bool, E> {
+        if self.kinds & kind != 0 && accepted { Ok(true) } else { Err(E::custom("not certain")) }
     }
 }
 
@@ -258,7 +258,7 @@ fn kinds(value: &Value) -> Option<u8> {
     }
 }
 
-fn whole(value: &Value) -> Option<i128> {
+fn integer(value: &Value) -> Option<i128> {
     value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from))
 }
 
@@ -312,18 +312,18 @@ impl<'de> Visitor<'de> for &PlainSchema {
         Ok(true)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<bool, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
         self.taken::<A::Error>(kind::OBJECT, true)?;
         let members = self.members.as_deref().unwrap_or(&ANY_MEMBERS);
         let (mut seen, mut all_known) = (0_u64, true);
         // Both values of a duplicate name must be valid, because parsers differ in the one they use.
-        while let Some(place) = given.next_key_seed(Place(&members.known))? {
+        while let Some(place) = map.next_key_seed(Place(&members.known))? {
             let form = place.and_then(|place| members.known.get(place)?.form.as_ref());
             if let Some(place) = place.filter(|place| *place <= MAX_REQUIRED) {
                 seen |= 1 << place;
             }
             all_known &= form.is_some();
-            given.next_value_seed(form.unwrap_or(&members.others))?;
+            map.next_value_seed(form.unwrap_or(&members.others))?;
         }
         self.taken::<A::Error>(kind::OBJECT, seen & members.required == members.required)?;
         Ok(all_known)

@@ -25,8 +25,8 @@ impl<'a> Batch<'a> {
         let first = &route.candidates[..route.batch.min(route.candidates.len())];
         // One try each: the batch does not wait for retries of an unreachable server.
         let running =
-            first.iter().enumerate().map(|(place, candidate)| -> BoxFuture<'a, (usize, CandidateResult)> {
-                Box::pin(async move { (place, run.candidate(candidate, 1).await) })
+            first.iter().enumerate().map(|(index, candidate)| -> BoxFuture<'a, (usize, CandidateResult)> {
+                Box::pin(async move { (index, run.candidate(candidate, 1).await) })
             });
         let (running, done) = (running.collect(), first.iter().map(|_| None).collect());
         Self { run, route, started: Instant::now(), running, done }
@@ -35,10 +35,10 @@ impl<'a> Batch<'a> {
     /// Waits for the next candidate to finish, and collects all that have finished by then. Returns `false` if none
     /// is running.
     pub(super) async fn next(&mut self) -> bool {
-        let Some((place, tried)) = self.running.next().await else { return false };
-        self.done[place] = Some(tried);
-        while let Some(Some((place, tried))) = self.running.next().now_or_never() {
-            self.done[place] = Some(tried);
+        let Some((index, tried)) = self.running.next().await else { return false };
+        self.done[index] = Some(tried);
+        while let Some(Some((index, tried))) = self.running.next().now_or_never() {
+            self.done[index] = Some(tried);
         }
         true
     }

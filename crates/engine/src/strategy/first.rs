@@ -17,13 +17,13 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
 ) -> CallResult {
     let mut last_error = ToolError::Internal;
     let mut ended = None;
-    for (place, candidate) in candidates.iter().enumerate() {
+    for (index, candidate) in candidates.iter().enumerate() {
         let candidate = candidate.borrow();
-        if place > 0 && !run.has_time() {
+        if index > 0 && !run.has_time() {
             break;
         }
         // With another candidate left, an unreachable server is not retried.
-        let tries = if place + 1 == candidates.len() {
+        let tries = if index + 1 == candidates.len() {
             MAX_TRIES.saturating_sub(count_attempts(candidate, &attempts))
         } else {
             1

@@ -20,10 +20,10 @@ const MODEL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Runs the first batch and merges the successes. If all fail, the remaining candidates are tried sequentially.
 pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
     let mut batch = Batch::start(run, route);
-    let mut patience: Option<Instant> = None;
+    let mut straggler_deadline: Option<Instant> = None;
     loop {
-        let waited = async {
-            match patience {
+        let deadline_passed = async {
+            match straggler_deadline {
                 Some(until) => tokio::time::sleep_until(until).await,
                 None => std::future::pending().await,
             }
@@ -31,10 +31,10 @@ pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
         tokio::select! {
             biased;
             more = batch.next() => if !more { break },
-            () = waited => break,
+            () = deadline_passed => break,
         }
-        if patience.is_none() && batch.any_success() {
-            patience = Some(Instant::now() + STRAGGLER_TIMEOUT);
+        if straggler_deadline.is_none() && batch.any_success() {
+            straggler_deadline = Some(Instant::now() + STRAGGLER_TIMEOUT);
         }
     }
     let ended = batch.end();
@@ -66,12 +66,12 @@ async fn merge(
         let (result, sources) = (Ok(part.output), vec![part.source]);
         return CallResult { result, sources, attempts, merged: None, ended: None };
     }
-    let words = merge_with_model(run, &parts, tags).await;
-    let made = synthesis::merge(&parts, words.as_deref());
+    let merged_text = merge_with_model(run, &parts, tags).await;
+    let synthesized = synthesis::merge(&parts, merged_text.as_deref());
     let sources: Vec<_> = parts.into_iter().map(|part| part.source).collect();
-    run.emit(EventKind::Merged { sources: sources.clone(), note: made.synthesis.note.clone() });
-    let merged = Merged { synthesis: made.synthesis, whole: made.whole };
-    CallResult { result: Ok(made.output), sources, attempts, merged: Some(merged), ended: None }
+    run.emit(EventKind::Merged { sources: sources.clone(), note: synthesized.synthesis.note.clone() });
+    let merged = Merged { synthesis: synthesized.synthesis, full_output: synthesized.full_output };
+    CallResult { result: Ok(synthesized.output), sources, attempts, merged: Some(merged), ended: None }
 }
 
 /// The texts merged by a model, if one is configured and the texts are few, short and different.
@@ -79,9 +79,9 @@ async fn merge_with_model(run: Run<'_>, parts: &[Part], tags: &[String]) -> Opti
     let model = run.engine.synthesizer()?;
     let texts = synthesis::texts_for_model(parts, tags)?;
     let request = MergeRequest { tool: run.call.tool.clone(), request: run.call.request.clone(), texts };
-    let words = tokio::time::timeout(MODEL_TIMEOUT, model.merge(request)).await;
-    match words {
-        Ok(Ok(words)) if !words.trim().is_empty() => Some(words),
+    let merged_text = tokio::time::timeout(MODEL_TIMEOUT, model.merge(request)).await;
+    match merged_text {
+        Ok(Ok(merged_text)) if !merged_text.trim().is_empty() => Some(merged_text),
         Ok(Ok(_)) => None,
         Ok(Err(error)) => {
             run.emit(EventKind::InternalError { detail: format!("the model could not merge: {error}") });

@@ -33,7 +33,7 @@ pub(crate) struct CallResult {
 pub(crate) struct Merged {
     pub(crate) synthesis: Synthesis,
     /// The complete output, if `result` is shortened.
-    pub(crate) whole: Option<ToolOutput>,
+    pub(crate) full_output: Option<ToolOutput>,
 }
 
 impl CallResult {

@@ -14,20 +14,20 @@ pub(super) fn issues(text: &str) -> Vec<LocalizedText> {
             at += 1;
         } else if let Some((date, end)) = date(&letters, at) {
             if !date.exists() {
-                let shown: String = letters[at..end].iter().collect();
+                let quoted: String = letters[at..end].iter().collect();
                 issues.push(LocalizedText::new(
-                    format!("`{shown}` is no date"),
-                    format!("`{shown}` 不是有效日期"),
+                    format!("`{quoted}` is no date"),
+                    format!("`{quoted}` 不是有效日期"),
                 ));
             }
             dates.push((date, at, end));
             at = end;
         } else if let Some((possible, end)) = time(&letters, at) {
             if !possible {
-                let shown: String = letters[at..end].iter().collect();
+                let quoted: String = letters[at..end].iter().collect();
                 issues.push(LocalizedText::new(
-                    format!("`{shown}` is no time"),
-                    format!("`{shown}` 不是有效时间"),
+                    format!("`{quoted}` is no time"),
+                    format!("`{quoted}` 不是有效时间"),
                 ));
             }
             at = end;
@@ -121,10 +121,10 @@ fn end_before_start(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<
         if !(joins && from.exists() && to.exists() && to < from) {
             return None;
         }
-        let shown: String = letters[*start..*last].iter().collect();
+        let quoted: String = letters[*start..*last].iter().collect();
         Some(LocalizedText::new(
-            format!("`{shown}` ends before it begins"),
-            format!("`{shown}` 结束早于开始"),
+            format!("`{quoted}` ends before it begins"),
+            format!("`{quoted}` 结束早于开始"),
         ))
     })
 }

@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn agreement_raises_and_contradiction_lowers_confidence() {
         let same = verify("北京今天晴，气温 20 度", &["北京今天晴，气温 21 度".to_owned()]);
-        let strange = verify("error page: please log in", &["北京今天晴，气温 21 度".to_owned()]);
+        let unrelated = verify("error page: please log in", &["北京今天晴，气温 21 度".to_owned()]);
         let alone = verify("北京今天晴", &[]);
         assert!(same.verified && same.confidence > alone.confidence, "{same:?}");
-        assert!(!strange.verified && strange.confidence < alone.confidence, "{strange:?}");
+        assert!(!unrelated.verified && unrelated.confidence < alone.confidence, "{unrelated:?}");
     }
 }

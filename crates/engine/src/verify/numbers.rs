@@ -17,7 +17,7 @@ pub(super) fn issues(text: &str) -> Vec<LocalizedText> {
             break;
         }
     }
-    if let Some(number) = improbable(text) {
+    if let Some(number) = invalid_probability(text) {
         issues.push(LocalizedText::new(
             format!("a probability of {number} is not between 0 and 1"),
             format!("概率 {number} 不在 0 到 1 之间"),
@@ -27,7 +27,7 @@ pub(super) fn issues(text: &str) -> Vec<LocalizedText> {
 }
 
 /// A probability outside 0 to 1 that is not a percentage.
-fn improbable(text: &str) -> Option<f64> {
+fn invalid_probability(text: &str) -> Option<f64> {
     let lower = text.to_lowercase();
     for key in ["probability", "概率"] {
         for (at, _) in lower.match_indices(key) {

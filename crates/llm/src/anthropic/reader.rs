@@ -107,23 +107,24 @@ impl Reader {
     }
 
     /// Parses a response that is not streamed.
-    pub(crate) fn whole(
+    pub(crate) fn full_body(
         &mut self,
         body: &str,
         assembly: &mut Assembly<'_>,
     ) -> Result<ResponseState, ResponseError> {
-        let whole: Whole = parse(body)?;
-        if let Some(error) = whole.error.filter(|error| !error.is_null()) {
+        let full_body: Whole = parse(body)?;
+        if let Some(error) = full_body.error.filter(|error| !error.is_null()) {
             return Err(ResponseError::EndpointError(EndpointError::of(&error, body)));
         }
-        let blocks = whole.content.ok_or_else(|| ResponseError::Format("it has no `content`".to_owned()))?;
+        let blocks =
+            full_body.content.ok_or_else(|| ResponseError::Format("it has no `content`".to_owned()))?;
         for (index, block) in (0..).zip(blocks) {
             take(block, Some(index), assembly);
         }
-        if let Some(counts) = whole.usage {
+        if let Some(counts) = full_body.usage {
             count(&counts, assembly);
         }
-        stop(whole.stop_reason.as_deref(), assembly);
+        stop(full_body.stop_reason.as_deref(), assembly);
         Ok(ResponseState::Done)
     }
 }

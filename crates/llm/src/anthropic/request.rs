@@ -116,10 +116,10 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
     {
         blocks.push(with_cache_control(last));
     }
-    let shown = |(role, blocks): (&str, Vec<RawObject>)| {
+    let message = |(role, blocks): (&str, Vec<RawObject>)| {
         RawObject::default().with("role", role).with("content", RawJson::of(&blocks))
     };
-    turns.into_iter().map(shown).collect()
+    turns.into_iter().map(message).collect()
 }
 
 /// A text block; nothing for a blank text, which the API rejects.

@@ -125,14 +125,14 @@ impl EndpointChoice {
         };
         let named = choice.model.clone().or_else(|| set(variables.model).filter(|_| of_environment));
         match named.or_else(|| at_home.then(|| variables.home.1.to_owned())) {
-            Some(model) => Decision::Use(DiscoveredModel { endpoint: endpoint.serving(model), why }),
+            Some(model) => Decision::Use(DiscoveredModel { endpoint: endpoint.with_model(model), why }),
             None => Decision::ListModels(DiscoveredModel { endpoint, why }),
         }
     }
 }
 
 fn is_at(endpoint: &Endpoint, api: Api, url: &str) -> bool {
-    Endpoint::new(api, url, String::new()).is_ok_and(|other| other.place() == endpoint.place())
+    Endpoint::new(api, url, String::new()).is_ok_and(|other| other.origin() == endpoint.origin())
 }
 
 fn invalid_key(variable: &str) -> LocalizedText {
@@ -143,9 +143,9 @@ fn invalid_key(variable: &str) -> LocalizedText {
 }
 
 fn missing_key(endpoint: &Endpoint, variable: &str) -> LocalizedText {
-    let place = endpoint.place();
+    let origin = endpoint.origin();
     LocalizedText::new(
-        format!("{place} needs a key: set `{variable}`, or write `key = \"${{{variable}}}\"` in `[llm]`"),
-        format!("{place} 需要密钥：请设置 `{variable}`，或在 `[llm]` 中写 `key = \"${{{variable}}}\"`"),
+        format!("{origin} needs a key: set `{variable}`, or write `key = \"${{{variable}}}\"` in `[llm]`"),
+        format!("{origin} 需要密钥：请设置 `{variable}`，或在 `[llm]` 中写 `key = \"${{{variable}}}\"`"),
     )
 }

@@ -58,7 +58,10 @@ fn address_of(host: &str) -> String {
 }
 
 /// Probes all servers concurrently; the first in order with a model is used.
-pub(super) async fn probe(locals: &[LocalServer], wanted: Option<&str>) -> Result<DiscoveredModel, NoModel> {
+pub(super) async fn probe(
+    locals: &[LocalServer],
+    requested: Option<&str>,
+) -> Result<DiscoveredModel, NoModel> {
     let ask = |local: &LocalServer| {
         let endpoint = Endpoint::new(Api::OpenAi, &local.url, String::new());
         async move {
@@ -68,18 +71,20 @@ pub(super) async fn probe(locals: &[LocalServer], wanted: Option<&str>) -> Resul
         }
     };
     let answers = join_all(locals.iter().map(ask)).await;
-    let there: Vec<_> =
+    let responding: Vec<_> =
         locals.iter().zip(answers).filter_map(|(local, answer)| Some((local, answer?))).collect();
-    for (local, (endpoint, listed)) in &there {
-        if let Some(model) = pick(listed, wanted) {
-            let (program, place) = (local.program, endpoint.place());
-            let why =
-                LocalizedText::new(format!("{program} runs at {place}"), format!("{program} 运行在 {place}"));
-            return Ok(DiscoveredModel { endpoint: endpoint.clone().serving(model), why });
+    for (local, (endpoint, listed)) in &responding {
+        if let Some(model) = pick(listed, requested) {
+            let (program, origin) = (local.program, endpoint.origin());
+            let why = LocalizedText::new(
+                format!("{program} runs at {origin}"),
+                format!("{program} 运行在 {origin}"),
+            );
+            return Ok(DiscoveredModel { endpoint: endpoint.clone().with_model(model), why });
         }
     }
-    let names: Vec<String> = there.iter().map(|(local, _)| local.program.to_owned()).collect();
-    Err(match (wanted, names.is_empty()) {
+    let names: Vec<String> = responding.iter().map(|(local, _)| local.program.to_owned()).collect();
+    Err(match (requested, names.is_empty()) {
         (Some(model), false) => NoModel::Wrong { why: model_not_listed(model, &names.join(", ")) },
         (Some(model), true) => NoModel::Wrong { why: model_not_found(model) },
         (None, false) => NoModel::NotSetUp { why: no_models(&names.join(", ")) },
@@ -88,16 +93,16 @@ pub(super) async fn probe(locals: &[LocalServer], wanted: Option<&str>) -> Resul
 }
 
 /// Returns the wanted model, with or without its tag; otherwise the first chat model.
-pub(super) fn pick<'a>(listed: &'a [String], wanted: Option<&str>) -> Option<&'a str> {
-    let same = |name: &&String, wanted: &str| {
-        *name == wanted || name.strip_prefix(wanted).is_some_and(|tag| tag.starts_with(':'))
+pub(super) fn pick<'a>(listed: &'a [String], requested: Option<&str>) -> Option<&'a str> {
+    let same = |name: &&String, requested: &str| {
+        *name == requested || name.strip_prefix(requested).is_some_and(|tag| tag.starts_with(':'))
     };
     let talks = |name: &&String| {
         let name = name.to_lowercase();
         !NON_CHAT_MODELS.iter().any(|word| name.contains(word))
     };
-    let found = match wanted {
-        Some(wanted) => listed.iter().find(|name| same(name, wanted)),
+    let found = match requested {
+        Some(requested) => listed.iter().find(|name| same(name, requested)),
         None => listed.iter().find(talks),
     };
     found.map(String::as_str)
@@ -160,8 +165,8 @@ mod tests {
     fn picks_requested_model_or_first_chat_model() {
         let listed: Vec<String> =
             ["nomic-embed-text:latest", "qwen3:8b", "qwen3:1b"].iter().map(ToString::to_string).collect();
-        let check = |wanted: Option<&str>, expect: Option<&str>| {
-            assert_eq!(pick(&listed, wanted), expect, "{wanted:?}");
+        let check = |requested: Option<&str>, expect: Option<&str>| {
+            assert_eq!(pick(&listed, requested), expect, "{requested:?}");
         };
         check(None, Some("qwen3:8b"));
         check(Some("qwen3:1b"), Some("qwen3:1b"));

@@ -120,24 +120,24 @@ pub async fn discover(
 /// Completes an endpoint with the first model that it lists.
 async fn named(found: DiscoveredModel) -> Result<DiscoveredModel, NoModel> {
     let client = ModelClient::new(found.endpoint.clone());
-    let place = found.endpoint.place();
+    let origin = found.endpoint.origin();
     let listed = client.models(LISTING_TIMEOUT).await.map_err(|error| {
         let (source, source_zh) = (found.why.localize(Lang::En), found.why.localize(Lang::Zh));
         let (en, zh) = (error.localize(Lang::En), error.localize(Lang::Zh));
         NoModel::Unreachable {
             why: LocalizedText::new(
-                format!("the models of {place} ({source}) could not be listed: {en}; start it, or name one with `model = \"…\"` in `[llm]`"),
-                format!("无法列出 {place}（{source_zh}）的模型：{zh}；请启动它，或在 `[llm]` 中写 `model = \"…\"` 指定模型"),
+                format!("the models of {origin} ({source}) could not be listed: {en}; start it, or name one with `model = \"…\"` in `[llm]`"),
+                format!("无法列出 {origin}（{source_zh}）的模型：{zh}；请启动它，或在 `[llm]` 中写 `model = \"…\"` 指定模型"),
             ),
         }
     })?;
     let Some(model) = local::pick(&listed, None) else {
         return Err(NoModel::Wrong {
             why: LocalizedText::new(
-                format!("{place} has no model that talks; write `model = \"…\"` in `[llm]`"),
-                format!("{place} 没有可以对话的模型；请在 `[llm]` 中写 `model = \"…\"`"),
+                format!("{origin} has no model that talks; write `model = \"…\"` in `[llm]`"),
+                format!("{origin} 没有可以对话的模型；请在 `[llm]` 中写 `model = \"…\"`"),
             ),
         });
     };
-    Ok(DiscoveredModel { endpoint: found.endpoint.serving(model), why: found.why })
+    Ok(DiscoveredModel { endpoint: found.endpoint.with_model(model), why: found.why })
 }

@@ -1,9 +1,9 @@
 //! The content between the markers of calls: optional noise, calls, optional noise.
 
-use super::envelope::{TagKind, ends_calls, tag_kind};
 use super::expression::{Context, ExpressionResult};
-use super::found::{CallMarking, ParsedCall};
+use super::parsed_call::{CallMarking, ParsedCall};
 use super::tag::{Tag, find_tag};
+use super::tag_kind::{TagKind, ends_calls, tag_kind};
 use crate::repair::Repair;
 
 /// The content of a container.

@@ -1,11 +1,11 @@
 //! One or several adjacent calls in any syntax; the text at a position selects the parser.
 
-use super::envelope::{TagKind, tag_kind};
-use super::found::{CallMarking, Group, Name, ParsedCall};
 use super::json_shape::{JsonCalls, parse_calls};
-use super::known::KnownTools;
+use super::known_tools::KnownTools;
+use super::parsed_call::{CallMarking, Group, Name, ParsedCall};
 use super::pythonic;
 use super::tag::Tag;
+use super::tag_kind::{TagKind, tag_kind};
 use crate::repair::{Ending, Repair, RepairedJson, Source, strict_at, value_at};
 
 /// A text and the known tools.
@@ -52,16 +52,16 @@ impl<'s, 't> Context<'s, 't> {
 
     /// Parses the JSON value at `at`; if it is invalid, repairs it within `limit`.
     pub(super) fn json_at(&self, at: usize, limit: usize) -> Option<RepairedJson> {
-        if let Some(mended) = strict_at(self.source, at) {
-            return Some(mended);
+        if let Some(repaired) = strict_at(self.source, at) {
+            return Some(repaired);
         }
         let bounded = self.source.up_to(limit);
-        let mended = value_at(&bounded, at);
+        let repaired = value_at(&bounded, at);
         self.source.spend(bounded.work());
         if limit >= self.source.len() && bounded.take_end_seen() {
             self.source.touch_end();
         }
-        mended
+        repaired
     }
 
     /// Whether the value at `at` is valid JSON, so that no limit is needed.
@@ -80,7 +80,7 @@ impl<'s, 't> Context<'s, 't> {
         }
         let read = self.json_at(at, limit);
         let shape =
-            read.as_ref().map_or(JsonCalls::NotACall, |mended| parse_calls(mended, setting, self.known));
+            read.as_ref().map_or(JsonCalls::NotACall, |repaired| parse_calls(repaired, setting, self.known));
         // `['f(x='a')]`: unmatched quotes.
         if matches!(shape, JsonCalls::NotACall)
             && self.source.char_at(at) == Some('[')
@@ -89,7 +89,7 @@ impl<'s, 't> Context<'s, 't> {
         {
             return ExpressionResult::Calls(group);
         }
-        let Some(mended) = read else {
+        let Some(repaired) = read else {
             return if setting == CallMarking::Marked {
                 ExpressionResult::Broken(limit)
             } else {
@@ -98,11 +98,11 @@ impl<'s, 't> Context<'s, 't> {
         };
         match shape {
             JsonCalls::Calls(calls) => {
-                ExpressionResult::Calls(Group { calls, end: self.stray_closers(mended.end) })
+                ExpressionResult::Calls(Group { calls, end: self.stray_closers(repaired.end) })
             }
-            JsonCalls::Broken => ExpressionResult::Broken(mended.end),
-            JsonCalls::NotACall if setting == CallMarking::Marked && !mended.placeholder => {
-                ExpressionResult::Broken(mended.end)
+            JsonCalls::Broken => ExpressionResult::Broken(repaired.end),
+            JsonCalls::NotACall if setting == CallMarking::Marked && !repaired.placeholder => {
+                ExpressionResult::Broken(repaired.end)
             }
             JsonCalls::NotACall => ExpressionResult::Nothing,
         }
@@ -155,7 +155,7 @@ impl<'s, 't> Context<'s, 't> {
         if self.source.char_at(end) == Some('(') {
             return pythonic::all_calls(self.source, at, self.known);
         }
-        let mut given = word;
+        let mut raw_name = word;
         if matches!(word, "function" | "tool" | "json") {
             // DeepSeek writes the kind of call first; Step then uses tags for the call.
             let next = self.separators(end);
@@ -165,18 +165,18 @@ impl<'s, 't> Context<'s, 't> {
             if next > end
                 && let Some((second, after)) = pythonic::name_at(self.source, next)
             {
-                (given, end) = (second, after);
+                (raw_name, end) = (second, after);
             }
         }
-        let name = Name::read(given, self.known)?;
+        let name = Name::read(raw_name, self.known)?;
         let next = self.separators(end);
         match self.source.char_at(next) {
             Some('{' | '｛') => {
-                let mended = self.json_at(next, limit).filter(|mended| !mended.placeholder)?;
-                let mut call = ParsedCall::new(name, mended.json);
-                call.repairs.join(mended.repairs);
-                call.ending = mended.ending;
-                Some(Group { calls: vec![call], end: self.stray_closers(mended.end) })
+                let repaired = self.json_at(next, limit).filter(|repaired| !repaired.placeholder)?;
+                let mut call = ParsedCall::new(name, repaired.json);
+                call.repairs.join(repaired.repairs);
+                call.ending = repaired.ending;
+                Some(Group { calls: vec![call], end: self.stray_closers(repaired.end) })
             }
             Some('<') if self.source.starts_with(next, "<arg_key>") => self.pairs(next, name),
             _ if setting == CallMarking::Marked && name.is_known() && next >= limit => {
@@ -213,6 +213,6 @@ impl<'s, 't> Context<'s, 't> {
 
 /// Whether a tag separates a name from its arguments.
 fn separates(tag: &Tag<'_>) -> bool {
-    let token = tag.special && tag_kind(tag) == TagKind::Token && !super::envelope::ends_calls(tag);
+    let token = tag.special && tag_kind(tag) == TagKind::Token && !super::tag_kind::ends_calls(tag);
     token || matches!(tag.name.as_str(), "tool_sep" | "tool_call_argument_begin")
 }

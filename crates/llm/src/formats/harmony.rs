@@ -2,7 +2,7 @@
 //! recipient is a call; the channel `analysis` contains thoughts.
 
 use super::expression::Context;
-use super::found::{Name, ParsedCall};
+use super::parsed_call::{Name, ParsedCall};
 use super::tag::{Tag, find_tag};
 
 /// The kind of a message.
@@ -33,11 +33,11 @@ impl<'s, 't> Context<'s, 't> {
             let name = Name::read(recipient.get(..end.unwrap_or(recipient.len()))?, self.known)?;
             let start = self.source.skip_space(body.end);
             let stop = self.message_end(start);
-            let mended = self.json_at(start, stop.0).filter(|mended| mended.json.is_object())?;
-            let mut call = ParsedCall::new(name, mended.json);
-            call.repairs.join(mended.repairs);
-            call.ending = mended.ending;
-            return Some(Message::Call(Box::new(call), stop.1.max(mended.end)));
+            let repaired = self.json_at(start, stop.0).filter(|repaired| repaired.json.is_object())?;
+            let mut call = ParsedCall::new(name, repaired.json);
+            call.repairs.join(repaired.repairs);
+            call.ending = repaired.ending;
+            return Some(Message::Call(Box::new(call), stop.1.max(repaired.end)));
         }
         if header.contains("analysis") {
             return Some(Message::Thought(self.message_end(body.end).1));

@@ -3,8 +3,8 @@
 
 use toolhub_core::{RawJson, RawObject};
 
-use super::found::{CallMarking, Name, ParsedCall};
-use super::known::KnownTools;
+use super::known_tools::KnownTools;
+use super::parsed_call::{CallMarking, Name, ParsedCall};
 use super::pythonic;
 use crate::repair::{Ending, Repair, RepairedJson, Repairs, Source, value_at};
 
@@ -70,19 +70,19 @@ pub(super) enum JsonCalls {
 }
 
 /// Extracts the calls of a value.
-pub(super) fn parse_calls(mended: &RepairedJson, setting: CallMarking, known: &KnownTools) -> JsonCalls {
-    if mended.placeholder {
+pub(super) fn parse_calls(repaired: &RepairedJson, setting: CallMarking, known: &KnownTools) -> JsonCalls {
+    if repaired.placeholder {
         return JsonCalls::NotACall;
     }
     let reader = Reader { setting, known };
     let mut calls = Vec::new();
-    match reader.value(&mended.json, MAX_DEPTH, &mut calls) {
+    match reader.value(&repaired.json, MAX_DEPTH, &mut calls) {
         ReadResult::Call if !calls.is_empty() => {
             for call in &mut calls {
-                call.repairs.join(mended.repairs);
+                call.repairs.join(repaired.repairs);
             }
-            if let (Some(last), true) = (calls.last_mut(), mended.ending == Ending::CutInside) {
-                last.ending = mended.ending;
+            if let (Some(last), true) = (calls.last_mut(), repaired.ending == Ending::CutInside) {
+                last.ending = repaired.ending;
             }
             JsonCalls::Calls(calls)
         }
@@ -303,10 +303,11 @@ pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repai
     }
     if text.starts_with('{') {
         let source = Source::new(text);
-        let mended = value_at(&source, 0).filter(|mended| mended.json.is_object() && !mended.placeholder);
-        if let Some(mended) = mended {
-            repairs.join(mended.repairs);
-            return Some(mended.json);
+        let repaired =
+            value_at(&source, 0).filter(|repaired| repaired.json.is_object() && !repaired.placeholder);
+        if let Some(repaired) = repaired {
+            repairs.join(repaired.repairs);
+            return Some(repaired.json);
         }
     }
     let parameter = name.tool?.only_parameter()?;

@@ -1,20 +1,20 @@
 //! Parses tool calls that a model wrote as text: one file per format.
 
-mod bare;
 mod container;
-mod envelope;
+mod dedup;
 mod expression;
-mod found;
 mod harmony;
 mod json_shape;
-mod keyed;
-mod known;
+mod key_value_tags;
+mod known_tools;
+mod parsed_call;
 mod pythonic;
 mod react;
-mod repeated;
 mod scanner;
 mod stream;
 mod tag;
+mod tag_kind;
+mod unmarked;
 mod xml;
 
 use toolhub_core::lang::LocalizedText;
@@ -23,7 +23,7 @@ use toolhub_core::model::ModelCall;
 use self::scanner::{InputState, Kind, Piece, ScanState};
 use crate::repair::{Ending, Source};
 
-pub use self::known::{KnownTool, KnownTools, ParameterKind};
+pub use self::known_tools::{KnownTool, KnownTools, ParameterKind};
 pub use self::stream::{StreamEvent, StreamReader};
 
 /// The content of a text.
@@ -53,11 +53,11 @@ pub fn read(text: &str, known: &KnownTools) -> ParsedOutput {
 impl ParsedOutput {
     fn of(text: &str, mut pieces: Vec<Piece>) -> Self {
         let mut reading = Self::default();
-        repeated::remove_duplicates(&mut pieces);
+        dedup::remove_duplicates(&mut pieces);
         for piece in pieces {
-            let said = text.get(piece.from..piece.to).unwrap_or_default();
+            let piece_text = text.get(piece.from..piece.to).unwrap_or_default();
             match piece.kind {
-                Kind::Prose => reading.prose.push_str(said),
+                Kind::Prose => reading.prose.push_str(piece_text),
                 Kind::Calls(calls) => {
                     for call in calls {
                         if call.ending == Ending::CutInside {
@@ -66,13 +66,13 @@ impl ParsedOutput {
                         reading.calls.push(call.into_call());
                     }
                 }
-                Kind::Broken => reading.unreadable.push(unreadable(said)),
-                Kind::Thought if said.starts_with("</") => {
+                Kind::Broken => reading.unreadable.push(unreadable(piece_text)),
+                Kind::Thought if piece_text.starts_with("</") => {
                     // A closing tag without an opening one: the thoughts began in the prompt.
                     let Self { prose, .. } = std::mem::take(&mut reading);
                     reading.thoughts = prose;
                 }
-                Kind::Thought => reading.thoughts.push_str(said),
+                Kind::Thought => reading.thoughts.push_str(piece_text),
                 Kind::Answer => reading.holds_result = true,
                 Kind::Mark => {}
             }
@@ -82,10 +82,10 @@ impl ParsedOutput {
 }
 
 /// Explains to the model how to write a call.
-fn unreadable(said: &str) -> LocalizedText {
+fn unreadable(piece_text: &str) -> LocalizedText {
     /// Maximum length of the quoted call, in characters.
     const MAX_SHOWN_CHARS: usize = 120;
-    let short: String = said.trim().chars().take(MAX_SHOWN_CHARS).collect();
+    let short: String = piece_text.trim().chars().take(MAX_SHOWN_CHARS).collect();
     let form = r#"<tool_call>{"tool_name": "…", "arguments": {…}}</tool_call>"#;
     LocalizedText::new(
         format!("this tool call could not be read: `{short}`; write it as {form}, with valid JSON inside"),

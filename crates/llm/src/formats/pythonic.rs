@@ -2,9 +2,9 @@
 
 use toolhub_core::RawJson;
 
-use super::found::{Group, Name, ParsedCall};
 use super::json_shape::positional;
-use super::known::KnownTools;
+use super::known_tools::KnownTools;
+use super::parsed_call::{Group, Name, ParsedCall};
 use crate::repair::{Arguments, Ending, Repair, Repairs, Source};
 
 /// Returns the name at `at` and the offset after it.
@@ -25,12 +25,12 @@ pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, us
 
 /// Parses one call at `at`.
 pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<(ParsedCall, usize)> {
-    let (given, open) = name_at(source, at)?;
+    let (raw_name, open) = name_at(source, at)?;
     if source.char_at(open) != Some('(') {
         return None;
     }
     let read = Arguments::read(source, open)?;
-    let name = Name::read(given, known)?;
+    let name = Name::read(raw_name, known)?;
     if read.placeholder {
         return None;
     }
@@ -39,7 +39,7 @@ pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
         ([], _) => RawJson::parse(read.named).ok()?,
         // `f({"city": "Kyoto"})`
         ([one], 0) if one.starts_with('{') => RawJson::parse(one.clone()).ok()?,
-        (values, count) => mixed(values, (count, &read.named), &name, &mut repairs)?,
+        (values, count) => positional_and_named(values, (count, &read.named), &name, &mut repairs)?,
     };
     let mut call = ParsedCall::new(name, arguments);
     call.repairs.join(repairs);
@@ -48,7 +48,12 @@ pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
 }
 
 /// Positional arguments before named ones.
-fn mixed(values: &[String], named: (usize, &str), name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+fn positional_and_named(
+    values: &[String],
+    named: (usize, &str),
+    name: &Name<'_>,
+    repairs: &mut Repairs,
+) -> Option<RawJson> {
     let values: Vec<RawJson> =
         values.iter().map(|value| RawJson::parse(value.clone()).ok()).collect::<Option<_>>()?;
     let first = positional(&values, name, repairs)?;
@@ -74,10 +79,10 @@ pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
     let mut calls: Vec<ParsedCall> = Vec::new();
     let mut next = source.skip_space(at + 1);
     loop {
-        let begin = past(source, next, &['{', '\'', '"']);
+        let begin = skip_marks(source, next, &['{', '\'', '"']);
         let (mut call, end) = call_at(source, begin, known)?;
         let mut after = source.skip_space(end);
-        let behind = past(source, after, &['}', '\'', '"']);
+        let behind = skip_marks(source, after, &['}', '\'', '"']);
         if begin > next || behind > after {
             call.repairs.add(Repair::Quotes);
         }
@@ -102,10 +107,12 @@ pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
 }
 
 /// Skips those of `marks` that occur at `at`, each at most once.
-fn past(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
+fn skip_marks(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
     let mut left = marks.to_vec();
-    while let Some(place) = source.char_at(at).and_then(|here| left.iter().position(|mark| *mark == here)) {
-        left.remove(place);
+    while let Some(index) =
+        source.char_at(at).and_then(|character| left.iter().position(|mark| *mark == character))
+    {
+        left.remove(index);
         at += 1;
     }
     at
@@ -121,8 +128,8 @@ pub(super) fn all_calls(source: &Source<'_>, at: usize, known: &KnownTools) -> O
             next = source.skip_space(next + 1);
         }
         let between = source.slice(end, next);
-        let whole = calls.last().is_some_and(|call| call.ending == Ending::Whole);
-        if whole
+        let is_complete = calls.last().is_some_and(|call| call.ending == Ending::Whole);
+        if is_complete
             && between.contains([';', ',', '\n'])
             && let Some((call, after)) = call_at(source, next, known)
         {

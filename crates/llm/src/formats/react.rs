@@ -1,8 +1,8 @@
 //! Calls in ReAct syntax: `Action: name` and `Action Input: …`, in English and Chinese.
 
 use super::expression::Context;
-use super::found::{Group, Name, ParsedCall};
 use super::json_shape::arguments_in_text;
+use super::parsed_call::{Group, Name, ParsedCall};
 use super::pythonic;
 use crate::repair::{Repairs, Source};
 
@@ -37,14 +37,14 @@ impl<'s, 't> Context<'s, 't> {
     pub(super) fn react(&self, at: usize) -> Option<Group> {
         let after = mark_at(self.source, at, ACTIONS)?;
         let line = self.source.line_end(after);
-        let given = self.source.slice(after, line).trim();
+        let raw_name = self.source.slice(after, line).trim();
         let begin = self.source.skip_space(after);
-        if given.contains('(')
+        if raw_name.contains('(')
             && let Some((call, end)) = pythonic::call_at(self.source, begin, self.known)
         {
             return Some(Group { calls: vec![call], end });
         }
-        let name = Name::read(given, self.known)?;
+        let name = Name::read(raw_name, self.known)?;
         let input = self.source.skip_space(line);
         let input = mark_at(self.source, input, INPUTS)?;
         let start = self.source.skip_space(input);
@@ -52,13 +52,13 @@ impl<'s, 't> Context<'s, 't> {
         let start = self.source.skip_space(fence);
         let stop = self.input_end(start);
         if self.source.char_at(start) == Some('{') {
-            let mended = self.json_at(start, stop).filter(|mended| !mended.placeholder)?;
-            let mut call = ParsedCall::new(name, mended.json);
-            call.repairs.join(mended.repairs);
-            call.ending = mended.ending;
-            let end = self.source.skip_space(mended.end);
+            let repaired = self.json_at(start, stop).filter(|repaired| !repaired.placeholder)?;
+            let mut call = ParsedCall::new(name, repaired.json);
+            call.repairs.join(repaired.repairs);
+            call.ending = repaired.ending;
+            let end = self.source.skip_space(repaired.end);
             let end =
-                if fence != start && self.source.starts_with(end, "```") { end + 3 } else { mended.end };
+                if fence != start && self.source.starts_with(end, "```") { end + 3 } else { repaired.end };
             return Some(Group { calls: vec![call], end });
         }
         let mut repairs = Repairs::default();

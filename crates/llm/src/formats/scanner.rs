@@ -2,12 +2,12 @@
 //! and the text before it, so that a stream is split in the same way while it arrives.
 
 use super::container::ContainerContent;
-use super::envelope::{TagKind, ends, tag_kind};
 use super::expression::{Context, ExpressionResult};
-use super::found::{CallMarking, Group, ParsedCall};
 use super::harmony::Message;
-use super::known::KnownTools;
+use super::known_tools::KnownTools;
+use super::parsed_call::{CallMarking, Group, ParsedCall};
 use super::tag::{Tag, find_tag};
+use super::tag_kind::{TagKind, ends, tag_kind};
 use super::{pythonic, react};
 use crate::repair::Source;
 
@@ -82,7 +82,7 @@ impl ScanState {
     ) -> Vec<Piece> {
         let context = Context { source, known };
         let mut pieces = Vec::new();
-        let mut words = self.at;
+        let mut prose_start = self.at;
         source.take_end_seen();
         while let Some(first) = source.rest(self.at).chars().next() {
             let at = self.at;
@@ -105,12 +105,12 @@ impl ScanState {
             match found {
                 Some((kind, to)) => {
                     let to = to.max(at + first.len_utf8()).min(source.len());
-                    if words < at {
-                        pieces.push(Piece { from: words, to: at, kind: Kind::Prose });
+                    if prose_start < at {
+                        pieces.push(Piece { from: prose_start, to: at, kind: Kind::Prose });
                     }
                     self.marked = matches!(kind, Kind::Mark);
                     pieces.push(Piece { from: at, to, kind });
-                    (self.at, words, self.fresh) = (to, to, true);
+                    (self.at, prose_start, self.fresh) = (to, to, true);
                 }
                 None if self.at > at => {}
                 None => {
@@ -119,8 +119,8 @@ impl ScanState {
                 }
             }
         }
-        if words < self.at {
-            pieces.push(Piece { from: words, to: self.at, kind: Kind::Prose });
+        if prose_start < self.at {
+            pieces.push(Piece { from: prose_start, to: self.at, kind: Kind::Prose });
         }
         pieces
     }
@@ -189,7 +189,7 @@ impl ScanState {
             '{' | '[' | '｛' | '［' => return self.json(context),
             '>' if source.starts_with(at, ">>>") => return self.functionary(context),
             'f' if source.starts_with(at, "functools[") => {
-                return self.held(context, at + "functools".len());
+                return self.container_calls(context, at + "functools".len());
             }
             '`' if inline_code(source, at) => {
                 self.at += 1;
@@ -263,7 +263,7 @@ impl ScanState {
         Some(self.calls(CallSyntax::Marked, group))
     }
 
-    fn held(&mut self, context: &Context<'_, '_>, from: usize) -> Option<(Kind, usize)> {
+    fn container_calls(&mut self, context: &Context<'_, '_>, from: usize) -> Option<(Kind, usize)> {
         match context.container(from) {
             ContainerContent::Calls { calls, broken, end } if !calls.is_empty() || broken.is_empty() => {
                 Some(self.calls(CallSyntax::Marked, Group { calls, end }))
@@ -278,7 +278,7 @@ impl ScanState {
         let (source, at) = (context.source, self.at);
         for mark in ["[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]"] {
             if source.starts_with(at, mark) {
-                let (kind, mut end) = self.held(context, at + mark.len())?;
+                let (kind, mut end) = self.container_calls(context, at + mark.len())?;
                 for close in ["[/TOOL_CALLS]", "[/TOOL_CALL]", "[END_TOOL_REQUEST]"] {
                     let next = source.skip_space(end);
                     if source.starts_with(next, close) {
@@ -325,7 +325,7 @@ impl ScanState {
             TagKind::Call if tag.attribute("name").is_some() || tag.value.is_some() => {
                 self.named(context, &tag)
             }
-            TagKind::Call => self.held(context, tag.end).or_else(|| self.unreadable(source, &tag)),
+            TagKind::Call => self.container_calls(context, tag.end).or_else(|| self.unreadable(source, &tag)),
             TagKind::NamedCall => self.named(context, &tag),
             TagKind::Token => self.token(context, &tag),
             TagKind::Other if !tag.closing && !self.in_code => {
@@ -346,8 +346,9 @@ impl ScanState {
         let inside = source.slice(tag.end, close.start).trim();
         // An ellipsis means that the syntax is only illustrated.
         let form = inside.contains("...") || inside.contains('…');
-        let meant = !self.in_code && !form && !inside.is_empty() && inside.len() <= MAX_UNREADABLE_BYTES;
-        (meant && tag.name == "tool_call").then_some((Kind::Broken, close.end))
+        let is_intended =
+            !self.in_code && !form && !inside.is_empty() && inside.len() <= MAX_UNREADABLE_BYTES;
+        (is_intended && tag.name == "tool_call").then_some((Kind::Broken, close.end))
     }
 
     fn named(&mut self, context: &Context<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
@@ -492,7 +493,7 @@ const EXAMPLE_PHRASES: &[&str] = &[
 
 /// Whether the preceding words announce an example.
 fn shows_an_example(source: &Source<'_>, at: usize) -> bool {
-    let before = source.behind(at).trim_end();
+    let before = source.preceding(at).trim_end();
     let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();
     EXAMPLE_PHRASES.iter().any(|word| line.contains(word))
 }

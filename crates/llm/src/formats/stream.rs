@@ -3,7 +3,7 @@
 
 use toolhub_core::ToolName;
 
-use super::known::KnownTools;
+use super::known_tools::KnownTools;
 use super::scanner::{InputState, Kind, ScanState};
 use super::{ParsedOutput, read};
 use crate::repair::{MAX_LOOK_BEHIND_BYTES, Source};
@@ -27,13 +27,13 @@ pub struct StreamReader<'k> {
     state: ScanState,
     /// Undecided text is parsed again at this length, which doubles each time, so that the total work is linear.
     look_at: usize,
-    told: usize,
+    emitted: usize,
 }
 
 impl<'k> StreamReader<'k> {
     /// Creates a reader.
     pub fn new(known: &'k KnownTools) -> Self {
-        Self { known, text: String::new(), state: ScanState::default(), look_at: 0, told: 0 }
+        Self { known, text: String::new(), state: ScanState::default(), look_at: 0, emitted: 0 }
     }
 
     /// Whether no text has arrived yet.
@@ -58,28 +58,28 @@ impl<'k> StreamReader<'k> {
         self.state.at += held;
         let undecided = self.text.len() - self.state.at;
         self.look_at = self.text.len() + undecided;
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for piece in pieces {
-            let said = || source.slice(piece.from, piece.to).to_owned();
+            let piece_text = || source.slice(piece.from, piece.to).to_owned();
             match piece.kind {
                 Kind::Prose => {
-                    self.told += piece.to - piece.from;
-                    heard.push(StreamEvent::Prose(said()));
+                    self.emitted += piece.to - piece.from;
+                    events.push(StreamEvent::Prose(piece_text()));
                 }
-                Kind::Thought => heard.push(StreamEvent::Thought(said())),
+                Kind::Thought => events.push(StreamEvent::Thought(piece_text())),
                 Kind::Calls(calls) => {
-                    heard.extend(calls.into_iter().map(|call| StreamEvent::Call(ToolName::new(call.tool))));
+                    events.extend(calls.into_iter().map(|call| StreamEvent::Call(ToolName::new(call.tool))));
                 }
                 Kind::Broken | Kind::Answer | Kind::Mark => {}
             }
         }
-        heard
+        events
     }
 
     /// Ends the text. Returns its content, and the prose not emitted yet.
     pub fn finish(self) -> (ParsedOutput, String) {
         let reading = read(&self.text, self.known);
-        let rest = reading.prose.get(self.told..).unwrap_or_default().to_owned();
+        let rest = reading.prose.get(self.emitted..).unwrap_or_default().to_owned();
         (reading, rest)
     }
 }

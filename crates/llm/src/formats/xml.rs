@@ -4,12 +4,12 @@
 
 use toolhub_core::{RawJson, RawObject};
 
-use super::envelope::{TagKind, tag_kind};
 use super::expression::Context;
-use super::found::{Group, Name, ParsedCall};
 use super::json_shape::arguments_in_text;
-use super::known::ParameterKind;
+use super::known_tools::ParameterKind;
+use super::parsed_call::{Group, Name, ParsedCall};
 use super::tag::{Tag, find_tag};
+use super::tag_kind::{TagKind, tag_kind};
 use crate::repair::{Ending, Repair, Repairs};
 
 const PARAMETERS: &[&str] = &["parameter", "param", "argument", "arg"];
@@ -29,8 +29,8 @@ struct Body<'t> {
 impl<'s, 't> Context<'s, 't> {
     /// Parses the call whose name is in the tag `open`.
     pub(super) fn named_tag(&self, open: &Tag<'t>) -> Option<Group> {
-        let given = open.value.or_else(|| open.attribute("name"))?;
-        let name = Name::read(given, self.known)?;
+        let raw_name = open.value.or_else(|| open.attribute("name"))?;
+        let name = Name::read(raw_name, self.known)?;
         let body = self.call_body(open);
         let mut repairs = Repairs::default();
         if !body.closed {
@@ -38,10 +38,10 @@ impl<'s, 't> Context<'s, 't> {
         }
         let inside = self.source.skip_space(body.start);
         let (arguments, ending, end) = if matches!(self.source.char_at(inside), Some('{')) {
-            let mended = self.json_at(inside, body.start + body.text.len())?;
-            repairs.join(mended.repairs);
-            let end = body.end.max(mended.end);
-            (mended.json.is_object().then_some(mended.json)?, mended.ending, end)
+            let repaired = self.json_at(inside, body.start + body.text.len())?;
+            repairs.join(repaired.repairs);
+            let end = body.end.max(repaired.end);
+            (repaired.json.is_object().then_some(repaired.json)?, repaired.ending, end)
         } else {
             (self.parameters(&body, &name, &mut repairs)?, Ending::Whole, body.end)
         };
@@ -55,7 +55,7 @@ impl<'s, 't> Context<'s, 't> {
     fn call_body(&self, open: &Tag<'t>) -> Body<'t> {
         // A JSON string may contain the closing tag.
         let inside = self.source.skip_space(open.end);
-        let from = crate::repair::strict_at(self.source, inside).map_or(open.end, |mended| mended.end);
+        let from = crate::repair::strict_at(self.source, inside).map_or(open.end, |repaired| repaired.end);
         let ends = |tag: &Tag<'t>| {
             matches!(tag_kind(tag), TagKind::Call | TagKind::Result)
                 || (tag.name == open.name && (tag.closing || tag_kind(tag) == TagKind::NamedCall))
@@ -89,12 +89,12 @@ impl<'s, 't> Context<'s, 't> {
                 (false, _) => source.slice(tag.start + 1, tag.end - 1).trim().to_owned(),
             };
             let (text, end) = element(&source, &tag);
-            let takes = match tag.attribute("string") {
+            let parameter_kind = match tag.attribute("string") {
                 Some("true") => Some(ParameterKind::Text),
                 Some(_) => Some(ParameterKind::Other),
-                None => name.tool.and_then(|tool| tool.takes(&key)),
+                None => name.tool.and_then(|tool| tool.parameter_kind(&key)),
             };
-            members.set(key, typed(text, takes, repairs));
+            members.set(key, typed(text, parameter_kind, repairs));
             at = end;
         }
         let bare = body.text.trim();
@@ -120,8 +120,8 @@ impl<'s, 't> Context<'s, 't> {
             }
             return Some(group);
         }
-        let (given, after) = element(self.source, &first);
-        let name = Name::read(given, self.known)?;
+        let (raw_name, after) = element(self.source, &first);
+        let name = Name::read(raw_name, self.known)?;
         let mut repairs = Repairs::default();
         let body = Body { text: self.source.slice(after, limit), start: after, end: limit, closed: true };
         let arguments = self.parameters(&body, &name, &mut repairs)?;
@@ -146,13 +146,13 @@ pub(super) fn element<'t>(source: &crate::repair::Source<'t>, open: &Tag<'t>) ->
 }
 
 /// Converts the text of an element: JSON if it is valid and the parameter is not a string, otherwise a string.
-pub(super) fn typed(text: &str, takes: Option<ParameterKind>, repairs: &mut Repairs) -> RawJson {
+pub(super) fn typed(text: &str, parameter_kind: Option<ParameterKind>, repairs: &mut Repairs) -> RawJson {
     let as_text = || {
         let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
         RawJson::from(text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text))
     };
     let trimmed = text.trim();
-    if takes == Some(ParameterKind::Text) {
+    if parameter_kind == Some(ParameterKind::Text) {
         return as_text();
     }
     match trimmed {
@@ -168,26 +168,27 @@ pub(super) fn typed(text: &str, takes: Option<ParameterKind>, repairs: &mut Repa
         _ => {}
     }
     // Long digit sequences are telephone or identity numbers, not quantities.
-    if takes.is_none() && trimmed.len() > 10 && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
+    if parameter_kind.is_none() && trimmed.len() > 10 && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
         return as_text();
     }
     // Quotes are part of a string unless the parameter accepts other types.
     let quoted = trimmed.starts_with('"');
     if let Ok(json) = RawJson::parse(trimmed)
-        && (!quoted || takes == Some(ParameterKind::Other))
+        && (!quoted || parameter_kind == Some(ParameterKind::Other))
     {
         return json;
     }
     if trimmed.starts_with(['{', '[']) {
         let source = crate::repair::Source::new(trimmed);
-        let mended = crate::repair::value_at(&source, 0);
+        let repaired = crate::repair::value_at(&source, 0);
         // Without a declared type, truncated JSON is a string.
-        let sound = |ending: Ending| takes.is_some() || ending == Ending::Whole;
-        let whole = mended
-            .filter(|mended| mended.end == trimmed.len() && !mended.placeholder && sound(mended.ending));
-        if let Some(mended) = whole {
-            repairs.join(mended.repairs);
-            return mended.json;
+        let is_usable = |ending: Ending| parameter_kind.is_some() || ending == Ending::Whole;
+        let usable = repaired.filter(|repaired| {
+            repaired.end == trimmed.len() && !repaired.placeholder && is_usable(repaired.ending)
+        });
+        if let Some(repaired) = usable {
+            repairs.join(repaired.repairs);
+            return repaired.json;
         }
     }
     as_text()

@@ -74,11 +74,11 @@ impl Reader {
         if data.trim() == "[DONE]" {
             return Ok(ResponseState::Done);
         }
-        self.whole(data, assembly)
+        self.full_body(data, assembly)
     }
 
     /// Parses a complete response; chunks of a stream have the same structure.
-    pub(crate) fn whole(
+    pub(crate) fn full_body(
         &mut self,
         body: &str,
         assembly: &mut Assembly<'_>,
@@ -106,10 +106,10 @@ impl Reader {
 fn take(choice: Choice, assembly: &mut Assembly<'_>) {
     if let Some(delta) = choice.delta {
         if let Some(thought) = delta.reasoning_content {
-            assembly.thought(&words(&thought).0);
+            assembly.thought(&content_text(&thought).0);
         }
         if let Some(content) = delta.content {
-            let (text, thought) = words(&content);
+            let (text, thought) = content_text(&content);
             assembly.thought(&thought);
             assembly.text(&text);
         }
@@ -136,16 +136,16 @@ fn take(choice: Choice, assembly: &mut Assembly<'_>) {
 }
 
 /// Text and thoughts of a content: a string, or a list of parts.
-fn words(content: &Value) -> (String, String) {
+fn content_text(content: &Value) -> (String, String) {
     let (mut text, mut thought) = (String::new(), String::new());
     match content {
-        Value::String(words) => text.push_str(words),
+        Value::String(content_text) => text.push_str(content_text),
         Value::Array(parts) => {
             for part in parts {
-                if let Some(words) = part.get("text").and_then(Value::as_str) {
-                    text.push_str(words);
+                if let Some(content_text) = part.get("text").and_then(Value::as_str) {
+                    text.push_str(content_text);
                 } else if let Some(inner) = part.get("thinking") {
-                    thought.push_str(&words(inner).0);
+                    thought.push_str(&content_text(inner).0);
                 }
             }
         }

@@ -60,25 +60,25 @@ fn messages(request: &ChatRequest, made: CompatRules) -> Vec<RawObject> {
             .push_str("\n\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n");
         system.push_str(schema.get());
     }
-    let said = |role: &str| RawObject::default().with("role", role);
+    let with_role = |role: &str| RawObject::default().with("role", role);
     let mut messages = Vec::new();
     if !system.trim().is_empty() {
-        messages.push(said("system").with("content", system));
+        messages.push(with_role("system").with("content", system));
     }
     for message in &request.messages {
         messages.push(match message {
-            Message::User(text) => said("user").with("content", text.as_str()),
+            Message::User(text) => with_role("user").with("content", text.as_str()),
             Message::Assistant { text, calls } if calls.is_empty() => {
-                said("assistant").with("content", text.as_str())
+                with_role("assistant").with("content", text.as_str())
             }
             Message::Assistant { text, calls } => {
-                let words = if text.is_empty() { RawJson::null() } else { text.as_str().into() };
+                let content = if text.is_empty() { RawJson::null() } else { text.as_str().into() };
                 let calls: Vec<RawObject> = calls.iter().map(call).collect();
-                said("assistant").with("content", words).with("tool_calls", RawJson::of(&calls))
+                with_role("assistant").with("content", content).with("tool_calls", RawJson::of(&calls))
             }
             // The format has no field for a failed call; its text states the failure.
             Message::Tool { call, text, .. } => {
-                said("tool").with("tool_call_id", wire_id(call.as_str())).with("content", text.as_str())
+                with_role("tool").with("tool_call_id", wire_id(call.as_str())).with("content", text.as_str())
             }
         });
     }
@@ -106,8 +106,8 @@ fn tool(tool: &OfferedTool) -> RawObject {
 /// Completes a schema to an object schema with `properties`, as endpoints require for arguments.
 pub(crate) fn object_schema(schema: &RawJson) -> RawJson {
     let mut object = schema.object().unwrap_or_default();
-    let whole = object.contains("type") && object.contains("properties");
-    if whole {
+    let is_complete = object.contains("type") && object.contains("properties");
+    if is_complete {
         return schema.clone();
     }
     if !object.contains("type") {
@@ -124,31 +124,31 @@ fn answer_format(name: &str, schema: &RawJson, made: CompatRules) -> RawObject {
     if made.has(CompatRule::SchemaInPrompt) {
         return kind("json_object");
     }
-    let mut wanted = RawObject::default().with("name", wire_name(name)).with("schema", schema.clone());
+    let mut json_schema = RawObject::default().with("name", wire_name(name)).with("schema", schema.clone());
     if is_strict(&schema.value(), STRICT_DEPTH) {
-        wanted.set("strict", true);
+        json_schema.set("strict", true);
     }
-    kind("json_schema").with("json_schema", wanted)
+    kind("json_schema").with("json_schema", json_schema)
 }
 
 /// Whether a schema fulfils the rules of strict mode: every object is closed, every property is required. Endpoints
 /// reject other schemas marked as strict.
 fn is_strict(schema: &Value, depth: usize) -> bool {
     let Some(object) = schema.as_object().filter(|_| depth > 0) else { return false };
-    let below = |schema: &Value| is_strict(schema, depth - 1);
+    let nested = |schema: &Value| is_strict(schema, depth - 1);
     let closed = match object.get("properties").and_then(Value::as_object) {
         Some(properties) => {
             let required = object.get("required").and_then(Value::as_array);
             let is_required = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name));
             object.get("additionalProperties") == Some(&Value::Bool(false))
-                && properties.iter().all(|(name, schema)| is_required(name) && below(schema))
+                && properties.iter().all(|(name, schema)| is_required(name) && nested(schema))
         }
         None => object.get("type").is_none_or(|kind| kind != "object"),
     };
     let any_of = object.get("anyOf").and_then(Value::as_array);
     closed
-        && object.get("items").is_none_or(below)
-        && any_of.is_none_or(|all| all.iter().all(below))
+        && object.get("items").is_none_or(nested)
+        && any_of.is_none_or(|all| all.iter().all(nested))
         && !["oneOf", "allOf", "$defs", "definitions"].iter().any(|word| object.contains_key(*word))
 }
 

@@ -53,11 +53,11 @@ pub fn repair(text: &str) -> Option<RepairedJson> {
     let mut from = 0;
     for _ in 0..MAX_ATTEMPTS {
         let at = from + text.get(from..)?.char_indices().find_map(begins)?;
-        if let Some(mut mended) = value_at(&source, at) {
-            if !text.get(..at)?.trim().is_empty() || !text.get(mended.end..)?.trim().is_empty() {
-                mended.repairs.add(Repair::TextAround);
+        if let Some(mut repaired) = value_at(&source, at) {
+            if !text.get(..at)?.trim().is_empty() || !text.get(repaired.end..)?.trim().is_empty() {
+                repaired.repairs.add(Repair::TextAround);
             }
-            return Some(mended);
+            return Some(repaired);
         }
         from = at + text.get(at..)?.chars().next()?.len_utf8();
     }
@@ -82,9 +82,9 @@ pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<RepairedJson> 
             source.spend(raw.get().len());
             let json = RawJson::from(raw);
             // A lone surrogate escape is valid by the grammar of JSON, but not a valid string.
-            let whole = json.too_deep().is_none() && (!raw.get().contains("\\u") || decodes(raw.get()));
+            let is_valid = json.too_deep().is_none() && (!raw.get().contains("\\u") || decodes(raw.get()));
             let (end, repairs) = (at + stream.byte_offset(), Repairs::default());
-            whole.then_some(RepairedJson { json, end, repairs, ending: Ending::Whole, placeholder: false })
+            is_valid.then_some(RepairedJson { json, end, repairs, ending: Ending::Whole, placeholder: false })
         }
         Err(error) => {
             if error.is_eof() {

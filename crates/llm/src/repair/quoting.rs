@@ -93,8 +93,8 @@ const MAX_KEY_BYTES: usize = 96;
 
 impl Reader<'_, '_> {
     /// Whether a quote that ends at `after` closes its string, judged by the text after it.
-    pub(super) fn closes(&mut self, after: usize, place: Place) -> Option<bool> {
-        if place == Place::Key {
+    pub(super) fn closes(&mut self, after: usize, position: Place) -> Option<bool> {
+        if position == Place::Key {
             return Some(true);
         }
         let next = self.source.skip_space(after);
@@ -102,11 +102,11 @@ impl Reader<'_, '_> {
         let Some(character) = self.source.char_at(next) else { return Some(true) };
         let behind = next + character.len_utf8();
         Some(
-            match (place, plain(character)) {
+            match (position, plain(character)) {
                 (_, ',') => {
                     let then = self.source.skip_space(behind);
                     self.spend_steps(then - behind)?;
-                    match place {
+                    match position {
                         Place::Member => self.member_follows(then)?,
                         Place::Item => self.item_follows(then),
                         Place::Argument | Place::Key => self.argument_follows(then)?,
@@ -139,16 +139,16 @@ impl Reader<'_, '_> {
             return Some(true);
         }
         let quoted = matches!(first, '"' | '\'' | '“' | '”' | '‘' | '＂' | '`');
-        let mut place = if quoted { at + first.len_utf8() } else { at };
+        let mut position = if quoted { at + first.len_utf8() } else { at };
         let mut count = 0_usize;
         let mut closed = !quoted;
-        while let Some(character) = self.source.char_at(place) {
+        while let Some(character) = self.source.char_at(position) {
             count += 1;
             let colon = plain(character) == ':';
             if count > MAX_KEY_BYTES || matches!(character, '\n' | '{' | '}' | '[') {
                 break;
             }
-            if colon && closed && place > at {
+            if colon && closed && position > at {
                 self.spend_steps(count)?;
                 // A key with a colon begins the next member.
                 return Some(true);
@@ -162,11 +162,11 @@ impl Reader<'_, '_> {
                 break;
             }
             closed |= matches!(character, '"' | '\'' | '”' | '“' | '’' | '＂' | '`');
-            place += character.len_utf8();
+            position += character.len_utf8();
         }
         self.spend_steps(count)?;
         // At the end of the text a key may have begun.
-        Some(place >= self.source.len() && quoted)
+        Some(position >= self.source.len() && quoted)
     }
 
     /// Whether an item of a list, or the end of the list, is at `at`.
@@ -184,23 +184,23 @@ impl Reader<'_, '_> {
 
     /// Whether another argument, or the end of the arguments, is at `at`.
     fn argument_follows(&mut self, at: usize) -> Option<bool> {
-        let mut place = at;
+        let mut position = at;
         let mut count = 0_usize;
-        while let Some(character) = self.source.char_at(place) {
+        while let Some(character) = self.source.char_at(position) {
             count += 1;
             if !(character.is_alphanumeric() || matches!(character, '_' | '\\')) || count > MAX_KEY_BYTES {
                 break;
             }
-            place += character.len_utf8();
+            position += character.len_utf8();
         }
         self.spend_steps(count)?;
-        let then = self.source.skip_space(place);
+        let then = self.source.skip_space(position);
         let next = self.source.char_at(then).map(plain);
         let positional = matches!(next, Some('"' | '\'' | '[' | '{' | ')' | '*' | '-'));
         Some(match next {
             None | Some('=') => true,
-            _ if place == at => positional,
-            Some(',' | ')') => self.source.slice(at, place).chars().all(|digit| digit.is_ascii_digit()),
+            _ if position == at => positional,
+            Some(',' | ')') => self.source.slice(at, position).chars().all(|digit| digit.is_ascii_digit()),
             _ => false,
         })
     }

@@ -4,7 +4,7 @@ use super::{Ending, Place, Reader, Repair};
 
 impl Reader<'_, '_> {
     /// Parses the value at this position; `false` if there is none.
-    pub(super) fn value(&mut self, place: Place) -> Option<bool> {
+    pub(super) fn value(&mut self, position: Place) -> Option<bool> {
         self.spend_steps(1)?;
         self.skip_space();
         let Some(character) = self.peek() else {
@@ -15,18 +15,18 @@ impl Reader<'_, '_> {
             self.container()?;
             return Some(true);
         }
-        if self.string(place)? {
+        if self.string(position)? {
             return Some(true);
         }
         if self.ellipsis() {
             self.out.push_str("null");
             return Some(true);
         }
-        self.bare(place)
+        self.bare(position)
     }
 
     /// A value without quotes: a number, a literal or a string.
-    fn bare(&mut self, place: Place) -> Option<bool> {
+    fn bare(&mut self, position: Place) -> Option<bool> {
         let from = self.at;
         let mut depth = 0_usize;
         while let Some(character) = self.peek() {
@@ -71,7 +71,7 @@ impl Reader<'_, '_> {
             self.repairs.add(Repair::Number);
             self.out.push_str(&number);
         } else {
-            self.repairs.add(if place == Place::Argument { Repair::Literal } else { Repair::Quotes });
+            self.repairs.add(if position == Place::Argument { Repair::Literal } else { Repair::Quotes });
             let text = word.replace("\\_", "_");
             self.write_text(&text);
         }
@@ -103,7 +103,7 @@ fn number(word: &str) -> Option<String> {
     let plain: String = digits.chars().filter(|&character| character != '_').collect();
     let spelled = match plain.split_once('.') {
         Some(("", fraction)) => format!("{sign}0.{fraction}"),
-        Some((whole, "")) => format!("{sign}{whole}.0"),
+        Some((integer, "")) => format!("{sign}{integer}.0"),
         _ => format!("{sign}{plain}"),
     };
     let looks = plain.starts_with(|first: char| first.is_ascii_digit() || first == '.');

@@ -6,14 +6,14 @@ use super::{Ending, Place, Reader, Repair};
 
 impl Reader<'_, '_> {
     /// Parses the quoted string at this position; `false` if there is no quote.
-    pub(super) fn string(&mut self, place: Place) -> Option<bool> {
+    pub(super) fn string(&mut self, position: Place) -> Option<bool> {
         let Some((quote, begin)) = quote_at(self.source, self.at) else { return Some(false) };
         if quote != Quote::Double {
             self.repairs.add(Repair::Quotes);
         }
         let before = self.out.len();
         self.out.push('"');
-        let (start, rejected) = (begin, self.content(begin, quote, place)?);
+        let (start, rejected) = (begin, self.content(begin, quote, position)?);
         if let Some(first) = rejected {
             // The string is unclosed, so the first quote that was taken for a part of it closes it.
             self.out.truncate(before + 1);
@@ -24,14 +24,14 @@ impl Reader<'_, '_> {
             self.at = first + quote.length_at(self.source, first);
         }
         self.out.push('"');
-        if place == Place::Argument {
-            self.concatenated(place)?;
+        if position == Place::Argument {
+            self.concatenated(position)?;
         }
         Some(true)
     }
 
     /// Writes the content. If the text ends first, returns the first quote that was taken for a part of the content.
-    fn content(&mut self, begin: usize, quote: Quote, place: Place) -> Option<Option<usize>> {
+    fn content(&mut self, begin: usize, quote: Quote, position: Place) -> Option<Option<usize>> {
         self.at = begin;
         let mut rejected = None;
         let mut inner = false;
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
             }
             let closing = quote.length_at(self.source, self.at);
             if closing > 0 {
-                if quote.is_long() || self.closes(self.at + closing, place)? {
+                if quote.is_long() || self.closes(self.at + closing, position)? {
                     self.at += closing;
                     if inner {
                         self.repairs.add(Repair::InnerQuote);
@@ -79,9 +79,9 @@ impl Reader<'_, '_> {
             'n' => self.out.push_str("\\n"),
             'r' => self.out.push_str("\\r"),
             't' => self.out.push_str("\\t"),
-            'u' => self.coded(4, "u"),
-            'x' => self.coded(2, "x"),
-            'U' => self.coded(8, "U"),
+            'u' => self.numeric_escape(4, "u"),
+            'x' => self.numeric_escape(2, "x"),
+            'U' => self.numeric_escape(8, "U"),
             '\'' | '`' | '_' | '$' | '’' | '“' | '”' => {
                 self.repairs.add(Repair::Escape);
                 self.write_character(escaped);
@@ -97,7 +97,7 @@ impl Reader<'_, '_> {
     }
 
     /// A numeric escape.
-    fn coded(&mut self, digits: usize, letter: &str) {
+    fn numeric_escape(&mut self, digits: usize, letter: &str) {
         let number = |from: usize| u32::from_str_radix(self.source.slice(from, from + digits), 16).ok();
         let Some(high) = number(self.at) else {
             self.repairs.add(Repair::Escape);
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
     }
 
     /// Adjacent strings are concatenated in Python: `'a' 'b'`.
-    fn concatenated(&mut self, place: Place) -> Option<()> {
+    fn concatenated(&mut self, position: Place) -> Option<()> {
         loop {
             let next = self.source.skip_space(self.at);
             let Some((quote, begin)) = quote_at(self.source, next) else { return Some(()) };
@@ -132,7 +132,7 @@ impl Reader<'_, '_> {
             }
             self.repairs.add(Repair::Literal);
             self.out.pop();
-            if self.content(begin, quote, place)?.is_some() {
+            if self.content(begin, quote, position)?.is_some() {
                 return None;
             }
             self.out.push('"');

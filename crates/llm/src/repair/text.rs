@@ -74,7 +74,7 @@ impl<'t> Source<'t> {
     }
 
     /// The text before `at`, as far as it may matter.
-    pub(crate) fn behind(&self, at: usize) -> &'t str {
+    pub(crate) fn preceding(&self, at: usize) -> &'t str {
         let mut from = at.saturating_sub(MAX_LOOK_BEHIND_BYTES);
         while !self.text.is_char_boundary(from) {
             from -= 1;
@@ -84,7 +84,7 @@ impl<'t> Source<'t> {
 
     /// The text before `at` on its line.
     pub(crate) fn line_before(&self, at: usize) -> &'t str {
-        self.behind(at).rsplit('\n').next().unwrap_or_default()
+        self.preceding(at).rsplit('\n').next().unwrap_or_default()
     }
 
     /// Caches the result of `find`, which is the same for every position up to it: scanning from left to right computes

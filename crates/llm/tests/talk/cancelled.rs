@@ -26,12 +26,12 @@ async fn cancels_during_stream() {
         let reply = ScriptedReply::text(&"word ".repeat(40)).ending(Ending::SilentAfter(800));
         let server = ModelServer::start([reply.act()]);
         let (client, asked) = (client(&server, api), request());
-        let (said, mut hears) = tokio::sync::mpsc::channel(100);
-        let listener = |spoken: ReplyDelta| said.try_send(spoken).unwrap();
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(100);
+        let listener = |delta: ReplyDelta| sender.try_send(delta).unwrap();
         let chat = client.chat(&asked, &listener);
         tokio::select! {
             reply = chat => panic!("{reply:?}"),
-            heard = hears.recv() => assert!(heard.is_some()),
+            received = receiver.recv() => assert!(received.is_some()),
         }
         server.wait_for(|counters| counters.disconnected == 1).await;
     }

@@ -43,10 +43,10 @@ async fn does_not_retry_after_first_token() {
         for ending in [Ending::CutAfter(800), Ending::EndAfter(800)] {
             let long = ScriptedReply::text(&"word ".repeat(40)).ending(ending);
             let server = ModelServer::start([long.act(), fine()]);
-            let (reply, heard) = ask_streaming(&client(&server, api), &request()).await;
+            let (reply, deltas) = ask_streaming(&client(&server, api), &request()).await;
             let error = reply.unwrap_err();
             assert!(matches!(error, ModelError::Truncated { .. }), "{api:?} {ending:?}: {error:?}");
-            assert!(heard.iter().any(|spoken| matches!(spoken, ReplyDelta::Text(_))));
+            assert!(deltas.iter().any(|delta| matches!(delta, ReplyDelta::Text(_))));
             assert_eq!(server.bodies().len(), 1);
         }
     }
@@ -55,14 +55,14 @@ async fn does_not_retry_after_first_token() {
 #[tokio::test]
 async fn honours_short_retry_after_and_reports_long_one() {
     let server = ModelServer::start([Act::refuse_with_retry_after(429, "1"), fine()]);
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     ask(&client(&server, Api::OpenAi), &request()).await.unwrap();
-    assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
+    assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
 
     let server = ModelServer::start([Act::refuse_with_retry_after(429, "3600")]);
-    let begun = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
-    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(1));
     let ModelError::Busy { retry_after, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*retry_after, Some(Duration::from_secs(3600)));
     assert!(error.localize(Lang::En).contains("3600 s") && error.localize(Lang::Zh).contains("3600 秒"));
@@ -104,10 +104,10 @@ async fn reports_permanent_errors_without_retry() {
         ),
     ];
     for api in BOTH {
-        for (act, kind, words) in &cases {
+        for (act, kind, expected) in &cases {
             let server = ModelServer::start([act.clone(), fine()]);
             let error = ask(&client(&server, api), &request()).await.unwrap_err();
-            assert!(kind(&error) && error.to_string().contains(words), "{error:?}");
+            assert!(kind(&error) && error.to_string().contains(expected), "{error:?}");
             assert_eq!(server.bodies().len(), 1, "{error:?}");
         }
     }
@@ -124,11 +124,11 @@ async fn reports_invalid_response_body() {
         (raw("text/event-stream", "data: {\"choices\": 7}\n\n"), "invalid type"),
         (raw("text/event-stream", "data: nonsense\n\n"), "expected"),
     ];
-    for (act, words) in cases {
+    for (act, expected) in cases {
         let server = ModelServer::start([act]);
         let error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
         assert!(matches!(error, ModelError::Unreadable { .. }), "{error:?}");
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
@@ -137,8 +137,8 @@ async fn reports_error_event_after_first_token() {
     let word = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     let error = "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n";
     let server = ModelServer::start([Act::events(format!("{word}{error}")), fine()]);
-    let told = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
-    assert!(told.to_string().contains("out of memory"), "{told}");
+    let model_error = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
+    assert!(model_error.to_string().contains("out of memory"), "{model_error}");
     assert_eq!(server.bodies().len(), 1);
     // An error before the first text of the stream is retried.
     let server = ModelServer::start([Act::events(error), fine()]);
@@ -149,8 +149,8 @@ async fn reports_error_event_after_first_token() {
     assert_eq!(ask(&client(&server, Api::Anthropic), &request()).await.unwrap().text, "fine");
     let start = "event: x\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"hi\"}}\n\n";
     let server = ModelServer::start([Act::events(format!("{start}{busy}")), fine()]);
-    let told = ask(&client(&server, Api::Anthropic), &request()).await.unwrap_err();
-    assert!(matches!(told, ModelError::Busy { .. }), "{told:?}");
+    let model_error = ask(&client(&server, Api::Anthropic), &request()).await.unwrap_err();
+    assert!(matches!(model_error, ModelError::Busy { .. }), "{model_error:?}");
 }
 
 #[tokio::test]
@@ -166,8 +166,8 @@ async fn reports_unreachable_endpoint_without_secrets() {
         matches!(&error, ModelError::Unreachable { cause, .. } if cause.contains("refused")),
         "{error:?}"
     );
-    let shown = format!("{error:?} {error} {}", error.localize(Lang::Zh));
-    assert!(!shown.contains("hunter"), "{shown}");
+    let rendered = format!("{error:?} {error} {}", error.localize(Lang::Zh));
+    assert!(!rendered.contains("hunter"), "{rendered}");
 }
 
 #[tokio::test]
@@ -177,8 +177,8 @@ async fn never_prints_api_key() {
             let server = ModelServer::start([Act::refuse(status, &format!("your key {KEY} is odd"))]);
             let client = client(&server, api);
             let error = ask(&client, &request()).await.unwrap_err();
-            let shown = format!("{error:?} {error} {} {client:?}", error.localize(Lang::Zh));
-            assert!(!shown.contains("hunter") && shown.contains("is odd"), "{shown}");
+            let rendered = format!("{error:?} {error} {} {client:?}", error.localize(Lang::Zh));
+            assert!(!rendered.contains("hunter") && rendered.contains("is odd"), "{rendered}");
         }
         let server = ModelServer::start([fine()]);
         ask(&client(&server, api), &request()).await.unwrap();

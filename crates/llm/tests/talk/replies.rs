@@ -4,7 +4,7 @@ use toolhub_core::model::{ReplyDelta, StopReason, Usage};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, CallStyle, Ending, ModelServer, Pacing, ScriptedReply};
 
-use super::support::{BOTH, ask, ask_streaming, client, request, shown};
+use super::support::{BOTH, ask, ask_streaming, client, render, request};
 
 const DIGITS: &str = r#"{"city": "京都", "n": 1234567890123456789012345678901234567890}"#;
 
@@ -19,13 +19,16 @@ fn reply() -> ScriptedReply {
 #[tokio::test]
 async fn parses_equally_at_any_chunk_boundary() {
     for api in BOTH {
-        let whole = {
+        let unsplit = {
             let server = ModelServer::start([reply().act()]);
-            shown(&ask(&client(&server, api), &request()).await.unwrap())
+            render(&ask(&client(&server, api), &request()).await.unwrap())
         };
-        assert!(whole.contains(DIGITS) && whole.contains("看一下。") && whole.contains("Osaka"), "{whole}");
+        assert!(
+            unsplit.contains(DIGITS) && unsplit.contains("看一下。") && unsplit.contains("Osaka"),
+            "{unsplit}"
+        );
         let expected = Usage { input: 120, cached: 100, output: 42 };
-        assert!(whole.contains(&format!("{expected:?}")), "{whole}");
+        assert!(unsplit.contains(&format!("{expected:?}")), "{unsplit}");
 
         // Split in two at every 25th byte, also past the end; then split after every byte.
         let acts = (0..4_000).step_by(25).map(|at| reply().paced(Pacing::SplitAt(at)).act());
@@ -34,8 +37,8 @@ async fn parses_equally_at_any_chunk_boundary() {
         let server = ModelServer::start(acts);
         let client = client(&server, api);
         for at in 0..count {
-            let said = shown(&ask(&client, &request()).await.unwrap());
-            assert_eq!(said, whole, "{api:?}, case {at}");
+            let response = render(&ask(&client, &request()).await.unwrap());
+            assert_eq!(response, unsplit, "{api:?}, case {at}");
         }
     }
 }
@@ -44,24 +47,28 @@ async fn parses_equally_at_any_chunk_boundary() {
 async fn streams_text_thoughts_and_calls() {
     for api in BOTH {
         let server = ModelServer::start([reply().act()]);
-        let (said, heard) = ask_streaming(&client(&server, api), &request()).await;
+        let (response, deltas) = ask_streaming(&client(&server, api), &request()).await;
         let joined =
-            |pick: fn(&ReplyDelta) -> Option<&str>| heard.iter().filter_map(pick).collect::<String>();
-        let text = joined(|spoken| match spoken {
+            |pick: fn(&ReplyDelta) -> Option<&str>| deltas.iter().filter_map(pick).collect::<String>();
+        let text = joined(|delta| match delta {
             ReplyDelta::Text(text) => Some(text),
             _ => None,
         });
-        let thought = joined(|spoken| match spoken {
+        let thought = joined(|delta| match delta {
             ReplyDelta::Thought(text) => Some(text),
             _ => None,
         });
-        let said = said.unwrap();
-        assert_eq!((text.as_str(), thought.as_str()), (said.text.as_str(), "They ask for the weather."));
-        assert_eq!(said.text, "Let me look: 看一下。");
-        let begun =
-            heard.iter().filter(|spoken| **spoken == ReplyDelta::ToolCallStarted("weather".into())).count();
-        assert_eq!((begun, said.calls.len(), said.stop), (2, 2, StopReason::Calls), "{api:?}");
-        let ids: Vec<&str> = said.calls.iter().map(|call| call.id.as_str()).collect();
+        let response = response.unwrap();
+        assert_eq!((text.as_str(), thought.as_str()), (response.text.as_str(), "They ask for the weather."));
+        assert_eq!(response.text, "Let me look: 看一下。");
+        let started_calls =
+            deltas.iter().filter(|delta| **delta == ReplyDelta::ToolCallStarted("weather".into())).count();
+        assert_eq!(
+            (started_calls, response.calls.len(), response.stop),
+            (2, 2, StopReason::Calls),
+            "{api:?}"
+        );
+        let ids: Vec<&str> = response.calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["call_1", "call_2"]);
     }
 }
@@ -80,12 +87,12 @@ async fn parses_calls_in_every_endpoint_style() {
     ];
     for style in styles {
         let server = ModelServer::start([plain().with_style(style).act()]);
-        let (said, heard) = ask_streaming(&client(&server, Api::OpenAi), &request()).await;
+        let (response, deltas) = ask_streaming(&client(&server, Api::OpenAi), &request()).await;
         let expect = r#"Calls  | weather({"city":"Kyoto"}) weather({"city":"Osaka"}) |  | None"#;
-        let said = said.unwrap();
-        assert_eq!(shown(&said), expect, "{style:?}");
-        assert_eq!(heard.len(), 2, "{style:?}: {heard:?}");
-        assert_ne!(said.calls[0].id, said.calls[1].id, "{style:?}");
+        let response = response.unwrap();
+        assert_eq!(render(&response), expect, "{style:?}");
+        assert_eq!(deltas.len(), 2, "{style:?}: {deltas:?}");
+        assert_ne!(response.calls[0].id, response.calls[1].id, "{style:?}");
     }
 }
 
@@ -93,17 +100,17 @@ async fn parses_calls_in_every_endpoint_style() {
 async fn accepts_single_document_instead_of_stream() {
     for api in BOTH {
         let streamed = ModelServer::start([reply().act()]);
-        let whole = ModelServer::start([reply().unstreamed().act()]);
+        let unsplit = ModelServer::start([reply().unstreamed().act()]);
         let (streamed, _) = ask_streaming(&client(&streamed, api), &request()).await;
-        let (whole, heard) = ask_streaming(&client(&whole, api), &request()).await;
-        assert_eq!(shown(&whole.unwrap()), shown(&streamed.unwrap()), "{api:?}");
-        assert!(heard.iter().any(|spoken| matches!(spoken, ReplyDelta::Text(_))), "{heard:?}");
+        let (unsplit, deltas) = ask_streaming(&client(&unsplit, api), &request()).await;
+        assert_eq!(render(&unsplit.unwrap()), render(&streamed.unwrap()), "{api:?}");
+        assert!(deltas.iter().any(|delta| matches!(delta, ReplyDelta::Text(_))), "{deltas:?}");
     }
     // A single document is also accepted with the content type of an event stream.
     let body = r#"{"choices": [{"message": {"content": "hello"}, "finish_reason": "length"}]}"#;
     let server = ModelServer::start([Act::events(body)]);
     assert_eq!(
-        shown(&ask(&client(&server, Api::OpenAi), &request()).await.unwrap()),
+        render(&ask(&client(&server, Api::OpenAi), &request()).await.unwrap()),
         "Length hello |  |  | None"
     );
 }
@@ -113,20 +120,20 @@ async fn reports_arguments_that_are_not_json() {
     for api in BOTH {
         let broken = ScriptedReply::default().call("weather", r#"{"city": "Ky"#).call("weather", "[1]");
         let server = ModelServer::start([broken.act()]);
-        let said = ask(&client(&server, api), &request()).await.unwrap();
-        assert!(said.calls.is_empty());
-        let told: Vec<String> = said.unreadable.iter().map(ToString::to_string).collect();
-        assert!(told[0].contains("`weather`") && told[0].contains("EOF"), "{told:?}");
-        assert!(told[1].contains("no object"), "{told:?}");
+        let response = ask(&client(&server, api), &request()).await.unwrap();
+        assert!(response.calls.is_empty());
+        let messages: Vec<String> = response.unreadable.iter().map(ToString::to_string).collect();
+        assert!(messages[0].contains("`weather`") && messages[0].contains("EOF"), "{messages:?}");
+        assert!(messages[1].contains("no object"), "{messages:?}");
     }
 }
 
 #[tokio::test]
 async fn maps_invalid_wire_names_back_to_tool_names() {
     for api in BOTH {
-        let asked = ModelServer::start([ScriptedReply::text("x").act()]);
-        ask(&client(&asked, api), &request()).await.unwrap();
-        let body = &asked.bodies()[0];
+        let recording_server = ModelServer::start([ScriptedReply::text("x").act()]);
+        ask(&client(&recording_server, api), &request()).await.unwrap();
+        let body = &recording_server.bodies()[0];
         let name = match api {
             Api::OpenAi => body["tools"][1]["function"]["name"].clone(),
             Api::Anthropic => body["tools"][1]["name"].clone(),
@@ -134,8 +141,12 @@ async fn maps_invalid_wire_names_back_to_tool_names() {
         let wire = name.as_str().unwrap();
         assert!(wire.is_ascii() && !wire.contains(' '), "{wire}");
         let server = ModelServer::start([ScriptedReply::default().call(wire, "").act()]);
-        let said = ask(&client(&server, api), &request()).await.unwrap();
-        assert_eq!(shown(&said), "Calls  | 读表 / read({}) |  | ".to_owned() + none_or_zero(api), "{api:?}");
+        let response = ask(&client(&server, api), &request()).await.unwrap();
+        assert_eq!(
+            render(&response),
+            "Calls  | 读表 / read({}) |  | ".to_owned() + none_or_zero(api),
+            "{api:?}"
+        );
     }
 }
 

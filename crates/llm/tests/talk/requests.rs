@@ -25,17 +25,17 @@ fn talk() -> ChatRequest {
         text: text.to_owned(),
         failed,
     };
-    let mut asked = request();
-    asked.messages.push(Message::Assistant {
+    let mut chat_request = request();
+    chat_request.messages.push(Message::Assistant {
         text: String::new(),
         calls: vec![
             called("call_1", "weather", r#"{"city":"Kyoto","n":1234567890123456789012345678901234567890}"#),
             called("call/2", "读表 / read", "{}"),
         ],
     });
-    asked.messages.push(answered("call_1", "sunny", false));
-    asked.messages.push(answered("call/2", "no such sheet", true));
-    ChatRequest { max_tokens: Some(300), temperature: Some(0.5), ..asked }
+    chat_request.messages.push(answered("call_1", "sunny", false));
+    chat_request.messages.push(answered("call/2", "no such sheet", true));
+    ChatRequest { max_tokens: Some(300), temperature: Some(0.5), ..chat_request }
 }
 
 fn schema() -> Option<(String, RawJson)> {
@@ -43,9 +43,9 @@ fn schema() -> Option<(String, RawJson)> {
     Some(("weather answer".to_owned(), RawJson::parse(schema).unwrap()))
 }
 
-async fn sent(api: Api, asked: &ChatRequest) -> String {
+async fn sent(api: Api, chat_request: &ChatRequest) -> String {
     let server = ModelServer::start([ScriptedReply::text("{}").act()]);
-    ask(&client(&server, api), asked).await.unwrap();
+    ask(&client(&server, api), chat_request).await.unwrap();
     let received = &server.received()[0];
     format!("{}\n{}", received.line, serde_json::to_string_pretty(&received.body).unwrap())
 }
@@ -69,10 +69,10 @@ async fn sends_numbers_of_any_length_verbatim() {
     for api in BOTH {
         let long =
             r#"{"type":"object","properties":{"n":{"maximum":1234567890123456789012345678901234567890}}}"#;
-        let mut asked = talk();
-        asked.tools.push(tool("count", long));
+        let mut chat_request = talk();
+        chat_request.tools.push(tool("count", long));
         let server = ModelServer::start([ScriptedReply::text("x").act()]);
-        ask(&client(&server, api), &asked).await.unwrap();
+        ask(&client(&server, api), &chat_request).await.unwrap();
         let count = server.received()[0].text.matches("1234567890123456789012345678901234567890").count();
         assert_eq!(count, 2, "{api:?}");
     }
@@ -81,27 +81,27 @@ async fn sends_numbers_of_any_length_verbatim() {
 #[tokio::test]
 async fn returns_answer_for_schema() {
     let answer = r#"{"sunny": true}"#;
-    let asked = ChatRequest { answer_schema: schema(), ..request() };
+    let chat_request = ChatRequest { answer_schema: schema(), ..request() };
     let server = ModelServer::start([ScriptedReply::text(answer).act()]);
-    assert_eq!(ask(&client(&server, Api::OpenAi), &asked).await.unwrap().text, answer);
+    assert_eq!(ask(&client(&server, Api::OpenAi), &chat_request).await.unwrap().text, answer);
 
     // For Anthropic a forced tool call replaces the response format; it is hidden from the caller.
     let wire = {
         let server = ModelServer::start([ScriptedReply::text("x").act()]);
-        ask(&client(&server, Api::Anthropic), &asked).await.unwrap();
+        ask(&client(&server, Api::Anthropic), &chat_request).await.unwrap();
         server.bodies()[0]["tools"][2]["name"].as_str().unwrap().to_owned()
     };
     let server = ModelServer::start([ScriptedReply::text("Well: ").call(&wire, answer).act()]);
-    let (reply, heard) = ask_streaming(&client(&server, Api::Anthropic), &asked).await;
+    let (reply, deltas) = ask_streaming(&client(&server, Api::Anthropic), &chat_request).await;
     let reply = reply.unwrap();
     assert_eq!((reply.text.as_str(), reply.stop, reply.calls.len()), (answer, StopReason::End, 0));
-    let heard = format!("{heard:?}");
-    assert!(heard.contains("sunny") && !heard.contains("ToolCallStarted"), "{heard}");
+    let deltas = format!("{deltas:?}");
+    assert!(deltas.contains("sunny") && !deltas.contains("ToolCallStarted"), "{deltas}");
 }
 
 #[tokio::test]
 async fn omits_rejected_fields_from_later_requests() {
-    let asked = ChatRequest { answer_schema: schema(), max_tokens: Some(9), ..request() };
+    let chat_request = ChatRequest { answer_schema: schema(), max_tokens: Some(9), ..request() };
     let fine = || ScriptedReply::text("{}").act();
     let server = ModelServer::start([
         Act::refuse(400, "unknown field `stream_options`"),
@@ -111,8 +111,8 @@ async fn omits_rejected_fields_from_later_requests() {
         fine(),
     ]);
     let client = client(&server, Api::OpenAi);
-    ask(&client, &asked).await.unwrap();
-    ask(&client, &asked).await.unwrap();
+    ask(&client, &chat_request).await.unwrap();
+    ask(&client, &chat_request).await.unwrap();
     let bodies = server.bodies();
     assert_eq!(bodies.len(), 6, "what was learned is kept");
     assert_eq!(bodies[4], bodies[5]);

@@ -47,15 +47,15 @@ pub(crate) async fn ask_streaming(
     client: &ModelClient,
     request: &ChatRequest,
 ) -> (Result<ChatReply, ModelError>, Vec<ReplyDelta>) {
-    let heard = Mutex::new(Vec::new());
+    let deltas = Mutex::new(Vec::new());
     let reply = client
-        .chat(request, &|spoken| heard.lock().unwrap_or_else(PoisonError::into_inner).push(spoken))
+        .chat(request, &|delta| deltas.lock().unwrap_or_else(PoisonError::into_inner).push(delta))
         .await;
-    (reply, heard.into_inner().unwrap())
+    (reply, deltas.into_inner().unwrap())
 }
 
 /// A reply as text, without the generated call ids.
-pub(crate) fn shown(reply: &ChatReply) -> String {
+pub(crate) fn render(reply: &ChatReply) -> String {
     let calls: Vec<String> =
         reply.calls.iter().map(|call| format!("{}({})", call.tool, call.arguments)).collect();
     let unreadable: Vec<String> = reply.unreadable.iter().map(ToString::to_string).collect();

@@ -171,13 +171,13 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         add_server(&file, &stdio("c"), false).unwrap();
         let after = std::fs::read_to_string(&file).unwrap();
-        let kept = [
+        let preserved = [
             "// keep me",
             "\"theme\": 1.0",
             "12345678901234567890123}, // and me",
             "/* b */ \"b\": {\"url\": \"u\"}",
         ];
-        assert!(kept.iter().all(|part| after.contains(part)), "{after}");
+        assert!(preserved.iter().all(|part| after.contains(part)), "{after}");
         assert_eq!(read_servers(&file).unwrap().len(), 3);
         assert!(remove_server(&file, "c").unwrap());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);

@@ -75,9 +75,9 @@ impl ServerSpec {
                     .filter(|(name, _)| !is_session_variable(name))
                     .map(|(name, value)| (name, value.into_encoded_bytes()))
                     .collect();
-                let transport_json = json!([spec.command, spec.args, format!("{:?}", spec.fence)]);
+                let transport_json = json!([spec.command, spec.args, format!("{:?}", spec.process_sandbox)]);
                 // A sandboxed program without `cwd` starts in an empty folder.
-                let inherits = spec.cwd.is_none() && spec.fence.is_none();
+                let inherits = spec.cwd.is_none() && spec.process_sandbox.is_none();
                 let folder = spec.cwd.clone().or_else(|| inherits.then(|| PathBuf::from(".")));
                 (transport_json, variables, folder)
             }

@@ -60,7 +60,7 @@ impl Permitted<StdioSpec> {
             INHERITED_VARIABLES.contains(&name)
                 || cfg!(windows) && is_inherited_on_windows(name)
                 || INHERITED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-                || self.env_pass.iter().any(|wanted| wanted == name)
+                || self.env_pass.iter().any(|passed| passed == name)
         };
         let inherited = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))

@@ -58,7 +58,7 @@ fn expand_stdio(spec: &StdioSpec) -> Result<StdioSpec, McpError> {
         cwd: cwd.map(PathBuf::from),
         env_pass: spec.env_pass.clone(),
         log_file: spec.log_file.clone(),
-        fence: spec.fence.clone(),
+        process_sandbox: spec.process_sandbox.clone(),
     })
 }
 

@@ -71,8 +71,8 @@ mod tests {
         let path = std::env::join_paths([Path::new("relative"), one.path(), two.path()]).unwrap();
         assert_eq!(find_executable("npx", &path), Some(two.path().join("npx.cmd")));
         assert_eq!(find_executable("node", &path), Some(two.path().join("node.exe")));
-        let whole = two.path().join("npx");
-        let found = find_executable(whole.to_str().unwrap(), OsStr::new(""));
+        let full_path = two.path().join("npx");
+        let found = find_executable(full_path.to_str().unwrap(), OsStr::new(""));
         assert_eq!(found, Some(two.path().join("npx.cmd")));
         for none in ["npx.cmd", "NODE.EXE", "uvx", ""] {
             assert_eq!(find_executable(none, &path), None, "{none}");

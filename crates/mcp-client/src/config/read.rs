@@ -53,8 +53,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn error_at(&self, place: &impl Ranged, en: String, zh: String) -> ConfigError {
-        ConfigError::at(self.file, self.text, place.start(), LocalizedText::new(en, zh))
+    fn error_at(&self, node: &impl Ranged, en: String, zh: String) -> ConfigError {
+        ConfigError::at(self.file, self.text, node.start(), LocalizedText::new(en, zh))
     }
 
     /// A file without `mcpServers` has no servers. Reports an error if another member looks like a list of servers.
@@ -69,8 +69,9 @@ impl Reader<'_> {
                 .as_object()
                 .is_some_and(|object| object.properties.iter().any(|entry| is_entry(&entry.value)))
         };
-        let odd = root.properties.iter().find(|found| is_entry(&found.value) || holds_entries(&found.value));
-        match odd {
+        let misplaced =
+            root.properties.iter().find(|found| is_entry(&found.value) || holds_entries(&found.value));
+        match misplaced {
             None => Ok(Vec::new()),
             Some(found) => Err(self.error_at(
                 found,
@@ -146,9 +147,9 @@ impl Reader<'_> {
                     format!("服务器 `{id}` 需要 `command`（stdio）或 `url`（http）"),
                 )),
             (Some(other), ..) => {
-                let place = members.get("type").map_or(property, |found| found);
+                let node = members.get("type").map_or(property, |found| found);
                 Err(self.error_at(
-                    place,
+                    node,
                     format!("server `{id}` has the unknown type `{other}`: use `stdio`, `http` or `sse`"),
                     format!("服务器 `{id}` 的类型 `{other}` 未知：请用 `stdio`、`http` 或 `sse`"),
                 ))
@@ -202,9 +203,9 @@ mod tests {
             },
         }"#;
         let servers = read(text).unwrap();
-        let shown: Vec<_> =
+        let listed: Vec<_> =
             servers.iter().map(|spec| (spec.id.as_str(), spec.transport.name(), spec.enabled)).collect();
-        assert_eq!(shown, [("z", "stdio", true), ("a", "http", false)]);
+        assert_eq!(listed, [("z", "stdio", true), ("a", "http", false)]);
         let TransportSpec::Stdio(spec) = &servers[0].transport else { panic!() };
         assert_eq!(spec.env, [("PORT".to_owned(), "80".to_owned()), ("A".to_owned(), "b".to_owned())]);
     }

@@ -36,11 +36,11 @@ async fn rejects_unknown_versions_secrets_servers_and_malformed_hello() {
     assert!(answer(hello.get()).await.contains("does not have this server"));
     let newer = hello.get().replace("\"protocol\":1", "\"protocol\":2");
     assert!(newer != hello.get() && answer(&newer).await.contains("another version"));
-    let stranger = RawJson::of(&Hello::new("Secret", "s", identity()));
-    assert!(answer(stranger.get()).await.contains("was not shown its secret"));
-    for odd in ["", "{}", "GET / HTTP/1.1", "\u{0}"] {
-        let answer = answer(odd).await;
-        assert!(answer.contains("another version"), "{odd:?}: {answer}");
+    let wrong_hello = RawJson::of(&Hello::new("Secret", "s", identity()));
+    assert!(answer(wrong_hello.get()).await.contains("was not shown its secret"));
+    for invalid in ["", "{}", "GET / HTTP/1.1", "\u{0}"] {
+        let answer = answer(invalid).await;
+        assert!(answer.contains("another version"), "{invalid:?}: {answer}");
     }
 }
 

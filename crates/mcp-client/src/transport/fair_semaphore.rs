@@ -171,8 +171,8 @@ impl Drop for Waiter<'_> {
         let mut state = self.fair_semaphore.state();
         let before = state.holders[self.index].waiting.len();
         state.holders[self.index].waiting.retain(|waiter| !waiter.is_closed());
-        let gone = before - state.holders[self.index].waiting.len();
-        state.waiting -= gone;
+        let cancelled = before - state.holders[self.index].waiting.len();
+        state.waiting -= cancelled;
     }
 }
 
@@ -206,13 +206,13 @@ mod tests {
         let names = ["ann", "ann", "ann", "bob"];
         let mut waiting: Vec<_> =
             names.iter().map(|name| Box::pin(fair_semaphore.take(Some(name)))).collect();
-        assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
+        assert!(waiting.iter_mut().all(|waiter| waiter.now_or_never().is_none()));
         // A dropped request is skipped, and takes no permit.
         drop(waiting.remove(0));
         drop(held);
         let mut served = Vec::new();
-        for one in waiting {
-            served.push(one.await);
+        for waiter in waiting {
+            served.push(waiter.await);
         }
         drop(served);
         let all: Vec<_> = std::iter::from_fn(|| fair_semaphore.take(Some("ann")).now_or_never()).collect();
@@ -235,7 +235,7 @@ mod tests {
         let held: Vec<_> = std::iter::from_fn(|| fair_semaphore.take(Some("ann")).now_or_never()).collect();
         assert_eq!(held.len(), 3);
         let mut queue: Vec<_> = (0..100).map(|_| Box::pin(fair_semaphore.take(Some("ann")))).collect();
-        assert!(queue.iter_mut().all(|one| one.now_or_never().is_none()));
+        assert!(queue.iter_mut().all(|waiter| waiter.now_or_never().is_none()));
         assert!(fair_semaphore.take(Some("bob")).now_or_never().is_some());
     }
 

@@ -48,21 +48,21 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 std::io::BufRead::read_until(&mut rest, b'\n', &mut self.line)
             };
             let used = used.unwrap_or_default();
-            let whole = buffer.get(..used).is_some_and(|part| part.ends_with(b"\n"));
+            let complete = buffer.get(..used).is_some_and(|part| part.ends_with(b"\n"));
             self.reader.consume(used);
-            if whole && !self.skipping {
+            if complete && !self.skipping {
                 self.line.pop();
             }
-            if whole && std::mem::take(&mut self.skipping) {
+            if complete && std::mem::take(&mut self.skipping) {
                 continue;
             }
             if self.line.len() > self.max_bytes {
-                self.skipping = !whole;
+                self.skipping = !complete;
                 let mut start = std::mem::take(&mut self.line);
                 start.truncate(OVERLONG_PREFIX_BYTES);
                 return Line::TooLong(start);
             }
-            if whole && !self.skipping {
+            if complete && !self.skipping {
                 let mut line = std::mem::take(&mut self.line);
                 if line.last() == Some(&b'\r') {
                     line.pop();
@@ -81,11 +81,11 @@ mod tests {
     async fn splits_lines_and_reports_overlong_ones() {
         let text = b"one\r\n\nlonger than ten\nnext\nhalf";
         let mut lines = Lines::new(&text[..], 10);
-        let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
-        assert_eq!(lines.next().await, whole("one"));
-        assert_eq!(lines.next().await, whole(""));
+        let complete = |text: &str| Line::Whole(text.as_bytes().to_vec());
+        assert_eq!(lines.next().await, complete("one"));
+        assert_eq!(lines.next().await, complete(""));
         assert_eq!(lines.next().await, Line::TooLong(b"longer than ten".to_vec()));
-        assert_eq!(lines.next().await, whole("next"));
+        assert_eq!(lines.next().await, complete("next"));
         assert_eq!(lines.next().await, Line::End);
     }
 

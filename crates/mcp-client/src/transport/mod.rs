@@ -1,14 +1,14 @@
 //! Transports. A transport matches responses to requests; `connection` interprets the messages.
 
 mod fair_semaphore;
-#[cfg_attr(unix, path = "group_unix.rs")]
-#[cfg_attr(not(unix), path = "group_other.rs")]
-mod group;
 pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod mux;
 mod pipe_writer;
 mod process;
+#[cfg_attr(unix, path = "process_group_unix.rs")]
+#[cfg_attr(not(unix), path = "process_group_other.rs")]
+mod process_group;
 pub(crate) mod relay;
 pub(crate) mod sse;
 mod stderr;

@@ -324,9 +324,9 @@ mod tests {
     use crate::transport::test_inbox::TestInbox;
 
     fn stream(
-        room: usize,
+        capacity: usize,
     ) -> (MuxHandle<mpsc::Sender<String>>, Mux<mpsc::Sender<String>>, mpsc::Receiver<String>) {
-        let (sink, sent) = mpsc::channel(room);
+        let (sink, sent) = mpsc::channel(capacity);
         let (handle, mux) = MuxHandle::new(sink, Arc::<TestInbox>::default());
         (handle, mux, sent)
     }

@@ -189,8 +189,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn preserves_line_order_with_a_slow_reader() {
         let tasks = TaskTracker::new();
-        for room in [1, 7, 64, 1 << 20] {
-            let (ours, mut theirs) = tokio::io::duplex(room);
+        for capacity in [1, 7, 64, 1 << 20] {
+            let (ours, mut theirs) = tokio::io::duplex(capacity);
             let pipe_writer = Arc::new(PipeWriter::new(ours));
             let driven = Arc::clone(&pipe_writer);
             let driver = tasks.spawn(async move { driven.drive(Duration::from_secs(30)).await.is_ok() });
@@ -208,8 +208,8 @@ mod tests {
             }
             pipe_writer.close();
             pipe_writer.enqueue("too late".to_owned()).unwrap();
-            assert_eq!(reader.await.unwrap().unwrap(), expect, "{room}");
-            assert!(driver.await.unwrap(), "{room}");
+            assert_eq!(reader.await.unwrap().unwrap(), expect, "{capacity}");
+            assert!(driver.await.unwrap(), "{capacity}");
         }
     }
 

@@ -9,7 +9,7 @@ use toolhub_core::SandboxedProcess;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_mcp_wire::McpError;
 
-use super::group::Group;
+use super::process_group::ProcessGroup;
 use crate::config::Permitted;
 
 /// How long a child may take to exit after its stdin is closed, and again after SIGTERM.
@@ -28,7 +28,7 @@ pub(crate) enum StopMode {
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) child: Child,
-    group: Group,
+    process_group: ProcessGroup,
     /// Dropped last: cleans up the processes outside the group.
     sandboxed: Option<Box<dyn SandboxedProcess>>,
 }
@@ -45,15 +45,16 @@ impl Process {
         if let Some(folder) = &spec.cwd {
             command.current_dir(folder);
         }
-        let fence = spec.fence.as_ref().map(|fence| fence.enclose(&mut command));
-        let sandboxed = fence.transpose().map_err(McpError::permanent)?;
+        let process_sandbox =
+            spec.process_sandbox.as_ref().map(|process_sandbox| process_sandbox.enclose(&mut command));
+        let sandboxed = process_sandbox.transpose().map_err(McpError::permanent)?;
         // Set last, since the sandbox may have replaced the program.
         let mut command = Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        Group::prepare(&mut command);
+        ProcessGroup::prepare(&mut command);
         let child = command.spawn().map_err(|error| McpError::permanent(spec.spawn_error(&error)))?;
-        let group = Group::of(&child);
-        Ok(Self { child, group, sandboxed })
+        let process_group = ProcessGroup::of(&child);
+        Ok(Self { child, process_group, sandboxed })
     }
 
     /// Adds the sandbox's explanation to the cause, if the sandbox ended the child.
@@ -64,7 +65,10 @@ impl Process {
         stderr_tail: &str,
     ) -> LocalizedText {
         let verdict = || {
-            self.sandboxed.as_ref().zip(status).and_then(|(fence, status)| fence.verdict(status, stderr_tail))
+            self.sandboxed
+                .as_ref()
+                .zip(status)
+                .and_then(|(process_sandbox, status)| process_sandbox.verdict(status, stderr_tail))
         };
         match verdict() {
             Some(verdict) => {
@@ -80,17 +84,17 @@ impl Process {
         let grace = if mode == StopMode::Graceful { GRACE_PERIOD } else { GRACE_PERIOD / 10 };
         let mut status = self.wait(grace).await;
         if status.is_none() {
-            self.group.terminate();
+            self.process_group.terminate();
             status = self.wait(grace).await;
         }
         // Also if the child has exited: its descendants may still run.
-        self.group.kill();
+        self.process_group.kill();
         if status.is_none() {
             let _ = self.child.start_kill();
             status = self.wait(GRACE_PERIOD).await;
         }
         if status.is_some() {
-            self.group.disarm();
+            self.process_group.disarm();
         }
         if let Some(sandboxed) = self.sandboxed.take() {
             // Searches for remaining processes and empties a folder, so it blocks.

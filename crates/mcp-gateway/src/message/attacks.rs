@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::*;
 
 fn code(text: &str) -> Result<(), (Option<String>, i64, String)> {
-    let shown = |(id, error): Rejection| (id.map(|id| id.get().to_owned()), error.code, error.message);
-    read(&text.into()).map(drop).map_err(shown)
+    let describe = |(id, error): Rejection| (id.map(|id| id.get().to_owned()), error.code, error.message);
+    read(&text.into()).map(drop).map_err(describe)
 }
 
 #[test]
@@ -97,8 +97,8 @@ proptest! {
                         prop_assert_eq!(first, last, "{} {}", key, text);
                     }
                     let decided = members.get(key).map(|value| value.value().to_string());
-                    let whole: Value = serde_json::from_str(&params).unwrap();
-                    prop_assert_eq!(decided, whole.get(key).map(Value::to_string));
+                    let parsed: Value = serde_json::from_str(&params).unwrap();
+                    prop_assert_eq!(decided, parsed.get(key).map(Value::to_string));
                 }
             }
             Ok(other) => prop_assert!(false, "{:?}", other),

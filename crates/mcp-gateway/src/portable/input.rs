@@ -93,14 +93,14 @@ struct Search<'f> {
 }
 
 fn find_cycles(root: &Value, schema: &Value, search: &mut Search<'_>) {
-    let here = search.path.last().cloned().unwrap_or_default();
+    let current = search.path.last().cloned().unwrap_or_default();
     if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
         let pointer = to.trim_start_matches('#').to_owned();
         // The reference leads to an enclosing schema, or to one from which this one was reached.
-        let around = here == pointer || here.starts_with(&format!("{pointer}/"));
-        if around || search.open.contains(&pointer) {
+        let encloses = current == pointer || current.starts_with(&format!("{pointer}/"));
+        if encloses || search.open.contains(&pointer) {
             let kind = target(root, to).and_then(|part| part.get("type")).and_then(Value::as_str);
-            search.found.push((here.clone(), kind.map(str::to_owned)));
+            search.found.push((current.clone(), kind.map(str::to_owned)));
         } else if !search.closed.contains(&pointer)
             && let Some(part) = target(root, to)
         {
@@ -113,7 +113,7 @@ fn find_cycles(root: &Value, schema: &Value, search: &mut Search<'_>) {
         }
     }
     for (pointer, part) in subschemas(schema) {
-        search.path.push(format!("{here}{pointer}"));
+        search.path.push(format!("{current}{pointer}"));
         find_cycles(root, part, search);
         search.path.pop();
     }
@@ -166,12 +166,12 @@ mod tests {
         ] {
             assert!(!repair(&mut good.clone()).unwrap(), "{good}");
         }
-        for kept in [json!({"type": "any"}), json!({"enum": []}), json!({"minimum": "0"})] {
-            let (mut odd, mut plain) = (property(kept), property(json!({})));
-            assert!(repair(&mut odd).unwrap() && repair(&mut plain).unwrap());
-            assert_eq!(odd, plain);
+        for constraint in [json!({"type": "any"}), json!({"enum": []}), json!({"minimum": "0"})] {
+            let (mut unusual, mut plain) = (property(constraint), property(json!({})));
+            assert!(repair(&mut unusual).unwrap() && repair(&mut plain).unwrap());
+            assert_eq!(unusual, plain);
         }
-        let mut odd = property(json!({"type": "string", "pattern": "("}));
-        assert!(repair(&mut odd).unwrap() && odd == property(json!({"type": "string"})));
+        let mut unusual = property(json!({"type": "string", "pattern": "("}));
+        assert!(repair(&mut unusual).unwrap() && unusual == property(json!({"type": "string"})));
     }
 }

@@ -244,7 +244,7 @@ mod tests {
         let plain = json!({"type": "object", "properties": {}});
         let all =
             ["string", "number", "boolean", "object", "array", "null"].map(|kind| json!({"type": kind}));
-        for (given, expect) in [
+        for (input, expect) in [
             (json!({"name": "a"}), json!({"name": "a", "inputSchema": plain})),
             (json!({"name": "a", "inputSchema": {}}), json!({"name": "a", "inputSchema": plain})),
             (
@@ -267,7 +267,7 @@ mod tests {
                 json!({"name": "a", "inputSchema": plain}),
             ),
         ] {
-            assert_eq!(offered(&given).as_ref(), Ok(&expect), "{given}");
+            assert_eq!(offered(&input).as_ref(), Ok(&expect), "{input}");
             assert_eq!(offered(&expect).as_ref(), Ok(&expect), "a repaired definition needs no repair");
         }
     }
@@ -282,14 +282,14 @@ mod tests {
             (json!({"type": "object", "required": "x"}), "inputSchema.required"),
             (json!([]), "`inputSchema` must be an object"),
         ] {
-            let said = offered(&json!({"name": "a", "inputSchema": schema})).unwrap_err();
-            assert!(said.contains(why), "{schema}: {said}");
+            let error = offered(&json!({"name": "a", "inputSchema": schema})).unwrap_err();
+            assert!(error.contains(why), "{schema}: {error}");
         }
     }
 
     #[test]
     fn keeps_output_schemas_that_clients_can_compile() {
-        for (property, kept) in [
+        for (property, is_kept) in [
             (json!({"type": "string", "pattern": "^[\\w-]+(?:\\.\\d{1,3})?$"}), true),
             (json!({"$ref": "#/$defs/x"}), true),
             (json!({"$ref": "#"}), true),
@@ -300,8 +300,8 @@ mod tests {
         ] {
             let schema = json!({"type": "object", "properties": {"a": property},
                 "$defs": {"x": {"type": "string"}}});
-            let given = json!({"name": "a", "inputSchema": {"type": "object", "properties": {}}, "outputSchema": schema});
-            assert_eq!(offered(&given).unwrap().get("outputSchema").is_some(), kept, "{given}");
+            let input = json!({"name": "a", "inputSchema": {"type": "object", "properties": {}}, "outputSchema": schema});
+            assert_eq!(offered(&input).unwrap().get("outputSchema").is_some(), is_kept, "{input}");
         }
         for (key, value) in [
             ("pattern", "("),
@@ -314,9 +314,9 @@ mod tests {
         ] {
             let plain = json!({"name": "a", "inputSchema": {"type": "object", "properties": {}},
                 "outputSchema": {"type": "object", "properties": {"a": {}}}});
-            let mut given = plain.clone();
-            given["outputSchema"]["properties"]["a"][key] = json!(value);
-            assert_eq!(offered(&given), Ok(plain), "{given}");
+            let mut input = plain.clone();
+            input["outputSchema"]["properties"]["a"][key] = json!(value);
+            assert_eq!(offered(&input), Ok(plain), "{input}");
         }
     }
 

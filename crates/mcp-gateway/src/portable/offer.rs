@@ -63,14 +63,14 @@ fn are_annotations(annotations: &RawJson) -> bool {
 
 /// Repairs the arguments of a prompt. Returns `None` if they are invalid, since a client could not fill them in.
 fn repair_arguments(members: &mut RawObject) -> Option<bool> {
-    let Some(given) = members.get("arguments") else { return Some(false) };
-    if given.get() == "null" {
+    let Some(listed) = members.get("arguments") else { return Some(false) };
+    if listed.get() == "null" {
         members.remove("arguments");
         return Some(true);
     }
     let mut changed = false;
     let mut arguments = Vec::new();
-    for argument in given.decode::<Vec<RawJson>>().ok()? {
+    for argument in listed.decode::<Vec<RawJson>>().ok()? {
         let mut argument = argument.object().filter(|one| one.get("name").is_some_and(is_text))?;
         for key in ["title", "description"] {
             changed |= remove_unless(&mut argument, key, is_text);

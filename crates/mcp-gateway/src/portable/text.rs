@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn replaces_lone_surrogates_only() {
-        for (given, expect) in [
+        for (input, expect) in [
             (r#"{"a":"cut \ud83d"}"#, r#"{"a":"cut \ufffd"}"#),
             (
                 r#"["\udc00\ud83d\ude00\uD800x\ud800\ud83d\ude00"]"#,
@@ -96,7 +96,7 @@ mod tests {
             (r#"["\\ud83d","\u4e2d\n"]"#, r#"["\\ud83d","\u4e2d\n"]"#),
             (r#"{"n":[-1.5e300,0,12],"s":"1e999"}"#, r#"{"n":[-1.5e300,0,12],"s":"1e999"}"#),
         ] {
-            assert_eq!(read(given).unwrap(), expect);
+            assert_eq!(read(input).unwrap(), expect);
         }
         for huge in ["1e400".to_owned(), "9".repeat(4301), format!("-{}", "1".repeat(310))] {
             assert!(read(&format!(r#"{{"a":{huge}}}"#)).is_err());

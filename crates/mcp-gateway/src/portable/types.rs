@@ -190,14 +190,14 @@ mod tests {
     #[test]
     fn removes_uncommon_formats_only() {
         assert_eq!(normalized(json!({"type": "integer", "format": "uint8"})), json!({"type": "integer"}));
-        for kept in [
+        for unchanged in [
             json!({"type": "string", "format": "date-time"}),
             json!({"enum": ["a", 1]}),
             json!({"$ref": "#/$defs/x"}),
             json!({"type": "array", "items": {}}),
             json!({"allOf": [{"$ref": "#/$defs/x"}]}),
         ] {
-            assert_eq!(normalized(kept.clone()), kept);
+            assert_eq!(normalized(unchanged.clone()), unchanged);
         }
         let mut data = json!({"type": "object", "default": {"properties": {"b": {}}}});
         assert!(!normalize_types(&mut data), "a default is data");

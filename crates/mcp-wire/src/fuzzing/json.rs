@@ -167,14 +167,14 @@ fn raw_views(raw: &RawJson) {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     assert_eq!(raw.value(), value);
     let same = |text: &str| serde_json::from_str::<Value>(text).ok() == Some(value.clone());
-    let shown = pretty(text);
-    assert!(same(&shown), "{shown}");
+    let formatted = pretty(text);
+    assert!(same(&formatted), "{formatted}");
     let written = canonical(text);
     assert_eq!(written.is_none(), too_deep(text).is_some());
     if let Some(written) = written {
         assert!(same(&written), "{written}");
         assert_eq!(canonical(&written).as_ref(), Some(&written));
-        assert_eq!(canonical(&shown).as_ref(), Some(&written));
+        assert_eq!(canonical(&formatted).as_ref(), Some(&written));
     }
 }
 

@@ -63,8 +63,8 @@ impl KeyObserver for DuplicateKeyDetector {
         let seen = self.fingerprints.get(start..self.count).unwrap_or_default();
         self.may_have_duplicate |= escaped || seen.contains(&print);
         match self.fingerprints.get_mut(self.count) {
-            Some(place) => {
-                *place = print;
+            Some(position) => {
+                *position = print;
                 self.count += 1;
             }
             None => self.may_have_duplicate = true,
@@ -89,7 +89,7 @@ fn fingerprint(key: &[u8]) -> u64 {
                 (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
             }
             _ => {
-                let byte = |place: usize| u64::from(key.get(place).copied().unwrap_or_default());
+                let byte = |position: usize| u64::from(key.get(position).copied().unwrap_or_default());
                 (byte(0) << 8 | byte(1), byte(2))
             }
         },

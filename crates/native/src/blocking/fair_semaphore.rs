@@ -83,8 +83,8 @@ impl FairSemaphore {
         let (caller, turn) = loop {
             let State { held, waiting, .. } = &mut *state;
             let may = |caller: &CallerKey| held.get(caller).copied().unwrap_or_default() < self.per_caller;
-            let place = waiting.iter().position(|(caller, _)| may(caller))?;
-            let (caller, mut list) = waiting.remove(place)?;
+            let index = waiting.iter().position(|(caller, _)| may(caller))?;
+            let (caller, mut list) = waiting.remove(index)?;
             let turn = std::iter::from_fn(|| list.pop_front()).find(|turn| !turn.is_closed());
             if !list.is_empty() {
                 waiting.push_back((caller.clone(), list));

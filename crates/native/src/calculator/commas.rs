@@ -22,8 +22,8 @@ pub(super) fn thousands_at(tokens: &[Token], at: usize) -> Option<&str> {
     let follows = matches!(before, [.., Token::Number(_), Token::Comma { .. }, _]);
     let fits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let first_fits = fits(first) && if follows { first.len() == 3 } else { (1..=3).contains(&first.len()) };
-    let whole = digits.split('.').next().unwrap_or_default();
-    (first_fits && whole.len() == 3 && fits(whole)).then_some(digits)
+    let integer = digits.split('.').next().unwrap_or_default();
+    (first_fits && integer.len() == 3 && fits(integer)).then_some(digits)
 }
 
 /// Rejects `sum(1,234, 5)`, which is ambiguous.

@@ -17,5 +17,5 @@ pub(super) const CURRENCIES: [(&str, &[&str]); 11] = [
 
 /// Whether `name` is a currency.
 pub(super) fn is_currency(name: &str) -> bool {
-    CURRENCIES.iter().any(|(shown, names)| *shown == name || names.contains(&name))
+    CURRENCIES.iter().any(|(symbol, names)| *symbol == name || names.contains(&name))
 }

@@ -52,9 +52,9 @@ pub(super) fn unknown_identifier(name: &str) -> LocalizedText {
         );
     }
     match crate::suggest::nearest(name, functions::names()).first() {
-        Some(near) => LocalizedText::new(
-            format!("`{name}` is not known: did you mean `{near}`?"),
-            format!("不认识 `{name}`：是否指 `{near}`？"),
+        Some(suggestion) => LocalizedText::new(
+            format!("`{name}` is not known: did you mean `{suggestion}`?"),
+            format!("不认识 `{name}`：是否指 `{suggestion}`？"),
         ),
         None => LocalizedText::new(
             format!(

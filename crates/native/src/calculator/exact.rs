@@ -18,17 +18,20 @@ impl Fend<'_> {
             }
         }
         let Some(value) = self.float(name) else { return Ok(()) };
-        let whole = value.round();
-        let near = (value - whole).abs() < 1e-9 && whole.abs() < 10_000.0;
-        if near && self.power("_whole", base, &whole.to_string()).is_ok() && self.holds("_whole", number) {
-            return self.assign(name, &whole.to_string());
+        let rounded = value.round();
+        let is_close = (value - rounded).abs() < 1e-9 && rounded.abs() < 10_000.0;
+        if is_close
+            && self.power("_whole", base, &rounded.to_string()).is_ok()
+            && self.are_equal("_whole", number)
+        {
+            return self.assign(name, &rounded.to_string());
         }
         Ok(())
     }
 
     /// A square root; that of a negative number is a multiple of `i`, for which fend would add a spurious real part.
     pub(super) fn square_root(&mut self, name: &str, operand: &str) -> Result<(), LocalizedText> {
-        if !self.holds(&format!("abs {operand}"), &format!("- {operand}")) {
+        if !self.are_equal(&format!("abs {operand}"), &format!("- {operand}")) {
             return self.assign(name, &format!("sqrt {operand}"));
         }
         self.assign("_opposite", &format!("- {operand}"))?;
@@ -38,7 +41,7 @@ impl Fend<'_> {
     /// A tangent; exact for 45°, like fend's sines.
     pub(super) fn tangent(&mut self, name: &str, operand: &str) -> Result<(), LocalizedText> {
         self.assign("_double", &format!("{operand} + {operand}"))?;
-        match ["1", "-1"].into_iter().find(|value| self.holds("sin _double", value)) {
+        match ["1", "-1"].into_iter().find(|value| self.are_equal("sin _double", value)) {
             Some(value) => self.assign(name, value),
             None => self.assign(name, &format!("tan {operand}")),
         }
@@ -68,14 +71,14 @@ impl Fend<'_> {
         self.assign(name, &format!("abs {one}"))?;
         self.assign("_other", &format!("abs {other}"))?;
         for number in [name, "_other"] {
-            if !self.holds(&format!("{number} mod 1"), "0") {
+            if !self.are_equal(&format!("{number} mod 1"), "0") {
                 return Err(LocalizedText::new(
                     "`gcd` and `lcm` take whole numbers",
                     "`gcd` 和 `lcm` 只接受整数",
                 ));
             }
         }
-        while !self.holds("_other", "0") {
+        while !self.are_equal("_other", "0") {
             self.assign("_rest", &format!("{name} mod _other"))?;
             self.assign(name, "_other")?;
             self.assign("_other", "_rest")?;
@@ -83,7 +86,7 @@ impl Fend<'_> {
         Ok(())
     }
 
-    fn holds(&mut self, left: &str, right: &str) -> bool {
-        self.show(&format!("{left} == {right}")).is_ok_and(|shown| shown == "true")
+    fn are_equal(&mut self, left: &str, right: &str) -> bool {
+        self.show(&format!("{left} == {right}")).is_ok_and(|formatted| formatted == "true")
     }
 }

@@ -33,10 +33,10 @@ pub(super) fn is_unit(word: &str) -> bool {
 
 fn context() -> Context {
     let mut context = Context::new();
-    for (shown, names) in CURRENCIES {
-        context.define_custom_unit_v1(shown, "", "!", &CustomUnitAttribute::None);
+    for (symbol, names) in CURRENCIES {
+        context.define_custom_unit_v1(symbol, "", "!", &CustomUnitAttribute::None);
         for name in names {
-            context.define_custom_unit_v1(name, "", shown, &CustomUnitAttribute::Alias);
+            context.define_custom_unit_v1(name, "", symbol, &CustomUnitAttribute::Alias);
         }
     }
     for (name, meaning) in UNITS {

@@ -47,11 +47,11 @@ pub async fn calculate(
         calculate_within(&expression, TIME_LIMIT, cancelled).map_err(ToolError::failed)
     });
     let result = result.await?;
-    let said = match result.strip_prefix("approx. ") {
+    let message = match result.strip_prefix("approx. ") {
         Some(rounded) => LocalizedText::new(result.as_str(), format!("约 {rounded}")),
         None => LocalizedText::from(result),
     };
-    ToolOutput::from_raw(with_chinese(&said).into_raw()).ok_or(ToolError::Internal)
+    ToolOutput::from_raw(with_chinese(&message).into_raw()).ok_or(ToolError::Internal)
 }
 
 fn calculate_within(

@@ -45,9 +45,9 @@ pub(super) fn normalise(text: &str) -> String {
         }
     }
     let plain = plain.replace("**", "^");
-    let asked = strip_question(&plain);
+    let question = strip_question(&plain);
     // Lines are separate statements if one of them is an assignment.
-    if asked.contains('=') { asked.replace('\n', ";") } else { asked.to_owned() }
+    if question.contains('=') { question.replace('\n', ";") } else { question.to_owned() }
 }
 
 fn strip_question(text: &str) -> &str {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn normalizes_typed_text() {
-        let check = |given: &str, expect: &str| assert_eq!(normalise(given), expect, "{given}");
+        let check = |input: &str, expect: &str| assert_eq!(normalise(input), expect, "{input}");
         check("（１＋２）×３÷４", "(1+2)*3/4");
         check("5 − 3 – 1", "5 - 3 - 1");
         check("2**10", "2^10");

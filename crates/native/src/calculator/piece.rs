@@ -4,7 +4,7 @@ use toolhub_core::lang::LocalizedText;
 
 use super::currencies::is_currency;
 use super::functions;
-use super::steps::Places;
+use super::steps::Precision;
 
 /// An operand or operator of an expression without parentheses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub(super) fn push_number(pieces: &mut Vec<Piece>, number: String) {
 }
 
 /// Removes `to 3 dp` from the end: fend rounds incorrectly if the last digit is a zero.
-pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, LocalizedText> {
+pub(super) fn take_precision(pieces: &mut Vec<Piece>) -> Result<Precision, LocalizedText> {
     if let [.., to, Piece::Operand(number), Piece::Word(unit)] = pieces.as_slice()
         && to.is_word_of(&CONVERSIONS)
         && matches!(unit.as_str(), "dp" | "sf")
@@ -105,9 +105,10 @@ pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, LocalizedTe
                 format!("`{number} {unit}` 太多：最多 {MAX_PLACES}"),
             )
         })?;
-        let places = if unit == "dp" { Places::Decimal(count) } else { Places::Significant(count.max(1)) };
+        let precision =
+            if unit == "dp" { Precision::Decimal(count) } else { Precision::Significant(count.max(1)) };
         pieces.truncate(pieces.len() - 3);
-        return Ok(places);
+        return Ok(precision);
     }
     let formatted = pieces.iter().enumerate().any(|(at, piece)| match piece {
         Piece::Word(_) => piece.is_word_of(&FORMATS) && at > 0 && pieces[at - 1].is_word_of(&CONVERSIONS),
@@ -116,5 +117,5 @@ pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, LocalizedTe
         }
         _ => false,
     });
-    Ok(if formatted { Places::Formatted } else { Places::Unspecified })
+    Ok(if formatted { Precision::Formatted } else { Precision::Unspecified })
 }

@@ -12,13 +12,13 @@ use super::fend;
 use super::flat;
 use super::functions;
 use super::piece::{self, Piece};
-use super::steps::{Operation, Plan, Step};
+use super::steps::{CalculationPlan, Operation, Step};
 use super::tokens::Token;
 
 const MAX_DEPTH: usize = 64;
 
 /// Plans the evaluation of an expression.
-pub(super) fn plan(tokens: &[Token]) -> Result<Plan, LocalizedText> {
+pub(super) fn plan(tokens: &[Token]) -> Result<CalculationPlan, LocalizedText> {
     let mut planner = Planner { tokens, at: 0, depth: 0, steps: Vec::new(), names: 0 };
     let mut answer = None;
     while planner.at < tokens.len() {
@@ -31,7 +31,7 @@ pub(super) fn plan(tokens: &[Token]) -> Result<Plan, LocalizedText> {
             None | Some(Token::Semicolon) => {}
             Some(_) => return Err(LocalizedText::new("a `)` has no `(`", "`)` 没有对应的 `(`")),
         }
-        let places = piece::take_places(&mut pieces)?;
+        let precision = piece::take_precision(&mut pieces)?;
         let text = planner.reduce(pieces)?;
         let text = match target {
             Some(name) => {
@@ -40,15 +40,15 @@ pub(super) fn plan(tokens: &[Token]) -> Result<Plan, LocalizedText> {
             }
             None => text,
         };
-        answer = Some((text, places));
+        answer = Some((text, precision));
     }
-    let (answer, places) = answer.ok_or_else(|| {
+    let (answer, precision) = answer.ok_or_else(|| {
         LocalizedText::new(
             "there is nothing to calculate: give an expression such as `0.1 + 0.2`",
             "没有可计算的内容：请给出表达式，例如 `0.1 + 0.2`",
         )
     })?;
-    Ok(Plan { steps: planner.steps, answer, places })
+    Ok(CalculationPlan { steps: planner.steps, answer, precision })
 }
 
 /// The meaning of a comma in the current context.
@@ -72,9 +72,9 @@ impl Planner<'_> {
     }
 
     fn take(&mut self, token: &Token) -> bool {
-        let there = self.peek() == Some(token);
-        self.at += usize::from(there);
-        there
+        let is_next = self.peek() == Some(token);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     /// The variable that a statement assigns to.

@@ -23,9 +23,9 @@ impl Fend<'_> {
     /// fend computes integer powers and roots, exactly if possible. Large powers of fractions and exponents such as
     /// `pi` would not terminate in time, so they are approximated here.
     pub(super) fn power(&mut self, name: &str, base: &str, exponent: &str) -> Result<(), LocalizedText> {
-        let held = format!("{name}_exponent");
-        self.assign(&held, exponent)?;
-        match self.exponent(&held) {
+        let exponent_name = format!("{name}_exponent");
+        self.assign(&exponent_name, exponent)?;
+        match self.exponent(&exponent_name) {
             Exponent::Whole(times) => {
                 if let Some(digits) = self.fraction_digits(base)
                     && digits.saturating_mul(times.unsigned_abs() as usize) > MAX_DIGITS
@@ -34,17 +34,17 @@ impl Fend<'_> {
                 }
             }
             Exponent::Other => {
-                if let Some(value) = self.float_power(base, &held) {
+                if let Some(value) = self.float_power(base, &exponent_name) {
                     return self.assign(name, &format!("approximately {value}"));
                 }
             }
             Exponent::Root | Exponent::Unknown => {}
         }
-        self.assign(name, &format!("{base} ^ {held}"))
+        self.assign(name, &format!("{base} ^ {exponent_name}"))
     }
 
-    fn exponent(&mut self, held: &str) -> Exponent {
-        let Ok(text) = self.show(&format!("{held} to fraction")) else { return Exponent::Unknown };
+    fn exponent(&mut self, exponent_name: &str) -> Exponent {
+        let Ok(text) = self.show(&format!("{exponent_name} to fraction")) else { return Exponent::Unknown };
         if let Ok(times) = text.parse() {
             return Exponent::Whole(times);
         }
@@ -75,14 +75,14 @@ impl Fend<'_> {
             self.assign("_factor", "1 / _factor")?;
         }
         self.assign("_power", "1")?;
-        let mut left = times.unsigned_abs();
-        while left > 0 {
-            if left & 1 == 1 {
+        let mut remaining = times.unsigned_abs();
+        while remaining > 0 {
+            if remaining & 1 == 1 {
                 self.assign("_power", "_power * _factor")?;
                 self.cut("_power")?;
             }
-            left >>= 1;
-            if left > 0 {
+            remaining >>= 1;
+            if remaining > 0 {
                 self.assign("_factor", "_factor * _factor")?;
                 self.cut("_factor")?;
             }
@@ -95,8 +95,8 @@ impl Fend<'_> {
 
     /// Rounds a number to a hundred places.
     fn cut(&mut self, name: &str) -> Result<(), LocalizedText> {
-        let shown = self.show(&format!("{name} to 100 dp"))?;
-        self.assign(name, shown.trim_start_matches("approx. "))
+        let formatted = self.show(&format!("{name} to 100 dp"))?;
+        self.assign(name, formatted.trim_start_matches("approx. "))
     }
 
     fn float_power(&mut self, base: &str, exponent: &str) -> Option<String> {
@@ -105,11 +105,11 @@ impl Fend<'_> {
     }
 
     pub(super) fn float(&mut self, text: &str) -> Option<f64> {
-        let held = self.assign("_float", text).and_then(|()| self.show("_float to 25 dp"));
-        let mut shown = held.ok()?;
-        if shown.contains("0.0000000000") {
-            shown = self.show("_float to 25 sf").ok()?;
+        let exponent_name = self.assign("_float", text).and_then(|()| self.show("_float to 25 dp"));
+        let mut formatted = exponent_name.ok()?;
+        if formatted.contains("0.0000000000") {
+            formatted = self.show("_float to 25 sf").ok()?;
         }
-        shown.trim_start_matches("approx. ").parse().ok()
+        formatted.trim_start_matches("approx. ").parse().ok()
     }
 }

@@ -13,8 +13,8 @@ impl Fend<'_> {
         direction: Direction,
         operand: &str,
     ) -> Result<(), LocalizedText> {
-        let shown = self.show(&format!("{operand} to fraction"))?;
-        let Some(fraction) = Fraction::read(&shown) else {
+        let formatted = self.show(&format!("{operand} to fraction"))?;
+        let Some(fraction) = Fraction::read(&formatted) else {
             return Err(LocalizedText::new("only a number can be rounded", "只有数字可以取整"));
         };
         if fraction.above.trim_matches('0').is_empty() {
@@ -58,17 +58,18 @@ struct Fraction<'a> {
 }
 
 impl<'a> Fraction<'a> {
-    fn read(shown: &'a str) -> Option<Self> {
-        let shown = shown.trim_start_matches("approx. ");
+    fn read(formatted: &'a str) -> Option<Self> {
+        let formatted = formatted.trim_start_matches("approx. ");
         // Currencies with the sign before the number.
-        let bare = shown.trim_start_matches(['$', '£', '¥']);
-        let (has_sign, shown) = (bare != shown, bare);
-        let (is_negative, shown) = shown.strip_prefix('-').map_or((false, shown), |rest| (true, rest));
+        let bare = formatted.trim_start_matches(['$', '£', '¥']);
+        let (has_sign, formatted) = (bare != formatted, bare);
+        let (is_negative, formatted) =
+            formatted.strip_prefix('-').map_or((false, formatted), |rest| (true, rest));
         let digits = |text: &'a str| {
             let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
             text.split_at(end)
         };
-        let (above, rest) = digits(shown);
+        let (above, rest) = digits(formatted);
         let (below, unit) = rest.strip_prefix('/').map_or(("1", rest), digits);
         let is_complex = unit == "i" || unit.contains(" + ") || unit.contains(" - ");
         let is_number = !is_complex && !above.is_empty() && !below.is_empty();

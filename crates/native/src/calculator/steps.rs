@@ -36,7 +36,7 @@ pub(super) enum Direction {
 
 /// The requested number of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Places {
+pub(super) enum Precision {
     Unspecified,
     Decimal(usize),
     Significant(usize),
@@ -46,9 +46,9 @@ pub(super) enum Places {
 
 /// A parsed expression.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct CalculationPlan {
     pub(super) steps: Vec<Step>,
     /// The expression of the result.
     pub(super) answer: String,
-    pub(super) places: Places,
+    pub(super) precision: Precision,
 }

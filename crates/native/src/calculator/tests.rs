@@ -19,8 +19,8 @@ fn answer(expression: &str) -> String {
 fn check(cases: &[(&str, &str)]) {
     let wrong: Vec<_> = cases
         .iter()
-        .map(|(given, expect)| (given, expect, answer(given)))
-        .filter(|(_, expect, came)| came != *expect)
+        .map(|(input, expect)| (input, expect, answer(input)))
+        .filter(|(_, expect, actual)| actual != *expect)
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -328,7 +328,7 @@ fn errors_are_localized() {
     };
     let wrong: Vec<_> = cases
         .iter()
-        .map(|(given, expect)| (given, expect, localized(given)))
+        .map(|(input, expect)| (input, expect, localized(input)))
         .filter(|(_, expect, result)| result.as_ref().err().map(String::as_str) != Some(*expect))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -382,8 +382,8 @@ fn aborts_expensive_computations() {
     let limit = Duration::from_millis(100);
     for hard in ["9999999^9999999", "10^10^10", "1000000000!", "fib(1000000000)", "1e-9999 * 1e-9999"] {
         let started = Instant::now();
-        let came = calculate_within(hard, limit, &Cancelled::default());
-        assert!(came.is_err(), "{hard}: {came:?}");
+        let actual = calculate_within(hard, limit, &Cancelled::default());
+        assert!(actual.is_err(), "{hard}: {actual:?}");
         assert!(started.elapsed() < limit * 100, "{hard} took {:?}", started.elapsed());
     }
     let cancelled = Cancelled::default();

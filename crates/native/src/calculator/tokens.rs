@@ -124,8 +124,8 @@ fn number(rest: &str) -> Result<(String, &str), LocalizedText> {
         let end = end_of(2, |c| c.is_ascii_alphanumeric() || c == '_');
         return Ok((rest[..end].to_owned(), &rest[end..]));
     }
-    let whole = end_of(0, digit);
-    let (mut text, mut end) = (rest[..whole].to_owned(), whole);
+    let integer_end = end_of(0, digit);
+    let (mut text, mut end) = (rest[..integer_end].to_owned(), integer_end);
     if rest[end..].starts_with('.') {
         let fraction = end_of(end + 1, digit);
         if fraction > end + 1 {
@@ -191,7 +191,7 @@ fn refuse(rest: &str, c: char) -> Result<(), LocalizedText> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> String {
+    fn render(text: &str) -> String {
         let show = |token: &Token| match token {
             Token::Number(text) | Token::Word(text) => text.clone(),
             Token::Sign(sign) => (*sign).to_owned(),
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn tokenizes_expressions() {
-        let check = |given: &str, expect: &str| assert_eq!(shown(given), expect, "{given}");
+        let check = |input: &str, expect: &str| assert_eq!(render(input), expect, "{input}");
         check("1.5e-3*x2", "1.5e-3 * x2");
         check("1,234 , 5", "1 , 234 ,_ 5");
         check("5.km 2e 3E4", "5 km 2 e 3E4");

@@ -49,8 +49,8 @@ pub(super) fn zones(name: &str) -> Vec<&'static str> {
         return TABLE.zones_in(&self::key(city), region);
     }
     for suffix in SUFFIXES {
-        if let Some(place) = key.strip_suffix(suffix).filter(|place| !place.is_empty()) {
-            let found = TABLE.zones(place);
+        if let Some(city) = key.strip_suffix(suffix).filter(|city| !city.is_empty()) {
+            let found = TABLE.zones(city);
             if !found.is_empty() {
                 return found;
             }

@@ -74,7 +74,7 @@ fn in_english(text: &str) -> Option<(Option<i64>, i64, i64)> {
     let month = |word: &str| {
         let word = word.trim_end_matches('.');
         let short = |name: &&str| *name == word || (3..=4).contains(&word.len()) && name.starts_with(word);
-        MONTHS.iter().position(short).map(|place| place as i64 + 1)
+        MONTHS.iter().position(short).map(|index| index as i64 + 1)
     };
     let day = |word: &str| {
         let ending = ["st", "nd", "rd", "th"].iter().find_map(|ending| word.strip_suffix(ending));
@@ -142,8 +142,8 @@ pub(super) fn days_to_weekday(text: &str, today: Date) -> Option<i64> {
         Some((week @ ("this" | "next" | "last"), name)) => (week, name.trim()),
         _ => ("this", text),
     };
-    if let Some(wanted) = english_weekday(name) {
-        let (ahead, back) = ((wanted - today).rem_euclid(7), (today - wanted).rem_euclid(7));
+    if let Some(weekday) = english_weekday(name) {
+        let (ahead, back) = ((weekday - today).rem_euclid(7), (today - weekday).rem_euclid(7));
         return Some(match week {
             "next" if ahead == 0 => 7,
             "last" if back == 0 => -7,
@@ -155,9 +155,9 @@ pub(super) fn days_to_weekday(text: &str, today: Date) -> Option<i64> {
     let (week, rest) = weeks.iter().find_map(|(word, week)| Some((week, text.strip_prefix(word)?)))?;
     let rest = rest.strip_prefix('个').unwrap_or(rest);
     let day = ["周", "星期", "礼拜"].iter().find_map(|unit| rest.strip_prefix(unit))?;
-    let wanted = "一二三四五六日".chars().position(|c| day == c.to_string());
-    let wanted = if day == "天" { Some(6) } else { wanted }?;
-    Some(week * 7 + wanted as i64 - today)
+    let weekday = "一二三四五六日".chars().position(|c| day == c.to_string());
+    let weekday = if day == "天" { Some(6) } else { weekday }?;
+    Some(week * 7 + weekday as i64 - today)
 }
 
 fn english_weekday(name: &str) -> Option<i64> {

@@ -67,13 +67,13 @@ impl Distance {
     pub(super) fn text(&self) -> LocalizedText {
         let between = self.between();
         let (en, zh) = (between.english(), between.chinese());
-        let shown = |moment: &Zoned| {
+        let formatted = |moment: &Zoned| {
             let form = if self.in_days() { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M" };
             let date = moment.strftime(form).to_string();
             let weekday = moment.strftime("%A").to_string();
             (format!("{date} ({weekday})"), format!("{date}（{}）", weekday_in_chinese(moment.weekday())))
         };
-        let ((from, from_zh), (until, until_zh)) = (shown(&self.from), shown(&self.until));
+        let ((from, from_zh), (until, until_zh)) = (formatted(&self.from), formatted(&self.until));
         match (self.from_now, between.is_past) {
             (true, _) if self.in_days() && between.days == 0 => {
                 LocalizedText::new(format!("{until} is today"), format!("{until_zh}就是今天"))
@@ -107,8 +107,8 @@ impl Between {
         let seconds = if self.days > 0 { 0 } else { seconds };
         let parts =
             [some(self.days, "day"), some(hours, "hour"), some(minutes, "minute"), some(seconds, "second")];
-        let whole: Vec<String> = parts.into_iter().flatten().collect();
-        let mut text = if whole.is_empty() { "0 days".to_owned() } else { whole.join(" ") };
+        let components: Vec<String> = parts.into_iter().flatten().collect();
+        let mut text = if components.is_empty() { "0 days".to_owned() } else { components.join(" ") };
         let weeks = [some(self.days / 7, "week"), some(self.days % 7, "day")];
         let weeks: Vec<String> = weeks.into_iter().flatten().collect();
         let calendar = self.calendar.map(|[years, months, days]| {
@@ -128,8 +128,8 @@ impl Between {
         let [hours, minutes, seconds] = self.rest;
         let seconds = if self.days > 0 { 0 } else { seconds };
         let parts = [some(self.days, "天"), some(hours, "小时"), some(minutes, "分钟"), some(seconds, "秒")];
-        let whole: Vec<String> = parts.into_iter().flatten().collect();
-        let mut text = if whole.is_empty() { "0 天".to_owned() } else { whole.join(" ") };
+        let components: Vec<String> = parts.into_iter().flatten().collect();
+        let mut text = if components.is_empty() { "0 天".to_owned() } else { components.join(" ") };
         let weeks = [some(self.days / 7, "周"), some(self.days % 7, "天")];
         let weeks: Vec<String> = weeks.into_iter().flatten().collect();
         let calendar = self.calendar.map(|[years, months, days]| {
@@ -156,9 +156,9 @@ mod tests {
         let check = |from: &str, until: &str, expect: (&str, &str)| {
             let (from, from_now) = from.strip_prefix("now ").map_or((from, false), |from| (from, true));
             let distance = Distance { from: from.parse().unwrap(), from_now, until: until.parse().unwrap() };
-            let said = distance.text();
+            let rendered = distance.text();
             assert_eq!(
-                (said.localize(Lang::En).as_str(), said.localize(Lang::Zh).as_str()),
+                (rendered.localize(Lang::En).as_str(), rendered.localize(Lang::Zh).as_str()),
                 expect,
                 "{from} {until}"
             );

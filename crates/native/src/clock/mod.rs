@@ -142,23 +142,23 @@ fn validated(text: &Option<String>) -> Result<Option<&str>, LocalizedText> {
 impl TimeAnswer {
     /// The answer as text in both languages, and as an object.
     fn describe(&self) -> RawJson {
-        let (mut fields, mut said) = match &self.distance {
+        let (mut fields, mut message) = match &self.distance {
             Some(distance) => distance_fields(distance),
             None => moment_fields(&self.moment),
         };
         if let Some((change, note)) = &self.clock_change {
             fields = fields.with("clock_change", *change);
-            said = with_note(&said, note);
+            message = with_note(&message, note);
         }
         if self.moment.time_zone().is_unknown() {
             let note = LocalizedText::new(
                 "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`",
                 "本机的变量 `TZ` 不是时区，因此这是 UTC：请给出 `zone`",
             );
-            said = with_note(&said, &note);
+            message = with_note(&message, &note);
         }
-        let fields = fields.with("text", said.localize(Lang::En));
-        with_chinese(&said).with("structuredContent", fields).into_raw()
+        let fields = fields.with("text", message.localize(Lang::En));
+        with_chinese(&message).with("structuredContent", fields).into_raw()
     }
 }
 
@@ -167,7 +167,7 @@ fn moment_fields(moment: &Zoned) -> (RawObject, LocalizedText) {
     let weekday = moment.strftime("%A").to_string();
     let utc_offset = moment.strftime("%:z").to_string();
     let time = format!("{} {utc_offset}", moment.strftime("%Y-%m-%d %H:%M:%S"));
-    let said = LocalizedText::new(
+    let message = LocalizedText::new(
         format!("{time} ({zone}, {weekday})"),
         format!("{time}（{zone}，{}）", weekday_in_chinese(moment.weekday())),
     );
@@ -177,7 +177,7 @@ fn moment_fields(moment: &Zoned) -> (RawObject, LocalizedText) {
         .with("weekday", weekday)
         .with("utc_offset", utc_offset)
         .with("unix", RawJson::of(&moment.timestamp().as_second()));
-    (fields, said)
+    (fields, message)
 }
 
 fn distance_fields(distance: &Distance) -> (RawObject, LocalizedText) {
@@ -192,8 +192,8 @@ fn distance_fields(distance: &Distance) -> (RawObject, LocalizedText) {
     (fields, distance.text())
 }
 
-fn with_note(said: &LocalizedText, note: &LocalizedText) -> LocalizedText {
-    let with = |lang: Lang| format!("{} [{}]", said.localize(lang), note.localize(lang));
+fn with_note(message: &LocalizedText, note: &LocalizedText) -> LocalizedText {
+    let with = |lang: Lang| format!("{} [{}]", message.localize(lang), note.localize(lang));
     LocalizedText::new(with(Lang::En), with(Lang::Zh))
 }
 

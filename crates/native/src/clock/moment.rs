@@ -34,17 +34,20 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
     }
     // A place after the time, of one or several words; or before it, as in `北京时间下午3点`.
     let after = dashed.match_indices(' ').map(|(at, _)| dashed.split_at(at));
-    let before = dashed.split_once("时间").into_iter().map(|(place, time)| (time, place));
-    for (time, place) in after.chain(before) {
-        let place = place.trim();
-        let place = place.strip_prefix("in ").unwrap_or(place);
+    let before = dashed.split_once("时间").into_iter().map(|(zone_name, time)| (time, zone_name));
+    for (time, zone_name) in after.chain(before) {
+        let zone_name = zone_name.trim();
+        let zone_name = zone_name.strip_prefix("in ").unwrap_or(zone_name);
         // Parses the time first, since searching for an unknown place is slow.
         if local_time(time.trim(), zone).is_some()
-            && let Ok(from) = zone::resolve(place, now)
+            && let Ok(from) = zone::resolve(zone_name, now)
             && let Some(local) = local_time(time.trim(), &from)
         {
-            let there = resolve_local(local, &from).map_err(|_| bad())?;
-            return Ok(TimeAnswer { moment: there.moment.with_time_zone(zone.clone()), ..there });
+            let local_answer = resolve_local(local, &from).map_err(|_| bad())?;
+            return Ok(TimeAnswer {
+                moment: local_answer.moment.with_time_zone(zone.clone()),
+                ..local_answer
+            });
         }
     }
     Err(bad())
@@ -69,13 +72,13 @@ pub(super) fn no_time(text: &str) -> LocalizedText {
 pub(super) fn resolve_local(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jiff::Error> {
     let ambiguous = zone.to_ambiguous_zoned(local);
     let moment = ambiguous.clone().compatible()?;
-    let (asked, place) = (local.strftime("%Y-%m-%d %H:%M"), zone::name(&moment));
+    let (requested, zone_name) = (local.strftime("%Y-%m-%d %H:%M"), zone::name(&moment));
     let clock_change = match ambiguous.offset() {
         AmbiguousOffset::Unambiguous { .. } => None,
         AmbiguousOffset::Gap { .. } => {
             let note = LocalizedText::new(
-                format!("{asked} does not exist in {place}: the clocks skip it"),
-                format!("{place} 没有 {asked}：时钟在此跳过"),
+                format!("{requested} does not exist in {zone_name}: the clocks skip it"),
+                format!("{zone_name} 没有 {requested}：时钟在此跳过"),
             );
             Some(("skipped", note))
         }
@@ -84,9 +87,9 @@ pub(super) fn resolve_local(local: DateTime, zone: &TimeZone) -> Result<TimeAnsw
             let offset = later.strftime("%:z");
             let note = LocalizedText::new(
                 format!(
-                    "{asked} comes twice in {place}; this is the first, the second has the offset {offset}"
+                    "{requested} comes twice in {zone_name}; this is the first, the second has the offset {offset}"
                 ),
-                format!("{place} 有两次 {asked}；这是第一次，第二次的时差为 {offset}"),
+                format!("{zone_name} 有两次 {requested}；这是第一次，第二次的时差为 {offset}"),
             );
             Some(("repeated", note))
         }

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn parses_numerals() {
-        let check = |given: &str, expect: Option<i64>| assert_eq!(parse(given), expect, "{given}");
+        let check = |input: &str, expect: Option<i64>| assert_eq!(parse(input), expect, "{input}");
         check("15", Some(15));
         check("十", Some(10));
         check("十五", Some(15));

@@ -8,15 +8,15 @@ fn now() -> Zoned {
 }
 
 fn answer(zone: &str, offset: &str, at: &str) -> Result<TimeAnswer, LocalizedText> {
-    let given = |text: &str| Some(text.to_owned());
-    time_at(&now(), &TimeRequest { zone: given(zone), offset: given(offset), at: given(at), until: None })
+    let input = |text: &str| Some(text.to_owned());
+    time_at(&now(), &TimeRequest { zone: input(zone), offset: input(offset), at: input(at), until: None })
 }
 
 fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, LocalizedText> {
     answer(zone, offset, at).map(|answer| answer.moment)
 }
 
-fn shown(answer: Result<Zoned, LocalizedText>) -> String {
+fn render(answer: Result<Zoned, LocalizedText>) -> String {
     match answer {
         Ok(moment) => format!("{} {}", moment.strftime("%Y-%m-%d %H:%M:%S %:z"), zone::name(&moment)),
         Err(message) => format!("error: {message}"),
@@ -27,8 +27,8 @@ fn shown(answer: Result<Zoned, LocalizedText>) -> String {
 fn check(answer: fn(&str) -> String, cases: &[(&str, &str)]) {
     let wrong: Vec<_> = cases
         .iter()
-        .map(|(given, expect)| (given, expect, answer(given)))
-        .filter(|(_, expect, came)| came != *expect)
+        .map(|(input, expect)| (input, expect, answer(input)))
+        .filter(|(_, expect, actual)| actual != *expect)
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -207,15 +207,15 @@ fn parses_offsets_in_both_languages() {
         ],
     );
     for nonsense in ["soon", "三", "后", "个", "3 parsecs", "++3h", "-", "半"] {
-        let came = shifted(nonsense);
-        assert!(came.starts_with(&format!("error: `{nonsense}` is no offset")), "{nonsense}: {came}");
+        let actual = shifted(nonsense);
+        assert!(actual.starts_with(&format!("error: `{nonsense}` is no offset")), "{nonsense}: {actual}");
     }
 }
 
 #[test]
 fn converts_given_times() {
     check(
-        |at| shown(ask("Tokyo", "", at)),
+        |at| render(ask("Tokyo", "", at)),
         &[
             ("2026-03-29T01:30", "2026-03-29 01:30:00 +09:00 Asia/Tokyo"),
             ("2026-03-29 01:30", "2026-03-29 01:30:00 +09:00 Asia/Tokyo"),
@@ -267,8 +267,11 @@ fn converts_given_times() {
 #[test]
 fn handles_daylight_saving_transitions() {
     // London skips 01:00 to 02:00 that night; in New York, 01:30 occurs twice.
-    assert_eq!(shown(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
-    assert_eq!(shown(ask("New York", "", "2026-11-01T01:30")), "2026-11-01 01:30:00 -04:00 America/New_York");
+    assert_eq!(render(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
+    assert_eq!(
+        render(ask("New York", "", "2026-11-01T01:30")),
+        "2026-11-01 01:30:00 -04:00 America/New_York"
+    );
     let change = |zone: &str, offset: &str, at: &str| answer(zone, offset, at).unwrap().clock_change;
     let skipped = LocalizedText::new(
         "2026-03-29 01:30 does not exist in Europe/London: the clocks skip it",
@@ -285,8 +288,8 @@ fn handles_daylight_saving_transitions() {
     assert_eq!(change("New York", "+1h", "2026-11-01T00:30"), None);
     assert_eq!(change("New York", "", "2026-11-01T05:30Z"), None);
     // Adding a day keeps the local time, even if the day has 23 hours.
-    assert_eq!(shown(ask("London", "+1d", "2026-03-28T12:00")), "2026-03-29 12:00:00 +01:00 Europe/London");
-    assert_eq!(shown(ask("London", "+24h", "2026-03-28T12:00")), "2026-03-29 13:00:00 +01:00 Europe/London");
+    assert_eq!(render(ask("London", "+1d", "2026-03-28T12:00")), "2026-03-29 12:00:00 +01:00 Europe/London");
+    assert_eq!(render(ask("London", "+24h", "2026-03-28T12:00")), "2026-03-29 13:00:00 +01:00 Europe/London");
 }
 
 #[test]
@@ -305,8 +308,8 @@ fn result_has_text_and_structured_fields() {
 
 #[test]
 fn counts_days() {
-    fn counted(given: &str) -> String {
-        let mut parts = given.split(" | ");
+    fn counted(input: &str) -> String {
+        let mut parts = input.split(" | ");
         let mut next = || parts.next().map(str::to_owned);
         let request = TimeRequest { until: next(), at: next(), zone: next(), ..TimeRequest::default() };
         match time_at(&now(), &request) {
@@ -333,15 +336,15 @@ fn counts_days() {
         ],
     );
     assert!(counted("teatime").starts_with("error: `teatime` is no time"), "{}", counted("teatime"));
-    let asked = TimeRequest { until: Some("Christmas".to_owned()), ..TimeRequest::default() };
-    let fields = time_at(&now(), &asked).unwrap().describe().value()["structuredContent"].clone();
+    let request = TimeRequest { until: Some("Christmas".to_owned()), ..TimeRequest::default() };
+    let fields = time_at(&now(), &request).unwrap().describe().value()["structuredContent"].clone();
     assert_eq!((fields["days"].as_i64(), fields["weekday"].as_str()), (Some(40), Some("Friday")));
 }
 
 #[test]
 fn resolves_named_days() {
     fn day(at: &str) -> String {
-        shown(ask("UTC", "", at))
+        render(ask("UTC", "", at))
     }
     check(
         day,
@@ -362,16 +365,16 @@ fn resolves_named_days() {
 
 #[test]
 fn reports_skipped_times_and_unknown_local_zone() {
-    let said = |answer: &TimeAnswer| answer.describe().value()["structuredContent"].clone();
-    let came = said(&answer("London", "", "2026-03-29T01:30").unwrap());
-    assert_eq!(came["clock_change"], "skipped");
+    let structured = |answer: &TimeAnswer| answer.describe().value()["structuredContent"].clone();
+    let actual = structured(&answer("London", "", "2026-03-29T01:30").unwrap());
+    assert_eq!(actual["clock_change"], "skipped");
     let note = "2026-03-29 02:30:00 +01:00 (Europe/London, Sunday) [2026-03-29 01:30 does not exist in Europe/London: the \
                 clocks skip it]";
-    assert_eq!(came["text"], note);
+    assert_eq!(actual["text"], note);
     let lost = time_at(&now().with_time_zone(TimeZone::unknown()), &TimeRequest::default()).unwrap();
     let note = "2026-11-15 03:34:56 +00:00 (UTC, Sunday) [the variable `TZ` of this machine names no zone, so this is UTC: \
                 give `zone`]";
-    assert_eq!(said(&lost)["text"], note);
+    assert_eq!(structured(&lost)["text"], note);
 }
 
 #[test]

@@ -95,11 +95,11 @@ fn unknown(name: &str) -> LocalizedText {
                 "不知道 `{name}` 的时区：请给出 IANA 名称（如 `Asia/Tokyo`）、同一时区的大城市，或时差（如 `UTC+8`）"
             ),
         ),
-        near => {
-            let near = suggest::list(near);
+        similar => {
+            let similar = suggest::list(similar);
             LocalizedText::new(
-                format!("the time zone of `{name}` is not known: did you mean {near}?"),
-                format!("不知道 `{name}` 的时区：是否指 {near}？"),
+                format!("the time zone of `{name}` is not known: did you mean {similar}?"),
+                format!("不知道 `{name}` 的时区：是否指 {similar}？"),
             )
         }
     }
@@ -128,9 +128,9 @@ fn fixed_offset(text: &str) -> Option<Result<Offset, LocalizedText>> {
         None if digits.len() > 2 && digits.is_ascii() => digits.split_at(digits.len() - 2),
         None => (digits, "0"),
     };
-    let number = |text: &str, most: i32| {
+    let number = |text: &str, max: i32| {
         let fits = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-        fits.then(|| text.parse::<i32>().ok()).flatten().filter(|number| *number <= most)
+        fits.then(|| text.parse::<i32>().ok()).flatten().filter(|number| *number <= max)
     };
     let seconds =
         number(hours, 14).zip(number(minutes, 59)).map(|(hours, minutes)| sign * (hours * 60 + minutes) * 60);

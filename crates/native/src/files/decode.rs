@@ -163,14 +163,14 @@ struct Lines {
     /// The line of the next character.
     line: u64,
     /// Whether that line has any characters yet.
-    begun: bool,
+    has_started: bool,
     full: bool,
 }
 
 impl Lines {
     fn new(window: Window) -> Self {
         let page = Page { text: String::new(), last: 0, more: false, cut: None, skipped: 0, unreadable: 0 };
-        Self { window, page, line: 1, begun: false, full: false }
+        Self { window, page, line: 1, has_started: false, full: false }
     }
 
     fn is_inside(&self) -> bool {
@@ -188,13 +188,13 @@ impl Lines {
                 return;
             }
             let wanted = self.skip(piece);
-            if self.line >= self.window.first && !self.keep(wanted) {
+            if self.line >= self.window.first && !self.append(wanted) {
                 return;
             }
-            self.begun = true;
+            self.has_started = true;
             if piece.ends_with('\n') {
                 self.line += 1;
-                self.begun = false;
+                self.has_started = false;
             }
         }
     }
@@ -209,9 +209,9 @@ impl Lines {
     }
 
     /// Adds a piece of a line; `false` if it does not fit.
-    fn keep(&mut self, piece: &str) -> bool {
-        let room = self.window.bytes - self.page.text.len();
-        if piece.len() <= room {
+    fn append(&mut self, piece: &str) -> bool {
+        let available = self.window.bytes - self.page.text.len();
+        if piece.len() <= available {
             self.page.text.push_str(piece);
             self.page.last = self.line;
             return true;
@@ -225,7 +225,7 @@ impl Lines {
                 self.page.last = self.line - 1;
             }
             _ => {
-                let end = piece.floor_char_boundary(room);
+                let end = piece.floor_char_boundary(available);
                 self.page.text.push_str(&piece[..end]);
                 self.page.last = self.line;
                 self.page.cut = Some(self.page.text.chars().count() as u64);
@@ -236,7 +236,7 @@ impl Lines {
 
     fn end(mut self) -> Page {
         if self.page.last == 0 {
-            self.page.last = if self.begun { self.line } else { self.line - 1 };
+            self.page.last = if self.has_started { self.line } else { self.line - 1 };
         }
         self.page
     }

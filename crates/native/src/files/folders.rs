@@ -19,12 +19,12 @@ pub struct Folders {
 }
 
 /// A path in an allowed folder.
-pub(super) struct Place {
+pub(super) struct AllowedPath {
     pub(super) dir: Dir,
     /// The path relative to the folder.
     pub(super) inside: PathBuf,
     /// The path for messages.
-    pub(super) shown: PathBuf,
+    pub(super) display_path: PathBuf,
     pub(super) metadata: Metadata,
 }
 
@@ -48,7 +48,7 @@ impl Folders {
 
     /// Resolves `path`: a relative path is tried in each folder in order, an absolute one must be in a folder, and `~`
     /// is the user's home, as in a shell.
-    pub(super) fn find(&self, path: &str) -> Result<Place, LocalizedText> {
+    pub(super) fn find(&self, path: &str) -> Result<AllowedPath, LocalizedText> {
         if self.roots.is_empty() {
             return Err(LocalizedText::new(
                 "no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`",
@@ -56,10 +56,10 @@ impl Folders {
             ));
         }
         let home = at_home(Path::new(path));
-        let wanted = home.as_deref().unwrap_or(Path::new(path));
+        let requested = home.as_deref().unwrap_or(Path::new(path));
         let (mut missing, mut closed) = (None, None);
         for root in &*self.roots {
-            let Some(inside) = inside(root, wanted) else { continue };
+            let Some(inside) = inside(root, requested) else { continue };
             let dir = match Dir::open_ambient_dir(root, ambient_authority()) {
                 Ok(dir) => dir,
                 // The file may be in the next folder.
@@ -78,8 +78,8 @@ impl Folders {
                 Ok(metadata) => {
                     let winds = inside.components().any(|part| part == Component::ParentDir);
                     let plain = winds.then(|| dir.canonicalize(&inside).ok()).flatten();
-                    let shown = root.join(plain.as_ref().unwrap_or(&inside)).components().collect();
-                    return Ok(Place { dir, inside, shown, metadata });
+                    let display_path = root.join(plain.as_ref().unwrap_or(&inside)).components().collect();
+                    return Ok(AllowedPath { dir, inside, display_path, metadata });
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     missing.get_or_insert_with(|| near_names(&dir, &inside));
@@ -93,22 +93,22 @@ impl Folders {
         }
         Err(match missing {
             None => closed.unwrap_or_else(|| self.outside(path)),
-            Some(near) => self.missing(path, &near),
+            Some(similar) => self.missing(path, &similar),
         })
     }
 
-    fn missing(&self, path: &str, near: &[String]) -> LocalizedText {
+    fn missing(&self, path: &str, similar: &[String]) -> LocalizedText {
         let folders = self.named();
-        if near.is_empty() {
+        if similar.is_empty() {
             return LocalizedText::new(
                 format!("there is no `{path}` in {folders}; use `list_files` to see what there is"),
                 format!("{folders} 中没有 `{path}`；可用 `list_files` 查看有哪些文件"),
             );
         }
-        let near = suggest::list(near);
+        let similar = suggest::list(similar);
         LocalizedText::new(
-            format!("there is no `{path}` in {folders}; did you mean {near}?"),
-            format!("{folders} 中没有 `{path}`；是否指 {near}？"),
+            format!("there is no `{path}` in {folders}; did you mean {similar}?"),
+            format!("{folders} 中没有 `{path}`；是否指 {similar}？"),
         )
     }
 
@@ -135,14 +135,14 @@ fn at_home(folder: &Path) -> Option<PathBuf> {
     Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?))
 }
 
-/// The path of `wanted` relative to `root`; `None` if it is absolute and outside.
-fn inside(root: &Path, wanted: &Path) -> Option<PathBuf> {
-    let inside = if wanted.is_absolute() {
+/// The path of `requested` relative to `root`; `None` if it is absolute and outside.
+fn inside(root: &Path, requested: &Path) -> Option<PathBuf> {
+    let inside = if requested.is_absolute() {
         // The folder may be configured by a link and the path be given by its target, or the other way round.
         let canonical = root.canonicalize().ok();
-        wanted.strip_prefix(root).ok().or_else(|| wanted.strip_prefix(canonical?).ok())?
+        requested.strip_prefix(root).ok().or_else(|| requested.strip_prefix(canonical?).ok())?
     } else {
-        wanted
+        requested
     };
     Some(if inside.as_os_str().is_empty() { PathBuf::from(".") } else { inside.to_owned() })
 }
@@ -161,9 +161,9 @@ fn near_names(dir: &Dir, missing: &Path) -> Vec<String> {
         .take(10_000)
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
-    let wanted = missing.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
-    let near = suggest::nearest(&wanted, names.iter().map(String::as_str));
+    let requested = missing.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    let similar = suggest::nearest(&requested, names.iter().map(String::as_str));
     let join =
         |name: &str| parent.map_or_else(|| name.to_owned(), |parent| parent.join(name).display().to_string());
-    near.into_iter().map(join).collect()
+    similar.into_iter().map(join).collect()
 }

@@ -72,20 +72,20 @@ impl Search<'_> {
     }
 
     fn list(&self, folders: &Folders, path: &str) -> Result<Vec<LocalizedText>, LocalizedText> {
-        let place = folders.find(path)?;
-        if !place.metadata.is_dir() {
+        let allowed_path = folders.find(path)?;
+        if !allowed_path.metadata.is_dir() {
             return Err(LocalizedText::new(
                 format!("`{path}` is no folder: use `read_file`"),
                 format!("`{path}` 不是文件夹：请使用 `read_file`"),
             ));
         }
-        let dir = place.dir.open_dir(&place.inside).map_err(|error| unopened(path, &error))?;
+        let dir = allowed_path.dir.open_dir(&allowed_path.inside).map_err(|error| unopened(path, &error))?;
         let mut found = Listing::default();
         self.walk(&dir, "", &mut found);
         if self.cancelled.is_set() {
             return Err(super::cancelled());
         }
-        Ok(found.describe(&place.shown, self.pattern))
+        Ok(found.describe(&allowed_path.display_path, self.pattern))
     }
 
     fn walk(&self, dir: &Dir, prefix: &str, found: &mut Listing) {
@@ -102,27 +102,27 @@ impl Search<'_> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = format!("{prefix}{name}");
             let Some((is_dir, is_link, size)) = inspect(dir, &entry) else { continue };
-            let shown = if is_dir { format!("{path}/") } else { path.clone() };
+            let display_path = if is_dir { format!("{path}/") } else { path.clone() };
             if self.pattern.is_none_or(|pattern| glob::matches(pattern, &path)) {
-                found.entries.push((shown.clone(), size));
+                found.entries.push((display_path.clone(), size));
             }
             // Following links could lead to a cycle.
             if is_dir && !is_link && self.recursive && !name.starts_with('.') {
-                within.push((entry, shown));
+                within.push((entry, display_path));
             }
         }
-        for (entry, shown) in within {
-            if shown.matches('/').count() > MAX_DEPTH {
+        for (entry, display_path) in within {
+            if display_path.matches('/').count() > MAX_DEPTH {
                 found.gaps.push(LocalizedText::new(
-                    format!("`{shown}` lies too deep"),
-                    format!("`{shown}` 层次太深"),
+                    format!("`{display_path}` lies too deep"),
+                    format!("`{display_path}` 层次太深"),
                 ));
             } else if let Ok(inner) = entry.open_dir() {
-                self.walk(&inner, &shown, found);
+                self.walk(&inner, &display_path, found);
             } else {
                 found.gaps.push(LocalizedText::new(
-                    format!("`{shown}` cannot be opened"),
-                    format!("无法打开 `{shown}`"),
+                    format!("`{display_path}` cannot be opened"),
+                    format!("无法打开 `{display_path}`"),
                 ));
             }
         }
@@ -166,10 +166,10 @@ impl Listing {
         let lines: Vec<String> = self.entries.iter().take(MAX_SHOWN).map(line).collect();
         let lines = (!lines.is_empty()).then(|| LocalizedText::from(lines.join("\n")));
         if count > MAX_SHOWN {
-            let left = count - MAX_SHOWN;
+            let omitted = count - MAX_SHOWN;
             self.gaps.push(LocalizedText::new(
-                format!("{left} more are not shown: give a `pattern`, or the path of a folder inside"),
-                format!("另有 {left} 项未显示：请给出 `pattern`，或其中某个文件夹的路径"),
+                format!("{omitted} more are not shown: give a `pattern`, or the path of a folder inside"),
+                format!("另有 {omitted} 项未显示：请给出 `pattern`，或其中某个文件夹的路径"),
             ));
         }
         if self.seen == MAX_SEEN {

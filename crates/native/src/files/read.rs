@@ -9,7 +9,7 @@ use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use super::decode::{self, DecodeError, FileType, Kind, Malformed, Page, Window};
-use super::folders::{Folders, Place, unreadable};
+use super::folders::{AllowedPath, Folders, unreadable};
 use super::guess;
 use crate::blocking::{self, Cancelled, Work};
 use crate::localized_output::bracketed;
@@ -74,8 +74,8 @@ impl Request<'_> {
             })
         });
         let named = named.transpose()?;
-        let place = folders.find(path)?;
-        let mut file = open(&place, path)?;
+        let allowed_path = folders.find(path)?;
+        let mut file = open(&allowed_path, path)?;
         let mut head = Vec::new();
         (&mut file).take(HEAD).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
         let (page, note) = match (decode::kind(&head), named) {
@@ -84,7 +84,7 @@ impl Request<'_> {
                 (page.map_err(|error| self.decode_error(&error))?, None)
             }
             (Kind::Binary(file_type), None) => {
-                return Err(binary(path, file_type, place.metadata.len()));
+                return Err(binary(path, file_type, allowed_path.metadata.len()));
             }
             (Kind::Plain, None) => self.guess(&mut file)?,
         };
@@ -220,21 +220,21 @@ fn binary(path: &str, file_type: Option<&FileType>, bytes: u64) -> LocalizedText
     )
 }
 
-fn open(place: &Place, path: &str) -> Result<File, LocalizedText> {
-    if place.metadata.is_dir() {
+fn open(allowed_path: &AllowedPath, path: &str) -> Result<File, LocalizedText> {
+    if allowed_path.metadata.is_dir() {
         return Err(LocalizedText::new(
             format!("`{path}` is a folder: use `list_files`"),
             format!("`{path}` 是文件夹：请使用 `list_files`"),
         ));
     }
     // Opening a FIFO would block until a writer opens it.
-    if !place.metadata.is_file() {
+    if !allowed_path.metadata.is_file() {
         return Err(LocalizedText::new(
             format!("`{path}` is no file that can be read"),
             format!("`{path}` 不是可读取的文件"),
         ));
     }
-    place.dir.open(&place.inside).map_err(|error| {
+    allowed_path.dir.open(&allowed_path.inside).map_err(|error| {
         let hint =
             if super::folders::is_escape(&error) { " (it leads outside of the allowed folders)" } else { "" };
         LocalizedText::new(

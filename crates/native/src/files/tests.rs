@@ -37,8 +37,8 @@ impl Fixture {
         fs::write(self.open().join(name), bytes).unwrap();
     }
 
-    fn shown(&self, came: Result<ToolOutput, ToolError>) -> String {
-        let text = match came {
+    fn render(&self, result: Result<ToolOutput, ToolError>) -> String {
+        let text = match result {
             Ok(output) => output.texts().0.join("\n"),
             Err(error) => format!("error: {error}"),
         };
@@ -59,33 +59,33 @@ impl Fixture {
     }
 
     async fn read(&self, path: &str) -> String {
-        self.shown(read_file::run(&self.folders, path.to_owned(), None, None, None, None).await)
+        self.render(read_file::run(&self.folders, path.to_owned(), None, None, None, None).await)
     }
 
     async fn lines(&self, path: &str, offset: u64, limit: u64) -> String {
         let (offset, limit) = (Some(offset), Some(limit));
-        self.shown(read_file::run(&self.folders, path.to_owned(), offset, limit, None, None).await)
+        self.render(read_file::run(&self.folders, path.to_owned(), offset, limit, None, None).await)
     }
 
     async fn read_as(&self, path: &str, encoding: &str) -> String {
-        self.shown(
+        self.render(
             read_file::run(&self.folders, path.to_owned(), None, None, None, Some(encoding.to_owned())).await,
         )
     }
 
     async fn list(&self, path: &str, pattern: &str, recursive: bool) -> String {
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        self.shown(list_files::run(&self.folders, given(path), given(pattern), recursive).await)
+        let input = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        self.render(list_files::run(&self.folders, input(path), input(pattern), recursive).await)
     }
 }
 
 #[tokio::test]
 async fn reads_files_by_any_path_inside_root() {
     let fixture = Fixture::new();
-    let whole = "one\ntwo\nthree\n";
-    assert_eq!(fixture.read("report.txt").await, whole);
-    assert_eq!(fixture.read("./docs/../report.txt").await, whole);
-    assert_eq!(fixture.read(&fixture.open().join("report.txt").display().to_string()).await, whole);
+    let full_text = "one\ntwo\nthree\n";
+    assert_eq!(fixture.read("report.txt").await, full_text);
+    assert_eq!(fixture.read("./docs/../report.txt").await, full_text);
+    assert_eq!(fixture.read(&fixture.open().join("report.txt").display().to_string()).await, full_text);
     assert_eq!(fixture.read("docs/说明.md").await, "# 说明\n");
 }
 
@@ -101,8 +101,8 @@ async fn reads_line_ranges() {
     check(1, 3, "one\ntwo\nthree\n").await;
     check(4, 1, "error: `report.txt` has 3 lines: offset_line = 4 is past its end").await;
     fixture.write("one", b"only");
-    let came = fixture.lines("one", 2, 1).await;
-    assert_eq!(came, "error: `one` has 1 line: offset_line = 2 is past its end");
+    let result = fixture.lines("one", 2, 1).await;
+    assert_eq!(result, "error: `one` has 1 line: offset_line = 2 is past its end");
 }
 
 #[tokio::test]
@@ -145,8 +145,8 @@ async fn pages_long_lines() {
     fixture.write("long-line.txt", format!("short\n{line}\nlast").as_bytes());
     let read = async |line, char| {
         let path = "long-line.txt".to_owned();
-        let came = read_file::run(&fixture.folders, path, Some(line), None, Some(char), None).await;
-        came.map(|output| output.texts().0).map_err(|error| error.to_string())
+        let result = read_file::run(&fixture.folders, path, Some(line), None, Some(char), None).await;
+        result.map(|output| output.texts().0).map_err(|error| error.to_string())
     };
     let (mut all, mut char) = (String::new(), 1);
     loop {
@@ -162,8 +162,8 @@ async fn pages_long_lines() {
     assert_eq!(read(2, 2_000_000).await.unwrap_err(), past);
     assert_eq!(read(2, 1_000_001).await.unwrap()[0], "\nlast");
     assert_eq!(read(3, 2).await.unwrap()[0], "ast");
-    let came = fixture.read("long-line.txt").await;
-    assert!(came.ends_with("[line 1; there is more: read on with offset_line = 2]"));
+    let result = fixture.read("long-line.txt").await;
+    assert!(result.ends_with("[line 1; there is more: read on with offset_line = 2]"));
 }
 
 #[tokio::test]
@@ -292,10 +292,10 @@ async fn truncates_long_listings() {
     for number in 0..1_005 {
         fixture.write(&format!("many/{number:04}"), b"");
     }
-    let came = fixture.list("many", "", false).await;
-    assert!(came.starts_with("ROOT/open/many: 1005 entries\n0000  0 B\n"), "{came}");
+    let result = fixture.list("many", "", false).await;
+    assert!(result.starts_with("ROOT/open/many: 1005 entries\n0000  0 B\n"), "{result}");
     assert!(
-        came.ends_with(
+        result.ends_with(
             "\n0999  0 B\n[5 more are not shown: give a `pattern`, or the path of a folder inside]"
         )
     );
@@ -311,10 +311,10 @@ async fn tries_several_roots_in_order() {
     let fixture = Fixture { folders: Folders::new(vec![fixture.open(), second]), root: fixture.root };
     assert_eq!(fixture.read("only.txt").await, "second");
     assert_eq!(fixture.read("report.txt").await, "one\ntwo\nthree\n");
-    let came = fixture.list("", "*.txt", false).await;
-    assert!(came.contains("ROOT/open: 1 entry") && came.contains("ROOT/second: 2 entries"), "{came}");
-    let came = fixture.read("nothing.md").await;
-    assert!(came.contains("`ROOT/open`, `ROOT/second`"), "{came}");
+    let result = fixture.list("", "*.txt", false).await;
+    assert!(result.contains("ROOT/open: 1 entry") && result.contains("ROOT/second: 2 entries"), "{result}");
+    let result = fixture.read("nothing.md").await;
+    assert!(result.contains("`ROOT/open`, `ROOT/second`"), "{result}");
     // A missing folder does not affect the others.
     let gone = fixture.root.path().join("gone");
     let fixture = Fixture { folders: Folders::new(vec![gone, fixture.open()]), root: fixture.root };
@@ -325,9 +325,9 @@ async fn tries_several_roots_in_order() {
 fn normalizes_roots() {
     let fixture = Fixture::new();
     let home = std::env::home_dir().unwrap();
-    let given = ["~", "~/x", "/etc/~/x", "a/./b"].map(PathBuf::from);
+    let input = ["~", "~/x", "/etc/~/x", "a/./b"].map(PathBuf::from);
     let winding = fixture.open().join("docs/../docs");
-    let folders = Folders::new(given.into_iter().chain([winding]).collect());
+    let folders = Folders::new(input.into_iter().chain([winding]).collect());
     let here = std::env::current_dir().unwrap();
     let docs = fixture.open().join("docs").canonicalize().unwrap();
     let expect = [home.clone(), home.join("x"), PathBuf::from("/etc/~/x"), here.join("a/b"), docs];
@@ -342,15 +342,15 @@ async fn expands_tilde_to_home() {
     assert!(fixture.read("~/a.txt").await.contains("leads outside"));
     assert_eq!(fixture.read("./~/a.txt").await, "in a folder of that name");
     let home = Fixture { folders: Folders::new(vec![PathBuf::from("~")]), root: fixture.root };
-    let came = home.read("~/no-such-file.txt").await;
-    assert!(came.contains("there is no `~/no-such-file.txt`"), "{came}");
+    let result = home.read("~/no-such-file.txt").await;
+    assert!(result.contains("there is no `~/no-such-file.txt`"), "{result}");
 }
 
 #[tokio::test]
 async fn normalizes_listed_path() {
     let fixture = Fixture::new();
-    let came = fixture.list("docs/../docs/./深层/..", "*.md", false).await;
-    assert_eq!(came, "ROOT/open/docs: 1 entry for `*.md`\n说明.md  9 B");
+    let result = fixture.list("docs/../docs/./深层/..", "*.md", false).await;
+    assert_eq!(result, "ROOT/open/docs: 1 entry for `*.md`\n说明.md  9 B");
 }
 
 #[test]
@@ -434,8 +434,8 @@ async fn errors_of_reading_are_localized() {
         "error: 没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`"
     );
     let gone = Fixture { folders: Folders::new(vec![none.root.path().join("gone")]), root: none.root };
-    let came = gone.chinese(read_file::run(&gone.folders, "a".to_owned(), None, None, None, None).await);
-    assert!(came.starts_with("error: 无法打开文件夹 `ROOT/gone`："), "{came}");
+    let result = gone.chinese(read_file::run(&gone.folders, "a".to_owned(), None, None, None, None).await);
+    assert!(result.starts_with("error: 无法打开文件夹 `ROOT/gone`："), "{result}");
 }
 
 #[tokio::test]
@@ -461,8 +461,8 @@ async fn notes_of_reading_are_localized() {
         "你好，世界\n[按 gb18030 读取（不是 UTF-8）；若显示有误，请给出 `encoding`]"
     );
     assert_eq!(read("latin.txt", [None; 2], Some("utf-8")).await, "caf�\n[无法读取、显示为 � 的字符：1 个]");
-    let came = read("long.txt", [None; 2], None).await;
-    assert!(came.ends_with("\n[第 1 行超过 1 MiB：用 offset_line = 1、offset_char = 524289 继续读取]"));
+    let result = read("long.txt", [None; 2], None).await;
+    assert!(result.ends_with("\n[第 1 行超过 1 MiB：用 offset_line = 1、offset_char = 524289 继续读取]"));
 }
 
 #[tokio::test]
@@ -476,11 +476,11 @@ async fn messages_of_listing_are_localized() {
     for number in 0..1_005 {
         fixture.write(&format!("many/{number:04}"), b"");
     }
-    let came = list("many", false).await;
-    assert!(came.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"), "{came}");
+    let result = list("many", false).await;
+    assert!(result.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"), "{result}");
     fs::create_dir_all(fixture.open().join(["deep"; 40].join("/"))).unwrap();
-    let came = list("deep", true).await;
-    assert!(came.ends_with("/` 层次太深]"), "{came}");
+    let result = list("deep", true).await;
+    assert!(result.ends_with("/` 层次太深]"), "{result}");
 }
 
 #[test]

@@ -53,8 +53,14 @@ pub async fn get_conversation_history(
     let kind = kind.unwrap_or(if query.is_some() { HistoryKind::Search } else { HistoryKind::Recent });
     if kind == HistoryKind::Conversations {
         let found = store.conversations(Some(limit)).await.map_err(|error| store_error(&error))?;
-        let line = |one: &toolhub_core::conversation::ConversationSummary| {
-            format!("{} {} ({} turns): {}", one.id, time(one.last), one.turns, first_line(&one.opening))
+        let line = |summary: &toolhub_core::conversation::ConversationSummary| {
+            format!(
+                "{} {} ({} turns): {}",
+                summary.id,
+                time(summary.last),
+                summary.turns,
+                first_line(&summary.opening)
+            )
         };
         return Ok(list_output(&found.iter().map(line).collect::<Vec<_>>(), "conversations"));
     }
@@ -66,10 +72,10 @@ pub async fn get_conversation_history(
     }
     let conversation = conversation.or_else(|| context.conversation.as_deref().map(str::to_owned));
     // Only the first turns are not counted from the end.
-    let most = (kind != HistoryKind::First).then_some(limit);
+    let turn_limit = (kind != HistoryKind::First).then_some(limit);
     let text = query.filter(|_| kind == HistoryKind::Search);
-    let wanted = TurnQuery { conversation, text, role: None, limit: most };
-    let mut turns = store.turns(wanted).await.map_err(|error| store_error(&error))?;
+    let turn_query = TurnQuery { conversation, text, role: None, limit: turn_limit };
+    let mut turns = store.turns(turn_query).await.map_err(|error| store_error(&error))?;
     turns.truncate(limit);
     Ok(turns_output(&turns))
 }
@@ -103,24 +109,24 @@ fn turns_output(turns: &[Turn]) -> ToolOutput {
                 .with("at", at),
         );
     }
-    let said = match text.is_empty() {
+    let message = match text.is_empty() {
         true => LocalizedText::new("nothing was said yet", "还没有说过什么"),
         false => LocalizedText::from(text.trim_end()),
     };
-    output(&said, RawObject::default().with("turns", RawJson::of(&list)))
+    output(&message, RawObject::default().with("turns", RawJson::of(&list)))
 }
 
 fn list_output(lines: &[String], key: &str) -> ToolOutput {
-    let said = match lines.is_empty() {
+    let message = match lines.is_empty() {
         true => LocalizedText::new("there are none yet", "还没有"),
         false => LocalizedText::from(lines.join("\n")),
     };
-    output(&said, RawObject::default().with(key.to_owned(), RawJson::of(lines)))
+    output(&message, RawObject::default().with(key.to_owned(), RawJson::of(lines)))
 }
 
-fn output(said: &LocalizedText, structured: RawObject) -> ToolOutput {
-    let members = with_chinese(said).with("structuredContent", structured);
-    ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(said.to_string()))
+fn output(message: &LocalizedText, structured: RawObject) -> ToolOutput {
+    let members = with_chinese(message).with("structuredContent", structured);
+    ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(message.to_string()))
 }
 
 fn time(at: SystemTime) -> String {

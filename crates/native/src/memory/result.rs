@@ -30,21 +30,21 @@ pub async fn read_result(
     };
     let text = text_of(&output);
     let all = pages(&text, PAGE);
-    let (count, wanted) = (all.len().max(1), page.unwrap_or(1) as usize);
-    let Some(shown) = all.get(wanted - 1).copied().or((wanted == 1).then_some("")) else {
+    let (count, page_number) = (all.len().max(1), page.unwrap_or(1) as usize);
+    let Some(page_text) = all.get(page_number - 1).copied().or((page_number == 1).then_some("")) else {
         return Err(ToolError::failed(LocalizedText::new(
-            format!("page {wanted} does not exist: there are {count}"),
-            format!("没有第 {wanted} 页：共 {count} 页"),
+            format!("page {page_number} does not exist: there are {count}"),
+            format!("没有第 {page_number} 页：共 {count} 页"),
         )));
     };
-    let more = if wanted < count {
-        format!("\n\n(page {wanted} of {count}; read on with page {})", wanted + 1)
+    let more = if page_number < count {
+        format!("\n\n(page {page_number} of {count}; read on with page {})", page_number + 1)
     } else {
-        format!("\n\n(page {wanted} of {count}, the last)")
+        format!("\n\n(page {page_number} of {count}, the last)")
     };
     let mut blocks =
-        vec![RawObject::default().with("type", "text").with("text", format!("{shown}{more}")).into_raw()];
-    if wanted == 1 {
+        vec![RawObject::default().with("type", "text").with("text", format!("{page_text}{more}")).into_raw()];
+    if page_number == 1 {
         // Blocks other than text are included once, on the first page.
         let is_text = |block: &RawJson| {
             block
@@ -53,7 +53,7 @@ pub async fn read_result(
         };
         blocks.extend(output.blocks().into_iter().filter(|block| !is_text(block)));
     }
-    let structured = RawObject::default().with("page", wanted as u64).with("pages", count as u64);
+    let structured = RawObject::default().with("page", page_number as u64).with("pages", count as u64);
     let members =
         RawObject::default().with("content", RawJson::of(&blocks)).with("structuredContent", structured);
     ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)

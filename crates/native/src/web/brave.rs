@@ -61,8 +61,9 @@ pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         text.split(',').filter_map(|number| number.trim().parse().ok()).collect()
     };
-    let left = numbers("x-ratelimit-remaining");
+    let remaining = numbers("x-ratelimit-remaining");
     let resets = numbers("x-ratelimit-reset");
-    let used_up = left.iter().zip(&resets).filter(|(left, _)| **left == 0).map(|(_, reset)| *reset);
+    let used_up =
+        remaining.iter().zip(&resets).filter(|(remaining, _)| **remaining == 0).map(|(_, reset)| *reset);
     used_up.max().map(Duration::from_secs)
 }

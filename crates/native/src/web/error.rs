@@ -22,38 +22,38 @@ pub(super) enum SearchError {
     /// The HTTP client cannot be created.
     NoClient { cause: String },
     /// The connection failed.
-    Unreachable { place: String, cause: String },
+    Unreachable { location: String, cause: String },
     /// The connection was lost.
-    Lost { place: String, cause: String },
+    Lost { location: String, cause: String },
     /// The deadline expired.
-    TimedOut { place: String, after: Duration },
+    TimedOut { location: String, after: Duration },
     /// A redirect to another origin.
-    Redirected { place: String, to: Option<String> },
+    Redirected { location: String, to: Option<String> },
     /// The key was rejected.
     KeyRejected { provider: SearchProvider, key: KeySource, status: u16, message: String },
     /// A SearXNG instance that requires authentication.
-    AuthRequired { place: String },
+    AuthRequired { location: String },
     /// A SearXNG instance without JSON output.
-    NoJson { place: String },
+    NoJson { location: String },
     /// Rate limited.
     RateLimited(RateLimit),
     /// Any other HTTP status.
-    Status { provider: SearchProvider, place: String, status: u16, message: String },
+    Status { provider: SearchProvider, location: String, status: u16, message: String },
     /// The response exceeds the size limit.
-    TooLarge { place: String, most: usize },
+    TooLarge { location: String, limit: usize },
     /// An HTML page instead of results.
-    WebPage { provider: SearchProvider, place: String },
+    WebPage { provider: SearchProvider, location: String },
     /// A response in another format.
-    Unreadable { provider: SearchProvider, place: String, why: String },
+    Unreadable { provider: SearchProvider, location: String, why: String },
     /// SearXNG got no response from any engine.
-    EnginesUnresponsive { place: String, engines: Vec<String> },
+    EnginesUnresponsive { location: String, engines: Vec<String> },
 }
 
 /// A rate limit.
 #[derive(Debug, Clone)]
 pub(super) struct RateLimit {
     pub(super) provider: SearchProvider,
-    pub(super) place: String,
+    pub(super) location: String,
     /// The requested delay, if any.
     pub(super) wait: Option<Duration>,
     pub(super) message: String,
@@ -74,26 +74,26 @@ impl Localize for SearchError {
                 format!("the HTTP client cannot be made: {cause}"),
                 format!("无法创建 HTTP 客户端：{cause}"),
             ),
-            Self::Unreachable { place, cause } => lang.choose(
-                format!("the search service at `{place}` could not be reached: {cause}"),
-                format!("无法连接搜索服务 `{place}`：{cause}"),
+            Self::Unreachable { location, cause } => lang.choose(
+                format!("the search service at `{location}` could not be reached: {cause}"),
+                format!("无法连接搜索服务 `{location}`：{cause}"),
             ),
-            Self::Lost { place, cause } => lang.choose(
-                format!("the connection to the search service at `{place}` broke off: {cause}"),
-                format!("与搜索服务 `{place}` 的连接中断：{cause}"),
+            Self::Lost { location, cause } => lang.choose(
+                format!("the connection to the search service at `{location}` broke off: {cause}"),
+                format!("与搜索服务 `{location}` 的连接中断：{cause}"),
             ),
-            Self::TimedOut { place, after } => {
+            Self::TimedOut { location, after } => {
                 let after = after.as_secs_f64();
                 lang.choose(
-                    format!("the search service at `{place}` did not answer within {after} s"),
-                    format!("搜索服务 `{place}` 在 {after} 秒内没有回答"),
+                    format!("the search service at `{location}` did not answer within {after} s"),
+                    format!("搜索服务 `{location}` 在 {after} 秒内没有回答"),
                 )
             }
-            Self::Redirected { place, to } => {
+            Self::Redirected { location, to } => {
                 let to = to.as_deref().unwrap_or("?");
                 lang.choose(
-                    format!("the search service at `{place}` sends its callers on to `{to}`, which is not followed: if you trust that place, make it the `url`"),
-                    format!("搜索服务 `{place}` 转到了 `{to}`，不会跟随：如果信任那里，请把它写成 `url`"),
+                    format!("the search service at `{location}` sends its callers on to `{to}`, which is not followed: if you trust that place, make it the `url`"),
+                    format!("搜索服务 `{location}` 转到了 `{to}`，不会跟随：如果信任那里，请把它写成 `url`"),
                 )
             }
             Self::KeyRejected { provider, key, status, message } => {
@@ -103,52 +103,52 @@ impl Localize for SearchError {
                     format!("{name} 不接受来自 {key} 的密钥（HTTP 状态 {status}）{message}：请检查这个密钥"),
                 )
             }
-            Self::AuthRequired { place } => lang.choose(
-                format!("SearXNG at `{place}` wants a login (HTTP status 401): put it into the `url` as `https://name:password@…`, or a token into `api_key`"),
-                format!("`{place}` 上的 SearXNG 要求登录（HTTP 状态 401）：请在 `url` 中写 `https://用户:密码@…`，或把令牌写进 `api_key`"),
+            Self::AuthRequired { location } => lang.choose(
+                format!("SearXNG at `{location}` wants a login (HTTP status 401): put it into the `url` as `https://name:password@…`, or a token into `api_key`"),
+                format!("`{location}` 上的 SearXNG 要求登录（HTTP 状态 401）：请在 `url` 中写 `https://用户:密码@…`，或把令牌写进 `api_key`"),
             ),
-            Self::NoJson { place } => lang.choose(
-                format!("SearXNG at `{place}` does not answer with JSON (HTTP status 403): write `formats: [html, json]` under `search:` in its settings.yml and restart it; most public instances do not allow it"),
-                format!("`{place}` 上的 SearXNG 不提供 JSON（HTTP 状态 403）：请在它的 settings.yml 的 `search:` 下写 `formats: [html, json]` 并重启；多数公共实例不允许"),
+            Self::NoJson { location } => lang.choose(
+                format!("SearXNG at `{location}` does not answer with JSON (HTTP status 403): write `formats: [html, json]` under `search:` in its settings.yml and restart it; most public instances do not allow it"),
+                format!("`{location}` 上的 SearXNG 不提供 JSON（HTTP 状态 403）：请在它的 settings.yml 的 `search:` 下写 `formats: [html, json]` 并重启；多数公共实例不允许"),
             ),
             Self::RateLimited(limit) => limit.localize(lang),
-            Self::Status { provider, place, status, message } => {
+            Self::Status { provider, location, status, message } => {
                 let (name, message) = (provider.name(), quoted(message));
                 let hint = match status {
                     404 | 405 => lang.choose("; check the `url`", "；请检查 `url`"),
                     _ => "",
                 };
                 lang.choose(
-                    format!("{name} at `{place}` answered with HTTP status {status}{message}{hint}"),
-                    format!("`{place}` 上的 {name} 返回 HTTP 状态 {status}{message}{hint}"),
+                    format!("{name} at `{location}` answered with HTTP status {status}{message}{hint}"),
+                    format!("`{location}` 上的 {name} 返回 HTTP 状态 {status}{message}{hint}"),
                 )
             }
-            Self::TooLarge { place, most } => {
-                let most = most >> 20;
+            Self::TooLarge { location, limit } => {
+                let limit = limit >> 20;
                 lang.choose(
-                    format!("the answer of the search service at `{place}` has more than {most} MiB"),
-                    format!("搜索服务 `{place}` 的回答超过 {most} MiB"),
+                    format!("the answer of the search service at `{location}` has more than {limit} MiB"),
+                    format!("搜索服务 `{location}` 的回答超过 {limit} MiB"),
                 )
             }
-            Self::WebPage { provider, place } => {
+            Self::WebPage { provider, location } => {
                 let name = provider.name();
                 lang.choose(
-                    format!("`{place}` answered with a web page in place of JSON: check that the `url` is that of {name}"),
-                    format!("`{place}` 返回的是网页而不是 JSON：请检查 `url` 是否为 {name} 的地址"),
+                    format!("`{location}` answered with a web page in place of JSON: check that the `url` is that of {name}"),
+                    format!("`{location}` 返回的是网页而不是 JSON：请检查 `url` 是否为 {name} 的地址"),
                 )
             }
-            Self::Unreadable { provider, place, why } => {
+            Self::Unreadable { provider, location, why } => {
                 let name = provider.name();
                 lang.choose(
-                    format!("the answer of {name} at `{place}` could not be read: {why}"),
-                    format!("无法读懂 `{place}` 上 {name} 的回答：{why}"),
+                    format!("the answer of {name} at `{location}` could not be read: {why}"),
+                    format!("无法读懂 `{location}` 上 {name} 的回答：{why}"),
                 )
             }
-            Self::EnginesUnresponsive { place, engines } => {
+            Self::EnginesUnresponsive { location, engines } => {
                 let engines = engines.join(", ");
                 lang.choose(
-                    format!("none of the engines that SearXNG at `{place}` asks has answered: {engines}"),
-                    format!("`{place}` 上的 SearXNG 所用的引擎都没有回答：{engines}"),
+                    format!("none of the engines that SearXNG at `{location}` asks has answered: {engines}"),
+                    format!("`{location}` 上的 SearXNG 所用的引擎都没有回答：{engines}"),
                 )
             }
         }
@@ -157,7 +157,7 @@ impl Localize for SearchError {
 
 impl Localize for RateLimit {
     fn localize(&self, lang: Lang) -> String {
-        let (name, place, message) = (self.provider.name(), &self.place, quoted(&self.message));
+        let (name, location, message) = (self.provider.name(), &self.location, quoted(&self.message));
         let wait = match self.wait.map(|wait| wait.as_secs()) {
             Some(seconds) => {
                 lang.choose(format!("try again in {seconds} s"), format!("请在 {seconds} 秒后再试"))
@@ -172,8 +172,8 @@ impl Localize for RateLimit {
             _ => "",
         };
         lang.choose(
-            format!("{name} at `{place}` is asked too often (HTTP status 429){message}: {wait}{hint}"),
-            format!("对 `{place}` 上 {name} 的请求过于频繁（HTTP 状态 429）{message}：{wait}{hint}"),
+            format!("{name} at `{location}` is asked too often (HTTP status 429){message}: {wait}{hint}"),
+            format!("对 `{location}` 上 {name} 的请求过于频繁（HTTP 状态 429）{message}：{wait}{hint}"),
         )
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct ErrorResponse<'a> {
 
 /// Converts an error response of `target` to a failure.
 pub(super) fn error_response(target: &Target, response: &ErrorResponse<'_>) -> SearchError {
-    let place = target.place();
+    let location = target.location();
     let (provider, status) = (target.provider, response.status);
     let body_json: Value = serde_json::from_slice(response.body).unwrap_or_default();
     let message = target.hide(&plain(error_message(&body_json).unwrap_or_default()));
@@ -34,22 +34,22 @@ pub(super) fn error_response(target: &Target, response: &ErrorResponse<'_>) -> S
     match (status, provider) {
         (429, _) => {
             let wait = retry_after(response.headers).or_else(|| brave::wait(response.headers));
-            SearchError::RateLimited(RateLimit { provider, place, wait, message })
+            SearchError::RateLimited(RateLimit { provider, location, wait, message })
         }
-        (403, SearchProvider::Searxng) => SearchError::NoJson { place },
-        (401, SearchProvider::Searxng) => SearchError::AuthRequired { place },
+        (403, SearchProvider::Searxng) => SearchError::NoJson { location },
+        (401, SearchProvider::Searxng) => SearchError::AuthRequired { location },
         (401 | 403, _) => SearchError::KeyRejected { provider, key: target.key_source, status, message },
         _ if provider == SearchProvider::Brave && brave::rejects_key(&body_json) => {
             SearchError::KeyRejected { provider, key: target.key_source, status, message }
         }
-        _ => SearchError::Status { provider, place, status, message },
+        _ => SearchError::Status { provider, location, status, message },
     }
 }
 
 /// The error message, from the members that the services use.
 fn error_message(body_json: &Value) -> Option<&str> {
     let places = ["/detail/error", "/detail", "/error/detail", "/error/message", "/error", "/message"];
-    places.iter().find_map(|place| body_json.pointer(place)?.as_str())
+    places.iter().find_map(|location| body_json.pointer(location)?.as_str())
 }
 
 /// The delay of `Retry-After`: seconds, or a date.

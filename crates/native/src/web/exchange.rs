@@ -31,7 +31,7 @@ pub(super) async fn search(
             hits.truncate(search_query.count);
             hits
         }),
-        Err(_) => Err(SearchError::TimedOut { place: target.place(), after: deadline }),
+        Err(_) => Err(SearchError::TimedOut { location: target.location(), after: deadline }),
     }
 }
 
@@ -44,20 +44,20 @@ fn request(client: &Client, target: &Target, search_query: &SearchQuery) -> Requ
 }
 
 async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, SearchError> {
-    let place = target.place();
+    let location = target.location();
     let response = request.send().await.map_err(|error| {
         let cause = target.hide(&root_cause(&error));
-        let place = place.clone();
+        let location = location.clone();
         if error.is_connect() || error.is_builder() {
-            SearchError::Unreachable { place, cause }
+            SearchError::Unreachable { location, cause }
         } else {
-            SearchError::Lost { place, cause }
+            SearchError::Lost { location, cause }
         }
     })?;
     let status = response.status();
     if status.is_redirection() {
         let to = redirect_of(&response);
-        return Err(SearchError::Redirected { place, to });
+        return Err(SearchError::Redirected { location, to });
     }
     let headers = response.headers().clone();
     if !status.is_success() {
@@ -69,11 +69,11 @@ async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, 
         ));
     }
     let (body, rest) = read(response, MAX_BODY_BYTES).await.map_err(|error| SearchError::Lost {
-        place: place.clone(),
+        location: location.clone(),
         cause: target.hide(&root_cause(&error)),
     })?;
     if rest == Rest::Left {
-        return Err(SearchError::TooLarge { place, most: MAX_BODY_BYTES });
+        return Err(SearchError::TooLarge { location, limit: MAX_BODY_BYTES });
     }
     let hits = match target.provider {
         SearchProvider::Searxng => searxng::read(&body),
@@ -91,12 +91,12 @@ enum Rest {
     Left,
 }
 
-async fn read(mut response: Response, most: usize) -> Result<(Vec<u8>, Rest), reqwest::Error> {
+async fn read(mut response: Response, limit: usize) -> Result<(Vec<u8>, Rest), reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = most - body.len();
-        if chunk.len() > room {
-            body.extend_from_slice(&chunk[..room]);
+        let available = limit - body.len();
+        if chunk.len() > available {
+            body.extend_from_slice(&chunk[..available]);
             return Ok((body, Rest::Left));
         }
         body.extend_from_slice(&chunk);

@@ -61,14 +61,14 @@ impl ParseError {
 
     /// Converts it to a failure; an HTML page gets a message of its own.
     pub(super) fn at(self, target: &Target, headers: &HeaderMap) -> SearchError {
-        let (provider, place) = (target.provider, target.place());
+        let (provider, location) = (target.provider, target.location());
         match self {
-            Self::NotJson(_) if is_page(headers) => SearchError::WebPage { provider, place },
-            Self::NotJson(why) => SearchError::Unreadable { provider, place, why },
+            Self::NotJson(_) if is_page(headers) => SearchError::WebPage { provider, location },
+            Self::NotJson(why) => SearchError::Unreadable { provider, location, why },
             Self::MissingField(part) => {
-                SearchError::Unreadable { provider, place, why: format!("no `{part}`") }
+                SearchError::Unreadable { provider, location, why: format!("no `{part}`") }
             }
-            Self::EnginesUnresponsive(engines) => SearchError::EnginesUnresponsive { place, engines },
+            Self::EnginesUnresponsive(engines) => SearchError::EnginesUnresponsive { location, engines },
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) enum KeySource {
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Target").field("provider", &self.provider).field("place", &self.place()).finish()
+        f.debug_struct("Target").field("provider", &self.provider).field("place", &self.location()).finish()
     }
 }
 
@@ -106,7 +106,7 @@ impl WebSearch {
 
 impl Target {
     /// Host and port for messages, without a password in the URL.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn location(&self) -> String {
         place_of(&self.url)
     }
 
@@ -133,9 +133,9 @@ fn blank(text: &str) -> bool {
 fn target(choice: SearchConfig, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Target, LocalizedText> {
     let SearchConfig { provider, url, api_key } = choice;
     let (id, variable) = (provider.id(), provider.variable());
-    let given = |text: Option<String>| text.filter(|text| !blank(text));
-    let from_variable = || given(lookup(variable));
-    let (url, key) = (given(url), given(api_key));
+    let non_blank = |text: Option<String>| text.filter(|text| !blank(text));
+    let from_variable = || non_blank(lookup(variable));
+    let (url, key) = (non_blank(url), non_blank(api_key));
     let (url, key, key_source) = match provider {
         SearchProvider::Searxng => (url.or_else(from_variable), key, KeySource::Config),
         _ => match key {
@@ -162,10 +162,10 @@ fn target(choice: SearchConfig, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
             ));
         }
         Some(text) => Some(ApiKey::new(&text).ok_or_else(|| {
-            let place = key_source.name();
+            let location = key_source.name();
             LocalizedText::new(
-                format!("{place} holds characters that no key has: copy the key again"),
-                format!("{place} 含有密钥不该有的字符：请重新复制密钥"),
+                format!("{location} holds characters that no key has: copy the key again"),
+                format!("{location} 含有密钥不该有的字符：请重新复制密钥"),
             )
         })?),
     };

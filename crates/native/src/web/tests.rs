@@ -13,7 +13,7 @@ use super::{SearchProvider, brave, searxng, tavily};
 
 #[test]
 fn strips_markup_from_text() {
-    let check = |given: &str, expect: &str| assert_eq!(plain(given), expect, "{given}");
+    let check = |input: &str, expect: &str| assert_eq!(plain(input), expect, "{input}");
     check("plain", "plain");
     check("<strong>Rust</strong> &amp; C++", "Rust & C++");
     check("it&#x27;s &quot;so&quot; &#8212; &hellip;&nbsp;end", "it's \"so\" — … end");
@@ -32,10 +32,10 @@ fn strips_markup_from_text() {
 
 #[test]
 fn formats_language_for_each_provider() {
-    let check = |given: &str, expect: Option<(&str, &str)>| {
-        let language = Language::parse(given);
-        let came = language.as_ref().map(|language| (language.searxng(), language.brave().to_owned()));
-        assert_eq!(came, expect.map(|(one, two)| (one.to_owned(), two.to_owned())), "{given}");
+    let check = |input: &str, expect: Option<(&str, &str)>| {
+        let language = Language::parse(input);
+        let actual = language.as_ref().map(|language| (language.searxng(), language.brave().to_owned()));
+        assert_eq!(actual, expect.map(|(one, two)| (one.to_owned(), two.to_owned())), "{input}");
     };
     check("zh", Some(("zh", "zh-hans")));
     check("zh-CN", Some(("zh-CN", "zh-hans")));
@@ -66,13 +66,13 @@ fn hit(title: &str, url: &str, snippet: &str, published: Option<&str>) -> Hit {
 
 #[test]
 fn parses_incomplete_responses_partially() {
-    let odd = r#"[{"title": "no address"}, 7, null, {"url": " "}, {"url": "https://a.example/", "title": null, "content": 5},
+    let malformed = r#"[{"title": "no address"}, 7, null, {"url": " "}, {"url": "https://a.example/", "title": null, "content": 5},
         {"url": "https://b.example/\u001b[2J", "title": "<b>B</b>", "content": "x", "publishedDate": null, "pubdate": "2026-01-02"}]"#;
     let expect = [
         hit("https://a.example/", "https://a.example/", "", None),
         hit("B", "https://b.example/[2J", "x", Some("2026-01-02")),
     ];
-    assert_eq!(searxng::read(format!("{{\"results\": {odd}}}").as_bytes()).unwrap(), expect);
+    assert_eq!(searxng::read(format!("{{\"results\": {malformed}}}").as_bytes()).unwrap(), expect);
     assert_eq!(tavily::read(br#"{"results": []}"#).unwrap(), []);
     assert_eq!(tavily::read(br#"{"answer": "42"}"#).unwrap_err(), ParseError::MissingField("results"));
     assert_eq!(brave::read(br#"{"type": "search", "query": {"original": "x"}}"#).unwrap(), []);
@@ -115,8 +115,8 @@ fn parses_retry_after_seconds_and_dates() {
         let moment = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
         printer.timestamp_to_rfc9110_string(&moment).unwrap()
     };
-    let came = check(&moment(90));
-    assert!(came.is_some_and(|seconds| (60..=90).contains(&seconds)), "{came:?}");
+    let actual = check(&moment(90));
+    assert!(actual.is_some_and(|seconds| (60..=90).contains(&seconds)), "{actual:?}");
     // A date in the past, and invalid values.
     assert_eq!((check(&moment(-90)), check("soon"), check("-1")), (None, None, None));
 }
@@ -138,8 +138,8 @@ fn checks_environment_variables_in_order() {
         let set: Vec<(String, String)> = set.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect();
         let lookup =
             move |name: &str| set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        let came = used(&WebSearch::from_environment(&lookup));
-        assert!(came.starts_with(expect), "{came}");
+        let actual = used(&WebSearch::from_environment(&lookup));
+        assert!(actual.starts_with(expect), "{actual}");
     };
     let (searxng, brave, tavily) =
         (("SEARXNG_URL", "http://h:1/s/"), ("BRAVE_API_KEY", " b1 "), ("TAVILY_API_KEY", "t1"));
@@ -162,10 +162,10 @@ fn configured_provider_overrides_environment() {
         _ => None,
     };
     let check = |provider, url: &str, key: &str, expect: &str| {
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let choice = SearchConfig { provider, url: given(url), api_key: given(key) };
-        let came = used(&WebSearch::from_config(choice, &lookup));
-        assert!(came.starts_with(expect), "{came}");
+        let input = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let choice = SearchConfig { provider, url: input(url), api_key: input(key) };
+        let actual = used(&WebSearch::from_config(choice, &lookup));
+        assert!(actual.starts_with(expect), "{actual}");
     };
     check(
         SearchProvider::Searxng,
@@ -187,10 +187,10 @@ fn debug_output_hides_secrets() {
         url: Some("https://name:hunter2@x.example/?token=hunter3".to_owned()),
         api_key: Some("hunter4".to_owned()),
     };
-    let mut shown = format!("{choice:?}");
+    let mut rendered = format!("{choice:?}");
     let web = WebSearch::from_config(choice, &|_| None);
-    shown += &format!("{web:?} {:?} {}", web.target().unwrap().key, web.target().unwrap().place());
-    assert!(!shown.contains("hunter") && shown.contains("x.example"), "{shown}");
+    rendered += &format!("{web:?} {:?} {}", web.target().unwrap().key, web.target().unwrap().location());
+    assert!(!rendered.contains("hunter") && rendered.contains("x.example"), "{rendered}");
     assert_eq!(web.target().unwrap().hide("a hunter4 b hunter2 c"), "a … b … c");
     let wrong = SearchConfig {
         provider: SearchProvider::Searxng,
@@ -198,8 +198,8 @@ fn debug_output_hides_secrets() {
         api_key: Some("hunter4".to_owned()),
     };
     let failure = WebSearch::from_config(wrong, &|_| None).target().unwrap_err();
-    let shown = format!("{failure} {failure:?} {}", failure.localize(Lang::Zh));
-    assert!(!shown.contains("hunter") && shown.contains("地址不对"), "{shown}");
+    let rendered = format!("{failure} {failure:?} {}", failure.localize(Lang::Zh));
+    assert!(!rendered.contains("hunter") && rendered.contains("地址不对"), "{rendered}");
 }
 
 #[test]

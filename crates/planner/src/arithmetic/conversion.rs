@@ -8,14 +8,14 @@ use crate::lexer::units;
 /// `5 km to miles`, `5 公里是多少英里`.
 pub(crate) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let token = tokens.get(at)?;
-    let (amount, taken) = operand(tokens, at)?;
-    let (mut from, length) = scale(tokens, at + taken)?;
-    let mut next = at + taken + length;
+    let (amount, operand_length) = operand(tokens, at)?;
+    let (mut from, length) = scale(tokens, at + operand_length)?;
+    let mut next = at + operand_length + length;
     // `5 天 3 小时`: an amount in two units.
-    while let Some((more, taken)) = operand(tokens, next + and(tokens, next))
-        && let Some((unit, length)) = scale(tokens, next + and(tokens, next) + taken)
+    while let Some((more, operand_length)) = operand(tokens, next + and(tokens, next))
+        && let Some((unit, length)) = scale(tokens, next + and(tokens, next) + operand_length)
     {
-        next += and(tokens, next) + taken + length;
+        next += and(tokens, next) + operand_length + length;
         from = format!("{from} + {more} {unit}");
     }
     let joint: [(&[&str], ()); 21] = [
@@ -64,9 +64,9 @@ pub(crate) fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
         let (to, length) = scale(tokens, at + 2)?;
         let between = at + 2 + length;
         let number = between + tokens[between..].iter().take_while(small).count();
-        let (value, taken) = operand(tokens, number).filter(|_| number > between)?;
-        let (from, length) = scale(tokens, number + taken)?;
-        let after = number + taken + length;
+        let (value, operand_length) = operand(tokens, number).filter(|_| number > between)?;
+        let (from, length) = scale(tokens, number + operand_length)?;
+        let after = number + operand_length + length;
         let text = format!("{value} {from} to {to}");
         return Some((
             Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 },

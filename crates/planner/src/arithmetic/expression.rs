@@ -162,7 +162,7 @@ pub(crate) fn starts<'a, T: Copy>(
         words
             .iter()
             .enumerate()
-            .all(|(place, word)| tokens.get(at + place).is_some_and(|token| token.is(word)))
+            .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is(word)))
     };
     let best = table.iter().filter(|(words, _)| fits(words)).max_by_key(|(words, _)| words.len())?;
     Some((best.1, best.0.len()))
@@ -360,7 +360,7 @@ impl ExpressionBuilder {
         let mut next = at;
         let mut wants_operand = true;
         // The longest prefix that is a complete expression.
-        let mut whole = None;
+        let mut longest = None;
         while free(next)
             && let Some((piece, length)) = piece(tokens, next, wants_operand).or_else(|| {
                 let sign =
@@ -371,10 +371,10 @@ impl ExpressionBuilder {
             next += length;
             wants_operand = run.take(piece, wants_operand)?;
             if !wants_operand && run.depth == 0 && run.operators > 0 {
-                whole = Some((run.text(), next, run.operators));
+                longest = Some((run.text(), next, run.operators));
             }
         }
-        let (mut text, mut after, operators) = whole?;
+        let (mut text, mut after, operators) = longest?;
         // `15% of 80 plus 3 kg`: the unit belongs to the last number. It is passed on, so that the calculator can reject it.
         let (unit, length) = units::at(tokens, after);
         if let Some(unit) = unit.filter(|unit| unit.is_measure() && (after..after + length).all(free)) {

@@ -45,14 +45,19 @@ pub(crate) fn fraction(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
 }
 
 fn is(tokens: &[Token<'_>], at: usize, words: &[&str]) -> bool {
-    words.iter().enumerate().all(|(place, word)| tokens.get(at + place).is_some_and(|token| token.is(word)))
+    words.iter().enumerate().all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is(word)))
 }
 
 fn any(tokens: &[Token<'_>], at: usize, words: &[&str]) -> bool {
     tokens.get(at).is_some_and(|token| token.is_any(words))
 }
 
-fn made(tokens: &[Token<'_>], at: usize, after: usize, text: String) -> Option<(Expression, usize)> {
+fn build_expression(
+    tokens: &[Token<'_>],
+    at: usize,
+    after: usize,
+    text: String,
+) -> Option<(Expression, usize)> {
     let (start, end) = (tokens.get(at)?.start, tokens.get(after.checked_sub(1)?)?.end);
     Some((Expression { text, start, end, operators: 1 }, after))
 }
@@ -61,17 +66,17 @@ fn made(tokens: &[Token<'_>], at: usize, after: usize, text: String) -> Option<(
 fn last(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let (number, length) = operand(tokens, at)?;
     let after = at + length;
-    let goes_on = [
+    let continues = [
         "+", "-", "*", "/", "^", "%", "plus", "minus", "times", "percent", "x", "×", "÷", "加", "减", "乘",
         "除",
     ];
-    (!any(tokens, after, &goes_on)).then_some((number, after))
+    (!any(tokens, after, &continues)).then_some((number, after))
 }
 
 fn before(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (words, form) = BEFORE.iter().find(|(words, _)| is(tokens, at, words))?;
     let (number, after) = last(tokens, at + words.len())?;
-    made(tokens, at, after, form.replace("{}", &number))
+    build_expression(tokens, at, after, form.replace("{}", &number))
 }
 
 /// `15 percent off 60`, `12% tax on 250`, `add 12% tax to 250`.
@@ -85,33 +90,33 @@ fn percent_first(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)>
     }
     if any(tokens, sign + 1, &["off"]) && !any(tokens, sign + 2, &["of"]) {
         let (base, after) = last(tokens, sign + 2)?;
-        return made(tokens, at, after, format!("{base} - {fraction}%"));
+        return build_expression(tokens, at, after, format!("{base} - {fraction}%"));
     }
     let named =
         usize::from(any(tokens, sign + 1, &["tax", "vat", "tip", "interest", "commission", "markup"]));
     if adds && any(tokens, sign + 1 + named, &["to"]) {
         let (base, after) = last(tokens, sign + 2 + named)?;
-        return made(tokens, at, after, format!("{base} + {fraction}%"));
+        return build_expression(tokens, at, after, format!("{base} + {fraction}%"));
     }
     None
 }
 
 /// `7 out of 35 as a percentage`, `what percent of 35 is 7`, 7 占 35 的百分之几.
 fn what_percent(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    let form = |part: &str, whole: &str| format!("{part} / {whole} * 100");
+    let form = |part: &str, total: &str| format!("{part} / {total} * 100");
     if any(tokens, at, &["percent", "percentage"]) && any(tokens, at + 1, &["of"]) {
-        let (whole, length) = operand(tokens, at + 2)?;
+        let (total, length) = operand(tokens, at + 2)?;
         let verb = at + 2 + length;
         let (part, after) = last(tokens, verb + 1).filter(|_| any(tokens, verb, &["is", "are"]))?;
-        return made(tokens, at, after, form(&part, &whole));
+        return build_expression(tokens, at, after, form(&part, &total));
     }
     let (part, length) = operand(tokens, at)?;
     let next = at + length;
     if is(tokens, next, &["out", "of"]) || any(tokens, next, &["占"]) {
         let skip = if any(tokens, next, &["占"]) { 1 } else { 2 };
-        let (whole, length) = operand(tokens, next + skip)?;
+        let (total, length) = operand(tokens, next + skip)?;
         let after = next + skip + length;
-        let asks = [
+        let questions = [
             &["as", "a", "percentage"][..],
             &["as", "a", "percent"],
             &["in", "percent"],
@@ -120,8 +125,8 @@ fn what_percent(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> 
             &["的", "百", "分", "比"],
             &["的", "比", "例"],
         ];
-        let asked = asks.iter().find(|words| is(tokens, after, words))?;
-        return made(tokens, at, after + asked.len(), form(&part, &whole));
+        let question = questions.iter().find(|words| is(tokens, after, words))?;
+        return build_expression(tokens, at, after + question.len(), form(&part, &total));
     }
     None
 }
@@ -131,7 +136,7 @@ fn after(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (number, length) = operand(tokens, at)?;
     let next = at + length;
     if let Some((words, form)) = AFTER.iter().find(|(words, _)| is(tokens, next, words)) {
-        return made(tokens, at, next + words.len(), form.replace("{}", &number));
+        return build_expression(tokens, at, next + words.len(), form.replace("{}", &number));
     }
     let parts = |at: usize| tokens.get(at).and_then(|token| numeral(token.text));
     if any(tokens, next, &["的"]) {
@@ -139,12 +144,12 @@ fn after(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
             && is(tokens, next + 2, &["分", "之"])
             && below > 0
         {
-            return made(tokens, at, next + 5, format!("{number} * {above} / {below}"));
+            return build_expression(tokens, at, next + 5, format!("{number} * {above} / {below}"));
         }
         if let Some((times, length)) = operand(tokens, next + 1)
             && any(tokens, next + 1 + length, &["倍"])
         {
-            return made(tokens, at, next + 2 + length, format!("{number} * {times}"));
+            return build_expression(tokens, at, next + 2 + length, format!("{number} * {times}"));
         }
     }
     None
@@ -175,7 +180,8 @@ fn of_both(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (second, length) = operand(tokens, middle + joint.len())?;
     let after = middle + joint.len() + length;
     if !sign.is_empty() {
-        return (small == 2).then(|| made(tokens, at, after, format!("{first} {sign} {second}")))?;
+        return (small == 2)
+            .then(|| build_expression(tokens, at, after, format!("{first} {sign} {second}")))?;
     }
     let ends: [(&[&str], &str); 8] = [
         (&["的", "余", "数"], "mod"),
@@ -190,7 +196,7 @@ fn of_both(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let divides = joint[0] == "除";
     let (words, sign) =
         ends.iter().find(|(words, sign)| is(tokens, after, words) && divides == (*sign == "mod"))?;
-    made(tokens, at, after + words.len(), format!("{first} {sign} {second}"))
+    build_expression(tokens, at, after + words.len(), format!("{first} {sign} {second}"))
 }
 
 #[cfg(test)]

@@ -43,10 +43,10 @@ const DECREASE_WORDS: [&str; 14] = [
 
 /// The problem that starts at a token: a number, a keyword and another number.
 pub(crate) fn word_problem(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
-    logarithm(tokens, at).or_else(|| told(tokens, at))
+    logarithm(tokens, at).or_else(|| operation_on_number(tokens, at))
 }
 
-fn made(tokens: &[Token<'_>], at: usize, after: usize, text: String) -> (Expression, usize) {
+fn build_expression(tokens: &[Token<'_>], at: usize, after: usize, text: String) -> (Expression, usize) {
     (Expression { text, start: tokens[at].start, end: tokens[after - 1].end, operators: 1 }, after)
 }
 
@@ -59,11 +59,11 @@ fn logarithm(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (base, length) = operand(tokens, at + 2)?;
     let of = at + 2 + length;
     let (number, length) = operand(tokens, of + 1).filter(|_| is(of, &["of"]))?;
-    Some(made(tokens, at, of + 1 + length, format!("log({number}, {base})")))
+    Some(build_expression(tokens, at, of + 1 + length, format!("log({number}, {base})")))
 }
 
 /// A number and an operation on it within the same sentence.
-fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
+fn operation_on_number(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (first, length) =
         operand(tokens, at).filter(|(_, length)| tokens[at].kind == Kind::Number || *length > 1)?;
     // 第 makes the number an ordinal, not an amount.
@@ -82,39 +82,39 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
             && let Some(length) = (1..=2).find(|length| text(1 + length) == "折")
         {
             let digits: Option<String> =
-                (0..length).map(|place| numeral(text(1 + place)).map(|digit| digit.to_string())).collect();
+                (0..length).map(|offset| numeral(text(1 + offset)).map(|digit| digit.to_string())).collect();
             let digits = digits.or_else(|| (length == 1).then(|| text(1).replace('.', "")));
             let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-            return Some(made(tokens, at, next + 2 + length, format!("{first} * 0.{digits}")));
+            return Some(build_expression(tokens, at, next + 2 + length, format!("{first} * 0.{digits}")));
         }
         if let Some((second, length)) = operand(tokens, next) {
             let after = next + length;
             let is = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
             // `129 … 30% off`: subtracts a percentage.
             if is(after, &["%", "percent"]) && is(after + 1, &["off", "discount", "cheaper", "less"]) {
-                return Some(made(tokens, at, after + 2, format!("{first} - {second}%")));
+                return Some(build_expression(tokens, at, after + 2, format!("{first} - {second}%")));
             }
             // 涨价 8%, `goes up by 8%`: adds or subtracts a percentage.
             if is(after, &["%", "percent"]) {
                 let before: String =
                     tokens[at + 1..next].iter().map(|token| token.text.to_lowercase() + " ").collect();
-                let says = |listed: &[&str]| {
+                let contains_any = |listed: &[&str]| {
                     listed.iter().any(|word| before.replace(' ', "").ends_with(&word.replace(' ', "")))
                 };
-                if says(&INCREASE_WORDS) {
-                    return Some(made(tokens, at, after + 1, format!("{first} + {second}%")));
+                if contains_any(&INCREASE_WORDS) {
+                    return Some(build_expression(tokens, at, after + 1, format!("{first} + {second}%")));
                 }
-                if says(&DECREASE_WORDS) {
-                    return Some(made(tokens, at, after + 1, format!("{first} - {second}%")));
+                if contains_any(&DECREASE_WORDS) {
+                    return Some(build_expression(tokens, at, after + 1, format!("{first} - {second}%")));
                 }
             }
             // `45 … an 18% tip`: a percentage of the number.
             if is(after, &["%", "percent"]) && is(after + 1, &["tip", "tax", "vat", "commission", "deposit"])
             {
-                return Some(made(tokens, at, after + 2, format!("{second}% of {first}")));
+                return Some(build_expression(tokens, at, after + 2, format!("{second}% of {first}")));
             }
             if shares(tokens, at, next) {
-                return Some(made(tokens, at, after, format!("{first} / {second}")));
+                return Some(build_expression(tokens, at, after, format!("{first} / {second}")));
             }
             return None;
         }

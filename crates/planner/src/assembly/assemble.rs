@@ -60,13 +60,13 @@ pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
         let whole = Clause { start: 0, end: text.len() };
         if let Some(choice) = chooser.choose(&parsed, text, &[]) {
             // A read-only request in one clause is not replaced by an unproven change.
-            let looks = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
+            let has_reads = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
             let unproven = !verb_class::is_harmless(&choice) && {
                 let calls = expand_list::expand(&choice, &parsed);
                 !Claim { parsed: &parsed, calls: &calls }.doubts().is_empty()
             };
             let better = (choice.is_whole()
-                && !(looks && unproven)
+                && !(has_reads && unproven)
                 && !drafts.iter().any(|draft| covers_as_much(draft, &choice, &parsed)))
                 || drafts.is_empty();
             if better {
@@ -130,21 +130,22 @@ fn covers_as_much(draft: &Draft, whole: &Choice, parsed: &ParsedText<'_>) -> boo
         .map(|(parameter, (own, _))| (parameter, own.is_some()))
         .collect();
     // Only open-ended texts may be longer because of words of another part.
-    let reaches = |(parameter, told): &(&Parameter, bool)| {
+    let reaches = |(parameter, is_explicit): &(&Parameter, bool)| {
         let list = matches!(&parameter.shape, Shape::List(item) if item.shape == Shape::Text);
         parameter.role == Role::Query
-            || *told && (list || matches!(parameter.role, Role::Text | Role::Name | Role::Other))
+            || *is_explicit && (list || matches!(parameter.role, Role::Text | Role::Name | Role::Other))
     };
     draft.choice.tool.name() == whole.tool.name()
         && draft.choice.is_whole()
         && !differing.is_empty()
         && differing.iter().all(reaches)
         && parsed.mentions.iter().all(|mention| {
-            let told = matches!(mention.value, Value::Literal(_) | Value::Moment(_) | Value::Number(_));
+            let is_explicit =
+                matches!(mention.value, Value::Literal(_) | Value::Moment(_) | Value::Number(_));
             let inside = clause.start <= mention.start
                 && mention.end <= clause.end
                 && draft.choice.assignment.uses(mention.start - clause.start, mention.end - clause.start);
-            !told || inside || !whole.assignment.uses(mention.start, mention.end)
+            !is_explicit || inside || !whole.assignment.uses(mention.start, mention.end)
         })
 }
 
@@ -162,12 +163,12 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
         {
             return None;
         }
-        let near = |rival: &&Choice| {
+        let is_close = |rival: &&Choice| {
             rival.is_whole()
                 && !verb_class::is_harmless(rival)
                 && rival.score + PROVEN_TOLERANCE >= draft.choice.score
         };
-        let mut others = draft.choice.rivals.iter().filter(near).filter(|rival| doubts(rival).is_empty());
+        let mut others = draft.choice.rivals.iter().filter(is_close).filter(|rival| doubts(rival).is_empty());
         let rival = others.next()?;
         others.next().is_none().then(|| rival.clone())
     };
@@ -219,14 +220,14 @@ fn by_clause(
         let earlier: Vec<&Choice> = earlier.iter().collect();
         let bare = ParsedText::of(own, Date::ZERO);
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
-        let goes_on = drafts.last().is_some_and(|last| {
+        let continues = drafts.last().is_some_and(|last| {
             verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
         }) && choose::intent(&bare).has_own_object();
         // 都有哪些工作表？: a question about a thing may have no other verb.
         let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
-        let asks = choose::intent(&bare).asks()
+        let is_question = choose::intent(&bare).is_question()
             || !implied_need::needs(&bare).is_empty()
-            || goes_on
+            || continues
             || questions && choose::intent(&bare).has_own_object();
         // This clause may contain the missing arguments of an unfinished step.
         if let Some(begun) = unfinished.last() {
@@ -246,7 +247,7 @@ fn by_clause(
                 continue;
             }
         }
-        let Some(choice) = chooser.choose(&parsed, own, &earlier).filter(|_| asks) else {
+        let Some(choice) = chooser.choose(&parsed, own, &earlier).filter(|_| is_question) else {
             open = Some(from);
             continue;
         };
@@ -340,7 +341,7 @@ fn join(before: &mut Choice, choice: Choice) {
 }
 
 fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
-    let said = &text[draft.clause.start..draft.clause.end];
+    let clause_text = &text[draft.clause.start..draft.clause.end];
     let before = plan.steps.last().map(|step| step.id.clone());
     let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
     // A series is planned as a whole or not at all.
@@ -352,7 +353,7 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
         ));
         return;
     }
-    let parsed = ParsedText::of(said, today);
+    let parsed = ParsedText::of(clause_text, today);
     let harmless = verb_class::is_harmless(&draft.choice);
     let doubts = match harmless {
         true => Vec::new(),
@@ -383,7 +384,7 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
         }
         plan.steps.push(Step {
             id,
-            description: said.trim().to_owned(),
+            description: clause_text.trim().to_owned(),
             tool: Some(call.tool.name().clone()),
             source: None,
             capability: call.tool.tags.first().cloned(),
@@ -398,8 +399,8 @@ fn refuse(plan: &mut Plan, draft: &Draft) {
     let choice = &draft.choice;
     let name = choice.tool.name();
     let mut missing = Vec::new();
-    for place in choice.assignment.missing(&choice.parameters) {
-        let parameter = &choice.parameters[place];
+    for index in choice.assignment.missing(&choice.parameters) {
+        let parameter = &choice.parameters[index];
         missing.push(parameter.name.clone());
         plan.problems.push(problem::missing(name.as_str(), parameter));
     }

@@ -65,10 +65,10 @@ pub(crate) struct Unused {
 impl Unused {
     /// The message about unused words, if there are many.
     pub(crate) fn doubt(&self) -> Option<LocalizedText> {
-        let shown = shown(if self.is_much() { &self.words } else { &self.literals })?;
+        let quoted = quoted(if self.is_much() { &self.words } else { &self.literals })?;
         Some(LocalizedText::new(
-            format!("this may not be what was meant: {} of the request was not used", shown.0),
-            format!("这可能不是您的意思：请求中的 {} 没有用到", shown.1),
+            format!("this may not be what was meant: {} of the request was not used", quoted.0),
+            format!("这可能不是您的意思：请求中的 {} 没有用到", quoted.1),
         ))
     }
 
@@ -89,22 +89,22 @@ impl Unused {
             SideEffect::Changed => self.is_much(),
             SideEffect::Destroyed => self.lost >= WORD_WEIGHT,
         };
-        let shown = shown(if too_much { &self.words } else { &[] })?;
+        let quoted = quoted(if too_much { &self.words } else { &[] })?;
         Some(LocalizedText::new(
             format!(
                 "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {tool}`",
-                shown.0
+                quoted.0
             ),
             format!(
                 "没有执行：`{tool}` 会改变数据，而请求中的 {} 没有看懂；请换个说法，或使用 `toolhub call {tool}`",
-                shown.1
+                quoted.1
             ),
         ))
     }
 }
 
 /// The words for a message in English and in Chinese; `None` if there are none.
-fn shown(words: &[String]) -> Option<(String, String)> {
+fn quoted(words: &[String]) -> Option<(String, String)> {
     let words: Vec<String> = words.iter().take(MAX_SHOWN_WORDS).map(|word| format!("`{word}`")).collect();
     (!words.is_empty()).then(|| (words.join(", "), words.join("、")))
 }
@@ -122,20 +122,22 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
                 used.push((part.start + slot.start, part.start + slot.end));
             }
             // The items of a list or object may be outside its range.
-            if let ArgumentValue::FromRequest(Json::String(said)) = &slot.value
-                && said.chars().count() > 2
+            if let ArgumentValue::FromRequest(Json::String(stated)) = &slot.value
+                && stated.chars().count() > 2
             {
                 // `rename A to Summary, then insert 2 rows on Summary`: a value may be mentioned again.
-                used.extend(text.match_indices(said.as_str()).map(|(at, held)| (at, at + held.len())));
+                used.extend(
+                    text.match_indices(stated.as_str()).map(|(at, matched)| (at, at + matched.len())),
+                );
             }
             if let ArgumentValue::FromRequest(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
                 let texts =
                     crate::safety::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
                 // A name that two parts of the request mention is used in both.
-                used.extend(texts.filter_map(|held| {
-                    let own = text.get(part.start..).and_then(|rest| rest.find(&held));
-                    let at = own.map(|at| part.start + at).or_else(|| text.find(&held))?;
-                    Some((at, at + held.len()))
+                used.extend(texts.filter_map(|matched| {
+                    let own = text.get(part.start..).and_then(|rest| rest.find(&matched));
+                    let at = own.map(|at| part.start + at).or_else(|| text.find(&matched))?;
+                    Some((at, at + matched.len()))
                 }));
             }
             // ，主题“会议”: the label of a value is used with it.
@@ -146,8 +148,8 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], parsed: &ParsedText<'_>) ->
             let named = labels::places(&parameter.labels, parsed, &stems).into_iter().filter(beside);
             used.extend(named.map(|place| (place.start, place.end)));
             if parameter.shape == Shape::Boolean {
-                let said = crate::values::flag::places(parameter, parsed, &stems).into_iter();
-                used.extend(said.map(|place| (place.start, place.end)));
+                let stated = crate::values::flag::places(parameter, parsed, &stems).into_iter();
+                used.extend(stated.map(|place| (place.start, place.end)));
             }
             // A search query may cover the rest of the request.
             if let (Role::Query, ArgumentValue::FromRequest(value)) = (parameter.role, &slot.value)

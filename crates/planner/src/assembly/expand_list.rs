@@ -15,15 +15,15 @@ const MAX_SERIES_SCORE_GAP: f32 = 2.0;
 pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
     let mut variants: Vec<(usize, Vec<Candidate>)> = Vec::new();
     let mut loose: Vec<(usize, Vec<Candidate>)> = Vec::new();
-    for (place, parameter) in choice.parameters.iter().enumerate() {
-        let Some(slot) = &choice.assignment.slots[place] else { continue };
+    for (index, parameter) in choice.parameters.iter().enumerate() {
+        let Some(slot) = &choice.assignment.slots[index] else { continue };
         if matches!(parameter.shape, Shape::List(_) | Shape::Object(_) | Shape::Boolean)
             || slot.end <= slot.start
         {
             continue;
         }
         let mut free: Vec<Candidate> = Vec::new();
-        for other in choice.assignment.others.get(place).into_iter().flatten() {
+        for other in choice.assignment.others.get(index).into_iter().flatten() {
             let overlaps = |known: &Candidate| known.start < other.end && other.start < known.end;
             if other.score + MAX_SERIES_SCORE_GAP >= slot.score
                 && other.end > other.start
@@ -37,14 +37,14 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
         free.sort_by_key(|candidate| candidate.start);
         let joined = chain(&free, slot, parsed);
         if joined.len() > 1 {
-            variants.push((place, joined));
+            variants.push((index, joined));
         } else if free.len() > 1
             && matches!(
                 parameter.role,
                 Role::Cell | Role::Formula | Role::Path | Role::Mail | Role::Url | Role::Range
             )
         {
-            loose.push((place, free));
+            loose.push((index, free));
         }
     }
     // `merge A1:B2 with C1:D2` is not a series.
@@ -65,8 +65,8 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
     let moves = crate::values::parameter::words(choice.tool.name().as_str())
         .iter()
         .any(|word| ["delete", "remove", "insert", "add"].contains(&word.as_str()));
-    for (place, values) in &mut variants {
-        let parameter = &choice.parameters[*place];
+    for (index, values) in &mut variants {
+        let parameter = &choice.parameters[*index];
         if moves
             && parameter.shape == Shape::Integer
             && parameter.has_word(&["row", "col", "column", "line", "index"])
@@ -83,9 +83,9 @@ pub(crate) fn expand(choice: &Choice, parsed: &ParsedText<'_>) -> Vec<Choice> {
     (0..count)
         .map(|turn| {
             let mut call = choice.clone();
-            for (place, values) in &variants {
+            for (index, values) in &variants {
                 if let Some(value) = values.get(turn) {
-                    call.assignment.slots[*place] = Some(value.clone());
+                    call.assignment.slots[*index] = Some(value.clone());
                 }
             }
             call

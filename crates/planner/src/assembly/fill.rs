@@ -34,7 +34,7 @@ impl Assignment {
             .zip(&self.slots)
             .enumerate()
             .filter(|(_, (parameter, slot))| parameter.required && slot.is_none())
-            .map(|(place, _)| place)
+            .map(|(index, _)| index)
     }
 
     /// Whether an argument overlaps this byte range.
@@ -70,21 +70,21 @@ pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assi
     let others: Vec<Vec<Candidate>> =
         parameters.iter().map(|parameter| candidates(parameter, context)).collect();
     let mut order: Vec<(usize, &Candidate, f32)> = Vec::new();
-    for (place, (parameter, found)) in parameters.iter().zip(&others).enumerate() {
+    for (index, (parameter, found)) in parameters.iter().zip(&others).enumerate() {
         let least = if parameter.required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
         let bonus = if parameter.required { REQUIRED_BONUS } else { 0.0 };
         order.extend(
             found
                 .iter()
                 .filter(|candidate| candidate.score >= least)
-                .map(|candidate| (place, candidate, candidate.score + bonus)),
+                .map(|candidate| (index, candidate, candidate.score + bonus)),
         );
     }
     order.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)).then(a.1.start.cmp(&b.1.start)));
     let mut assignment = Assignment { slots: vec![None; parameters.len()], others: Vec::new() };
-    for (place, candidate, _) in order {
-        if assignment.slots[place].is_none() && !assignment.uses(candidate.start, candidate.end) {
-            assignment.slots[place] = Some(candidate.clone());
+    for (index, candidate, _) in order {
+        if assignment.slots[index].is_none() && !assignment.uses(candidate.start, candidate.end) {
+            assignment.slots[index] = Some(candidate.clone());
         }
     }
     release_value(parameters, &mut assignment, &others);
@@ -102,10 +102,10 @@ pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assi
 
 /// Assigns values to indistinguishable parameters of one kind in the order of the request.
 fn in_order(parameters: &[Parameter], assignment: &mut Assignment) {
-    let plain = |place: usize, assignment: &Assignment| {
-        let parameter = &parameters[place];
+    let plain = |index: usize, assignment: &Assignment| {
+        let parameter = &parameters[index];
         let kind = matches!(parameter.shape, Shape::Integer | Shape::Number) || parameter.role == Role::Cell;
-        assignment.slots[place].as_ref().is_some_and(|slot| kind && slot.score < 1.2 && slot.end > slot.start)
+        assignment.slots[index].as_ref().is_some_and(|slot| kind && slot.score < 1.2 && slot.end > slot.start)
     };
     for first in 0..parameters.len() {
         for second in first + 1..parameters.len() {
@@ -113,7 +113,7 @@ fn in_order(parameters: &[Parameter], assignment: &mut Assignment) {
                 && plain(first, assignment)
                 && plain(second, assignment)
             {
-                let start = |place: usize| assignment.slots[place].as_ref().map_or(0, |slot| slot.start);
+                let start = |index: usize| assignment.slots[index].as_ref().map_or(0, |slot| slot.start);
                 if start(first) > start(second) {
                     assignment.slots.swap(first, second);
                 }
@@ -133,12 +133,12 @@ fn numbered(parameters: &[Parameter], assignment: &mut Assignment) {
     let split = |parameter: &Parameter| {
         let at = parameter.words.iter().position(|word| place_of(word).is_some())?;
         let mut words = parameter.words.clone();
-        let place = place_of(&words.remove(at))?;
-        Some((words, place))
+        let index = place_of(&words.remove(at))?;
+        Some((words, index))
     };
     for first in 0..parameters.len() {
         for second in 0..parameters.len() {
-            let (Some((name, place)), Some((other, later))) =
+            let (Some((name, index)), Some((other, later))) =
                 (split(&parameters[first]), split(&parameters[second]))
             else {
                 continue;
@@ -147,7 +147,7 @@ fn numbered(parameters: &[Parameter], assignment: &mut Assignment) {
                 assignment.slots[at].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
             if name == other
-                && place < later
+                && index < later
                 && parameters[first].shape == parameters[second].shape
                 && start(first).zip(start(second)).is_some_and(|(first, second)| first > second)
             {
@@ -169,13 +169,13 @@ fn from_before_to(parameters: &[Parameter], assignment: &mut Assignment, context
             if !pair || one.shape != other.shape || one.role != other.role {
                 continue;
             }
-            let start = |place: usize| {
-                assignment.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+            let start = |index: usize| {
+                assignment.slots[index].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
             // `how many pesos for 500 dollars`: the currency after the number is the source.
             let measured = matches!(one.role, Role::Currency | Role::Unit);
             let counted =
-                |place: usize| measured && start(place).is_some_and(|at| follows_number(context, at));
+                |index: usize| measured && start(index).is_some_and(|at| follows_number(context, at));
             if counted(from) != counted(to) {
                 if counted(to) {
                     assignment.slots.swap(from, to);
@@ -204,23 +204,24 @@ fn follows_from(context: &MatchContext<'_>, start: usize) -> bool {
 
 /// Selects a listed value that, by its description, needs another parameter, if that parameter has a value.
 fn select_dependent_choice(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
-    for (place, parameter) in parameters.iter().enumerate() {
-        if assignment.slots[place].is_some()
-            || others[place].iter().any(|other| other.score >= MIN_OPTIONAL_SCORE)
+    for (index, parameter) in parameters.iter().enumerate() {
+        if assignment.slots[index].is_some()
+            || others[index].iter().any(|other| other.score >= MIN_OPTIONAL_SCORE)
         {
             continue;
         }
         for choice in parameter.choices.iter().filter_map(serde_json::Value::as_str) {
             let needs = parameters.iter().zip(&assignment.slots).any(|(other, slot)| {
-                let said = [
+                let phrases = [
                     format!("`{choice}` (needs `{}`)", other.name),
                     format!("`{choice}`（需要 `{}`）", other.name),
                 ];
-                slot.is_some() && said.iter().any(|said| parameter.description.contains(said.as_str()))
+                slot.is_some()
+                    && phrases.iter().any(|phrases| parameter.description.contains(phrases.as_str()))
             });
             if needs {
                 let value = ArgumentValue::FromRequest(serde_json::Value::from(choice));
-                assignment.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+                assignment.slots[index] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
                 break;
             }
         }
@@ -238,8 +239,8 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
             {
                 continue;
             }
-            let span = |place: usize| {
-                assignment.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
+            let span = |index: usize| {
+                assignment.slots[index].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
             let (Some(value), Some(next)) = (span(first), span(second)) else { continue };
             if value < next {
@@ -249,8 +250,8 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
                 let places = labels::places(&parameter.labels, context.parsed, &context.stems);
                 places
                     .into_iter()
-                    .filter(|place| place.end <= next && place.strength >= 1.9)
-                    .max_by_key(|place| place.start)
+                    .filter(|index| index.end <= next && index.strength >= 1.9)
+                    .max_by_key(|index| index.start)
             };
             let (Some(label), Some(next_label)) = (last_before(one), last_before(other)) else { continue };
             let between = context.parsed.text.get(label.end..next_label.start).unwrap_or_default().trim();
@@ -263,7 +264,7 @@ fn assign_labels_in_order(parameters: &[Parameter], assignment: &mut Assignment,
 
 /// Removes from both ends of a query the text used by other parameters.
 fn trim_query(parameters: &[Parameter], assignment: &mut Assignment, context: &MatchContext<'_>) {
-    let Some(place) = parameters.iter().position(|parameter| parameter.role == Role::Query) else { return };
+    let Some(index) = parameters.iter().position(|parameter| parameter.role == Role::Query) else { return };
     let spans: Vec<(usize, usize)> = assignment
         .slots
         .iter()
@@ -271,7 +272,7 @@ fn trim_query(parameters: &[Parameter], assignment: &mut Assignment, context: &M
         .filter(|slot| slot.end > slot.start)
         .map(|slot| (slot.start, slot.end))
         .collect();
-    let Some(slot) = assignment.slots[place].as_ref().filter(|slot| slot.start == slot.end) else { return };
+    let Some(slot) = assignment.slots[index].as_ref().filter(|slot| slot.start == slot.end) else { return };
     let ArgumentValue::FromRequest(serde_json::Value::String(query)) = &slot.value else { return };
     let (mut start, mut end) = (slot.start, slot.start + query.len());
     loop {
@@ -310,23 +311,23 @@ fn trim_query(parameters: &[Parameter], assignment: &mut Assignment, context: &M
     if let Some((from, to)) = middle
         && crate::lexer::name::has_han(context.parsed.text.get(from..to).unwrap_or_default())
     {
-        let around = [context.parsed.text.get(start..from), context.parsed.text.get(to..end)];
-        let text = around.map(Option::unwrap_or_default).concat();
-        if let Some(slot) = assignment.slots[place].as_mut() {
+        let surrounding = [context.parsed.text.get(start..from), context.parsed.text.get(to..end)];
+        let text = surrounding.map(Option::unwrap_or_default).concat();
+        if let Some(slot) = assignment.slots[index].as_mut() {
             slot.value = ArgumentValue::FromRequest(serde_json::Value::from(text.trim()));
         }
         return;
     }
     // An optional query is dropped if another parameter uses exactly its text.
-    if spans.contains(&(start, end)) && !parameters[place].required {
-        assignment.slots[place] = None;
+    if spans.contains(&(start, end)) && !parameters[index].required {
+        assignment.slots[index] = None;
         return;
     }
-    let Some(slot) = assignment.slots[place].as_mut() else { return };
+    let Some(slot) = assignment.slots[index].as_mut() else { return };
     if let Some(text) = context.parsed.text.get(start..end).filter(|text| !text.trim().is_empty()) {
         let text = crate::values::phrase::without_searching(text.trim());
-        let bare = text.trim_matches(|c: char| "“”\"「」".contains(c)).trim();
-        let text = if bare.contains(['“', '”', '"']) || bare.is_empty() { text } else { bare };
+        let trimmed = text.trim_matches(|c: char| "“”\"「」".contains(c)).trim();
+        let text = if trimmed.contains(['“', '”', '"']) || trimmed.is_empty() { text } else { trimmed };
         slot.value = ArgumentValue::FromRequest(serde_json::Value::from(text));
     }
 }
@@ -367,39 +368,40 @@ fn without_joint(text: &str) -> &str {
 /// another candidate.
 fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
     let least =
-        |place: usize| if parameters[place].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
+        |index: usize| if parameters[index].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
     let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
-    for wants in 0..parameters.len() {
-        for holds in 0..parameters.len() {
-            let Some(held) =
-                assignment.slots[holds].clone().filter(|held| wants != holds && held.end > held.start)
+    for claimant in 0..parameters.len() {
+        for holder in 0..parameters.len() {
+            let Some(holder_value) = assignment.slots[holder]
+                .clone()
+                .filter(|holder_value| claimant != holder && holder_value.end > holder_value.start)
             else {
                 continue;
             };
-            let own = assignment.slots[wants].clone();
+            let own = assignment.slots[claimant].clone();
             let mut without = assignment.clone();
-            without.slots[wants] = None;
-            without.slots[holds] = None;
+            without.slots[claimant] = None;
+            without.slots[holder] = None;
             let free = |candidate: &&Candidate| !without.uses(candidate.start, candidate.end);
-            let wanted = others[wants].iter().filter(free).find(|candidate| {
-                candidate.score >= least(wants)
+            let required = others[claimant].iter().filter(free).find(|candidate| {
+                candidate.score >= least(claimant)
                     && candidate.end > candidate.start
-                    && overlap(candidate, &held)
+                    && overlap(candidate, &holder_value)
             });
-            let Some(wanted) = wanted else { continue };
-            let instead = others[holds].iter().filter(free).find(|candidate| {
-                candidate.score >= least(holds)
+            let Some(required) = required else { continue };
+            let instead = others[holder].iter().filter(free).find(|candidate| {
+                candidate.score >= least(holder)
                     && candidate.end > candidate.start
-                    && !overlap(candidate, wanted)
+                    && !overlap(candidate, required)
             });
             let Some(instead) = instead else { continue };
-            let before = held.score + own.as_ref().map_or(0.0, |own| own.score);
-            if wanted.score + instead.score > before + MIN_EXCHANGE_GAIN
-                && instead.score + MAX_SCORE_LOSS >= held.score
+            let before = holder_value.score + own.as_ref().map_or(0.0, |own| own.score);
+            if required.score + instead.score > before + MIN_EXCHANGE_GAIN
+                && instead.score + MAX_SCORE_LOSS >= holder_value.score
             {
-                let (wanted, instead) = (wanted.clone(), instead.clone());
-                assignment.slots[wants] = Some(wanted);
-                assignment.slots[holds] = Some(instead);
+                let (required, instead) = (required.clone(), instead.clone());
+                assignment.slots[claimant] = Some(required);
+                assignment.slots[holder] = Some(instead);
             }
         }
     }
@@ -409,24 +411,24 @@ fn swap_values(parameters: &[Parameter], assignment: &mut Assignment, others: &[
 /// alternative.
 fn release_value(parameters: &[Parameter], assignment: &mut Assignment, others: &[Vec<Candidate>]) {
     let missing: Vec<usize> = assignment.missing(parameters).collect();
-    for place in missing {
-        for wanted in others[place].iter().filter(|candidate| candidate.score >= MIN_REQUIRED_SCORE) {
+    for index in missing {
+        for required in others[index].iter().filter(|candidate| candidate.score >= MIN_REQUIRED_SCORE) {
             let holders: Vec<usize> = (0..parameters.len())
                 .filter(|other| {
                     assignment.slots[*other]
                         .as_ref()
-                        .is_some_and(|slot| slot.start < wanted.end && wanted.start < slot.end)
+                        .is_some_and(|slot| slot.start < required.end && required.start < slot.end)
                 })
                 .collect();
             let [holder] = holders.as_slice() else { continue };
-            let held = assignment.slots[*holder].take();
+            let holder_value = assignment.slots[*holder].take();
             let least = if parameters[*holder].required { MIN_REQUIRED_SCORE } else { MIN_OPTIONAL_SCORE };
             let free = |candidate: &&Candidate| {
                 candidate.score >= least
                     && !assignment.uses(candidate.start, candidate.end)
-                    && !(candidate.start < wanted.end && wanted.start < candidate.end)
+                    && !(candidate.start < required.end && required.start < candidate.end)
             };
-            let worth = held.as_ref().map_or(0.0, |held| held.score);
+            let worth = holder_value.as_ref().map_or(0.0, |holder_value| holder_value.score);
             let instead = others[*holder]
                 .iter()
                 .find(free)
@@ -434,10 +436,10 @@ fn release_value(parameters: &[Parameter], assignment: &mut Assignment, others: 
                 .cloned();
             if instead.is_some() || !parameters[*holder].required {
                 assignment.slots[*holder] = instead;
-                assignment.slots[place] = Some(wanted.clone());
+                assignment.slots[index] = Some(required.clone());
                 break;
             }
-            assignment.slots[*holder] = held;
+            assignment.slots[*holder] = holder_value;
         }
     }
 }

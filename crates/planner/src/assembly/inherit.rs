@@ -110,20 +110,20 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     let own_words = crate::values::parameter::words(choice.tool.name().as_str());
     let makes_sheet = own_words.iter().any(|word| word == "create" || word == "add")
         && own_words.iter().any(|word| word == "worksheet" || word == "sheet");
-    for place in missing {
-        let wanted = &parameters[place];
+    for index in missing {
+        let target = &parameters[index];
         // A new sheet has a name of its own.
-        if makes_sheet && wanted.role == Role::Sheet {
+        if makes_sheet && target.role == Role::Sheet {
             continue;
         }
         let same_tool = |other: &&&Choice| other.tool.name() == choice.tool.name() && own > 0;
         let by_name = earlier.iter().rev().filter(same_tool).find_map(|other| {
-            let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
+            let at = other.parameters.iter().position(|parameter| parameter.name == target.name)?;
             other.assignment.slots.get(at)?.clone()
         });
         // `switch to it`: a branch is inherited only if the text refers to it.
-        let pointed = wanted.role != Role::Revision || points_back(text);
-        let found = by_role(wanted, earlier).filter(|_| pointed).or(by_name).or_else(|| {
+        let pointed = target.role != Role::Revision || points_back(text);
+        let found = by_role(target, earlier).filter(|_| pointed).or(by_name).or_else(|| {
             let own_cells = choice
                 .assignment
                 .others
@@ -133,11 +133,11 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             let harmless = !crate::values::parameter::words(choice.tool.name().as_str())
                 .iter()
                 .any(|word| word == "delete");
-            (own > 0 && harmless && !own_cells).then(|| same_cell(wanted, earlier)).flatten()
+            (own > 0 && harmless && !own_cells).then(|| same_cell(target, earlier)).flatten()
         });
         if let Some(found) = found {
             // The value is from another clause: it has no range in this one.
-            choice.assignment.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
+            choice.assignment.slots[index] = Some(Candidate { start: 0, end: 0, ..found });
         }
     }
     // `give A1:H1 … and make it bold`: a range that is inherited has both corners.
@@ -147,7 +147,7 @@ pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
         last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
     });
     let lacks: Vec<usize> = choice.assignment.missing(&parameters).collect();
-    let only_data = matches!(lacks.as_slice(), [place] if matches!(parameters[*place].shape, Shape::List(_) | Shape::Any));
+    let only_data = matches!(lacks.as_slice(), [index] if matches!(parameters[*index].shape, Shape::List(_) | Shape::Any));
     if refers_to_object(text) || (worked_out && only_data && own > 0) {
         take_result(choice, &parameters);
     }
@@ -182,10 +182,10 @@ fn inherit_item_id(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     }
     let parameters = std::rc::Rc::clone(&choice.parameters);
     let missing: Vec<usize> = choice.assignment.missing(&parameters).collect();
-    for place in missing.into_iter().filter(|place| parameters[*place].role == Role::Id) {
-        let gives = |other: &&&Choice| parameters[place].description.contains(other.tool.name().as_str());
+    for index in missing.into_iter().filter(|index| parameters[*index].role == Role::Id) {
+        let gives = |other: &&&Choice| parameters[index].description.contains(other.tool.name().as_str());
         if earlier.last().filter(gives).is_some() {
-            choice.assignment.slots[place] =
+            choice.assignment.slots[index] =
                 Some(Candidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
         }
     }
@@ -196,8 +196,8 @@ fn is_cell(candidate: &Candidate) -> bool {
 }
 
 /// `merge A1:C1 and make it bold`: without cells in the text, those of the last step are used.
-fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
-    if wanted.role != Role::Cell || wanted.has_word(&["target", "destination", "end"]) {
+fn same_cell(target: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+    if target.role != Role::Cell || target.has_word(&["target", "destination", "end"]) {
         return None;
     }
     let last = earlier.last()?;
@@ -217,9 +217,9 @@ fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice
     let Some(last) = earlier.last() else { return };
     let slot_of = |of: &Choice, words: &[&str]| -> Option<(usize, Candidate)> {
         let mut slots = of.parameters.iter().zip(&of.assignment.slots).enumerate();
-        slots.find_map(|(place, (parameter, slot))| {
+        slots.find_map(|(index, (parameter, slot))| {
             (parameter.role == Role::Cell && parameter.has_word(words))
-                .then(|| slot.clone().map(|slot| (place, slot)))?
+                .then(|| slot.clone().map(|slot| (index, slot)))?
         })
     };
     let own_start = slot_of(choice, &["start", "first"]);
@@ -227,23 +227,23 @@ fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice
         .zip(slot_of(last, &["start", "first"]))
         .is_some_and(|((_, own), (_, other))| own.end <= own.start && own.value == other.value);
     let Some((_, end)) = slot_of(last, &["end", "last"]).filter(|_| same) else { return };
-    let place = parameters
+    let index = parameters
         .iter()
         .position(|parameter| parameter.role == Role::Cell && parameter.has_word(&["end", "last"]));
-    if let Some(place) = place.filter(|place| choice.assignment.slots[*place].is_none()) {
-        choice.assignment.slots[place] = Some(Candidate { start: 0, end: 0, ..end });
+    if let Some(index) = index.filter(|index| choice.assignment.slots[*index].is_none()) {
+        choice.assignment.slots[index] = Some(Candidate { start: 0, end: 0, ..end });
     }
 }
 
 /// Values that are inherited from step to step by their role.
-fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
-    if !matches!(wanted.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id | Role::Revision)
-        || wanted.has_word(&["target", "destination", "new", "output", "to"])
+fn by_role(target: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+    if !matches!(target.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id | Role::Revision)
+        || target.has_word(&["target", "destination", "new", "output", "to"])
     {
         return None;
     }
     let sheet = |parameter: &Parameter| {
-        wanted.role == Role::Sheet
+        target.role == Role::Sheet
             && parameter.has_word(&["new", "target"])
             && parameter.has_word(&["name", "sheet"])
     };
@@ -258,7 +258,7 @@ fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
         // A sheet that was renamed or created is referred to by its new name.
         let found = slot(&sheet).or_else(|| {
             slot(&|parameter| {
-                parameter.role == wanted.role && (wanted.role != Role::Id || parameter.name == wanted.name)
+                parameter.role == target.role && (target.role != Role::Id || parameter.name == target.name)
             })
         });
         found.and_then(|(_, slot)| slot.clone())
@@ -278,8 +278,8 @@ fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
         text || matches!(parameter.shape, Shape::Integer | Shape::Number | Shape::Any | Shape::List(_))
     };
     let missing: Vec<usize> = choice.assignment.missing(parameters).collect();
-    if let Some(place) = missing.into_iter().find(|place| holds(&parameters[*place])) {
-        choice.assignment.slots[place] =
+    if let Some(index) = missing.into_iter().find(|index| holds(&parameters[*index])) {
+        choice.assignment.slots[index] =
             Some(Candidate { value: ArgumentValue::Result, start: 0, end: 0, score: 2.0 });
     }
 }

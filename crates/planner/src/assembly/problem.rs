@@ -24,24 +24,24 @@ pub(crate) fn no_tool(part: &str) -> LocalizedText {
 }
 
 /// A series of values needs more calls than one sentence may make.
-pub(crate) fn too_many(tool: &str, calls: usize, most: usize) -> LocalizedText {
+pub(crate) fn too_many(tool: &str, calls: usize, limit: usize) -> LocalizedText {
     LocalizedText::new(
         format!(
-            "`{tool}` would be called {calls} times, and one sentence may make {most} calls: split the request"
+            "`{tool}` would be called {calls} times, and one sentence may make {limit} calls: split the request"
         ),
-        format!("`{tool}` 需要调用 {calls} 次，而一句话最多 {most} 次：请拆分请求"),
+        format!("`{tool}` 需要调用 {calls} 次，而一句话最多 {limit} 次：请拆分请求"),
     )
 }
 
 /// A tool was found, but the request does not give one of its required parameters.
 pub(crate) fn missing(tool: &str, parameter: &Parameter) -> LocalizedText {
     let (en, zh) = phrasing_hint(parameter);
-    let about = parameter.description.split(['\n', '。']).next().unwrap_or_default().trim();
-    let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
+    let description = parameter.description.split(['\n', '。']).next().unwrap_or_default().trim();
+    let description = if description.is_empty() { String::new() } else { format!(" ({description})") };
     let name = &parameter.name;
     LocalizedText::new(
-        format!("`{tool}` needs `{name}`{about}: {en}"),
-        format!("`{tool}` 还缺少 `{name}`{about}：{zh}"),
+        format!("`{tool}` needs `{name}`{description}: {en}"),
+        format!("`{tool}` 还缺少 `{name}`{description}：{zh}"),
     )
 }
 

@@ -24,30 +24,31 @@ pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         own.extend(words_of(choice));
     }
     let serves = |clause: &&Clause| {
-        let said = &text[clause.start..clause.end];
+        let phrase = &text[clause.start..clause.end];
         // The clause from which a call was read is served, even if all arguments come from earlier clauses.
         let read = calls.iter().any(|(start, _)| clause.start <= *start && *start < clause.end);
         let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
         // A clause with a verb or a noun that no call covers is unserved.
-        let all = tokens(said);
-        let word_matches = lexicon::word_matches(said, &all, &|_| false);
+        let all = tokens(phrase);
+        let word_matches = lexicon::word_matches(phrase, &all, &|_| false);
         let foreign = word_matches.iter().filter(|word_match| is_foreign(word_match, calls)).count();
-        let spoken: Vec<(usize, usize)> = word_matches
+        let matched: Vec<(usize, usize)> = word_matches
             .iter()
             .filter(|word_match| is_own(word_match, calls))
             .map(|word_match| (word_match.start, word_match.end))
             .collect();
         let unused: f32 = all
             .iter()
-            .filter(|token| !spoken.iter().any(|(from, to)| *from < token.end && token.start < *to))
+            .filter(|token| !matched.iter().any(|(from, to)| *from < token.end && token.start < *to))
             .filter(|token| token.kind != Kind::Mark && !is_function_word(token))
             .filter(|token| !own.contains(&labels::stem(token.text)))
             .map(|token| if token.kind == Kind::Han { 0.5 } else { 1.0 })
             .sum();
         if touched { foreign == 0 } else { unused < MIN_UNUSED_WEIGHT && foreign == 0 }
     };
-    let left = clauses.iter().filter(|clause| !serves(clause));
-    left.map(|clause| text[clause.start..clause.end].trim().to_owned())
+    let unserved_clauses = clauses.iter().filter(|clause| !serves(clause));
+    unserved_clauses
+        .map(|clause| text[clause.start..clause.end].trim().to_owned())
         .filter(|part| !part.is_empty())
         .collect()
 }
@@ -65,29 +66,29 @@ fn is_own(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> bool {
 /// Whether a word requests something that none of the calls does or mentions.
 fn is_foreign(word_match: &lexicon::WordMatch, calls: &[(usize, Choice)]) -> bool {
     let certain = |row: &usize| lexicon::verb(*row).mark == Some('!');
-    let about = |row: &usize| lexicon::thing(*row).mark == Some('!');
+    let is_marked = |row: &usize| lexicon::thing(*row).mark == Some('!');
     let meaning = &word_match.meaning;
     let verb = !meaning.verbs.is_empty() && meaning.verbs.iter().all(certain);
-    let thing = !meaning.things.is_empty() && meaning.things.iter().all(about);
+    let thing = !meaning.things.is_empty() && meaning.things.iter().all(is_marked);
     if !verb && !thing {
         return false;
     }
     !calls.iter().any(|(_, choice)| {
-        let mut said = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
-        said.push(' ');
-        said.push_str(choice.tool.definition.description());
+        let mut phrase = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
+        phrase.push(' ');
+        phrase.push_str(choice.tool.definition.description());
         for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
             let Some(slot) = slot else { continue };
             // `with the comment "…"`: the name of an argument that has a value.
-            said.push(' ');
-            said.push_str(&parameter.words.join(" "));
+            phrase.push(' ');
+            phrase.push_str(&parameter.words.join(" "));
             if let crate::values::candidate::ArgumentValue::FromRequest(value) = &slot.value {
-                said.push(' ');
-                said.push_str(&value.to_string());
+                phrase.push(' ');
+                phrase.push_str(&value.to_string());
             }
         }
-        let all = tokens(&said);
-        let known = lexicon::word_matches(&said, &all, &|_| false);
+        let all = tokens(&phrase);
+        let known = lexicon::word_matches(&phrase, &all, &|_| false);
         known.iter().any(|other| {
             other.meaning.verbs.iter().any(|row| meaning.verbs.contains(row))
                 || other.meaning.things.iter().any(|row| meaning.things.contains(row))

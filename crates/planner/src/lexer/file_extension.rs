@@ -1,7 +1,7 @@
 //! File extensions, and file names without one: they identify a file if the name alone is ambiguous.
 
 /// Known file extensions.
-const ENDINGS: &str = "xlsx xls xlsm csv tsv txt md pdf doc docx ppt pptx json jsonl xml yaml yml toml html htm css js ts \
+const EXTENSIONS: &str = "xlsx xls xlsm csv tsv txt md pdf doc docx ppt pptx json jsonl xml yaml yml toml html htm css js ts \
 tsx py rs go java c h cpp sh sql db sqlite log ini cfg conf zip tar gz png jpg jpeg gif svg bmp webp \
 mp3 wav mp4 mov avi parquet ipynb lock bak tmp env vue jsx mjs kt swift rb php scss less proto \
 gradle bat rst tex properties dart scala lua eml ics rtf odt tgz jar flac mkv heic tiff \
@@ -32,6 +32,6 @@ pub(crate) fn is_bare_file(path: &str) -> bool {
 }
 
 /// Whether a word is a known file extension.
-pub(crate) fn is_ending(word: &str) -> bool {
-    ENDINGS.split(' ').any(|ending| ending == word)
+pub(crate) fn is_extension(word: &str) -> bool {
+    EXTENSIONS.split(' ').any(|extension| extension == word)
 }

@@ -1,6 +1,6 @@
 //! Finds paths and slashed names with Chinese characters, which have no blanks around them.
 
-use crate::lexer::literal::{Literal, begins_word, is_ending};
+use crate::lexer::literal::{Literal, begins_word, is_extension};
 use crate::lexer::token::is_han;
 
 /// Words directly before a file name, without a blank.
@@ -61,9 +61,9 @@ pub(crate) fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
         return None;
     }
     run.match_indices('.').find_map(|(dot, _)| {
-        let ending = &run[dot + 1..];
-        let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
-        let known = is_ending(&ending[..length].to_ascii_lowercase());
+        let extension = &run[dot + 1..];
+        let length = extension.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(extension.len());
+        let known = is_extension(&extension[..length].to_ascii_lowercase());
         let end = dot + 1 + length;
         (known && run[..dot].contains(is_han)).then(|| (Literal::Path(run[..end].to_owned()), end))
     })

@@ -64,10 +64,10 @@ pub(crate) fn stem(word: &str) -> String {
 }
 
 /// Whether two words differ only in their endings or hyphens: `detail` and `detailed`, `multi-player` and `multiplayer`.
-pub(crate) fn alike(word: &str, said: &str) -> bool {
-    let (word, said) = (word.to_lowercase().replace('-', ""), said.to_lowercase().replace('-', ""));
-    let same = word.bytes().zip(said.bytes()).take_while(|(one, other)| one == other).count();
-    same >= 5 && same + 3 >= word.len().max(said.len())
+pub(crate) fn alike(word: &str, candidate: &str) -> bool {
+    let (word, candidate) = (word.to_lowercase().replace('-', ""), candidate.to_lowercase().replace('-', ""));
+    let same = word.bytes().zip(candidate.bytes()).take_while(|(one, other)| one == other).count();
+    same >= 5 && same + 3 >= word.len().max(candidate.len())
 }
 
 /// 底色: whether a character is only a part of a longer label.
@@ -140,13 +140,13 @@ pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end
     let before = place.end <= start;
     let (from, to) = if before { (place.end, start) } else { (end, place.start) };
     let (first, last) = (parsed.token_at(from), parsed.token_at(to.saturating_sub(1).max(from)));
-    let mut near = if before { 1.0 } else { 0.85 };
+    let mut score = if before { 1.0 } else { 0.85 };
     let mut strangers = 0;
     for token in parsed.tokens.get(first..last.max(first)).unwrap_or_default() {
         if token.start < from || token.end > to {
             continue;
         }
-        near *= match token.kind {
+        score *= match token.kind {
             Kind::Mark if matches!(token.text, "." | "?" | "!" | "。" | "；" | ";" | "！" | "？") => 0.2,
             Kind::Mark if matches!(token.text, "," | "，" | "、") => 0.6,
             Kind::Mark => 1.0,
@@ -170,9 +170,9 @@ pub(crate) fn closeness(place: Place, parsed: &ParsedText<'_>, start: usize, end
     // `"x" in our conversation` is a location, and not the name of the conversation.
     let word_match = parsed.text.get(from..to).unwrap_or_default().trim().to_lowercase();
     if !before && SPOTS.contains(&word_match.as_str()) {
-        near *= 0.1;
+        score *= 0.1;
     }
     // Only `=` or a colon in between: the strongest form of a label.
     let plain = before && matches!(parsed.text.get(from..to).map(str::trim), Some("=" | ":" | "："));
-    place.strength * near * if plain { 1.6 } else { 1.0 }
+    place.strength * score * if plain { 1.6 } else { 1.0 }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-pub(crate) use crate::lexer::file_extension::{is_bare_file, is_ending};
+pub(crate) use crate::lexer::file_extension::{is_bare_file, is_extension};
 use crate::lexer::han_path::{han_folder, han_path, han_slashed};
 use crate::lexer::spaced_path;
 use crate::lexer::token::is_han;
@@ -102,10 +102,10 @@ fn quoted(text: &str, at: usize) -> Option<(Literal, usize)> {
         return None;
     }
     let inner = &rest[first.len_utf8()..];
-    let end = inner.char_indices().find(|(place, c)| {
-        let after = inner[place + c.len_utf8()..].chars().next();
+    let end = inner.char_indices().find(|(offset, c)| {
+        let after = inner[offset + c.len_utf8()..].chars().next();
         c == close
-            && *place > 0
+            && *offset > 0
             && (*close != '\'' && *close != '’' || !after.is_some_and(|c| c.is_alphanumeric() && !is_han(c)))
     });
     let (end, _) = end?;
@@ -126,8 +126,8 @@ fn json(rest: &str) -> Option<(Literal, usize)> {
         }
         (depth == 0).then_some(at + c.len_utf8())
     })?;
-    let given = &rest[..end];
-    let text = if first == '(' { given.replace('(', "[").replace(')', "]") } else { given.to_owned() };
+    let matched = &rest[..end];
+    let text = if first == '(' { matched.replace('(', "[").replace(')', "]") } else { matched.to_owned() };
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     let value = parse(&text)
         .or_else(|| parse(&text.replace('\'', "\"")))
@@ -156,14 +156,14 @@ fn bare(text: &str) -> Option<Value> {
 /// A spreadsheet formula: `=` that does not follow an operand.
 fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
-    let whole = rest.strip_prefix('=')?;
+    let formula = rest.strip_prefix('=')?;
     // `B10 = SUM(B2:B9)`: a blank before the name of a function.
-    let spaced = whole.strip_prefix(' ').filter(|body| {
+    let spaced = formula.strip_prefix(' ').filter(|body| {
         let name = body.bytes().take_while(u8::is_ascii_uppercase).count();
         name > 1 && body[name..].starts_with('(')
     });
     let blank = usize::from(spaced.is_some());
-    let body = spaced.unwrap_or(whole);
+    let body = spaced.unwrap_or(formula);
     let before = text[..at].trim_end();
     let is_sum = before.ends_with(|c: char| c.is_ascii_alphanumeric()) && text[..at].len() == before.len();
     if is_sum || !body.starts_with(|c: char| c.is_ascii_alphabetic() || c == '(' || c == '-') {
@@ -180,9 +180,9 @@ fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
         stops.then_some(at)
     });
     let length = end.unwrap_or(body.len());
-    let given = body[..length].trim_end_matches('.');
-    let formula_like = given.contains('(') || cells(given).is_some() || has_cell(given);
-    formula_like.then(|| (Literal::Formula(format!("={given}")), 1 + blank + given.len()))
+    let matched = body[..length].trim_end_matches('.');
+    let formula_like = matched.contains('(') || cells(matched).is_some() || has_cell(matched);
+    formula_like.then(|| (Literal::Formula(format!("={matched}")), 1 + blank + matched.len()))
 }
 
 fn has_cell(text: &str) -> bool {
@@ -202,7 +202,7 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     let fits = |c: char| (c.is_alphanumeric() && !is_han(c)) || "._-/\\@~+*:$#%".contains(c);
     let end = rest.find(|c: char| !fits(c)).unwrap_or(rest.len());
     let word = rest[..end].trim_end_matches(['.', ':', '-', '/', '*', '+', '?']);
-    let whole = &rest[..end];
+    let formula = &rest[..end];
     if let Some((user, host)) = word.split_once('@')
         && !user.is_empty()
         && host.contains('.')
@@ -213,14 +213,16 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     if is_address(word) {
         return Some((Literal::Url(word.to_owned()), word.len()));
     }
-    if let Some(path) = path(whole.trim_end_matches(['.', ':', '-', '+', '?'])) {
+    if let Some(path) = path(formula.trim_end_matches(['.', ':', '-', '+', '?'])) {
         return Some((Literal::Path(path.to_owned()), path.len()));
     }
     if is_named(text, at, word) {
         return Some((Literal::Code(word.to_owned()), word.len()));
     }
-    let room = ["机房", "会议室", "室", "楼", "栋", "座", "厅", "馆", "层", "教室"];
-    if let Some(cells) = cells(word).filter(|_| !room.iter().any(|word| rest[end..].starts_with(word))) {
+    let room_suffixes = ["机房", "会议室", "室", "楼", "栋", "座", "厅", "馆", "层", "教室"];
+    if let Some(cells) =
+        cells(word).filter(|_| !room_suffixes.iter().any(|word| rest[end..].starts_with(word)))
+    {
         return Some((Literal::Cells(cells.to_owned()), cells.len()));
     }
     if is_slashed(word) || is_version(word) {
@@ -259,7 +261,7 @@ fn is_named(text: &str, at: usize, word: &str) -> bool {
 
 /// `en.wikipedia.org/wiki/Aurora`: a URL without a scheme: a host with a known top-level domain, and a path.
 fn is_address(word: &str) -> bool {
-    const ENDINGS: [&str; 14] =
+    const TOP_LEVEL_DOMAINS: [&str; 14] =
         ["com", "org", "net", "edu", "gov", "io", "dev", "cn", "de", "uk", "eu", "example", "info", "app"];
     let Some((host, path)) = word.split_once('/') else { return false };
     let labels: Vec<&str> = host.split('.').collect();
@@ -269,7 +271,7 @@ fn is_address(word: &str) -> bool {
     !path.is_empty()
         && labels.len() > 1
         && labels.iter().all(plain)
-        && labels.last().is_some_and(|last| ENDINGS.contains(last))
+        && labels.last().is_some_and(|last| TOP_LEVEL_DOMAINS.contains(last))
 }
 
 /// The length of a URL. Chinese characters belong to it after a slash, up to the end of that segment.
@@ -347,7 +349,7 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
     let ended = run.match_indices('.').find_map(|(dot, _)| {
         let ending = &run[dot + 1..];
         let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
-        is_ending(&ending[..length].to_ascii_lowercase()).then_some(dot + 1 + length)
+        is_extension(&ending[..length].to_ascii_lowercase()).then_some(dot + 1 + length)
     });
     let last = run.rfind(['/', '\\']).map_or(0, |slash| slash + 1);
     let inside = ["里面", "里", "中的", "下面", "下的", "目录", "文件夹", "的", "仓库"];
@@ -361,7 +363,7 @@ fn path(word: &str) -> Option<&str> {
     let word = word.strip_suffix(':').unwrap_or(word);
     let known = |name: &str| {
         name.rsplit_once('.')
-            .is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
+            .is_some_and(|(stem, ending)| !stem.is_empty() && is_extension(&ending.to_ascii_lowercase()))
     };
     let letters = word.contains(|c: char| c.is_alphabetic());
     let is_rooted = (word.starts_with('/')
@@ -412,14 +414,14 @@ fn code(word: &str) -> bool {
     // `7f21`, `66-A`, `20260-7`: a letter between digits, capitals after a dash, or a long number before a dash.
     let inner =
         |pair: &[u8]| pair[0].is_ascii_digit() && pair[2].is_ascii_digit() && pair[1].is_ascii_lowercase();
-    let around =
+    let has_inner_letter =
         word.len() >= 4 && digits > 2 && word.as_bytes().windows(3).any(inner) && !word.contains('x');
     let (head, tail) = word.split_once('-').unwrap_or_default();
     let counted = head.len() > 1 && head.bytes().all(|byte| byte.is_ascii_digit());
     let large = (1..3).contains(&tail.len()) && tail.bytes().all(|byte| byte.is_ascii_uppercase());
     let long =
         head.len() > 4 && !tail.is_empty() && tail.len() < 4 && tail.bytes().all(|b| b.is_ascii_digit());
-    if plain && (around || counted && (large || long)) {
+    if plain && (has_inner_letter || counted && (large || long)) {
         return true;
     }
     // A plain number is not a code.

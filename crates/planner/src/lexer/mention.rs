@@ -53,7 +53,7 @@ impl<'a> ParsedText<'a> {
             .into_iter()
             .map(|found| Mention { value: Value::Literal(found.literal), start: found.start, end: found.end })
             .collect();
-        let in_literal: Vec<bool> = taken(&all, &mentions);
+        let in_literal: Vec<bool> = covered_tokens(&all, &mentions);
         let free = |at: usize| !in_literal.get(at).copied().unwrap_or(true);
         let mut dates = Vec::new();
         let mut at = 0;
@@ -75,7 +75,7 @@ impl<'a> ParsedText<'a> {
         }
         date_time_join::join(text, &mut dates);
         mentions.extend(dates);
-        let is_taken = taken(&all, &mentions);
+        let is_taken = covered_tokens(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
         let expressions = expression::find(text, &all, &free);
         // `how many hours are in 3 days`: a duration inside an expression is an operand, not a date.
@@ -83,7 +83,7 @@ impl<'a> ParsedText<'a> {
             let inside = |found: &Expression| found.start < mention.start && mention.end <= found.end;
             !matches!(mention.value, Value::Moment(_)) || !expressions.iter().any(inside)
         });
-        let is_taken = taken(&all, &mentions);
+        let is_taken = covered_tokens(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
         let mut at = 0;
         let mut others: Vec<Mention> = Vec::new();
@@ -128,7 +128,7 @@ impl<'a> ParsedText<'a> {
     /// `two numbers: 4 and 5`: drops a number that only gives the length of a list that follows.
     fn weaken(&mut self) {
         let lists: Vec<usize> = (0..self.mentions.len())
-            .map(|at| series::around(self, at))
+            .map(|at| series::range_around(self, at))
             .filter(|range| range.len() > 1)
             .map(|range| range.len())
             .collect();
@@ -145,7 +145,7 @@ impl<'a> ParsedText<'a> {
                 && number.value.fract() == 0.0
                 && (lists.contains(&(number.value as usize)) || tables == number.value as usize)
             {
-                number.weak = true;
+                number.may_be_article = true;
             }
         }
     }
@@ -161,7 +161,7 @@ impl<'a> ParsedText<'a> {
     }
 }
 
-fn taken(tokens: &[Token<'_>], mentions: &[Mention]) -> Vec<bool> {
+fn covered_tokens(tokens: &[Token<'_>], mentions: &[Mention]) -> Vec<bool> {
     tokens
         .iter()
         .map(|token| mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end))

@@ -203,11 +203,11 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
             break;
         }
     }
-    let whole = text.get(tokens[at].start..tokens[after - 1].end)?;
-    let first = whole.split(',').next().unwrap_or_default();
+    let full_name = text.get(tokens[at].start..tokens[after - 1].end)?;
+    let first = full_name.split(',').next().unwrap_or_default();
     Some(Name {
         after,
-        is_place: is_place(whole) || is_place(first) || (whole.contains(", ") && place.is_some()),
+        is_place: is_place(full_name) || is_place(first) || (full_name.contains(", ") && place.is_some()),
     })
 }
 
@@ -246,10 +246,10 @@ fn region(
     let name = text.get(tokens[from].start..comma.start).unwrap_or_default().trim();
     for length in (1..=3).rev() {
         let Some(words) = tokens.get(at + 1..at + 1 + length) else { continue };
-        let said = text.get(words[0].start..words[length - 1].end).unwrap_or_default();
-        let letters = said.len() == 2 && said.bytes().all(|byte| byte.is_ascii_uppercase());
-        let state = STATES.contains(&format!("|{}|", said.to_lowercase()));
-        let country = (is_country(said) || state) && !is_country(name) && words[0].is_capital();
+        let region_text = text.get(words[0].start..words[length - 1].end).unwrap_or_default();
+        let letters = region_text.len() == 2 && region_text.bytes().all(|byte| byte.is_ascii_uppercase());
+        let state = STATES.contains(&format!("|{}|", region_text.to_lowercase()));
+        let country = (is_country(region_text) || state) && !is_country(name) && words[0].is_capital();
         if (letters || country) && (1..=length).all(|place| free(at + place)) {
             return length + 1;
         }

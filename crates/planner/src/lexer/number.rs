@@ -12,7 +12,7 @@ pub(crate) struct Number {
     /// The unit that it counts or measures.
     pub(crate) unit: Option<Unit>,
     /// Whether it may be only an article: `one`, `一个`.
-    pub(crate) weak: bool,
+    pub(crate) may_be_article: bool,
     /// Whether it is an ordinal: `3rd`, `第三`.
     pub(crate) ordinal: bool,
 }
@@ -41,10 +41,10 @@ const CURRENCIES: [&str; 4] = ["$", "¥", "€", "£"];
 /// Reads the number that starts at token `at`.
 pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<ParsedNumber> {
     let token = tokens.get(at)?;
-    let (mut value, mut after, mut weak) = match token.kind {
+    let (mut value, mut after, mut may_be_article) = match token.kind {
         Kind::Number => (digits(token.text)?, at + 1, false),
         Kind::Word => match ordinal_word(tokens, at) {
-            Some(place) => (place, at + 1, false),
+            Some(rank) => (rank, at + 1, false),
             None => words(tokens, at)?,
         },
         Kind::Han => numerals(tokens, at)?,
@@ -53,7 +53,7 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
     let mut first = at;
     let mut ordinal = ordinal_word(tokens, at).is_some();
     if token.kind == Kind::Number {
-        (value, after) = exponent(tokens, value, after);
+        (value, after) = read_exponent(tokens, value, after);
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         let is_sign = |mark: &Token<'_>| {
             matches!(mark.text, "-" | "−")
@@ -75,7 +75,7 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
     if at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| before.text == "第") {
         ordinal = true;
     }
-    (value, after) = scaled(tokens, value, after);
+    (value, after) = read_scale(tokens, value, after);
     let percent = is_percent(tokens, &mut after);
     let percent_before = at >= 3 && tokens[at - 3..at].iter().map(|token| token.text).eq(["百", "分", "之"]);
     if percent_before {
@@ -119,8 +119,8 @@ pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Parsed
         // A single Chinese numeral is more often part of a word than a number: 一下, 万一, 三明治.
         return None;
     }
-    weak = weak && !percent;
-    let number = Number { value, percent: percent || percent_before, unit, weak, ordinal };
+    may_be_article = may_be_article && !percent;
+    let number = Number { value, percent: percent || percent_before, unit, may_be_article, ordinal };
     Some(ParsedNumber { number, first, after })
 }
 
@@ -129,7 +129,7 @@ fn digits(text: &str) -> Option<f64> {
 }
 
 /// `1e-5` and `2.5 x 10^3`.
-fn exponent(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
+fn read_exponent(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let number = |at: usize| tokens.get(at).and_then(|token| token.text.parse::<i32>().ok());
     let joined = tokens.get(after).is_some_and(|next| after > 0 && next.start == tokens[after - 1].end);
@@ -158,7 +158,7 @@ fn exponent(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
     (value, after)
 }
 
-fn scaled(tokens: &[Token<'_>], mut value: f64, mut after: usize) -> (f64, usize) {
+fn read_scale(tokens: &[Token<'_>], mut value: f64, mut after: usize) -> (f64, usize) {
     while let Some(token) = tokens.get(after) {
         let two = tokens.get(after + 1).filter(|_| token.text == "百").is_some_and(|next| next.text == "万");
         if two {

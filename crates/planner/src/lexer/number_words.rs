@@ -29,20 +29,20 @@ const TENS: [&str; 10] =
 const ORDINALS: [&str; 10] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 /// Nouns with an order: `second` before one of them is an ordinal, not a unit of time.
-const PLACED: [&str; 12] =
+const ORDERED_NOUNS: [&str; 12] =
     ["row", "rows", "column", "columns", "line", "lines", "page", "pages", "sheet", "tab", "one", "item"];
 
 /// `third row`: an ordinal. It counts only before a noun with an order.
 pub(crate) fn ordinal_word(tokens: &[Token<'_>], at: usize) -> Option<f64> {
-    let place = ORDINALS.iter().position(|word| tokens.get(at).is_some_and(|token| token.is(word)))?;
-    tokens.get(at + 1).is_some_and(|next| next.is_any(&PLACED)).then_some(place as f64 + 1.0)
+    let index = ORDINALS.iter().position(|word| tokens.get(at).is_some_and(|token| token.is(word)))?;
+    tokens.get(at + 1).is_some_and(|next| next.is_any(&ORDERED_NOUNS)).then_some(index as f64 + 1.0)
 }
 
 /// `five`, `twenty-one`, `two hundred and six`, `a dozen`: the value, the index of the token after it, and whether it may be an
 /// article.
 pub(crate) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
     let (first, mut after) = below_hundred(tokens, at)?;
-    let weak = after == at + 1 && tokens[at].is_any(&["one", "zero"]);
+    let may_be_article = after == at + 1 && tokens[at].is_any(&["one", "zero"]);
     let (mut total, mut section, mut scaled) = (0.0, first, false);
     loop {
         if tokens.get(after).is_some_and(|token| token.is("hundred")) {
@@ -58,14 +58,14 @@ pub(crate) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool
             continue;
         }
         let thousand = tokens.get(after).is_some_and(|token| token.is("thousand"));
-        let goes_on = below_hundred(tokens, after + 1).is_some();
-        if thousand && goes_on {
+        let continues = below_hundred(tokens, after + 1).is_some();
+        if thousand && continues {
             (total, section, after, scaled) = (section * 1000.0, 0.0, after + 1, true);
             continue;
         }
         break;
     }
-    Some((total + section, after, weak))
+    Some((total + section, after, may_be_article))
 }
 
 /// A number up to 99 and the index of the token after it.
@@ -75,7 +75,7 @@ fn below_hundred(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize)> {
         return Some((12.0, at + 1));
     }
     let small = |word: &str| SMALL.iter().position(|name| *name == word);
-    let tens = |word: &str| TENS.iter().skip(2).position(|name| *name == word).map(|place| (place + 2) * 10);
+    let tens = |word: &str| TENS.iter().skip(2).position(|name| *name == word).map(|index| (index + 2) * 10);
     let value = match word.split_once('-') {
         Some((first, second)) => tens(first)? + small(second).filter(|ones| (1..10).contains(ones))?,
         None => match tens(&word) {
@@ -149,11 +149,11 @@ pub(crate) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, b
 
 /// The digit of a Chinese numeral.
 pub(crate) fn numeral(text: &str) -> Option<u8> {
-    let place = ["一", "二", "三", "四", "五", "六", "七", "八", "九"].iter().position(|one| *one == text);
+    let index = ["一", "二", "三", "四", "五", "六", "七", "八", "九"].iter().position(|one| *one == text);
     match text {
         "两" => Some(2),
         "〇" | "零" => Some(0),
-        _ => place.and_then(|place| u8::try_from(place + 1).ok()),
+        _ => index.and_then(|index| u8::try_from(index + 1).ok()),
     }
 }
 

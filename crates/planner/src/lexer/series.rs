@@ -23,7 +23,7 @@ fn alike(first: &Value, second: &Value) -> bool {
 }
 
 /// The index range of the enumeration that contains the mention at `at`.
-pub(crate) fn around(parsed: &ParsedText<'_>, at: usize) -> std::ops::Range<usize> {
+pub(crate) fn range_around(parsed: &ParsedText<'_>, at: usize) -> std::ops::Range<usize> {
     let joined = |first: &Mention, second: &Mention| {
         let between: Vec<_> = parsed
             .tokens
@@ -84,7 +84,7 @@ mod tests {
     fn finds_enumerations() {
         let check = |text: &str, expect: &[&str]| {
             let parsed = ParsedText::of(text, Date::constant(2026, 1, 15));
-            let range = around(&parsed, 0);
+            let range = range_around(&parsed, 0);
             let found: Vec<_> =
                 parsed.mentions[range].iter().map(|mention| parsed.written(mention)).collect();
             assert_eq!(found, expect, "{text}");

@@ -1,7 +1,7 @@
 //! Finds paths that contain blanks, if the words around them are unambiguous: `/data/ann/My Documents/Plan.xlsx`, `sales
 //! figures.xlsx`.
 
-use crate::lexer::literal::{Literal, begins_word, is_ending};
+use crate::lexer::literal::{Literal, begins_word, is_extension};
 use crate::lexer::split;
 use crate::lexer::token::is_han;
 use crate::values::phrase::is_stop;
@@ -59,8 +59,10 @@ pub(crate) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     // Whether a path separator occurs between words, which is the case in paths only.
     let rooted = is_folder(first);
     for word in rest[end..].split(' ').skip(1).take(MAX_PATH_WORDS) {
-        let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':', '，', '。', '；', '？', '！']);
-        let cut = bare.find(is_han).filter(|_| !first.contains(is_han)).map_or(bare, |cut| &bare[..cut]);
+        let trimmed =
+            word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':', '，', '。', '；', '？', '！']);
+        let cut =
+            trimmed.find(is_han).filter(|_| !first.contains(is_han)).map_or(trimmed, |cut| &trimmed[..cut]);
         if ends_file(cut)
             && !cut.contains('*')
             && (rooted || is_plain(cut.rsplit_once('.').map_or(cut, |(stem, _)| stem)))
@@ -69,7 +71,7 @@ pub(crate) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
             return Some((Literal::Path(rest[..end].to_owned()), end));
         }
         // 里的, 移到: words that follow a path are not part of it.
-        let said = [
+        let excluded_prefixes = [
             "里",
             "中",
             "下",
@@ -96,12 +98,14 @@ pub(crate) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
             "那",
             "跟",
         ];
-        if bare.contains(['*', '，', '。', '；', '、']) || said.iter().any(|word| bare.starts_with(word))
+        if trimmed.contains(['*', '，', '。', '；', '、'])
+            || excluded_prefixes.iter().any(|word| trimmed.starts_with(word))
         {
             return None;
         }
-        let goes_on = if rooted { !bare.is_empty() && bare == word && is_part(bare) } else { is_plain(word) };
-        if !goes_on {
+        let continues =
+            if rooted { !trimmed.is_empty() && trimmed == word && is_part(trimmed) } else { is_plain(word) };
+        if !continues {
             return None;
         }
         end += 1 + word.len();
@@ -119,24 +123,28 @@ fn follows_file(before: &str) -> bool {
 /// `my files/a note.txt` after the word `file`: all words up to the file extension, if a folder is among them.
 fn after_file(rest: &str) -> Option<(Literal, usize)> {
     let mut end = 0;
-    for (place, word) in rest.split(' ').take(MAX_PATH_WORDS).enumerate() {
-        let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':']);
+    for (index, word) in rest.split(' ').take(MAX_PATH_WORDS).enumerate() {
+        let trimmed = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':']);
         let joins = [
             "and", "or", "in", "from", "to", "into", "of", "with", "then", "named", "called", "at", "on",
             "is", "under", "as", "inside", "within", "for", "by", "below", "via",
         ]
         .contains(&word.to_lowercase().as_str());
-        if bare.is_empty() || joins || bare.contains(['"', '\'', '(', '=', '“']) || bare.contains(is_han) {
+        if trimmed.is_empty()
+            || joins
+            || trimmed.contains(['"', '\'', '(', '=', '“'])
+            || trimmed.contains(is_han)
+        {
             return None;
         }
-        end += usize::from(place > 0);
-        if ends_file(bare) {
-            end += bare.len();
+        end += usize::from(index > 0);
+        if ends_file(trimmed) {
+            end += trimmed.len();
             let path = &rest[..end];
-            let folder = path.contains(['/', '\\']) && place > 0;
+            let folder = path.contains(['/', '\\']) && index > 0;
             return folder.then(|| (Literal::Path(path.to_owned()), end));
         }
-        if bare != word {
+        if trimmed != word {
             return None;
         }
         end += word.len();
@@ -153,7 +161,7 @@ fn is_folder(word: &str) -> bool {
 
 fn ends_file(word: &str) -> bool {
     word.rsplit_once('.')
-        .is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
+        .is_some_and(|(stem, extension)| !stem.is_empty() && is_extension(&extension.to_ascii_lowercase()))
 }
 
 /// Whether a word may be inside a path that begins with a folder.

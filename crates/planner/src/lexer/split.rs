@@ -165,9 +165,9 @@ pub(crate) fn clauses(parsed: &ParsedText<'_>) -> Vec<Clause> {
         }
         depth += i32::from(matches!(token.text, "(" | "（" | "["))
             - i32::from(matches!(token.text, ")" | "）" | "]"));
-        let told = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is("and"))
+        let in_text = (matches!(token.text, "," | "，" | "、" | "再" | "并") || token.is("and"))
             && quiet.is_some_and(|from| from <= token.start);
-        let cut = (depth <= 0 && !told).then(|| boundary(parsed, at)).flatten();
+        let cut = (depth <= 0 && !in_text).then(|| boundary(parsed, at)).flatten();
         match cut {
             Some(length) => {
                 found.push(Clause { start, end: token.start });
@@ -188,8 +188,8 @@ pub(crate) fn clauses(parsed: &ParsedText<'_>) -> Vec<Clause> {
 /// `Reply to mail 5520 with: works for me, see you then`: the start of a reply text. Commas do not end it.
 pub(crate) fn answer_begins(parsed: &ParsedText<'_>) -> Option<usize> {
     let lower = parsed.text.to_lowercase();
-    if let Some(told) = text_begins(&lower) {
-        return Some(told);
+    if let Some(in_text) = text_begins(&lower) {
+        return Some(in_text);
     }
     let (at, length) =
         [": ", "："].iter().filter_map(|mark| lower.find(mark).map(|at| (at, mark.len()))).min()?;
@@ -246,7 +246,7 @@ fn boundary(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
         words
             .iter()
             .enumerate()
-            .all(|(place, word)| tokens.get(at + place).is_some_and(|token| token.is(word)))
+            .all(|(offset, word)| tokens.get(at + offset).is_some_and(|token| token.is(word)))
     };
     if let Some(words) = BETWEEN.iter().filter(fits).max_by_key(|words| words.len()) {
         return Some(words.len());
@@ -258,7 +258,7 @@ fn boundary(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
             words
                 .iter()
                 .enumerate()
-                .all(|(place, word)| tokens.get(next + place).is_some_and(|token| token.is(word)))
+                .all(|(offset, word)| tokens.get(next + offset).is_some_and(|token| token.is(word)))
         }) {
             return Some(1 + words.len());
         }
@@ -327,16 +327,16 @@ fn both_ask(parsed: &ParsedText<'_>, comma: usize) -> bool {
         ["有", "是", "都", "分别", "一共", "共", "总共", "还", "各", "其中", "里面"];
     const ENDS: [char; 8] = ['，', ',', '。', '？', '?', '！', '；', '\n'];
     let comma = &parsed.tokens[comma];
-    let left = parsed.text[..comma.start].rsplit(ENDS).next().unwrap_or_default();
+    let before_comma = parsed.text[..comma.start].rsplit(ENDS).next().unwrap_or_default();
     let right = parsed.text[comma.end..].split(ENDS).next().unwrap_or_default();
-    let asks = |part: &str| QUESTIONS.iter().any(|word| part.contains(word));
+    let is_question = |part: &str| QUESTIONS.iter().any(|word| part.contains(word));
     let calculates = parsed
         .expressions
         .iter()
-        .any(|found| found.end <= comma.start && found.start + left.len() >= comma.start);
+        .any(|found| found.end <= comma.start && found.start + before_comma.len() >= comma.start);
     // 这个仓库是什么状态，有哪些文件变了: a question without a subject continues the one before the comma.
     let is_elliptical = ELLIPTICAL.iter().any(|word| right.trim_start().starts_with(word));
-    asks(right) && !is_elliptical && (asks(left) || calculates)
+    is_question(right) && !is_elliptical && (is_question(before_comma) || calculates)
 }
 
 /// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind with its own verb follows.
@@ -503,22 +503,22 @@ fn starts_sentence(parsed: &ParsedText<'_>, at: usize) -> bool {
 /// Trims whitespace, separators and list numbers. Returns whether anything is left.
 fn trim(parsed: &ParsedText<'_>, clause: &mut Clause) -> bool {
     let Some(text) = parsed.text.get(clause.start..clause.end) else { return false };
-    let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；".contains(c));
+    let trimmed = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；".contains(c));
     // Removes an unpaired quote at either end; paired quotes belong to the text that they enclose.
-    let kept = match kept.matches('"').count() {
-        1 => kept.trim_matches('"').trim(),
-        _ => kept,
+    let trimmed = match trimmed.matches('"').count() {
+        1 => trimmed.trim_matches('"').trim(),
+        _ => trimmed,
     };
-    let number = kept.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-    let after = &kept[number..];
+    let number = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    let after = &trimmed[number..];
     let item = after.strip_prefix(['.', '、', ')', '）']).filter(|_| number > 0);
     // `3.5` is a number, not the start of a list item.
     let item = item.filter(|item| !item.starts_with(|c: char| c.is_ascii_digit()));
-    let kept = item.map_or(kept, str::trim_start);
-    let kept = kept.strip_prefix("- ").unwrap_or(kept);
-    let start = kept.as_ptr() as usize - parsed.text.as_ptr() as usize;
-    *clause = Clause { start, end: start + kept.len() };
-    kept.contains(char::is_alphanumeric)
+    let trimmed = item.map_or(trimmed, str::trim_start);
+    let trimmed = trimmed.strip_prefix("- ").unwrap_or(trimmed);
+    let start = trimmed.as_ptr() as usize - parsed.text.as_ptr() as usize;
+    *clause = Clause { start, end: start + trimmed.len() };
+    trimmed.contains(char::is_alphanumeric)
 }
 
 #[cfg(test)]

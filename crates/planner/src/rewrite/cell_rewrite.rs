@@ -102,7 +102,7 @@ pub(crate) fn row_of_values(text: &str) -> Option<String> {
     let Literal::Cells(name) = &cell.literal else { return None };
     let head = masked.get(..cell.start)?;
     let (verb, word) = WRITES.iter().filter_map(|verb| head.rfind(verb).map(|at| (at, *verb))).max()?;
-    let whole = verb == 0 || head[..verb].ends_with(' ');
+    let is_whole_word = verb == 0 || head[..verb].ends_with(' ');
     let start = verb + word.len();
     let end = ENDS.iter().filter_map(|mark| head[start..].find(mark)).min()? + start;
     let members = crate::lexer::series::members(text.get(start..end)?.trim_end_matches(','));
@@ -113,7 +113,7 @@ pub(crate) fn row_of_values(text: &str) -> Option<String> {
     let only = literals.iter().filter(|found| matches!(found.literal, Literal::Cells(_))).count() == 1;
     let free = start < free_text(&masked) && !is_open(&masked);
     let sound = members.len() > 1 && members.iter().all(|member| is_value(member)) && !name.contains(':');
-    (whole && plain && starts && only && free && sound).then(|| {
+    (is_whole_word && plain && starts && only && free && sound).then(|| {
         let range = row_from(name, members.len())?;
         Some(format!(
             "{}{} into {range}{}",
@@ -191,10 +191,10 @@ pub(crate) fn cell_write(text: &str) -> Option<String> {
             && found.start == at + joint.len()
             && found.end == at + joint.len() + value.len()
     });
-    let place = masked.get(cell.end..at)?;
+    let location = masked.get(cell.end..at)?;
     let other = ["color", "colour", "font", "bold", "format", "width", "from"]
         .iter()
-        .any(|word| has_word(place, word));
+        .any(|word| has_word(location, word));
     (file && (number || quoted) && !other && !is_open(&masked))
         .then(|| format!("write {value} into {}{}", &text[cell.start..cell.end], &text[cell.end..at]))
 }
@@ -207,9 +207,9 @@ pub(crate) fn cell_format(text: &str) -> Option<String> {
     // `… a yellow fill and make it bold`
     let styles =
         [" and make it bold", " and make it italic", " and bold", " and make them bold", " and bold text"];
-    let bare = masked.trim_end_matches(['.', '!', ' ']);
-    if let Some(style) = styles.iter().find(|style| bare.ends_with(**style)) {
-        let inner = cell_format(&text[..bare.len() - style.len()])?;
+    let trimmed = masked.trim_end_matches(['.', '!', ' ']);
+    if let Some(style) = styles.iter().find(|style| trimmed.ends_with(**style)) {
+        let inner = cell_format(&text[..trimmed.len() - style.len()])?;
         let word = if style.contains("italic") { "italic" } else { "bold" };
         let rest = inner.strip_prefix("set ")?;
         return Some(format!("set {word} and {rest}"));
@@ -238,8 +238,8 @@ pub(crate) fn tabs_as_sheets(text: &str) -> Option<String> {
         matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx") || path.ends_with(".xls") || path.ends_with(".xlsm"))
     });
     let at = masked.find("the tabs").filter(|_| workbook)? + 4;
-    let whole = !masked[at + 4..].starts_with(|c: char| c.is_ascii_alphanumeric());
-    whole.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
+    let is_whole_word = !masked[at + 4..].starts_with(|c: char| c.is_ascii_alphanumeric());
+    is_whole_word.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
 }
 
 /// `create a workbook a.xlsx with a sheet named X`: becomes two orders.

@@ -17,9 +17,9 @@ enum EntryKind {
     /// The phrase is replaced in the position of a verb.
     Verb,
     /// The same, if a destination follows in its clause.
-    Into,
+    VerbWithDestination,
     /// The phrase is replaced anywhere.
-    Say,
+    Anywhere,
 }
 
 struct Entry {
@@ -36,15 +36,17 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         let kind = match columns.next() {
             Some("drop") => EntryKind::Drop,
             Some("verb") => EntryKind::Verb,
-            Some("into") => EntryKind::Into,
-            Some("say") => EntryKind::Say,
+            Some("into") => EntryKind::VerbWithDestination,
+            Some("say") => EntryKind::Anywhere,
             _ => continue,
         };
         let plain = columns.next().unwrap_or_default();
         let phrases = columns.next().unwrap_or_default().split_whitespace();
         entries.extend(phrases.map(|phrase| Entry { kind, plain, phrase: phrase.replace('_', " ") }));
     }
-    entries.sort_by_key(|entry| std::cmp::Reverse((entry.phrase.len(), entry.kind == EntryKind::Into)));
+    entries.sort_by_key(|entry| {
+        std::cmp::Reverse((entry.phrase.len(), entry.kind == EntryKind::VerbWithDestination))
+    });
     entries
 });
 
@@ -104,7 +106,7 @@ const LABELS: [&str; 25] = [
     "写着",
 ];
 /// Prepositions before a destination.
-const GOING: [&str; 4] = [" into ", " in ", " to ", " under "];
+const DESTINATION_PREPOSITIONS: [&str; 4] = [" into ", " in ", " to ", " under "];
 
 /// Byte offset of the first free text in a masked request.
 pub(crate) fn free_text(masked: &str) -> usize {
@@ -120,14 +122,14 @@ pub(crate) fn free_text(masked: &str) -> usize {
         .iter()
         .filter_map(|label| {
             // A label is a whole word.
-            let whole = |at: &usize| {
+            let is_whole_word = |at: &usize| {
                 !label.is_ascii() || !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric())
             };
             let ends = |at: usize| at + label.len();
             masked
                 .match_indices(label)
                 .map(|(at, _)| at)
-                .find(|at| whole(at) && !is_closed(&masked[ends(*at)..]))
+                .find(|at| is_whole_word(at) && !is_closed(&masked[ends(*at)..]))
                 .map(ends)
         })
         .chain(answer)
@@ -156,8 +158,9 @@ pub(crate) fn plain(text: &str) -> Option<String> {
         }
     }
     // `… without node_modules please.`
-    let bare = result.trim_end_matches(['.', '!', ' ']);
-    if let Some(shorter) = bare.strip_suffix(" please").filter(|shorter| !shorter.ends_with([',', '"', '\'']))
+    let trimmed = result.trim_end_matches(['.', '!', ' ']);
+    if let Some(shorter) =
+        trimmed.strip_suffix(" please").filter(|shorter| !shorter.ends_with([',', '"', '\'']))
         && free_text(&masked(&result, &literal::find(&result))) >= result.len()
     {
         result = shorter.to_owned();
@@ -181,8 +184,8 @@ fn replaced(text: &str, entry: &Entry) -> Option<String> {
     let ascii = entry.phrase.is_ascii();
     let at = masked.match_indices(&entry.phrase).map(|(at, _)| at).find(|at| {
         let end = at + entry.phrase.len();
-        let fits = entry.kind != EntryKind::Into || moves_file(&literals, end);
-        end <= until && (!ascii || is_whole(&masked, *at, end)) && fits && is_meant(&masked, *at, end, entry)
+        let fits = entry.kind != EntryKind::VerbWithDestination || path_follows(&literals, end);
+        end <= until && (!ascii || is_whole(&masked, *at, end)) && fits && applies(&masked, *at, end, entry)
     })?;
     let end = at + entry.phrase.len();
     let (before, after) = (&text[..at], &text[end..]);
@@ -210,7 +213,7 @@ fn replaced(text: &str, entry: &Entry) -> Option<String> {
 }
 
 /// Whether a path directly follows a byte offset.
-fn moves_file(literals: &[LiteralSpan], at: usize) -> bool {
+fn path_follows(literals: &[LiteralSpan], at: usize) -> bool {
     literals.iter().any(|found| {
         let path = match &found.literal {
             Literal::Path(_) => true,
@@ -227,24 +230,24 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
     !letter(text[..start].chars().next_back()) && !letter(text[end..].chars().next())
 }
 
-fn is_meant(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
+fn applies(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
     let before = &masked[..start];
     let is_verb = || before.trim().is_empty() || BEFORE_VERBS.iter().any(|word| before.ends_with(word));
     match entry.kind {
         // `entity` is replaced by its Chinese word in a Chinese request only.
-        EntryKind::Say => {
+        EntryKind::Anywhere => {
             let mixed = entry.phrase.is_ascii() && !entry.plain.is_ascii();
             !entry.plain.contains(&entry.phrase) && (!mixed || has_han(masked))
         }
         EntryKind::Verb => is_verb(),
-        EntryKind::Into => {
+        EntryKind::VerbWithDestination => {
             let clause = &masked[end..];
             let clause = &clause[..clause.find([';', '.']).unwrap_or(clause.len())];
             // `chuck FILE into FOLDER`: requires an object and a destination.
             let thing = clause.trim_start().starts_with('#');
             is_verb()
                 && thing
-                && GOING.iter().any(|word| {
+                && DESTINATION_PREPOSITIONS.iter().any(|word| {
                     clause.find(word).is_some_and(|at| {
                         let goal = clause[at + word.len()..]
                             .trim_start_matches("the ")

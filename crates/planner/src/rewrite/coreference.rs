@@ -57,7 +57,7 @@ pub(crate) fn resolve(text: &str) -> Option<String> {
 fn repeat_kind(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
-    for (place, first) in literals.iter().enumerate() {
+    for (position, first) in literals.iter().enumerate() {
         let name = match &first.literal {
             Literal::Code(name) | Literal::Quoted(name) => name.clone(),
             _ => continue,
@@ -66,20 +66,20 @@ fn repeat_kind(text: &str) -> Option<String> {
             continue;
         }
         let Some((kind, after)) = kind_of(text, &masked, first) else { continue };
-        let again = literals[place + 1..].iter().find(|other| other.literal == first.literal);
-        let Some(again) = again
-            .filter(|again| kind_of(text, &masked, again).is_none() && again.start <= free_text(&masked))
-        else {
+        let repeated = literals[position + 1..].iter().find(|other| other.literal == first.literal);
+        let Some(repeated) = repeated.filter(|repeated| {
+            kind_of(text, &masked, repeated).is_none() && repeated.start <= free_text(&masked)
+        }) else {
             continue;
         };
-        let between = masked.get(first.end..again.start)?;
+        let between = masked.get(first.end..repeated.start)?;
         let later = between.contains(['，', ',', ';', '；', '.', '。'])
             || between.contains(" and ")
             || between.contains(" then ");
-        let whole = &text[again.start..again.end];
+        let whole = &text[repeated.start..repeated.end];
         return later.then(|| match after {
-            true => format!("{}{whole}{kind}{}", &text[..again.start], &text[again.end..]),
-            false => format!("{}{kind} {whole}{}", &text[..again.start], &text[again.end..]),
+            true => format!("{}{whole}{kind}{}", &text[..repeated.start], &text[repeated.end..]),
+            false => format!("{}{kind} {whole}{}", &text[..repeated.start], &text[repeated.end..]),
         });
     }
     repeat_kind_of_bare_name(text, &masked)
@@ -97,14 +97,14 @@ fn repeat_kind_of_bare_name(text: &str, masked: &str) -> Option<String> {
         }
         for joint in [" on ", " in ", " from ", " of "] {
             let words = format!("{joint}{name}");
-            let found = text[at..].find(&words).map(|place| at + place);
-            let Some(place) = found.filter(|place| *place < free_text(masked)) else { continue };
-            let end = place + words.len();
+            let found = text[at..].find(&words).map(|position| at + position);
+            let Some(position) = found.filter(|position| *position < free_text(masked)) else { continue };
+            let end = position + words.len();
             let whole = !text[end..]
                 .starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '.' || c == '/');
-            let split = text[at..place].contains([',', ';', '.']) || text[at..place].contains(" and ");
+            let split = text[at..position].contains([',', ';', '.']) || text[at..position].contains(" and ");
             if whole && split {
-                return Some(format!("{}{joint}{kind}{name}{}", &text[..place], &text[end..]));
+                return Some(format!("{}{joint}{kind}{name}{}", &text[..position], &text[end..]));
             }
         }
     }
@@ -123,14 +123,14 @@ fn repeat_kind_of_renamed_sheet(text: &str) -> Option<String> {
     let name =
         &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len())];
     let after = to + name.len();
-    let (place, joint) = [" on ", " in ", " of "].iter().find_map(|joint| {
-        text[after..].find(&format!("{joint}{name}")).map(|place| (after + place, *joint))
+    let (position, joint) = [" on ", " in ", " of "].iter().find_map(|joint| {
+        text[after..].find(&format!("{joint}{name}")).map(|position| (after + position, *joint))
     })?;
-    let end = place + joint.len() + name.len();
+    let end = position + joint.len() + name.len();
     let whole = !text[end..].starts_with(|c: char| c.is_alphanumeric() || "_-./".contains(c));
     let named = name.starts_with(char::is_uppercase) && name.len() > 1;
-    (named && whole && place < free_text(&masked))
-        .then(|| format!("{}{joint}the sheet {name}{}", &text[..place], &text[end..]))
+    (named && whole && position < free_text(&masked))
+        .then(|| format!("{}{joint}the sheet {name}{}", &text[..position], &text[end..]))
 }
 
 /// 先切到 develop，再基于它新建分支: the branch that was checked out.
@@ -204,19 +204,19 @@ fn resolve_pronoun(text: &str) -> Option<String> {
             .iter()
             .filter_map(|word| masked.find(word).map(|at| (at, *word)))
             .min()?;
-        let place = at.0 + at.1.find(['他', '她', '它'])?;
-        let head = text.get(..place)?;
+        let position = at.0 + at.1.find(['他', '她', '它'])?;
+        let head = text.get(..position)?;
         let name = han_name(head).or_else(|| given_name(head)).or_else(|| only_quoted(head, &literals))?;
-        let rest = &text[place + '他'.len_utf8()..];
+        let rest = &text[position + '他'.len_utf8()..];
         let rest = rest.strip_prefix("名下").map_or(rest.to_owned(), |rest| format!("的{rest}"));
         // 图谱里已有“甲”，请给它…: drops a clause that only states that the entity exists.
         let known = head.find('，').filter(|comma| {
-            let said = head[..*comma].replace(&name, "");
+            let clause = head[..*comma].replace(&name, "");
             ["图谱中已有", "图谱里已有", "知识图谱中已有", "知识图谱里已有", "图谱里有", "知识图谱里有"]
-                .contains(&said.trim())
+                .contains(&clause.trim())
         });
         let head = known.map_or(head, |comma| &head[comma + '，'.len_utf8()..]);
-        return (place < until).then(|| format!("{head} {name} {rest}"));
+        return (position < until).then(|| format!("{head} {name} {rest}"));
     }
     let words = [
         " from her",
@@ -234,7 +234,7 @@ fn resolve_pronoun(text: &str) -> Option<String> {
     let end = at + word.len();
     let placed = [" in the knowledge graph", " in the graph", " please"]
         .iter()
-        .any(|place| masked[end..].starts_with(place));
+        .any(|position| masked[end..].starts_with(position));
     if text[end..].starts_with(|c: char| {
         c.is_alphanumeric() || c == ' ' && text[end + 1..].starts_with(char::is_lowercase) && !placed
     }) || at > until
@@ -251,17 +251,17 @@ pub(crate) fn capital_name(text: &str, literals: &[LiteralSpan]) -> Option<Strin
     let mut names: Vec<String> = Vec::new();
     let mut run: Vec<&str> = Vec::new();
     let mut at = 0;
-    for (place, word) in text.split(' ').enumerate() {
+    for (position, word) in text.split(' ').enumerate() {
         let start = at;
         at += word.len() + 1;
         let inside = literals.iter().any(|found| found.start <= start && start < found.end);
-        let bare = word.trim_end_matches([',', '.', ';', ':']);
+        let trimmed = word.trim_end_matches([',', '.', ';', ':']);
         // A capitalised word begins a name at the start of a text if another one follows.
-        let begins = place > 0
+        let begins = position > 0
             || text.split(' ').nth(1).is_some_and(|next| next.starts_with(char::is_uppercase))
                 && word.len() > 1;
-        if begins && !inside && bare.starts_with(char::is_uppercase) && !ends_sentence(text, start) {
-            run.push(bare);
+        if begins && !inside && trimmed.starts_with(char::is_uppercase) && !ends_sentence(text, start) {
+            run.push(trimmed);
         } else if !run.is_empty() {
             names.push(run.join(" "));
             run.clear();
@@ -317,19 +317,19 @@ fn repeat_question(text: &str) -> Option<String> {
     })?;
     let head = &trimmed[..*before_last];
     let tail = trimmed[*before_last..].trim_start_matches(['?', '？', '，', ' ']);
-    let asks = tail.ends_with("呢？")
+    let is_question = tail.ends_with("呢？")
         || tail.ends_with("呢?")
         || tail.ends_with('呢')
         || tail.to_ascii_lowercase().starts_with("and in ")
         || tail.to_ascii_lowercase().starts_with("what about ")
         || tail.to_ascii_lowercase().starts_with("and what about ")
         || tail.to_ascii_lowercase().starts_with("and ") && tail.ends_with('?');
-    if !asks || tail.chars().count() > 24 {
+    if !is_question || tail.chars().count() > 24 {
         return None;
     }
-    let again = follow_up::exchanged(tail, head)?;
+    let repeated = follow_up::exchanged(tail, head)?;
     let joint = if has_han(text) { "？然后" } else { "? then " };
-    Some(format!("{head}{joint}{again}"))
+    Some(format!("{head}{joint}{repeated}"))
 }
 
 /// `my events on A and then resolve_those on B`: replaces `resolve_those` by its noun.
@@ -356,7 +356,7 @@ fn repeat_kind_of_new_object(text: &str) -> Option<String> {
     Some(format!("{}{verb}{kind}，{}", &text[..at], &text[at + word.len()..]))
 }
 
-/// `make the folder X and move Y in there`, `read X, then change A to B in it`: inserts the path named before.
+/// `make the folder X and move Y in word`, `read X, then change A to B in it`: inserts the path named before.
 fn insert_path(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -385,12 +385,12 @@ fn insert_path(text: &str) -> Option<String> {
     let folder = !name.rsplit('/').next().unwrap_or_default().contains('.');
     let moved = literals.iter().any(|found| found.start > clause && found.end <= at && path(found));
     let made = ["folder", "directory", "dir"].iter().any(|kind| masked[..clause].contains(kind));
-    let place = match (folder && made && moved, folder) {
+    let position = match (folder && made && moved, folder) {
         (true, _) => format!(" into the folder {name}"),
         (false, false) if !moved => format!(" in {name}"),
         _ => return None,
     };
-    (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
+    (ends && at < free_text(&masked)).then(|| format!("{}{position}{}", &text[..at], &text[end..]))
 }
 
 /// `change A to B in F, then show me the file`: inserts the only file named before.
@@ -434,7 +434,7 @@ fn insert_file(text: &str) -> Option<String> {
 fn insert_folder(text: &str) -> Option<String> {
     const VERBS: [&str; 11] =
         ["移动到", "移到", "放到", "放进", "移进", "挪到", "挪进", "搬到", "搬进", "移入", "放入"];
-    const THERE: [&str; 8] =
+    const LOCATION_WORDS: [&str; 8] =
         ["这个文件夹", "那个文件夹", "该文件夹", "这个目录", "那个目录", "该目录", "新文件夹", "新目录"];
     let literals = literal::find(text);
     // 再把 b.txt 移进去
@@ -444,9 +444,9 @@ fn insert_folder(text: &str) -> Option<String> {
         .find_map(|verb| text.rfind(verb).map(|at| (at + verb.len() - "进去".len(), at + verb.len())));
     let (start, end) = moved.or_else(|| {
         VERBS.iter().find_map(|verb| {
-            THERE.iter().find_map(|there| {
-                let at = text.find(&format!("{verb}{there}"))? + verb.len();
-                Some((at, at + there.len()))
+            LOCATION_WORDS.iter().find_map(|word| {
+                let at = text.find(&format!("{verb}{word}"))? + verb.len();
+                Some((at, at + word.len()))
             })
         })
     })?;
@@ -469,8 +469,8 @@ fn inside(text: &str) -> Option<String> {
         .find_map(|word| text.find(word).map(|at| (at, *word)))?;
     let folder = |found: &&LiteralSpan| matches!(&found.literal, Literal::Path(path) if crate::lexer::implied::is_bare(path));
     let folder = literals.iter().rev().filter(folder).find(|found| found.end < at)?;
-    let bare = |found: &&LiteralSpan| matches!(&found.literal, Literal::Path(path) if !path.contains(['/', '\\', '*']));
-    let file = literals.iter().filter(bare).find(|found| found.start > at)?;
+    let trimmed = |found: &&LiteralSpan| matches!(&found.literal, Literal::Path(path) if !path.contains(['/', '\\', '*']));
+    let file = literals.iter().filter(trimmed).find(|found| found.start > at)?;
     let between = text.get(folder.end..at)?;
     let apart = between.contains(['，', ',', '；', ';']) || between.contains(" and ");
     let path =

@@ -69,19 +69,24 @@ pub(crate) fn find(request: &str) -> Option<Exclusion> {
     let rest = request.get(from..)?;
     let start = from + rest.find(|c: char| c.is_alphanumeric())?;
     let end = start + request[start..].trim_end_matches(|c: char| !c.is_alphanumeric()).len();
-    let said = request.get(start..end)?.to_lowercase().replace('’', "'");
+    let clause = request.get(start..end)?.to_lowercase().replace('’', "'");
     // ，先存着不发: words for keeping something may come first.
-    let kept = ["先存着", "存着", "先放着", "先留着", "放着", "留着", "存起来", "先保存"];
-    let lead = kept.iter().filter(|word| said.starts_with(**word)).map(|word| word.len()).max().unwrap_or(0);
-    let said = said.get(lead..)?.trim_start_matches(['，', ',', ' ']).to_owned();
-    let plain = (lead > 0).then_some("不").filter(|word| said.starts_with(word));
+    let keep_phrases = ["先存着", "存着", "先放着", "先留着", "放着", "留着", "存起来", "先保存"];
+    let lead = keep_phrases
+        .iter()
+        .filter(|word| clause.starts_with(**word))
+        .map(|word| word.len())
+        .max()
+        .unwrap_or(0);
+    let clause = clause.get(lead..)?.trim_start_matches(['，', ',', ' ']).to_owned();
+    let plain = (lead > 0).then_some("不").filter(|word| clause.starts_with(word));
     let negation = NEGATIONS
         .iter()
-        .filter(|word| said.starts_with(**word))
+        .filter(|word| clause.starts_with(**word))
         .max_by_key(|word| word.len())
         .copied()
         .or(plain)?;
-    let rest = said.get(negation.len()..)?.trim_start();
+    let rest = clause.get(negation.len()..)?.trim_start();
     let all = tokens(rest);
     let word_matches = lexicon::word_matches(rest, &all, &|_| false);
     let verb = word_matches
@@ -92,15 +97,15 @@ pub(crate) fn find(request: &str) -> Option<Exclusion> {
             || filler::always().contains(token.text)
             || FILLERS_AFTER_VERB.iter().any(|word| word.contains(token.text))
     });
-    let asks = {
+    let is_question = {
         let head = request.get(..from)?;
         let all = tokens(head);
-        let taken = |token: &crate::lexer::token::Token<'_>| !free(token.start);
-        lexicon::word_matches(head, &all, &taken)
+        let is_used = |token: &crate::lexer::token::Token<'_>| !free(token.start);
+        lexicon::word_matches(head, &all, &is_used)
             .iter()
             .any(|word_match| !word_match.meaning.verbs.is_empty())
     };
-    (known && asks).then(|| Exclusion { start, end, verbs: verb.meaning.verbs.clone() })
+    (known && is_question).then(|| Exclusion { start, end, verbs: verb.meaning.verbs.clone() })
 }
 
 /// Whether a tool's name denotes an excluded action.
@@ -117,15 +122,15 @@ mod tests {
 
     #[test]
     fn removes_only_bare_negations() {
-        let left = |request: &str| find(request).map(|exclusion| exclusion.without(request));
+        let without_exclusion = |request: &str| find(request).map(|exclusion| exclusion.without(request));
         assert_eq!(
-            left("Draft an email to a@b.io - do not send it").as_deref(),
+            without_exclusion("Draft an email to a@b.io - do not send it").as_deref(),
             Some("Draft an email to a@b.io")
         );
-        assert_eq!(left("给 a@b.cn 写个草稿，先不发").as_deref(), Some("给 a@b.cn 写个草稿"));
-        assert_eq!(left("Don't delete the sheet Old in a.xlsx, we need it"), None);
-        assert_eq!(left("delete row 3, don't touch row 4"), None);
-        assert_eq!(left("don't commit, don't push").as_deref(), Some("don't commit"));
-        assert_eq!(left("write 'a, do not send it' to a.txt"), None);
+        assert_eq!(without_exclusion("给 a@b.cn 写个草稿，先不发").as_deref(), Some("给 a@b.cn 写个草稿"));
+        assert_eq!(without_exclusion("Don't delete the sheet Old in a.xlsx, we need it"), None);
+        assert_eq!(without_exclusion("delete row 3, don't touch row 4"), None);
+        assert_eq!(without_exclusion("don't commit, don't push").as_deref(), Some("don't commit"));
+        assert_eq!(without_exclusion("write 'a, do not send it' to a.txt"), None);
     }
 }

@@ -83,20 +83,20 @@ pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     let before = before.get(before.len().saturating_sub(MAX_EARLIER_EXCHANGES)..)?;
     let (last, earlier) = before.split_last()?;
     let text = crate::plain(request);
-    let meant_before = || in_context(last.request, earlier).unwrap_or_else(|| crate::plain(last.request));
-    continue_calculation(&text, &meant_before, last).or_else(|| {
-        let meant = meant_before();
+    let resolve_last = || in_context(last.request, earlier).unwrap_or_else(|| crate::plain(last.request));
+    continue_calculation(&text, &resolve_last, last).or_else(|| {
+        let resolved = resolve_last();
         // A question never repeats a change.
-        let changes = crate::selection::choose::intent(&ParsedText::of(&meant, Date::ZERO)).changes();
-        if changes && asks(request) {
+        let changes = crate::selection::choose::intent(&ParsedText::of(&resolved, Date::ZERO)).changes();
+        if changes && is_question(request) {
             return None;
         }
-        exchanged(&text, &meant)
+        exchanged(&text, &resolved)
     })
 }
 
 /// Whether a request that continues another is a question.
-fn asks(request: &str) -> bool {
+fn is_question(request: &str) -> bool {
     let text = request.trim().to_lowercase();
     text.ends_with(['?', '？', '呢', '吗'])
         || ["what", "how", "and what", "and how"].iter().any(|word| text.starts_with(word))
@@ -124,30 +124,30 @@ pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)
     let own = ParsedText::of(&text, Date::ZERO);
     let context = MatchContext { parsed: &own, stems: labels::stems(&own), tool_words: Vec::new() };
     let sheet = sheet.filter(|_| sheet::find(&context).is_empty());
-    let whole = match (has_han(&text), sheet) {
+    let rewritten = match (has_han(&text), sheet) {
         (true, Some(sheet)) => format!("在 {file} 的“{sheet}”工作表里，{text}"),
         (true, None) => format!("在 {file} 里，{text}"),
         (false, Some(sheet)) => format!("In sheet \"{sheet}\" of {file}: {text}"),
         (false, None) => format!("In {file}: {text}"),
     };
-    Some((whole, file))
+    Some((rewritten, file))
 }
 
 /// `times 3`: continues with the previous result as shown in the answer, so that it is not rounded twice.
 fn continue_calculation(
     text: &str,
-    meant_before: &dyn Fn() -> String,
+    resolve_last: &dyn Fn() -> String,
     last: &Exchange<'_>,
 ) -> Option<String> {
-    let bare = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
-    let bare = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
+    let trimmed = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
+    let trimmed = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
         .iter()
-        .fold(bare, |bare, word| bare.strip_suffix(word).unwrap_or(bare).trim_end());
-    let tokens = crate::lexer::token::tokens(bare);
-    let asks = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
+        .fold(trimmed, |trimmed, word| trimmed.strip_suffix(word).unwrap_or(trimmed).trim_end());
+    let tokens = crate::lexer::token::tokens(trimmed);
+    let is_question = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
         + if tokens.get(1).is_some_and(|token| token.is("is")) && tokens[0].is("what") { 2 } else { 0 };
     let lead = continuation::joints(&tokens, 0);
-    let starts = [lead, asks];
+    let starts = [lead, is_question];
     let continued = starts.into_iter().find_map(|start| {
         let (first, mut after) = continuation::read(&tokens, start)?;
         let mut all = vec![first];
@@ -160,20 +160,20 @@ fn continue_calculation(
         }
         Some(all)
     })?;
-    let whole = |inner: &str| {
+    let rewritten = |inner: &str| {
         let text = continued.iter().fold(inner.to_owned(), |inner, one| one.apply(&inner));
         let tokens = crate::lexer::token::tokens(&text);
         let found = expression::find(&text, &tokens, &|_| true);
         let alone = matches!(found.as_slice(), [one] if one.start == 0 && one.end == text.len());
         alone.then_some(text)
     };
-    let before = meant_before();
-    let told = ParsedText::of(&before, Date::ZERO);
-    let exact = match told.expressions.as_slice() {
-        [one] => whole(&one.text),
+    let before = resolve_last();
+    let earlier_parsed = ParsedText::of(&before, Date::ZERO);
+    let exact = match earlier_parsed.expressions.as_slice() {
+        [one] => rewritten(&one.text),
         _ => None,
     };
-    let expression = exact.or_else(|| whole(&only_number(last.answer)?))?;
+    let expression = exact.or_else(|| rewritten(&only_number(last.answer)?))?;
     Some(if has_han(text) { format!("计算 {expression}") } else { format!("calculate {expression}") })
 }
 
@@ -195,22 +195,22 @@ fn only_number(answer: &str) -> Option<String> {
 
 /// `what about Tokyo?`: the previous request with its value of the same kind replaced.
 pub(crate) fn exchanged(text: &str, before: &str) -> Option<String> {
-    let (bare, opened, closed) = bare(text);
-    if !(opened || closed) || bare.is_empty() {
+    let (trimmed, opened, closed) = trimmed(text);
+    if !(opened || closed) || trimmed.is_empty() {
         return None;
     }
-    let parsed = ParsedText::of(bare, Date::ZERO);
+    let parsed = ParsedText::of(trimmed, Date::ZERO);
     let [mention] = parsed.mentions.as_slice() else { return None };
-    let head = bare[..mention.start].trim();
-    let alone = bare[mention.end..].trim().is_empty()
+    let head = trimmed[..mention.start].trim();
+    let alone = trimmed[mention.end..].trim().is_empty()
         && head.split_whitespace().all(|word| BEFORE.contains(&word.to_lowercase().as_str()));
     if !alone {
         return None;
     }
     let old = ParsedText::of(before, Date::ZERO);
-    let new = &bare[mention.start..mention.end];
-    if let Some(place) = old.mentions.iter().rev().find(|other| is_alike(other, mention)) {
-        return Some(format!("{}{new}{}", &before[..place.start], &before[place.end..]));
+    let new = &trimmed[mention.start..mention.end];
+    if let Some(counterpart) = old.mentions.iter().rev().find(|other| is_alike(other, mention)) {
+        return Some(format!("{}{new}{}", &before[..counterpart.start], &before[counterpart.end..]));
     }
     // `what time is it?`, `and in Tokyo?`: the previous request has no place to replace.
     let asks_time = !implied_need::needs(&old).is_empty() && mention.value == Value::Place;
@@ -221,7 +221,7 @@ pub(crate) fn exchanged(text: &str, before: &str) -> Option<String> {
 }
 
 /// A text without its opening and ending words, and whether it had them.
-fn bare(text: &str) -> (&str, bool, bool) {
+fn trimmed(text: &str) -> (&str, bool, bool) {
     let mut rest = text.trim();
     let mut opened = false;
     let lower = rest.to_lowercase();

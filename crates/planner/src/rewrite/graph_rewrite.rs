@@ -368,8 +368,8 @@ pub(crate) fn observed(text: &str) -> Option<String> {
     rest = rest[count.len()..].trim_start();
     rest = TEXTS.iter().find_map(|kind| rest.strip_prefix(kind))?;
     let value = rest.trim_start();
-    let told = value.starts_with(['：', ':', '#']);
-    (places.contains(&head) && told).then(|| {
+    let has_value = value.starts_with(['：', ':', '#']);
+    (places.contains(&head) && has_value).then(|| {
         let (name, value) = (&text[name.start..name.end], &text[text.len() - value.len()..]);
         format!("给知识图谱里的实体{name}加{count}观察{value}")
     })
@@ -417,13 +417,13 @@ pub(crate) fn observation_deletion(text: &str) -> Option<String> {
     let kind = ["实体", "节点"].iter().any(|kind| masked[..name.start].ends_with(kind));
     let between = masked.get(name.end..value.start)?.trim();
     let (state, order) = masked[value.end..].split_once(['，', ',', '。'])?;
-    let bare = order.trim_matches(['。', ' ', '！', '!', '，']);
-    let verb = DELETES.iter().find(|verb| bare.contains(**verb))?;
-    let left = AROUND.iter().fold(bare.replacen(verb, "", 1), |text, word| text.replace(word, ""));
+    let trimmed = order.trim_matches(['。', ' ', '！', '!', '，']);
+    let verb = DELETES.iter().find(|verb| trimmed.contains(**verb))?;
+    let remainder = AROUND.iter().fold(trimmed.replacen(verb, "", 1), |text, word| text.replace(word, ""));
     let plain = state.chars().count() <= MAX_PREDICATE_CHARS
         && !state.contains(|c: char| c.is_ascii_alphanumeric())
         && !BOUNDS.iter().any(|word| state.contains(word));
-    (quoted && kind && OWNS.contains(&between) && plain && left.is_empty()).then(|| {
+    (quoted && kind && OWNS.contains(&between) && plain && remainder.is_empty()).then(|| {
         let (name, value) = (&text[name.start..name.end], &text[value.start..value.end]);
         format!("从知识图谱里删除实体{name}的观察{value}")
     })

@@ -150,10 +150,10 @@ fn polite_question(text: &str) -> Option<String> {
     }
     let start = masked[..at].rfind(['.', '!', ',']).map_or(0, |mark| mark + 1);
     let sentence = masked[start..at].trim_start();
-    let asks =
+    let is_question =
         [" how ", " why ", " whether ", " if ", " tell me ", " know ", " explain ", " access", " see "];
     let polite = LEADS.iter().any(|lead| sentence.starts_with(lead))
-        && !asks.iter().any(|word| sentence.contains(word));
+        && !is_question.iter().any(|word| sentence.contains(word));
     polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
 }
 
@@ -203,10 +203,10 @@ fn query_after_dash(text: &str) -> Option<String> {
         .iter()
         .filter_map(|mark| masked.find(mark).map(|at| (at, mark.len())))
         .min()?;
-    let place = masked.get(verb.len()..at)?;
-    let plain = !has_word(place, "for") && place.split(' ').count() <= 4 && !place.contains(['#', '"', ',']);
+    let scope = masked.get(verb.len()..at)?;
+    let plain = !has_word(scope, "for") && scope.split(' ').count() <= 4 && !scope.contains(['#', '"', ',']);
     let known = ["graph", "memory", "mail", "mailbox", "inbox", "emails", "web", "internet", "calendar"];
-    (plain && known.iter().any(|word| has_word(place, word)) && !has_han(&masked))
+    (plain && known.iter().any(|word| has_word(scope, word)) && !has_han(&masked))
         .then(|| format!("search{} for {}", &text[verb.len() - 1..at], &text[at + length..]))
 }
 
@@ -275,14 +275,14 @@ fn folder_listing(text: &str) -> Option<String> {
 /// `X should be called Y, rename it`: merges a statement and its order.
 fn merge_statement(text: &str) -> Option<String> {
     let (_, masked) = read(text);
-    let says = [
+    let statement_marks = [
         " should be called ",
         " should be named ",
         " should be renamed ",
         " ought to be called ",
         " needs to be called ",
     ];
-    let mark = says.iter().find(|mark| masked.contains(**mark))?;
+    let mark = statement_marks.iter().find(|mark| masked.contains(**mark))?;
     let after = masked.find(mark)? + mark.len();
     let comma = after + masked[after..].rfind([',', ';', '.', '-']).filter(|at| *at > 0)?;
     let tail = masked[comma + 1..].trim().trim_end_matches(['.', '?', '!', ' ']);
@@ -338,7 +338,7 @@ fn bare_extension(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
     // `find all PDF files under X`: the name of a file format means its extension.
-    let looks = ["find ", "list ", "search ", "locate ", "show ", "找", "列", "搜"]
+    let is_lookup = ["find ", "list ", "search ", "locate ", "show ", "找", "列", "搜"]
         .iter()
         .any(|word| masked.contains(word));
     let folder = literals
@@ -348,7 +348,7 @@ fn bare_extension(text: &str) -> Option<String> {
         .iter()
         .find_map(|kind| masked.find(kind))
         .filter(|at| {
-            looks && folder && !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
+            is_lookup && folder && !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
         });
     if let Some(at) = kind {
         return Some(format!("{} *.pdf{}", text[..at].trim_end(), &text[at + 3..]));
@@ -360,7 +360,7 @@ fn bare_extension(text: &str) -> Option<String> {
         let opens = before.is_some_and(|c| c == ' ' || "的有个找“\"".contains(c));
         (opens
             && free(at)
-            && literal::is_ending(ending)
+            && literal::is_extension(ending)
             && masked[at + 1 + ending.len()..].chars().next().is_none_or(|c| c != '.' && c != '/'))
         .then(|| format!("{} *{}", text[..at].trim_end(), &text[at..]))
     })
@@ -429,7 +429,7 @@ fn kind_before_id(text: &str) -> Option<String> {
     let rest = text[lead.1..].trim_start();
     let from = text.len() - rest.len();
     let end = from + rest.find(|c: char| !name(c)).unwrap_or(rest.len());
-    let told = text[from..end].contains(|c: char| c.is_ascii_digit());
+    let has_digits = text[from..end].contains(|c: char| c.is_ascii_digit());
     let after = text[end..].trim_start().strip_prefix('的')?.trim_start();
     let after = ["那封", "这封", "那个", "这个", "那条", "那场"]
         .iter()
@@ -442,7 +442,8 @@ fn kind_before_id(text: &str) -> Option<String> {
         let plain = ["", "广告", "垃圾", "推广", "通知", "旧", "老"].contains(&word);
         plain.then_some((*kind, at))
     })?;
-    told.then(|| format!("{}{kind} {} {}", &text[..lead.0], &text[from..end], &after[skipped + kind.len()..]))
+    has_digits
+        .then(|| format!("{}{kind} {} {}", &text[..lead.0], &text[from..end], &after[skipped + kind.len()..]))
 }
 
 /// 从 B3 开始放: the cell is the destination, not the source.
@@ -490,7 +491,7 @@ fn topic(text: &str) -> Option<String> {
     }
     let word_matches =
         crate::lexer::lexicon::word_matches(head, &crate::lexer::token::tokens(head), &|_| false);
-    let asks = word_matches.iter().any(|word_match| !word_match.meaning.verbs.is_empty());
+    let is_question = word_matches.iter().any(|word_match| !word_match.meaning.verbs.is_empty());
     let known = VERBS.chinese.contains_key(verb.trim_end_matches("一下").trim_end_matches('了'));
     // Only the noun for its kind may follow the last name of the topic.
     let last = literals.iter().map(|found| found.end).filter(|end| *end <= comma).max()?;
@@ -498,7 +499,8 @@ fn topic(text: &str) -> Option<String> {
     let inside = ["", "目录", "文件夹", "文件", "表", "工作表", "邮件", "日程", "实体", "节点", "分支"]
         .contains(&kind.trim());
     let bounds = ["不", "别", "如果", "除", "只", "吗"].iter().any(|word| masked.contains(word));
-    (known && !asks && inside && !bounds && has_han(verb)).then(|| format!("{verb} {}", text[..comma].trim()))
+    (known && !is_question && inside && !bounds && has_han(verb))
+        .then(|| format!("{verb} {}", text[..comma].trim()))
 }
 
 /// `delete email 12 and email 13`: removes the repeated noun.

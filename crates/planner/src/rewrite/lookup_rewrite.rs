@@ -25,7 +25,7 @@ fn is_folder(found: &LiteralSpan) -> bool {
 
 /// 提交 9f3c2ab 里改了什么？仓库在 X, `what did commit 9f3c2ab of X change?`: shows a commit.
 pub(crate) fn commit_changes(text: &str) -> Option<String> {
-    const ASKED: [&str; 15] = [
+    const QUESTION_WORDS: [&str; 15] = [
         "改了什么",
         "改了啥",
         "改了哪些",
@@ -55,11 +55,11 @@ pub(crate) fn commit_changes(text: &str) -> Option<String> {
         || ["这个提交", "这次提交", "那个提交", "那次提交", "这笔提交", "提交"]
             .iter()
             .any(|word| after.starts_with(word));
-    let asked = ASKED.iter().any(|word| masked.contains(word));
+    let asks = QUESTION_WORDS.iter().any(|word| masked.contains(word));
     let other = ["分支", "branch", "compare", "对比", "相比", "since", "以来"]
         .iter()
         .any(|word| masked.contains(word));
-    (named && asked && !other).then(|| {
+    (named && asks && !other).then(|| {
         let (revision, folder) = (&text[revision.start..revision.end], &text[folder.start..folder.end]);
         format!("show commit {revision} of the repository {folder}")
     })
@@ -122,14 +122,14 @@ pub(crate) fn trailing_repository(text: &str) -> Option<String> {
     let ends = masked[folder.end..].trim_matches(['.', '。', ' ', '！']).is_empty();
     let head = masked[..folder.start].trim_end();
     let end = LEADS.iter().find_map(|lead| head.strip_suffix(lead.trim_end())).map(str::len)?;
-    let said = masked.get(..end)?;
+    let prefix = masked.get(..end)?;
     let several = ["，再", "，然后", "，并", "，接着", "，最后", " and then ", ", then "]
         .iter()
-        .any(|joint| said.contains(joint));
+        .any(|joint| prefix.contains(joint));
     let other = literals.iter().any(|found| found.end <= end && is_folder(found));
     let (text, folder) = (&text[..end], &text[folder.start..folder.end]);
     let text = text.strip_prefix('先').unwrap_or(text);
-    (ends && several && !other).then(|| match has_han(said) {
+    (ends && several && !other).then(|| match has_han(prefix) {
         true => format!("在 {folder} 仓库里，{text}"),
         false => format!("In {folder}, {text}"),
     })
@@ -142,7 +142,7 @@ pub(crate) fn branch_checkout(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let (at, verb) =
         ["check out ", "checkout "].iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
-    let whole = at == 0 || masked[..at].ends_with(' ');
+    let is_whole_word = at == 0 || masked[..at].ends_with(' ');
     let start = at + verb.len();
     let branch = BRANCHES
         .iter()
@@ -156,7 +156,7 @@ pub(crate) fn branch_checkout(text: &str) -> Option<String> {
         || rest.starts_with(" in ")
         || rest.starts_with(" and ")
         || rest.starts_with(" again");
-    (whole && alone)
+    (is_whole_word && alone)
         .then(|| format!("{}switch to the branch {}{}", &text[..at], &text[start..end], &text[end..]))
 }
 
@@ -168,20 +168,20 @@ pub(crate) fn file_of_version(text: &str) -> Option<String> {
     let folder = literals.iter().find(|found| is_folder(found))?;
     let file = |found: &&LiteralSpan| matches!(&found.literal, Literal::Path(path) if !path.starts_with(['/', '~']) && !crate::lexer::implied::is_bare(path));
     let file = literals.iter().find(file)?;
-    let told =
+    let mentions_revision =
         ["version", "版本", "commit", "提交", "revision", "tag", "标签", "as of", "as it was", "looked"]
             .iter()
             .any(|word| masked.contains(word));
     let words = masked.split(|c: char| !c.is_ascii_alphabetic());
-    let looks =
+    let is_lookup =
         |classes: &std::collections::BTreeSet<&str>| classes.iter().any(|class| class.starts_with("look_"));
     let changes = words
         .filter(|word| !["commit", "tag", "version", "file"].contains(word))
-        .any(|word| VERBS.english.get(word).is_some_and(|classes| !looks(classes)));
+        .any(|word| VERBS.english.get(word).is_some_and(|classes| !is_lookup(classes)));
     let changes_han = ["改成", "改为", "恢复", "删", "切换", "新建", "复制", "还原", "回退"]
         .iter()
         .any(|word| masked.contains(word));
-    (told && !changes && !changes_han).then(|| {
+    (mentions_revision && !changes && !changes_han).then(|| {
         let [revision, file, folder] = [revision, file, folder].map(|found| &text[found.start..found.end]);
         format!("show the file {file} of commit {revision} of the repository {folder}")
     })
@@ -209,7 +209,7 @@ pub(crate) fn web_lookup(text: &str) -> Option<String> {
 /// 沈薇 在知识图谱里都记了些什么？: searches the graph for a name.
 pub(crate) fn graph_lookup(text: &str) -> Option<String> {
     const PLACES: [&str; 4] = ["在知识图谱里", "在知识图谱中", "在图谱里", "在图谱中"];
-    const ASKED: [&str; 8] = [
+    const QUESTION_WORDS: [&str; 8] = [
         "记了些什么",
         "记了什么",
         "记录了什么",
@@ -222,11 +222,11 @@ pub(crate) fn graph_lookup(text: &str) -> Option<String> {
     let (at, place) = PLACES.iter().find_map(|place| text.find(place).map(|at| (at, *place)))?;
     let name = text[..at].trim();
     let rest = text[at + place.len()..].trim_start_matches(['都', '面', '，']);
-    let asked = ASKED.iter().find_map(|asked| rest.strip_prefix(asked))?;
+    let asks = QUESTION_WORDS.iter().find_map(|asks| rest.strip_prefix(asks))?;
     let plain = (2..=12).contains(&name.chars().count())
         && name.chars().all(|c| is_han(c) || c.is_alphanumeric() || "“”".contains(c))
         && !["我", "请", "查", "看"].iter().any(|word| name.starts_with(word));
-    let ends = asked.trim_matches(['？', '?', '。', '呢', '呀', ' ']).is_empty();
+    let ends = asks.trim_matches(['？', '?', '。', '呢', '呀', ' ']).is_empty();
     (plain && ends).then(|| format!("{place}搜索“{}”", name.trim_matches(['“', '”'])))
 }
 
@@ -281,10 +281,10 @@ pub(crate) fn folder_description(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let lead = ["in ", "for ", "inside "].iter().find(|lead| masked.starts_with(**lead))?;
     let folder = literals.first().filter(|found| is_folder(found))?;
-    let said = masked.get(lead.len()..folder.start)?;
+    let prefix = masked.get(lead.len()..folder.start)?;
     let (words, _) = [" in ", " under ", " at "]
         .iter()
-        .find_map(|joint| said.split_once(*joint).filter(|(_, rest)| rest.is_empty()))?;
+        .find_map(|joint| prefix.split_once(*joint).filter(|(_, rest)| rest.is_empty()))?;
     let count = words.split(' ').count();
     let plain = (2..=4).contains(&count)
         && ["the ", "my ", "our "].iter().any(|article| words.starts_with(article))

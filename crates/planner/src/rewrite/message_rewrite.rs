@@ -40,9 +40,9 @@ pub(crate) fn mail_to_address(text: &str) -> Option<String> {
     let note =
         NOTES.iter().filter(|note| masked[mail.end..].starts_with(**note)).map(|note| note.len()).max();
     let labelled = masked[mail.end..].contains("subject") || masked[mail.end..].contains("body");
-    let told = ["tell ", "notify ", "let "].contains(verb);
+    let explicit = ["tell ", "notify ", "let "].contains(verb);
     let plain = ["email ", "mail ", "e-mail ", "send ", "write "].contains(verb);
-    if !position || note.is_none() && plain && !masked[mail.end..].starts_with(':') || told && !labelled {
+    if !position || note.is_none() && plain && !masked[mail.end..].starts_with(':') || explicit && !labelled {
         return None;
     }
     let rest = &text[mail.end + note.unwrap_or(0)..];
@@ -146,15 +146,16 @@ pub(crate) fn event_from_statement(text: &str) -> Option<String> {
     let head = head.strip_suffix("please").unwrap_or(head).trim_end();
     let head = head.strip_suffix(" so").unwrap_or(head).trim_end();
     let end = head.strip_suffix(['.', ',', ';', ':'])?.len();
-    let said = masked.get(..end)?;
+    let clause = masked.get(..end)?;
     // The time begins at the first `on` or `from` before a digit.
     let begins = |word: &str| {
-        said.match_indices(word)
+        clause
+            .match_indices(word)
             .map(|(at, _)| at)
             .find(|at| masked[at + word.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '#'))
     };
     let at = [" on ", " from ", " at "].iter().filter_map(|word| begins(word)).min()?;
-    let plain = !said.contains(['?', '.', ';']) && !crate::rewrite::rephrase::is_open(said);
+    let plain = !clause.contains(['?', '.', ';']) && !crate::rewrite::rephrase::is_open(clause);
     plain.then(|| {
         let (title, rest) = (&text[title.start..title.end], &text[title.end..]);
         format!("create an event {title}{}{rest}", &text[at..end])
@@ -236,8 +237,8 @@ pub(crate) fn mail_file_content(text: &str) -> Option<String> {
     let content = masked[file.end..].contains("内容") || masked[file.end..].contains("全文");
     let draft = masked.contains("草稿");
     let sends = masked[file.end..].contains('发');
-    let left = WORDS.iter().fold(masked, |text, word| text.replace(word, ""));
-    let closed = left.chars().all(|c| "#，。,、：: ；".contains(c));
+    let remainder = WORDS.iter().fold(masked, |text, word| text.replace(word, ""));
+    let closed = remainder.chars().all(|c| "#，。,、：: ；".contains(c));
     (kinds && titled && content && closed && draft != sends).then(|| {
         let [file, mail, subject] = [file, mail, subject].map(|found| &text[found.start..found.end]);
         let order = if draft { "save a draft with its contents" } else { "send its contents" };
@@ -257,9 +258,9 @@ pub(crate) fn drop_occasion(text: &str) -> Option<String> {
     let begins = head.starts_with(|c: char| c.is_ascii_digit() || c == '#');
     let (at, _) = OCCASIONS.iter().filter_map(|word| head.find(word).map(|at| (at, word.len()))).min()?;
     let timed = head[..at].trim_end().ends_with(|c: char| c.is_ascii_digit() || "点半刻分钟".contains(c));
-    let said = &head[at..];
-    let plain = !said.contains(|c: char| c.is_ascii_alphanumeric() || c == '#')
-        && !BOUNDS.iter().any(|word| said.contains(word));
+    let clause = &head[at..];
+    let plain = !clause.contains(|c: char| c.is_ascii_alphanumeric() || c == '#')
+        && !BOUNDS.iter().any(|word| clause.contains(word));
     let creates = ["加", "建", "安排", "记"].iter().any(|verb| order.contains(verb))
         && ["日程", "会议", "日历"].iter().any(|kind| order.contains(kind))
         && ["标题", "主题", "名称", "叫"].iter().any(|label| order.contains(label));
@@ -282,10 +283,10 @@ pub(crate) fn reply_to_id(text: &str) -> Option<String> {
     let lead = LEADS.iter().find(|lead| masked.starts_with(**lead))?;
     let rest = &masked[lead.len()..];
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let told = rest[digits..].starts_with(':')
+    let explicit = rest[digits..].starts_with(':')
         || rest[digits..].starts_with(" with")
         || rest[digits..].starts_with(" saying");
     let all = lead.contains(" all ") || lead.contains("everyone");
     let verb = if all { "Reply to all on mail" } else { "Reply to mail" };
-    (digits > 1 && told).then(|| format!("{verb} {}", &text[lead.len()..]))
+    (digits > 1 && explicit).then(|| format!("{verb} {}", &text[lead.len()..]))
 }

@@ -30,11 +30,11 @@ pub(crate) fn to_imperatives(text: &str) -> Option<String> {
     if has_han(&masked) || is_open(&masked) {
         return None;
     }
-    let whole = masked.trim_end_matches(['.', '!', ' ']).len();
-    if let Some(other) = later_have(text, &masked[..whole]) {
+    let trimmed_length = masked.trim_end_matches(['.', '!', ' ']).len();
+    if let Some(other) = later_have(text, &masked[..trimmed_length]) {
         return Some(other);
     }
-    let (prefix, first) = first_part(&masked[..whole])?;
+    let (prefix, first) = first_part(&masked[..trimmed_length])?;
     let mut result = format!("{}{} {}", &text[..prefix], first.verb, &text[first.object.0..first.object.1]);
     // `retitled 'X'`: the new title follows the participle.
     if first.verb == "retitle" && masked[first.rest..].starts_with(" #") {
@@ -44,9 +44,9 @@ pub(crate) fn to_imperatives(text: &str) -> Option<String> {
     let mut found = 1;
     // Each joint with a participle after it begins another part; other joints belong to the part before.
     let mut at = from;
-    while at < whole {
-        let joint = JOINTS.iter().find(|joint| masked[at..whole].starts_with(**joint));
-        let next = joint.and_then(|joint| later_part(&masked[..whole], at + joint.len()));
+    while at < trimmed_length {
+        let joint = JOINTS.iter().find(|joint| masked[at..trimmed_length].starts_with(**joint));
+        let next = joint.and_then(|joint| later_part(&masked[..trimmed_length], at + joint.len()));
         let Some(part) = next else {
             at += masked[at..].chars().next().map_or(1, char::len_utf8);
             continue;
@@ -62,7 +62,7 @@ pub(crate) fn to_imperatives(text: &str) -> Option<String> {
         (from, at) = (part.rest, part.rest);
         found += 1;
     }
-    result.push_str(without_adverb(&text[from..whole]));
+    result.push_str(without_adverb(&text[from..trimmed_length]));
     (found > 1).then_some(result)
 }
 
@@ -73,19 +73,19 @@ fn later_have(text: &str, masked: &str) -> Option<String> {
             .iter()
             .find_map(|joint| masked.find(joint).map(|at| (at, *joint)))?;
     let start = at + joint.len();
-    let mut place = start;
+    let mut position = start;
     for word in masked.get(start..)?.split(' ').take(MAX_OBJECT_WORDS) {
-        if let Some((verb, rest)) = participle(masked, place).filter(|_| place > start) {
-            let (object, inside) = match text.get(start..place)?.trim_end() {
+        if let Some((verb, rest)) = participle(masked, position).filter(|_| position > start) {
+            let (object, inside) = match text.get(start..position)?.trim_end() {
                 object if object.ends_with(" in it") => (&object[..object.len() - " in it".len()], " in it"),
                 object => (object, ""),
             };
-            let named = masked.get(start..place)?.contains('#');
+            let named = masked.get(start..position)?.contains('#');
             let head = text[..at].strip_prefix("First ").unwrap_or(&text[..at]);
             return named
                 .then(|| format!("{head} and then {verb} {object}{}{inside}", &text[rest..masked.len()]));
         }
-        place += word.len() + 1;
+        position += word.len() + 1;
     }
     None
 }
@@ -132,10 +132,10 @@ fn later_part(masked: &str, from: usize) -> Option<Part> {
     let start = from + skipped;
     let mut at = start;
     for (count, word) in masked.get(start..)?.split(' ').enumerate() {
-        let bare = word.trim_end_matches([',', ';']);
+        let trimmed = word.trim_end_matches([',', ';']);
         // `the staged changes`, `a sheet named X`: a participle that describes the object.
         let describes = ["named", "called", "titled", "staged", "unstaged", "merged", "set", "put", "cut"]
-            .contains(&bare)
+            .contains(&trimmed)
             && count > 0
             || masked[..at].ends_with("the ");
         if !describes && let Some((verb, rest)) = participle(masked, at) {

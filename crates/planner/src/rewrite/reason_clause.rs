@@ -101,8 +101,8 @@ fn is_subject(word: &str) -> bool {
 }
 
 /// `Kim Lee starts in July`: whether a sentence begins with a name of two words and then a verb in the third person or the past.
-fn is_about_person(shown: &str, said: &str) -> bool {
-    let words: Vec<&str> = shown.split(' ').collect();
+fn is_about_person(original: &str, clause: &str) -> bool {
+    let words: Vec<&str> = original.split(' ').collect();
     let [first, last, verb, ..] = words.as_slice() else { return false };
     let name = |word: &str| {
         word.starts_with(char::is_uppercase) && word.chars().skip(1).all(|c| c.is_ascii_lowercase())
@@ -110,7 +110,7 @@ fn is_about_person(shown: &str, said: &str) -> bool {
     let lower = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
     let acts =
         lower(verb) && verb.len() > 2 && (verb.ends_with('s') || verb.ends_with("ed") || *verb == "left");
-    let things = lexicon::word_matches(said, &tokens(said), &|_| false);
+    let things = lexicon::word_matches(clause, &tokens(clause), &|_| false);
     let orders = crate::selection::verb_class::VERBS.english.contains_key(first.to_lowercase().as_str());
     name(first)
         && name(last)
@@ -118,15 +118,15 @@ fn is_about_person(shown: &str, said: &str) -> bool {
         && !orders
         && !["keeps", "stays", "needs", "owns"].contains(verb)
         && things.iter().all(|word_match| word_match.meaning.things.is_empty())
-        && !said.contains('#')
-        && !said.contains(|c: char| c.is_ascii_digit() || "\"?:(".contains(c))
+        && !clause.contains('#')
+        && !clause.contains(|c: char| c.is_ascii_digit() || "\"?:(".contains(c))
         && words.len() <= MAX_REASON_WORDS
-        && !said.contains("n't ")
-        && !binds(said)
+        && !clause.contains("n't ")
+        && !binds(clause)
 }
 
 /// Whether a clause has a verb of a statement, and so is not a noun phrase before a colon.
-fn states(said: &str) -> bool {
+fn states(clause: &str) -> bool {
     [
         "has",
         "have",
@@ -144,33 +144,33 @@ fn states(said: &str) -> bool {
         "joined",
     ]
     .iter()
-    .any(|verb| has_word(said, verb))
+    .any(|verb| has_word(clause, verb))
 }
 
 /// Whether a clause contains no name, restriction, prohibition, question or order.
-fn is_reason(said: &str, shown: &str) -> bool {
-    is_reason_beside(said, shown, "")
+fn is_reason(clause: &str, original: &str) -> bool {
+    is_reason_beside(clause, original, "")
 }
 
 /// The same, where the names of the clause may be those of the order.
-fn is_reason_beside(said: &str, shown: &str, order: &str) -> bool {
+fn is_reason_beside(clause: &str, original: &str, order: &str) -> bool {
     let words: Vec<&str> =
-        said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
-    let named = shown
+        clause.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
+    let named = original
         .split_whitespace()
         .skip(usize::from(order.is_empty()))
         .map(|word| word.trim_end_matches([',', '.']))
         .filter(|word| word.starts_with(char::is_uppercase) && *word != "I" && !word.starts_with("I'"))
         .any(|word| !has_word(order, word) && !is_subject(&word.to_lowercase()));
-    let plain = !said.contains(['#', ':', '?', '"', '\'', '(', '='])
-        || said.contains('\'') && !said.contains(['#', ':', '?', '"', '(', '=', '`']);
+    let plain = !clause.contains(['#', ':', '?', '"', '\'', '(', '='])
+        || clause.contains('\'') && !clause.contains(['#', ':', '?', '"', '(', '=', '`']);
     plain
         && !named
-        && !said.contains(|c: char| c.is_ascii_digit())
+        && !clause.contains(|c: char| c.is_ascii_digit())
         && words.len() <= MAX_REASON_WORDS
         && words.len() > 1
-        && !said.contains("n't ")
-        && !binds(said)
+        && !clause.contains("n't ")
+        && !binds(clause)
 }
 
 fn leading(text: &str, masked: &str) -> Option<String> {
@@ -186,22 +186,23 @@ fn leading(text: &str, masked: &str) -> Option<String> {
         places.extend(masked.find(", ").filter(|at| *at < until).map(|at| (at, at + 2)));
     }
     places.into_iter().find_map(|(head, rest)| {
-        let said = masked.get(..head)?;
+        let clause = masked.get(..head)?;
         let order = masked.get(rest..)?;
-        let first = said.split_whitespace().next()?;
-        let bare = order.strip_prefix("please ").unwrap_or(order);
-        let adverb = bare.split(' ').next().filter(|word| word.ends_with("ly"));
-        let bare = adverb.map_or(bare, |word| bare[word.len()..].trim_start());
+        let first = clause.split_whitespace().next()?;
+        let trimmed = order.strip_prefix("please ").unwrap_or(order);
+        let adverb = trimmed.split(' ').next().filter(|word| word.ends_with("ly"));
+        let trimmed = adverb.map_or(trimmed, |word| trimmed[word.len()..].trim_start());
         // `Tom Becker has changed teams. Remove the relation … Tom Becker …`: the order names the subject itself.
         let named = text.get(..head)?.split_whitespace().next()?;
-        let again = named.starts_with(char::is_uppercase) && has_word(&text[rest..], named) && states(said);
+        let is_repeated =
+            named.starts_with(char::is_uppercase) && has_word(&text[rest..], named) && states(clause);
         // `Kim Lee starts in July. Create …`: a sentence about a person that names no kind of thing.
         let ends = masked[head..].starts_with(". ") && !masked[..head].contains(['.', ';', ':']);
-        let person = ends && is_about_person(text.get(..head)?, said) && !points_back(order);
-        (((is_subject(first) && is_reason(said, &text[..head]))
+        let person = ends && is_about_person(text.get(..head)?, clause) && !points_back(order);
+        (((is_subject(first) && is_reason(clause, &text[..head]))
             || person
-            || again && is_reason_beside(said, &text[..head], &text[rest..]))
-            && (begins_order(bare) || order.contains(" should be "))
+            || is_repeated && is_reason_beside(clause, &text[..head], &text[rest..]))
+            && (begins_order(trimmed) || order.contains(" should be "))
             && !points_back(order))
         .then(|| text[rest..].trim_start().to_owned())
     })
@@ -221,15 +222,15 @@ fn trailing(text: &str) -> Option<String> {
         Some((at + usize::from(mark.starts_with('#')), at + mark.len()))
     });
     let (at, start) = after.chain(purpose).min()?;
-    let said = masked.get(start..)?.trim_end_matches(['.', '!', ' ']);
-    let said = said.trim_end_matches(" first");
+    let clause = masked.get(start..)?.trim_end_matches(['.', '!', ' ']);
+    let clause = clause.trim_end_matches(" first");
     // `the body "…" I'll send it later`: a label with a quoted text ends with the quote.
     let quoted =
         literals.iter().any(|found| found.end == at && matches!(found.literal, literal::Literal::Quoted(_)));
     ((at < until || quoted)
-        && !asks_for_more(said)
-        && !retracts(said)
-        && is_reason(said, text.get(start..)?)
+        && !asks_for_more(clause)
+        && !retracts(clause)
+        && is_reason(clause, text.get(start..)?)
         && begins_order(masked.get(..at)?))
     .then(|| text[..at].trim_end().to_owned())
 }
@@ -245,12 +246,12 @@ fn folder_for(text: &str, masked: &str) -> Option<String> {
         .find_map(|mark| masked.rfind(mark))
         .or_else(|| masked.rfind("# to ").filter(|_| into))?
         + 1;
-    let said = masked[at..].trim_end_matches(['.', '?', '!', ' ']).trim_end_matches(", please");
+    let clause = masked[at..].trim_end_matches(['.', '?', '!', ' ']).trim_end_matches(", please");
     (makes
         && folder
         && at <= free_text(masked)
-        && said.split(' ').count() <= 7
-        && is_reason(said.trim(), &text[at..]))
+        && clause.split(' ').count() <= 7
+        && is_reason(clause.trim(), &text[at..]))
     .then(|| text[..at].to_owned())
 }
 
@@ -258,12 +259,12 @@ fn folder_for(text: &str, masked: &str) -> Option<String> {
 fn parenthesis(text: &str, masked: &str) -> Option<String> {
     let open = masked.find(" (")?;
     let close = open + masked[open..].find(')')?;
-    let said = masked.get(open + 2..close)?;
-    let first = said.split(' ').next()?;
+    let clause = masked.get(open + 2..close)?;
+    let first = clause.split(' ').next()?;
     let own = ["i'll", "i", "we", "we'll", "i've", "i'm", "it's", "that's"].contains(&first);
-    (own && !said.contains('#')
-        && !retracts(said)
-        && is_reason(said, &text[open + 2..close])
+    (own && !clause.contains('#')
+        && !retracts(clause)
+        && is_reason(clause, &text[open + 2..close])
         && open < free_text(masked))
     .then(|| format!("{}{}", &text[..open], &text[close + 1..]))
 }
@@ -278,18 +279,18 @@ fn needed_for(text: &str, masked: &str) -> Option<String> {
         ", so create it",
         "; please create it",
     ];
-    let bare = masked.trim_end_matches(['.', '!', '?', ' ']);
-    let end = REPEATED.iter().find_map(|order| bare.strip_suffix(order)).map(str::len);
+    let trimmed = masked.trim_end_matches(['.', '!', '?', ' ']);
+    let end = REPEATED.iter().find_map(|order| trimmed.strip_suffix(order)).map(str::len);
     // `Before I file the ticket show me …`: the occasion of a request to read.
     if let Some(lead) = ["before i ", "before we "].iter().find(|lead| masked.starts_with(**lead)) {
         let at = [" show me ", " i'd need the ", " i need the ", " list "]
             .iter()
             .filter_map(|wish| masked.find(wish))
             .min()?;
-        let said = masked.get(lead.len()..at)?;
-        let plain = said.split(' ').count() <= 7
-            && !said.contains(['#', '.'])
-            && !said.contains(|c: char| c.is_ascii_digit());
+        let clause = masked.get(lead.len()..at)?;
+        let plain = clause.split(' ').count() <= 7
+            && !clause.contains(['#', '.'])
+            && !clause.contains(|c: char| c.is_ascii_digit());
         return plain.then(|| text[at..].trim_start().to_owned());
     }
     let start = ["for the ", "for my ", "for our ", "for a "]
@@ -300,11 +301,11 @@ fn needed_for(text: &str, masked: &str) -> Option<String> {
                 .iter()
                 .filter_map(|wish| masked.find(wish))
                 .min()?;
-            let said = masked.get(..at)?;
-            let plain = said.split(' ').count() <= 6
-                && !said.contains(['#', ',', '.'])
-                && !said.contains(|c: char| c.is_ascii_digit())
-                && !binds(said);
+            let clause = masked.get(..at)?;
+            let plain = clause.split(' ').count() <= 6
+                && !clause.contains(['#', ',', '.'])
+                && !clause.contains(|c: char| c.is_ascii_digit())
+                && !binds(clause);
             plain.then_some(at + 1)
         });
     let wished =
@@ -337,14 +338,14 @@ fn of_each(text: &str, masked: &str) -> Option<String> {
 
 /// Removes a request to read at the end that repeats the previous one.
 fn repeated(text: &str, masked: &str) -> Option<String> {
-    let bare = masked.trim_end_matches(['.', '。', '!', '！', '?', '？', ' ']);
-    let phrase = REPEATS.iter().find(|phrase| bare.ends_with(**phrase))?;
-    let at = bare.len() - phrase.len();
+    let trimmed = masked.trim_end_matches(['.', '。', '!', '！', '?', '？', ' ']);
+    let phrase = REPEATS.iter().find(|phrase| trimmed.ends_with(**phrase))?;
+    let at = trimmed.len() - phrase.len();
     (at > 0 && at <= free_text(masked)).then(|| text[..at].to_owned())
 }
 
 /// Removes words in which 别 is not a prohibition.
-fn loosened(said: &str) -> String {
+fn loosened(clause: &str) -> String {
     [
         "跟别的",
         "和别的",
@@ -361,24 +362,24 @@ fn loosened(said: &str) -> String {
         "鉴别",
     ]
     .iter()
-    .fold(said.to_owned(), |text, word| text.replace(word, ""))
+    .fold(clause.to_owned(), |text, word| text.replace(word, ""))
 }
 
 fn chinese(text: &str, masked: &str) -> Option<String> {
     let until = free_text(masked);
-    let plain = |said: &str| {
-        let said = said.trim();
-        let count = said.chars().filter(|c| is_han(*c)).count();
+    let plain = |clause: &str| {
+        let clause = clause.trim();
+        let count = clause.chars().filter(|c| is_han(*c)).count();
         (2..=MAX_REASON_CHARS).contains(&count)
-            && !said.contains(|c: char| c.is_ascii_alphanumeric() || "#“”\"「」：:".contains(c))
-            && !HAN_BINDING.iter().any(|word| loosened(said).contains(word))
+            && !clause.contains(|c: char| c.is_ascii_alphanumeric() || "#“”\"「」：:".contains(c))
+            && !HAN_BINDING.iter().any(|word| loosened(clause).contains(word))
     };
     let head = masked.find(['，', '。', '；', ',']).filter(|at| *at < until)?;
     let mark = masked[head..].chars().next()?.len_utf8();
-    let (said, order) = (&masked[..head], &masked[head + mark..]);
-    let reason = ["由于", "因为"].iter().any(|word| said.starts_with(word));
+    let (clause, order) = (&masked[..head], &masked[head + mark..]);
+    let reason = ["由于", "因为"].iter().any(|word| clause.starts_with(word));
     // 大楼要检修，给 …: a clause without a verb or noun of the tables, before an order.
-    let strange = |said: &str| lexicon::word_matches(said, &tokens(said), &|_| false).is_empty();
+    let is_unknown = |clause: &str| lexicon::word_matches(clause, &tokens(clause), &|_| false).is_empty();
     let begins = [
         "把",
         "将",
@@ -400,10 +401,10 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
         "标记",
         "移动",
     ];
-    let aside = strange(said) && begins.iter().any(|word| order.trim_start().starts_with(word));
+    let aside = is_unknown(clause) && begins.iter().any(|word| order.trim_start().starts_with(word));
     let orders = reason
         || aside
-        || said.ends_with('了')
+        || clause.ends_with('了')
             && (order.contains('请')
                 || ["把", "将", "在 ", "从 ", "给 ", "到 ", "新建", "创建"]
                     .iter()
@@ -411,10 +412,10 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
         || HAN_ORDERS.iter().any(|word| order.trim_start().starts_with(word));
     let points = ["它", "他们", "她", "这些", "那些"].iter().any(|word| order.contains(word));
     if orders
-        && plain(said)
+        && plain(clause)
         && !points
         && (order.contains('#') || order.contains("实体 ") || order.contains("节点 "))
-        && !HAN_ORDERS.iter().any(|word| said.starts_with(word))
+        && !HAN_ORDERS.iter().any(|word| clause.starts_with(word))
     {
         return Some(text[head + mark..].trim_start().to_owned());
     }
@@ -422,7 +423,7 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
     let masked = masked.trim_end_matches(['。', '！', '!', ' ']);
     let tail = masked.rfind(['，', '。', '；']).filter(|at| *at < until && masked[*at..].len() > 6)?;
     let mark = masked[tail..].chars().next()?.len_utf8();
-    let said = &masked[tail + mark..];
+    let clause = &masked[tail + mark..];
     let own = [
         "我等会",
         "我待会",
@@ -436,16 +437,16 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
         "我想重新",
         "我重新",
     ];
-    let soon = ["我要", "我们要", "我得", "马上要"].iter().any(|word| said.starts_with(word))
-        && said.ends_with('了');
+    let soon = ["我要", "我们要", "我得", "马上要"].iter().any(|word| clause.starts_with(word))
+        && clause.ends_with('了');
     // ，排查完我再改回来: what the author does afterwards. 我再想想 takes the order back.
-    let later = ["完我再", "后我再", "我再改回", "我再补"].iter().any(|word| said.contains(word))
-        && !["想", "考虑", "决定", "看看", "说", "问"].iter().any(|word| said.contains(word));
+    let later = ["完我再", "后我再", "我再改回", "我再补"].iter().any(|word| clause.contains(word))
+        && !["想", "考虑", "决定", "看看", "说", "问"].iter().any(|word| clause.contains(word));
     let wished = ["我要", "我得", "我想", "我好", "方便我"]
         .iter()
-        .any(|word| said.strip_prefix(word).is_some_and(strange));
-    ((soon || later || wished || own.iter().any(|word| said.starts_with(word)))
-        && plain(said)
+        .any(|word| clause.strip_prefix(word).is_some_and(is_unknown));
+    ((soon || later || wished || own.iter().any(|word| clause.starts_with(word)))
+        && plain(clause)
         && masked[..tail].contains('#'))
     .then(|| text[..tail].to_owned())
 }

@@ -168,13 +168,13 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     let head = masked.get(..places.0)?;
     let order = text.get(places.1..)?;
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '\'').next().unwrap_or_default();
-    let asks =
+    let is_question =
         ["what", "which", "is", "are", "does", "do", "can", "could", "please", "in", "on", "there", "here"];
     // `message 77104 keeps …`: a word that may be a verb is a noun before a number.
     let named = head[first.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '#');
     let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
     if VERBS.english.contains_key(first) && !noun
-        || asks.contains(&first)
+        || is_question.contains(&first)
         || BOUNDS.iter().any(|word| has_word(&head.replace(" is only a ", " is a "), word))
     {
         return None;
@@ -205,17 +205,19 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     // `the location of evt_12 is now Room 9, please update it`: the statement gives the new value.
     if let Some(now) = head.find(" is now ").or_else(|| head.find(" should now be ")) {
         let verb = masked.get(places.1..)?.split(' ').next()?;
-        let told = text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();
+        let new_value =
+            text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();
         let subject = text.get(..now)?.trim();
         let changes = ["update", "change", "adjust", "correct", "fix"].contains(&verb);
         let bare = literal::find(order).is_empty() && order.split(' ').count() <= 5;
-        return (changes && bare && subject.contains(" of ")).then(|| format!("change {subject} to {told}"));
+        return (changes && bare && subject.contains(" of "))
+            .then(|| format!("change {subject} to {new_value}"));
     }
     let (at, _) = STATES.iter().filter_map(|state| head.find(state).map(|at| (at, state))).min()?;
     // The predicate must not contain names or literals that the order might need.
-    let said = text.get(at..places.0)?;
+    let clause = text.get(at..places.0)?;
     let inner = |c: char| c.is_ascii_digit() || c.is_uppercase();
-    if said.contains(inner) || masked.get(at..places.0)?.contains('#') {
+    if clause.contains(inner) || masked.get(at..places.0)?.contains('#') {
         return None;
     }
     let thing = text.get(..at)?.trim();
@@ -339,8 +341,8 @@ fn chinese(text: &str) -> Option<String> {
     let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
     let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
     // The subject ends with its last literal or the last noun for its kind.
-    let taken = |token: &crate::lexer::token::Token<'_>| !free(token.start);
-    let word_matches = lexicon::word_matches(head, &tokens(head), &taken);
+    let is_used = |token: &crate::lexer::token::Token<'_>| !free(token.start);
+    let word_matches = lexicon::word_matches(head, &tokens(head), &is_used);
     let kinds = word_matches
         .iter()
         .filter(|word_match| !word_match.meaning.things.is_empty() && word_match.meaning.verbs.is_empty());
@@ -364,7 +366,7 @@ fn chinese(text: &str) -> Option<String> {
     let state = head.get(last..)?;
     let short = state.chars().count() <= MAX_PREDICATE_CHARS;
     let plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
-    let asks = word_matches.iter().any(|word_match| {
+    let is_question = word_matches.iter().any(|word_match| {
         !word_match.meaning.verbs.is_empty()
             && head
                 .get(word_match.start..word_match.end)
@@ -379,7 +381,7 @@ fn chinese(text: &str) -> Option<String> {
         || state.trim() == "的"
         || !short
         || !plain
-        || asks
+        || is_question
         || literals.is_empty() && !named && number.is_none()
     {
         return None;
@@ -423,11 +425,11 @@ fn chinese(text: &str) -> Option<String> {
     let placed = ["，仓库是", "，仓库在", "，仓库为", "，在", "，仓库"]
         .iter()
         .any(|word| rest_start.starts_with(word));
-    let goes_on = placed
+    let continues = placed
         || known.iter().any(|word| rest_start.starts_with(word))
         || rest_start.is_empty()
         || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
-    goes_on.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
+    continues.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
 }
 
 /// `cancel evt_40, nobody can make it`: removes a reason after an order.
@@ -471,8 +473,8 @@ pub(crate) fn remove_reason(text: &str) -> Option<String> {
         || has_han(head)
         || crate::rewrite::statement::begins_order(head);
     // `they asked for Apollo, too`: a clause with a name, or one that adds items, is not a reason.
-    let shown = text.get(start..)?.trim_start();
-    let named = shown
+    let original = text.get(start..)?.trim_start();
+    let named = original
         .split(' ')
         .skip(1)
         .any(|word| word.starts_with(|c: char| c.is_ascii_uppercase()) && word != "I")

@@ -171,8 +171,8 @@ fn with_verbs(text: &str) -> Option<String> {
         let joint =
             [" and ", ", and ", ", "].iter().find(|joint| masked[..second.start].ends_with(**joint))?;
         let same = std::mem::discriminant(&first.literal) == std::mem::discriminant(&second.literal);
-        let goes_on = masked.get(second.end..)?.starts_with(preposition);
-        (same && goes_on && second.start > first.end).then_some((second.start, joint.len()))
+        let continues = masked.get(second.end..)?.starts_with(preposition);
+        (same && continues && second.start > first.end).then_some((second.start, joint.len()))
     })?;
     let before = &text[..pair.0 - pair.1];
     Some(format!("{before} and then {verb} {}", &text[pair.0..]))
@@ -268,13 +268,13 @@ fn with_particle(text: &str) -> Option<String> {
         |token: &Token<'_>| literals.iter().any(|found| found.start < token.end && token.start < found.end);
     for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word && !inside(token))
     {
-        let ends = |place: usize| {
+        let ends = |index: usize| {
             // `branch X off Y`: a single literal between verb and particle is unambiguous.
             let one = literals.iter().any(|found| {
-                found.start == all[at + 1].start && found.end == all[place - 1].end && place > at + 1
+                found.start == all[at + 1].start && found.end == all[index - 1].end && index > at + 1
             });
-            one && !all.get(place + 1).is_some_and(&inside)
-                || all.get(place + 1).is_none_or(|next| {
+            one && !all.get(index + 1).is_some_and(&inside)
+                || all.get(index + 1).is_none_or(|next| {
                     !inside(next) && (next.kind == Kind::Mark || next.is_any(&["and", "then", "please"]))
                 })
         };
@@ -286,19 +286,19 @@ fn with_particle(text: &str) -> Option<String> {
         let noun = at.checked_sub(1).is_some_and(|before| {
             all[before].is_any(&["a", "an", "the", "new", "my", "this", "that", "another"])
         });
-        let particle = (at + 2..=at + count).filter(|_| !noun).find(|place| {
-            let word = &all[*place];
+        let particle = (at + 2..=at + count).filter(|_| !noun).find(|index| {
+            let word = &all[*index];
             word.is_any(&PARTICLES)
                 && !inside(word)
-                && ends(*place)
+                && ends(*index)
                 && VERBS.english.contains_key(&format!("{} {}", token.text, word.text).to_lowercase())
         });
-        if let Some(place) = particle {
-            let (verb, object) = (&text[..token.end], text.get(token.end..all[place].start)?);
-            let rest = &text[all[place].end..];
+        if let Some(index) = particle {
+            let (verb, object) = (&text[..token.end], text.get(token.end..all[index].start)?);
+            let rest = &text[all[index].end..];
             // The name after `off` is the branch's starting point.
-            let from = if all[place].is("off") && rest.starts_with(' ') { " from" } else { "" };
-            return Some(format!("{verb} {}{}{from}{rest}", all[place].text, object.trim_end()));
+            let from = if all[index].is("off") && rest.starts_with(' ') { " from" } else { "" };
+            return Some(format!("{verb} {}{}{from}{rest}", all[index].text, object.trim_end()));
         }
     }
     None
@@ -391,13 +391,13 @@ fn passive_to_active(text: &str) -> Option<String> {
         }
         let prefix = if start == 0 { String::new() } else { format!("{} ", &text[..start]) };
         // `X is wrong and has to be deleted`: the statement before `and` is not part of the object.
-        let said = [" is ", " are ", " was ", " were "]
+        let verb_at = [" is ", " are ", " was ", " were "]
             .iter()
             .filter_map(|state| masked[start..at].find(state))
             .min();
-        let end = said
-            .map(|said| start + said)
-            .filter(|said| masked[*said..at].ends_with(" and") && !masked[*said..at].contains('#'))
+        let end = verb_at
+            .map(|verb_at| start + verb_at)
+            .filter(|verb_at| masked[*verb_at..at].ends_with(" and") && !masked[*verb_at..at].contains('#'))
             .unwrap_or(at);
         let order = rewrite(&prefix, (start, end), at + passive.len())?;
         return Some(idiom_rewrite::leading_location(&order).unwrap_or(order));

@@ -36,10 +36,10 @@ pub(crate) fn move_to_front(text: &str) -> Option<String> {
     let own = text.get(last.start..last.end)?;
     // The end may have begun with 都, which was removed as a separator.
     let cut = text.get(others.last()?.end..last.start)?.trim_matches([',', '，', ' ', '.', '。', ';', '；']);
-    let whole = format!("{cut}{}{own}", if cut.is_ascii() && !cut.is_empty() { " " } else { "" });
-    let lower = whole.to_lowercase();
+    let joined = format!("{cut}{}{own}", if cut.is_ascii() && !cut.is_empty() { " " } else { "" });
+    let lower = joined.to_lowercase();
     let lead = LEADS.iter().filter(|lead| lower.starts_with(**lead)).map(|lead| lead.len()).max()?;
-    let shared = whole.get(lead..)?.trim_matches([' ', '.', '。', '!', '！']);
+    let shared = joined.get(lead..)?.trim_matches([' ', '.', '。', '!', '！']);
     let is_file = |from: usize, to: usize| {
         parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(Literal::Path(_)))
@@ -47,13 +47,13 @@ pub(crate) fn move_to_front(text: &str) -> Option<String> {
                 && mention.end <= to
         })
     };
-    let asks = others.iter().filter(|clause| {
+    let is_question = others.iter().filter(|clause| {
         let part = text.get(clause.start..clause.end).unwrap_or_default();
-        choose::intent(&ParsedText::of(part, Date::ZERO)).asks()
+        choose::intent(&ParsedText::of(part, Date::ZERO)).is_question()
     });
-    let fits = is_file(last.start, last.end) && !is_file(0, last.start) && asks.count() > 1;
+    let fits = is_file(last.start, last.end) && !is_file(0, last.start) && is_question.count() > 1;
     let head = text.get(..others.last()?.end)?.trim_end();
-    let chinese = crate::lexer::name::has_han(&whole);
+    let chinese = crate::lexer::name::has_han(&joined);
     fits.then(|| if chinese { format!("在 {shared} 里，{head}") } else { format!("In {shared}: {head}") })
 }
 

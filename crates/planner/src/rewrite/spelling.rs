@@ -44,14 +44,14 @@ pub(crate) fn correct(text: &str) -> Option<String> {
         let begins = before.is_none_or(|before| before.kind == Kind::Mark || before.is_any(&BEFORE_VERB));
         let lower = token.text.to_lowercase();
         let name = token.is_capital() && at > 0;
-        let meant = match begins {
+        let correction = match begins {
             _ if name => None,
             true => verb(&lower).or_else(|| noun(&lower)),
             false => noun(&lower),
         };
-        if let Some(meant) = meant {
+        if let Some(correction) = correction {
             result.push_str(&text[copied..token.start]);
-            result.push_str(meant);
+            result.push_str(correction);
             copied = token.end;
         }
     }
@@ -78,12 +78,12 @@ fn verb(word: &str) -> Option<&'static str> {
     if word.len() < MIN_VERB_LETTERS {
         return None;
     }
-    let mut near = VERBS
+    let mut candidates = VERBS
         .english
         .keys()
         .filter(|known| known.len() >= MIN_VERB_LETTERS && !known.contains(' ') && is_slip(known, word));
-    let first = near.next()?;
-    near.next().is_none().then_some(first.as_str())
+    let first = candidates.next()?;
+    candidates.next().is_none().then_some(first.as_str())
 }
 
 /// The noun that differs by a slip or by one wrong letter, if there is exactly one.
@@ -91,9 +91,9 @@ fn noun(word: &str) -> Option<&'static str> {
     if word.len() + 1 < MIN_NOUN_LETTERS {
         return None;
     }
-    let mut near = NOUNS.iter().filter(|known| is_slip(known, word) || is_wrong_letter(known, word));
-    let first = near.next()?;
-    near.next().is_none().then_some(*first)
+    let mut candidates = NOUNS.iter().filter(|known| is_slip(known, word) || is_wrong_letter(known, word));
+    let first = candidates.next()?;
+    candidates.next().is_none().then_some(*first)
 }
 
 /// Whether a word is another with one letter missing or doubled, or with two neighbours swapped. The first letter must match.

@@ -87,13 +87,13 @@ pub(crate) fn remove(text: &str) -> Option<String> {
 }
 
 /// Whether a text is only a statement: it contains no name, number, restriction, question or order.
-fn is_statement(said: &str) -> bool {
-    let said = said.trim().trim_end_matches(['.', '!', ',', ';', '…', ' ']);
+fn is_statement(clause: &str) -> bool {
+    let clause = clause.trim().trim_end_matches(['.', '!', ',', ';', '…', ' ']);
     let words: Vec<&str> =
-        said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
+        clause.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
     let Some(first) = words.first() else { return false };
     let plain =
-        !said.contains(['#', ':', '?', '"', '(', '=']) && !said.contains(|c: char| c.is_ascii_digit());
+        !clause.contains(['#', ':', '?', '"', '(', '=']) && !clause.contains(|c: char| c.is_ascii_digit());
     let last = words.last().copied().unwrap_or_default();
     let past =
         |word: &str| word.len() > 4 && word.ends_with("ed") && !["called", "named", "titled"].contains(&word);
@@ -110,9 +110,9 @@ fn is_statement(said: &str) -> bool {
     let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
     plain
         && words.len() <= MAX_STATEMENT_WORDS
-        && !binds(said)
-        && !PICKING.iter().any(|word| has_word(&loosened(said), word))
-        && !said.contains("n't ")
+        && !binds(clause)
+        && !PICKING.iter().any(|word| has_word(&loosened(clause), word))
+        && !clause.contains("n't ")
         && states
         && (is_subject(first) || !orders)
 }
@@ -176,9 +176,9 @@ fn past_place(masked: &str) -> Option<&str> {
     let lead =
         ["in ", "on ", "for ", "inside ", "as a dry run"].iter().find(|lead| masked.starts_with(**lead))?;
     // `in # replace …`
-    let bare = masked[lead.len()..].trim_start_matches('#');
-    if bare.len() < masked.len() - lead.len() && bare.starts_with(' ') {
-        return Some(bare.trim_start());
+    let trimmed = masked[lead.len()..].trim_start_matches('#');
+    if trimmed.len() < masked.len() - lead.len() && trimmed.starts_with(' ') {
+        return Some(trimmed.trim_start());
     }
     let (head, rest) = masked.split_once(", ")?;
     let plain = head.split(' ').count() <= 8 && !head.contains(['.', ';', '?']);
@@ -211,7 +211,7 @@ fn leading(text: &str) -> Option<String> {
     places.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
     // Removes the longest run of statements before an order.
     places.into_iter().rev().find_map(|(head, rest)| {
-        let (said, order) = (masked.get(..head)?, masked.get(rest..)?);
+        let (clause, order) = (masked.get(..head)?, masked.get(rest..)?);
         // A name may be the object of the order.
         let mut words =
             text.get(..head)?.split(|c: char| c.is_whitespace() || c == '.').filter(|word| !word.is_empty());
@@ -223,16 +223,16 @@ fn leading(text: &str) -> Option<String> {
                 && word != first
                 && !is_subject(&word.to_lowercase())
         });
-        let sentences = said.split(['.', '!', '…', ';']).filter(|part| !part.trim().is_empty());
+        let sentences = clause.split(['.', '!', '…', ';']).filter(|part| !part.trim().is_empty());
         let is_plain = !named
-            && !said.trim().is_empty()
+            && !clause.trim().is_empty()
             && sentences.clone().count() > 0
             && sentences
                 .clone()
                 .all(|part| is_statement(part) || part.trim().len() < 6 && !part.contains('#'));
-        let asks = order.trim_start().starts_with('#') || order.contains('?') && order.contains('#');
+        let is_question = order.trim_start().starts_with('#') || order.contains('?') && order.contains('#');
         (is_plain
-            && (begins_order(order) || asks && !is_open(&order.replace('?', "")))
+            && (begins_order(order) || is_question && !is_open(&order.replace('?', "")))
             && !points_back(order))
         .then(|| text[rest..].trim_start().to_owned())
     })
@@ -293,21 +293,21 @@ fn trailing(text: &str) -> Option<String> {
     let marks = [", ", " - ", " – ", ". ", "; ", "! ", "? "];
     let (at, start) =
         marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
-    let said = masked.get(start..)?;
-    let things = lexicon::word_matches(said, &tokens(said), &|_| false);
+    let clause = masked.get(start..)?;
+    let things = lexicon::word_matches(clause, &tokens(clause), &|_| false);
     let names = things.iter().any(|word_match| !word_match.meaning.things.is_empty());
     let upper = text.get(start..)?.split(' ').skip(1).any(|word| word.starts_with(char::is_uppercase));
     let quoted =
         literals.iter().any(|found| found.end == at && matches!(found.literal, literal::Literal::Quoted(_)));
     // What was done, and what a thing is, may be said in words for kinds of things.
-    let names = names && !reports(said) && !identifies(said);
+    let names = names && !reports(clause) && !identifies(clause);
     ((start <= until || quoted)
-        && (STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word))
-            || reports(said)
-            || declares(said))
-        && (is_statement(said) || is_apposition(said))
-        && !asks_for_more(said)
-        && !retracts(said)
+        && (STARTS.iter().any(|word| has_word(clause, word) && clause.starts_with(word))
+            || reports(clause)
+            || declares(clause))
+        && (is_statement(clause) || is_apposition(clause))
+        && !asks_for_more(clause)
+        && !retracts(clause)
         && !names
         && !upper
         && begins_order(masked.get(..at)?))
@@ -315,13 +315,13 @@ fn trailing(text: &str) -> Option<String> {
 }
 
 /// `delete emails 1 and 2, all newsletters`: whether a part is an apposition of one plural noun.
-fn is_apposition(said: &str) -> bool {
-    let words: Vec<&str> = said.trim_end_matches(['.', '!', ' ']).split(' ').collect();
+fn is_apposition(clause: &str) -> bool {
+    let words: Vec<&str> = clause.trim_end_matches(['.', '!', ' ']).split(' ').collect();
     matches!(words.as_slice(), ["all" | "both", noun] if noun.ends_with('s') && noun.len() > 3)
 }
 
 /// `it's just an ad`, `that was the taxi`: whether a clause tells what a thing is.
-fn identifies(said: &str) -> bool {
+fn identifies(clause: &str) -> bool {
     [
         "it's ",
         "it is ",
@@ -335,17 +335,17 @@ fn identifies(said: &str) -> bool {
         "those are ",
     ]
     .iter()
-    .any(|lead| said.starts_with(lead))
+    .any(|lead| clause.starts_with(lead))
 }
 
 /// `reception keeps asking for it`, `the projector is dead`: whether a clause has a subject and then the verb of a statement.
-fn declares(said: &str) -> bool {
+fn declares(clause: &str) -> bool {
     const PREPOSITIONS: [&str; 24] = [
         "in", "on", "at", "to", "from", "with", "as", "of", "for", "by", "into", "under", "about", "and",
         "or", "then", "starting", "using", "subject", "body", "location", "title", "type", "until",
     ];
     const MAX_SUBJECT_WORDS: usize = 7;
-    let words: Vec<&str> = said.split(' ').collect();
+    let words: Vec<&str> = clause.split(' ').collect();
     let first = words.first().copied().unwrap_or_default();
     let verb = words.iter().position(|word| {
         [
@@ -360,14 +360,14 @@ fn declares(said: &str) -> bool {
         && !PREPOSITIONS.contains(&first)
         && first.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
     clashes
-        || is_apposition(said)
+        || is_apposition(clause)
         || subject
             && verb.is_some_and(|verb| (1..=MAX_SUBJECT_WORDS).contains(&verb) && words.len() > verb + 1)
 }
 
 /// `I added the wrong files`: whether a clause starts with a personal pronoun and a verb in the past tense.
-fn reports(said: &str) -> bool {
-    let mut words = said.split(' ');
+fn reports(clause: &str) -> bool {
+    let mut words = clause.split(' ');
     let person = words.next().is_some_and(|word| ["i", "we", "he", "she", "they"].contains(&word));
     person
         && words
@@ -393,47 +393,48 @@ fn chinese(text: &str) -> Option<String> {
     if clauses.len() < 2 {
         return None;
     }
-    let is_said = |(start, end, _): &(usize, usize, usize)| {
-        let said = masked.get(*start..*end).unwrap_or_default().trim();
-        let word_matches = lexicon::word_matches(said, &tokens(said), &|_| false);
-        let states = said.ends_with(['了', '啦', '的', '着'])
+    let is_statement_clause = |(start, end, _): &(usize, usize, usize)| {
+        let clause = masked.get(*start..*end).unwrap_or_default().trim();
+        let word_matches = lexicon::word_matches(clause, &tokens(clause), &|_| false);
+        let states = clause.ends_with(['了', '啦', '的', '着'])
             || ["老板", "领导", "客户", "他", "她", "我", "大家", "刚才", "刚刚", "反正", "因为", "毕竟"]
                 .iter()
-                .any(|word| said.starts_with(word))
-            || said.starts_with('是');
+                .any(|word| clause.starts_with(word))
+            || clause.starts_with('是');
         let past = ["刚才", "刚刚", "之前", "昨天", "不小心", "手滑", "上次", "前几天"]
             .iter()
-            .any(|word| said.starts_with(word));
+            .any(|word| clause.starts_with(word));
         let known =
             |word: &str| past && word.is_ascii() || !VERBS.chinese.contains_key(word.trim_end_matches('了'));
         let orders = word_matches.iter().any(|word_match| {
-            let word = said.get(word_match.start..word_match.end).unwrap_or_default();
+            let word = clause.get(word_match.start..word_match.end).unwrap_or_default();
             !word_match.meaning.things.is_empty() || !word_match.meaning.verbs.is_empty() && !known(word)
         });
         *start < until
-            && !said.is_empty()
-            && said.chars().count() <= MAX_STATEMENT_CHARS
-            && said.chars().filter(|c| is_han(*c)).count() >= 2
-            && !said.contains('#')
-            && !said
+            && !clause.is_empty()
+            && clause.chars().count() <= MAX_STATEMENT_CHARS
+            && clause.chars().filter(|c| is_han(*c)).count() >= 2
+            && !clause.contains('#')
+            && !clause
                 .contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || "“”\"「」：:".contains(c))
-            && !HAN_BINDING.iter().any(|word| said.contains(word))
+            && !HAN_BINDING.iter().any(|word| clause.contains(word))
             && states
             && !orders
     };
-    let kept: Vec<&(usize, usize, usize)> = clauses.iter().filter(|clause| !is_said(clause)).collect();
-    if kept.len() == clauses.len() || kept.is_empty() {
+    let remaining: Vec<&(usize, usize, usize)> =
+        clauses.iter().filter(|clause| !is_statement_clause(clause)).collect();
+    if remaining.len() == clauses.len() || remaining.is_empty() {
         return None;
     }
     // The antecedent of 它 or 他 may be in one of the clauses.
     if ["他", "她", "它", "其"]
         .iter()
-        .any(|word| kept.iter().any(|(start, end, _)| masked[*start..*end].contains(word)))
+        .any(|word| remaining.iter().any(|(start, end, _)| masked[*start..*end].contains(word)))
     {
         return None;
     }
     let mut result = String::new();
-    for (start, _, end) in &kept {
+    for (start, _, end) in &remaining {
         result.push_str(&text[*start..*end]);
     }
     let result = result

@@ -93,12 +93,12 @@ const LOOSE: [&str; 14] = [
 pub(crate) fn loosened(statement: &str) -> String {
     let plain = LOOSE.iter().fold(statement.to_owned(), |text, phrase| text.replace(phrase, "so"));
     let words: Vec<&str> = plain.split(' ').collect();
-    let goes_on = |at: usize| words.get(at + 1).is_some_and(|next| next.len() > 4 && next.ends_with("ing"));
-    let kept = words.iter().enumerate().map(|(at, word)| match *word {
-        "keep" | "keeps" | "kept" if goes_on(at) => "is",
+    let continues = |at: usize| words.get(at + 1).is_some_and(|next| next.len() > 4 && next.ends_with("ing"));
+    let replaced = words.iter().enumerate().map(|(at, word)| match *word {
+        "keep" | "keeps" | "kept" if continues(at) => "is",
         word => word,
     });
-    kept.collect::<Vec<_>>().join(" ")
+    replaced.collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a statement restricts, forbids or delays the order beside it.
@@ -117,12 +117,12 @@ const RETRACTS: [&str; 24] = [
 const AUTHOR_ACTIONS: [&str; 6] = ["do it", "do that", "do this", "take care", "let you know", "get back"];
 
 /// Whether a remark after an order takes it back, doubts it or speaks against it.
-pub(crate) fn retracts(said: &str) -> bool {
-    RETRACTS.iter().chain(&AUTHOR_ACTIONS).any(|word| has_word(said, word))
+pub(crate) fn retracts(clause: &str) -> bool {
+    RETRACTS.iter().chain(&AUTHOR_ACTIONS).any(|word| has_word(clause, word))
 }
 
 /// Whether a part after an order adds items: `…, they asked for it too`.
-pub(crate) fn asks_for_more(said: &str) -> bool {
-    let said = said.trim_end_matches(['.', '!', ' ']);
-    said.ends_with(" too") || said.ends_with(" as well") || has_word(said, "also")
+pub(crate) fn asks_for_more(clause: &str) -> bool {
+    let clause = clause.trim_end_matches(['.', '!', ' ']);
+    clause.ends_with(" too") || clause.ends_with(" as well") || has_word(clause, "also")
 }

@@ -46,8 +46,8 @@ pub(crate) fn with_verbs(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let hidden = masked(text, &literals);
     // Text after a colon is content and is not checked for questions.
-    let told = hidden.find(": ").filter(|at| hidden[..*at].contains(' ')).unwrap_or(hidden.len());
-    if has_han(&hidden) || is_open(&hidden[..told]) {
+    let free_text_start = hidden.find(": ").filter(|at| hidden[..*at].contains(' ')).unwrap_or(hidden.len());
+    if has_han(&hidden) || is_open(&hidden[..free_text_start]) {
         return None;
     }
     let until = free_text(&hidden);
@@ -70,8 +70,8 @@ pub(crate) fn with_verbs(text: &str) -> Option<String> {
     starts.dedup();
     let mut result = text.to_owned();
     let mut changed = false;
-    for (place, start) in starts.iter().enumerate().rev() {
-        let end = starts.get(place + 1).copied().unwrap_or(hidden.len());
+    for (index, start) in starts.iter().enumerate().rev() {
+        let end = starts.get(index + 1).copied().unwrap_or(hidden.len());
         // `~/code/x: git status`: a location may stand at the start.
         let begin = match hidden[*start..end]
             .find(": ")
@@ -106,11 +106,13 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     let part = ["please ", "pls ", "kindly ", "just "]
         .iter()
         .fold(part, |part, word| part.strip_prefix(word).unwrap_or(part));
-    let bare = part.trim_start_matches("the ").trim_start_matches("my ");
-    let word = bare.split(|c: char| !c.is_ascii_alphabetic() && c != '\'' && c != '-').next()?;
+    let trimmed = part.trim_start_matches("the ").trim_start_matches("my ");
+    let word = trimmed.split(|c: char| !c.is_ascii_alphabetic() && c != '\'' && c != '-').next()?;
     let is_name = |word: &str| word.is_empty() || word.starts_with('#');
     if is_name(word)
-        || bare.starts_with("git ") && !bare.starts_with("git status") && !bare.starts_with("git log")
+        || trimmed.starts_with("git ")
+            && !trimmed.starts_with("git status")
+            && !trimmed.starts_with("git log")
     {
         return None;
     }
@@ -118,7 +120,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     let made = made.or_else(|| ANOTHER_WORDS.iter().find(|more| part.starts_with(**more)).map(|_| "add"));
     let rest = match made {
         Some(_) => part,
-        None => bare,
+        None => trimmed,
     };
     let head = rest.split([':', '#', '"']).next().unwrap_or_default();
     if SENTENCE.iter().any(|word| has_word(head, word)) {
@@ -148,7 +150,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
                 && word_match.meaning.things.is_empty()
                 && word != "git"
         });
-    let looks = |word_match: &lexicon::WordMatch| {
+    let is_lookup = |word_match: &lexicon::WordMatch| {
         word_match.start < head.len().max(1)
             && word_match.meaning.things.iter().any(|row| READABLE_NOUNS.contains(&lexicon::thing(*row).name))
     };
@@ -162,7 +164,9 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
             ]
             .contains(&word)
     });
-    ((!first_is_verb || noun && word != "commit") && !other_verb && (word_matches.iter().any(looks) || times))
+    ((!first_is_verb || noun && word != "commit")
+        && !other_verb
+        && (word_matches.iter().any(is_lookup) || times))
         .then_some("show")
 }
 

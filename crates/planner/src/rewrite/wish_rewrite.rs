@@ -41,9 +41,9 @@ pub(crate) fn needed_object(text: &str) -> Option<String> {
     let (at, words) = NEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words)))?;
     // `Row 3 is needed_object` is no wish; `a new sheet is needed_object` is one.
     let wished = !words.ends_with("needed") || masked.starts_with("a ") || masked.starts_with("an ");
-    let whole =
+    let is_whole_word =
         wished && (masked[at + words.len()..].starts_with([' ', '.', '!', ',']) || masked.ends_with(words));
-    (whole && !is_open(&masked) && !masked[..at].contains([',', ';'])).then(|| {
+    (is_whole_word && !is_open(&masked) && !masked[..at].contains([',', ';'])).then(|| {
         let mut head = text[..at].to_owned();
         if head.starts_with(|c: char| c.is_ascii_uppercase()) && head[1..].starts_with([' ', 'n', 'h']) {
             head[..1].make_ascii_lowercase();
@@ -56,10 +56,10 @@ pub(crate) fn needed_object(text: &str) -> Option<String> {
 pub(crate) fn passive_question(text: &str) -> Option<String> {
     let masked = masked(text, &literal::find(text));
     let lead = COULD.iter().find(|lead| masked.starts_with(**lead))?;
-    let bare = masked.trim_end_matches(['?', ' ']);
-    let end = [", please", " please"].iter().find_map(|word| bare.strip_suffix(word)).map(str::len);
+    let trimmed = masked.trim_end_matches(['?', ' ']);
+    let end = [", please", " please"].iter().find_map(|word| trimmed.strip_suffix(word)).map(str::len);
     let polite = end.is_some() || lead.starts_with("please");
-    let end = end.unwrap_or(bare.len());
+    let end = end.unwrap_or(trimmed.len());
     let be = masked.find(" be ").filter(|at| *at > lead.len() && *at < end)?;
     let plain = masked.matches('?').count() <= 1
         && !is_open(&masked[..end])
@@ -78,16 +78,16 @@ pub(crate) fn mentioned_location(text: &str) -> Option<String> {
     let start = file.end + mark.len();
     let order = masked.get(start..)?;
     let at = [" in ", " on "].iter().filter_map(|word| masked[..file.start].find(word)).min()?;
-    let (said, place) = (masked.get(..at)?, text.get(at..file.end)?);
-    let first = said.split(' ').next()?;
+    let (clause, place) = (masked.get(..at)?, text.get(at..file.end)?);
+    let first = clause.split(' ').next()?;
     let states = SUBJECTS.contains(&first) || ["a", "an", "i", "some"].contains(&first);
     let plain = states
         && !has_han(&masked)
-        && !said.contains(['#', ',', ';', '?', '"'])
-        && !said.contains(|c: char| c.is_ascii_digit())
-        && (2..=MAX_STATEMENT_WORDS).contains(&said.split(' ').count())
-        && !said.contains("n't ")
-        && !binds(said)
+        && !clause.contains(['#', ',', ';', '?', '"'])
+        && !clause.contains(|c: char| c.is_ascii_digit())
+        && (2..=MAX_STATEMENT_WORDS).contains(&clause.split(' ').count())
+        && !clause.contains("n't ")
+        && !binds(clause)
         && place.split(' ').count() <= 8;
     let own = literals.iter().any(|found| path(&found) && found.start >= start);
     if !plain || own || !begins_order(order) || free_text(&masked) < start || is_open(order) {
@@ -228,8 +228,8 @@ pub(crate) fn file_move(text: &str) -> Option<String> {
     let order = ["so ", "please ", "can you ", "could you ", "would you ", "please "]
         .iter()
         .fold(order, |order, lead| order.strip_prefix(lead).unwrap_or(order));
-    let said = masked.get(..file.start)?;
-    let plain = said.split(' ').count() <= 4 && !said.contains([',', '.', '?']) && !binds(said);
+    let clause = masked.get(..file.start)?;
+    let plain = clause.split(' ').count() <= 4 && !clause.contains([',', '.', '?']) && !binds(clause);
     (path(file) && path(folder) && file.end == at && placed && plain && ORDERS.contains(&order)).then(|| {
         format!("move {} into the folder {}", &text[file.start..file.end], &text[folder.start..folder.end])
     })
@@ -252,8 +252,8 @@ pub(crate) fn permission(text: &str) -> Option<String> {
         "please take care of that",
     ];
     let masked = masked(text, &literal::find(text));
-    let bare = masked.trim_end_matches(['.', '!', ' ']);
-    let head = DONE.iter().find_map(|order| bare.strip_suffix(order))?.trim_end();
+    let trimmed = masked.trim_end_matches(['.', '!', ' ']);
+    let head = DONE.iter().find_map(|order| trimmed.strip_suffix(order))?.trim_end();
     let end = head.strip_suffix(['.', ';', ',', '-', ':'])?.trim_end().len();
     let (at, may) = MAY.iter().find_map(|may| masked[..end].find(may).map(|at| (at, *may)))?;
     (!is_open(&masked[..end]) && !binds(&masked[..end]))
@@ -297,8 +297,8 @@ pub(crate) fn event_field_change(text: &str) -> Option<String> {
     let event =
         ["event ", "the event ", "meeting ", "the meeting "].iter().any(|kind| thing.starts_with(kind));
     // `should be shorter` contains no value.
-    let told = text.get(at + should.len()..)?;
-    let value = told.starts_with(|c: char| c.is_ascii_digit() || c.is_uppercase() || "\"'“".contains(c));
+    let new_value = text.get(at + should.len()..)?;
+    let value = new_value.starts_with(|c: char| c.is_ascii_digit() || c.is_uppercase() || "\"'“".contains(c));
     let plain = thing.split(' ').count() <= 3 && !is_open(&masked) && value;
     (event && plain).then(|| {
         format!("change {} to {}", text[..at].replacen("The ", "the ", 1), &text[at + should.len()..])

@@ -163,9 +163,9 @@ fn set_ends(lower: &str, step: &mut Step) {
             let between = passive.iter().find_map(|lead| between.strip_prefix(lead)).unwrap_or(between);
             if !from.is_empty() && BECOMES.contains(&between) {
                 let (one, other) = (*one, *other);
-                let kept = step.arguments[one].1.clone();
+                let swapped = step.arguments[one].1.clone();
                 step.arguments[one].1 = step.arguments[other].1.clone();
-                step.arguments[other].1 = kept;
+                step.arguments[other].1 = swapped;
                 return;
             }
         }
@@ -217,44 +217,47 @@ fn unclear() -> LocalizedText {
 fn other_object(own: &str, step: &Step) -> Option<LocalizedText> {
     let name = words(step.tool.as_ref()?.as_str());
     let ends = |word: &&String| ENDING.contains(&word.as_str());
-    let about: Vec<String> = name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();
-    let said: Vec<&str> = own.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let meant = |word: &str| {
+    let object_stems: Vec<String> =
+        name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();
+    let own_words: Vec<&str> =
+        own.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_object = |word: &str| {
         let stem = labels::stem(word);
-        about.iter().any(|own| *own == stem || own.ends_with(&stem) && stem.len() > 3)
+        object_stems.iter().any(|own| *own == stem || own.ends_with(&stem) && stem.len() > 3)
     };
     if name.iter().any(|word| ENDING.contains(&word.as_str())) {
-        for at in (1..said.len()).filter(|at| said[*at] == "of") {
-            let after =
-                said[at + 1..].iter().find(|word| !["the", "a", "an", "my", "our", "this"].contains(word));
-            let head = said[at - 1];
+        for at in (1..own_words.len()).filter(|at| own_words[*at] == "of") {
+            let after = own_words[at + 1..]
+                .iter()
+                .find(|word| !["the", "a", "an", "my", "our", "this"].contains(word));
+            let head = own_words[at - 1];
             // `column F of sheet Plan`: the word before `of` belongs to the tool's own object.
-            let own_object = said[at.saturating_sub(5)..at].iter().any(|word| meant(word));
-            if after.is_some_and(|word| meant(word)) && !own_object && !NO_HEADS.contains(&head) {
+            let own_object = own_words[at.saturating_sub(5)..at].iter().any(|word| is_object(word));
+            if after.is_some_and(|word| is_object(word)) && !own_object && !NO_HEADS.contains(&head) {
                 return Some(object(head));
             }
         }
-        let whole = |rest: &str| {
+        let is_whole_word = |rest: &str| {
             rest.chars().next().is_none_or(|c| !c.is_alphanumeric() || "了吧都全删清掉给也呢".contains(c))
         };
         let part = PARTS.iter().find(|(part, tools)| {
             let phrase = format!("的{part}");
             !name.iter().any(|word| tools.contains(&word.as_str()))
-                && own.match_indices(&phrase).any(|(at, found)| whole(&own[at + found.len()..]))
+                && own.match_indices(&phrase).any(|(at, found)| is_whole_word(&own[at + found.len()..]))
         });
         if let Some((part, _)) = part {
             return Some(object(part));
         }
     }
     let sends = name.iter().any(|word| word == "send");
-    let drafts = said.windows(3).any(|run| {
+    let drafts = own_words.windows(3).any(|run| {
         ["write", "draft", "compose"].contains(&run[0])
             && run[1..].iter().any(|word| ["mail", "email"].contains(word))
     });
     let drafts_han = own.contains('写')
         && ["邮件", "封信", "写信"].iter().any(|word| own.contains(word))
         && !own.contains(['发', '寄', '回']);
-    (sends && (drafts && !said.contains(&"send") || drafts_han)).then(|| {
+    (sends && (drafts && !own_words.contains(&"send") || drafts_han)).then(|| {
         LocalizedText::new(
             "the request asks to write a message, and not to send it: say `send` to have it sent",
             "请求说的是写邮件，没有说发送：若要发送，请说“发送”",

@@ -26,11 +26,11 @@ impl Doubt {
                 format!("请求中没有与 `{tool}` 的操作相符的动词"),
             ),
             Self::Unused(words) => {
-                let shown: Vec<String> =
+                let listed: Vec<String> =
                     words.iter().take(MAX_SHOWN_WORDS).map(|word| format!("`{word}`")).collect();
                 LocalizedText::new(
-                    format!("not understood: {}", shown.join(", ")),
-                    format!("没有看懂：{}", shown.join("、")),
+                    format!("not understood: {}", listed.join(", ")),
+                    format!("没有看懂：{}", listed.join("、")),
                 )
             }
             Self::Guessed(parameter) => LocalizedText::new(

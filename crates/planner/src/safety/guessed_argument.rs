@@ -100,7 +100,7 @@ impl Claim<'_> {
             self.calls.iter().any(|call| call.assignment.uses(other.start, other.end))
                 || other.end <= other.start
         };
-        let others = |place: usize| choice.assignment.others.get(place).into_iter().flatten();
+        let others = |index: usize| choice.assignment.others.get(index).into_iter().flatten();
         if let Some(same) = same_ends(choice) {
             return Some(same);
         }
@@ -116,15 +116,15 @@ impl Claim<'_> {
         }
         let renaming = Verb { classes: BTreeSet::from(["retitle", "rename"]), words: Vec::new() };
         let renames = classes_of(choice).classes.contains("retitle")
-            && !verbs(self.parsed, &renaming, &self.said()).is_empty();
-        for (place, parameter) in choice.parameters.iter().enumerate() {
-            let Some(slot) = &choice.assignment.slots[place] else { continue };
+            && !verbs(self.parsed, &renaming, &self.stated()).is_empty();
+        for (index, parameter) in choice.parameters.iter().enumerate() {
+            let Some(slot) = &choice.assignment.slots[index] else { continue };
             if slot.end <= slot.start {
                 continue;
             }
-            let said = self.parsed.text.get(slot.start..slot.end).unwrap_or_default();
-            let short = said.chars().nth(1).is_none();
-            let small = filler::always().contains(said)
+            let stated = self.parsed.text.get(slot.start..slot.end).unwrap_or_default();
+            let short = stated.chars().nth(1).is_none();
+            let small = filler::always().contains(stated)
                 && (short || parameter.role != Role::Sheet || slot.score < MIN_FILLER_NAME_SCORE);
             if slot.score < least(parameter)
                 || small
@@ -133,8 +133,8 @@ impl Claim<'_> {
             {
                 return Some(parameter.name.clone());
             }
-            let near = |other: &Candidate| !used(other) && other.score + MIN_SCORE_DISTANCE > slot.score;
-            if parameter.shape == Shape::Text && parameter.required && others(place).any(near) {
+            let is_close = |other: &Candidate| !used(other) && other.score + MIN_SCORE_DISTANCE > slot.score;
+            if parameter.shape == Shape::Text && parameter.required && others(index).any(is_close) {
                 return Some(parameter.name.clone());
             }
             // The same words fit another parameter without a value: the request is ambiguous.
@@ -154,7 +154,7 @@ impl Claim<'_> {
             let titled =
                 parameter.has_word(&["name", "title"]) && (renames || self.is_called(slot.start, choice));
             let better = |other: &Candidate| fits(other) && other.score > slot.score + OPTIONAL_TOLERANCE;
-            let empty = |other: usize| other != place && choice.assignment.slots[other].is_none();
+            let empty = |other: usize| other != index && choice.assignment.slots[other].is_none();
             let rivals = |other: usize| match before(other) {
                 true => others(other).any(better),
                 false => others(other).any(fits),
@@ -171,8 +171,8 @@ impl Claim<'_> {
     /// one range with `source_end` of another.
     fn split_range(&self, choice: &Choice) -> Option<String> {
         let value = |name: &str| {
-            let place = choice.parameters.iter().position(|parameter| parameter.name == name)?;
-            match &choice.assignment.slots[place].as_ref()?.value {
+            let index = choice.parameters.iter().position(|parameter| parameter.name == name)?;
+            match &choice.assignment.slots[index].as_ref()?.value {
                 ArgumentValue::FromRequest(value) => value.as_str().map(str::to_owned),
                 ArgumentValue::Result => None,
             }
@@ -218,22 +218,23 @@ impl Claim<'_> {
         let ArgumentValue::FromRequest(value @ serde_json::Value::Array(_)) = &slot.value else {
             return false;
         };
-        let said = self.parsed.text.get(slot.start..slot.end).unwrap_or_default();
-        if !matches!(parameter.shape, Shape::List(_)) || said.starts_with(['[', '{', '(']) {
+        let stated = self.parsed.text.get(slot.start..slot.end).unwrap_or_default();
+        if !matches!(parameter.shape, Shape::List(_)) || stated.starts_with(['[', '{', '(']) {
             return false;
         }
-        let is_quoted = said.contains(['"', '“', '「', '\'', '‘', '『']);
-        let digits = said.as_bytes().windows(5).any(|part| {
+        let is_quoted = stated.contains(['"', '“', '「', '\'', '‘', '『']);
+        let digits = stated.as_bytes().windows(5).any(|part| {
             part[0].is_ascii_digit() && part[1] == b',' && part[2..].iter().all(u8::is_ascii_digit)
         });
-        let mixed = said.find(" and ").is_some_and(|at| said[at..].contains(',') && said[..at].contains(','))
-            || said.find('和').is_some_and(|at| said[at..].contains('、'));
-        let strange = ["in", "on", "to", "of", "with", "then", "into", "from", "at", "sheet", "cell"];
+        let mixed =
+            stated.find(" and ").is_some_and(|at| stated[at..].contains(',') && stated[..at].contains(','))
+                || stated.find('和').is_some_and(|at| stated[at..].contains('、'));
+        let prose_words = ["in", "on", "to", "of", "with", "then", "into", "from", "at", "sheet", "cell"];
         let foreign = |text: &String| {
             let quoted = self.parsed.text.match_indices(text.as_str()).any(|(at, _)| {
                 self.parsed.text[..at].ends_with(['"', '“', '「', '\'', '‘', '『', '`', '《'])
             });
-            !quoted && text.split(' ').any(|word| strange.contains(&word.to_lowercase().as_str()))
+            !quoted && text.split(' ').any(|word| prose_words.contains(&word.to_lowercase().as_str()))
         };
         digits
             || mixed

@@ -45,7 +45,7 @@ const ASKS: [&str; 31] = [
     "was",
 ];
 /// Verbs after `can I` that make it a polite order (`can I get …`).
-const GIVEN: [&str; 5] = ["get", "have", "ask", "see", "trouble"];
+const FIRST_PERSON_VERBS: [&str; 5] = ["get", "have", "ask", "see", "trouble"];
 /// Words that mark a question as a polite order.
 const POLITE: [&str; 21] = [
     "you",
@@ -177,8 +177,8 @@ fn of(sentence: &str, mark: Option<char>) -> Option<Mood> {
     let marked = matches!(mark, Some('?' | '？'));
     if let Some(phrase) = begins(&ASKS) {
         let next = plain[phrase.len()..].split_whitespace().next().unwrap_or_default();
-        let given = phrase.ends_with(" i") || phrase.ends_with(" we");
-        if !(given && GIVEN.contains(&next)) {
+        let first_person = phrase.ends_with(" i") || phrase.ends_with(" we");
+        if !(first_person && FIRST_PERSON_VERBS.contains(&next)) {
             return Some(Mood::Question);
         }
         return None;
@@ -197,7 +197,7 @@ fn of(sentence: &str, mark: Option<char>) -> Option<Mood> {
     if is_reported(sentence) {
         return Some(Mood::Report);
     }
-    let asks = sentence.ends_with(['吗', '么']) && !sentence.ends_with("什么");
+    let is_question = sentence.ends_with(['吗', '么']) && !sentence.ends_with("什么");
     let consent = CONSENT.iter().any(|end| {
         sentence
             .strip_suffix(end)
@@ -207,18 +207,18 @@ fn of(sentence: &str, mark: Option<char>) -> Option<Mood> {
         true => words.contains(word),
         false => sentence.contains(word),
     });
-    ((asks || marked) && !consent && !polite).then_some(Mood::Question)
+    ((is_question || marked) && !consent && !polite).then_some(Mood::Question)
 }
 
 /// `Please don't delete …`: whether a request starts with a prohibition and contains no verb that reads.
 pub(crate) fn only_forbids(own: &str) -> bool {
     let rest = own.trim().strip_prefix("please ").unwrap_or(own.trim());
     let denied = ["don't ", "do not ", "never "].iter().find_map(|word| rest.strip_prefix(word));
-    let looks =
+    let is_lookup =
         ["show", "list", "read", "tell", "give", "just", "instead", "but", "only", "find", "what", "which"];
     denied.is_some_and(|rest| {
         let mut words = rest.split(|c: char| !c.is_alphanumeric() && c != '\'');
-        words.clone().next().is_some_and(is_change) && !words.any(|word| looks.contains(&word))
+        words.clone().next().is_some_and(is_change) && !words.any(|word| is_lookup.contains(&word))
     })
 }
 

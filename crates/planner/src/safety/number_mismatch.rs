@@ -94,9 +94,9 @@ pub(crate) fn mismatch(own: &str, parameter: &str, value: f64, others: &[f64]) -
     if percent && !is(&AMOUNTS) {
         return Some(NumberMismatch::Suffix);
     }
-    let said = NumberContext { own, all: &all, others };
+    let context = NumberContext { own, all: &all, others };
     let found: Vec<Option<NumberMismatch>> =
-        word_matches.iter().map(|at| classify(&said, *at, &is)).collect();
+        word_matches.iter().map(|at| classify(&context, *at, &is)).collect();
     // One unobjectionable occurrence of the number is enough.
     match found.iter().any(Option::is_none) {
         true => None,
@@ -104,19 +104,19 @@ pub(crate) fn mismatch(own: &str, parameter: &str, value: f64, others: &[f64]) -
     }
 }
 
-fn classify(said: &NumberContext<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -> Option<NumberMismatch> {
-    let NumberContext { own, all, others } = *said;
+fn classify(context: &NumberContext<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -> Option<NumberMismatch> {
+    let NumberContext { own, all, others } = *context;
     let one = &all[at];
     let (before, after) = (&own[..one.start], &own[one.end..]);
     let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
-    let times = |wanted: f64| others.iter().filter(|value| same(**value, wanted)).count();
+    let times = |expected: f64| others.iter().filter(|value| same(**value, expected)).count();
     let used = |other: &Numeral| {
         // Rows 3 to 5 are 3 rows: the count must not be taken from the number of the first row.
         let across = (other.value - one.value).abs() + 1.0;
         times(other.value) > 0 || times(across) > usize::from(same(across, one.value))
     };
     // `1,5` is one number in some languages.
-    let glued = |left: &Numeral, right: &Numeral| {
+    let adjacent = |left: &Numeral, right: &Numeral| {
         let plural = own[..left.start].trim_end().ends_with(['s', '第', '行', '列']);
         matches!(&own[left.end..right.start], "," | ".") && !plural
     };
@@ -126,7 +126,7 @@ fn classify(said: &NumberContext<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -
     for (left, right) in neighbours {
         let other = if left == at { right } else { left };
         let (left, right) = (&all[left], &all[right]);
-        if glued(left, right) || is_joint(&own[left.end..right.start]) && !used(&all[other]) {
+        if adjacent(left, right) || is_joint(&own[left.end..right.start]) && !used(&all[other]) {
             return Some(NumberMismatch::Part);
         }
     }
@@ -199,11 +199,11 @@ fn numerals(text: &str) -> Vec<Numeral> {
                     .strip_prefix(name)
                     .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
         });
-        if let Some((place, length)) = han
-            .map(|place| (if place == 10 { 1 } else { place }, HAN[place].len()))
-            .or(small.map(|place| (place, SMALL[place].len())))
+        if let Some((index, length)) = han
+            .map(|index| (if index == 10 { 1 } else { index }, HAN[index].len()))
+            .or(small.map(|index| (index, SMALL[index].len())))
         {
-            let value = u32::try_from(place + 1).map_or(0.0, f64::from);
+            let value = u32::try_from(index + 1).map_or(0.0, f64::from);
             found.push(Numeral { value, start: at, end: at + length });
             at += length;
             continue;

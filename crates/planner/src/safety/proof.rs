@@ -78,16 +78,17 @@ impl Claim<'_> {
             })
         };
         let word_matches = lexicon::word_matches(self.parsed.text, &self.parsed.tokens, &literal);
-        let said: BTreeSet<usize> =
+        let stated: BTreeSet<usize> =
             word_matches.into_iter().flat_map(|word_match| word_match.meaning.things).collect();
         let implied = self.implied();
-        let meant = |row: &usize| said.contains(row) || implied.contains(row);
+        let is_expected = |row: &usize| stated.contains(row) || implied.contains(row);
         let (own, other) = (named(choice), named(rival));
-        let fits = own.iter().all(meant);
-        let strange = other.iter().any(|row| !meant(row));
-        let of = |rows: &BTreeSet<usize>| -> BTreeSet<usize> { rows.intersection(&said).copied().collect() };
+        let fits = own.iter().all(is_expected);
+        let unexpected = other.iter().any(|row| !is_expected(row));
+        let of =
+            |rows: &BTreeSet<usize>| -> BTreeSet<usize> { rows.intersection(&stated).copied().collect() };
         let fewer = of(&other).is_subset(&of(&own)) && of(&other).len() < of(&own).len();
-        !(fits && (strange || fewer))
+        !(fits && (unexpected || fewer))
     }
 
     /// The kinds of things that the files, cells, formulas and codes of the request imply.
@@ -125,7 +126,7 @@ impl Claim<'_> {
 
     fn own_doubts(&self, choice: &Choice) -> Vec<Doubt> {
         let mut doubts = Vec::new();
-        let verbs = verbs(self.parsed, &classes_of(choice), &self.said());
+        let verbs = verbs(self.parsed, &classes_of(choice), &self.stated());
         if verbs.is_empty() && !self.is_noun_phrase(choice) {
             doubts.push(Doubt::Verb);
         }
@@ -150,14 +151,14 @@ impl Claim<'_> {
         };
         let verbs =
             self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).any(|token| known(&token));
-        let asks = self.parsed.text.contains(['?', '？'])
+        let is_question = self.parsed.text.contains(['?', '？'])
             || self.parsed.tokens.iter().any(|token| {
                 token.is_any(&[
                     "is", "are", "was", "were", "has", "have", "did", "does", "if", "what", "which", "why",
                     "should",
                 ]) || token.kind == Kind::Han
             });
-        if verbs || asks {
+        if verbs || is_question {
             return false;
         }
         if classes.contains("format") {
@@ -171,7 +172,7 @@ impl Claim<'_> {
     }
 
     /// The byte ranges of arguments that cannot be verbs. Flags and choices are left out: a word such as `wrap` may be both.
-    pub(crate) fn said(&self) -> Vec<(usize, usize)> {
+    pub(crate) fn stated(&self) -> Vec<(usize, usize)> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.assignment.slots));
         let plain = slots.filter(|(parameter, _)| {
             !matches!(parameter.shape, Shape::Boolean)
@@ -183,16 +184,16 @@ impl Claim<'_> {
     }
 
     /// The byte ranges from which arguments were read.
-    fn taken(&self) -> Vec<(usize, usize)> {
-        let mut taken = Vec::new();
+    fn used_spans(&self) -> Vec<(usize, usize)> {
+        let mut used_spans = Vec::new();
         for slot in self.calls.iter().flat_map(|call| call.assignment.slots.iter().flatten()) {
             if slot.end > slot.start {
-                taken.push((slot.start, slot.end));
+                used_spans.push((slot.start, slot.end));
             }
             if let ArgumentValue::FromRequest(value) = &slot.value {
                 let (short, texts): (Vec<String>, Vec<String>) =
                     texts_in(value).into_iter().partition(|text| text.chars().count() < 2);
-                taken.extend(texts.iter().filter_map(|text| self.place_of(text)));
+                used_spans.extend(texts.iter().filter_map(|text| self.place_of(text)));
                 // 类型是 人: a single character counts only as a separate word.
                 let alone = |text: &String| {
                     let at = self.parsed.text.find(&format!(" {text}"))? + 1;
@@ -200,10 +201,10 @@ impl Claim<'_> {
                     let ends = self.parsed.text[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
                     (ends && crate::lexer::name::has_han(text)).then_some((at, end))
                 };
-                taken.extend(short.iter().filter_map(alone));
+                used_spans.extend(short.iter().filter_map(alone));
             }
         }
-        taken
+        used_spans
     }
 
     /// The byte range of a text in the request, at token boundaries.
@@ -217,7 +218,7 @@ impl Claim<'_> {
 
     fn unused(&self, choice: &Choice, verbs: &[(usize, usize)]) -> Vec<String> {
         let parsed = self.parsed;
-        let mut used = self.taken();
+        let mut used = self.used_spans();
         used.extend(verbs);
         used.extend(self.things(choice));
         used.extend(self.names_of_arguments(choice));
@@ -423,12 +424,11 @@ impl Claim<'_> {
 
     /// Words for the kinds of things in the tool's name and arguments.
     fn things(&self, choice: &Choice) -> Vec<(usize, usize)> {
-        let mut about: Vec<usize> = Vec::new();
+        let mut rows: Vec<usize> = Vec::new();
         let mut add = |text: &str| {
             let all = crate::lexer::token::tokens(text);
             let word_matches = lexicon::word_matches(text, &all, &|_| false);
-            about
-                .extend(word_matches.iter().flat_map(|word_match| word_match.meaning.things.iter().copied()));
+            rows.extend(word_matches.iter().flat_map(|word_match| word_match.meaning.things.iter().copied()));
         };
         add(&words(choice.tool.name().as_str()).join(" "));
         for (parameter, slot) in choice.parameters.iter().zip(&choice.assignment.slots) {
@@ -441,7 +441,7 @@ impl Claim<'_> {
                 }
             }
         }
-        about.extend(self.implied());
+        rows.extend(self.implied());
         let deletes = classes_of(choice).classes.contains("delete");
         // The tool's own environment may be mentioned: `in the knowledge graph`, `from my calendar`.
         let described = choice.tool.definition.description();
@@ -457,10 +457,10 @@ impl Claim<'_> {
         let word_matches = lexicon::word_matches(self.parsed.text, &self.parsed.tokens, &|_| false);
         let agree = |word_match: &&lexicon::WordMatch| {
             let things = &word_match.meaning.things;
-            let said = self.parsed.text.get(word_match.start..word_match.end).unwrap_or_default();
-            let small = !said.contains(char::is_uppercase);
+            let stated = self.parsed.text.get(word_match.start..word_match.end).unwrap_or_default();
+            let small = !stated.contains(char::is_uppercase);
             let vague = |thing: &usize| small && VAGUE_NOUNS.contains(&lexicon::thing(*thing).name);
-            things.iter().any(|thing| about.contains(thing))
+            things.iter().any(|thing| rows.contains(thing))
                 || !deletes && !things.is_empty() && things.iter().all(vague)
                 || things.iter().any(|thing| inside.contains(thing)) && self.is_place(word_match)
                 || things.iter().any(is_node) && inside.iter().any(is_entity)
@@ -495,16 +495,16 @@ impl Claim<'_> {
             let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
             words.map(|word| labels::stem(&word.to_lowercase())).collect()
         };
-        let told = stems(first_sentence(choice.tool.definition.description()));
+        let described = stems(first_sentence(choice.tool.definition.description()));
         let words: Vec<&Token<'_>> =
             self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).collect();
         let content =
             |word: &str| !crate::values::phrase::is_stop(word) && !RESTRICTING_WORDS.contains(&word);
         let pairs = words.windows(2).filter(|pair| {
-            let said: Vec<String> = pair.iter().flat_map(|token| stems(token.text)).collect();
+            let stated: Vec<String> = pair.iter().flat_map(|token| stems(token.text)).collect();
             pair.iter().any(|token| content(&token.text.to_lowercase()))
                 && self.parsed.text.get(pair[0].end..pair[1].start).is_some_and(|gap| gap.trim().is_empty())
-                && told.windows(said.len()).any(|run| run == said.as_slice())
+                && described.windows(stated.len()).any(|run| run == stated.as_slice())
         });
         pairs.map(|pair| (pair[0].start, pair[1].end)).collect()
     }
@@ -545,9 +545,9 @@ impl Claim<'_> {
                 found.extend(named.map(|place| (place.start, place.end)));
             }
             for place in labels::places(&parameter.labels, self.parsed, &context.stems) {
-                let near = slot.end <= slot.start
+                let is_close = slot.end <= slot.start
                     || labels::closeness(place, self.parsed, slot.start, slot.end) > 0.8;
-                if near && place.strength >= 1.0 {
+                if is_close && place.strength >= 1.0 {
                     found.push((place.start, place.end));
                 }
             }
@@ -574,8 +574,9 @@ fn first_sentence(description: &str) -> &str {
 fn takes_all(choice: &Choice) -> bool {
     let head = choice.tool.definition.description().to_lowercase();
     let head = head.split(['.', '\n']).next().unwrap_or_default();
-    let says = head.split(|c: char| !c.is_alphanumeric()).any(|word| word == "everything" || word == "all");
-    says && choice.parameters.iter().all(|parameter| parameter.role == Role::Path && parameter.required)
+    let names_all =
+        head.split(|c: char| !c.is_alphanumeric()).any(|word| word == "everything" || word == "all");
+    names_all && choice.parameters.iter().all(|parameter| parameter.role == Role::Path && parameter.required)
 }
 
 /// Marks that may change the meaning; all others are punctuation.

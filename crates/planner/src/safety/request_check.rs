@@ -142,7 +142,7 @@ fn plain_han(text: &str) -> String {
 
 /// The request without quoted texts and formulas: they are values, not instructions.
 pub(crate) fn own_words(request: &str) -> String {
-    let mut left = String::with_capacity(request.len());
+    let mut remaining = String::with_capacity(request.len());
     let mut until: Option<char> = None;
     let mut before = ' ';
     for letter in request.chars() {
@@ -150,7 +150,7 @@ pub(crate) fn own_words(request: &str) -> String {
             Some(end) if letter == end => until = None,
             Some(_) => {}
             // An apostrophe within a word does not open a quotation.
-            None if letter == '\'' && before.is_alphanumeric() => left.push(letter),
+            None if letter == '\'' && before.is_alphanumeric() => remaining.push(letter),
             None => match letter {
                 '"' | '\'' | '`' => until = Some(letter),
                 '“' => until = Some('”'),
@@ -158,12 +158,12 @@ pub(crate) fn own_words(request: &str) -> String {
                 '「' => until = Some('」'),
                 '《' => until = Some('》'),
                 '=' => until = Some(' '),
-                _ => left.push(letter),
+                _ => remaining.push(letter),
             },
         }
         before = letter;
     }
-    left
+    remaining
 }
 
 /// The reason not to run a plan that changes something, if the request contains one.

@@ -57,15 +57,16 @@ pub fn sub_requests(request: &str) -> Vec<String> {
     let parsed = ParsedText::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
     found.extend(generalize::generalize(&parsed));
-    let whole = choose::intent(&parsed);
-    found.extend(whole.query());
+    let request_intent = choose::intent(&parsed);
+    found.extend(request_intent.query());
     for clause in split::clauses(&parsed).into_iter().take(MAX_PARTS) {
         let part = text.get(clause.start..clause.end).unwrap_or_default().trim();
         let own = ParsedText::of(part, Date::ZERO);
         let intent = choose::intent(&own);
-        let about = intent.query_about(&whole);
-        for part in
-            [Some(part.to_owned()), generalize::generalize(&own), intent.query(), about].into_iter().flatten()
+        let related_query = intent.query_about(&request_intent);
+        for part in [Some(part.to_owned()), generalize::generalize(&own), intent.query(), related_query]
+            .into_iter()
+            .flatten()
         {
             if !part.is_empty() && !found.contains(&part) {
                 found.push(part);

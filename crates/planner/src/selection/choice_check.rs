@@ -44,8 +44,8 @@ pub(crate) fn lacks_zone(choice: &Choice) -> bool {
 }
 
 /// Whether a text refers to cells that the call would not touch.
-pub(crate) fn mentions_other_cells(choice: &Choice, asked: &ParsedText<'_>) -> bool {
-    let given: Vec<String> = choice
+pub(crate) fn mentions_other_cells(choice: &Choice, parsed: &ParsedText<'_>) -> bool {
+    let argument: Vec<String> = choice
         .assignment
         .slots
         .iter()
@@ -55,7 +55,7 @@ pub(crate) fn mentions_other_cells(choice: &Choice, asked: &ParsedText<'_>) -> b
             ArgumentValue::Result => String::new(),
         })
         .collect();
-    let cells = asked.mentions.iter().filter_map(|mention| match &mention.value {
+    let cells = parsed.mentions.iter().filter_map(|mention| match &mention.value {
         Value::Literal(Literal::Cells(cells)) => Some(cells.split(':').next().unwrap_or_default()),
         _ => None,
     });
@@ -68,8 +68,8 @@ pub(crate) fn mentions_other_cells(choice: &Choice, asked: &ParsedText<'_>) -> b
     pointed.peek().is_some()
         && !whole
         && pointed.all(|cell| {
-            !given.iter().any(|given| {
-                given.contains(cell) || given.contains(&letters(cell)) && letters(cell).len() > 1
+            !argument.iter().any(|argument| {
+                argument.contains(cell) || argument.contains(&letters(cell)) && letters(cell).len() > 1
             })
         })
 }
@@ -77,20 +77,22 @@ pub(crate) fn mentions_other_cells(choice: &Choice, asked: &ParsedText<'_>) -> b
 /// `free on 2026-08-03`: for a read-only tool, a single day is both the first and the last.
 pub(crate) fn set_single_day(choice: &mut Choice) {
     let missing: Vec<usize> = choice.assignment.missing(&choice.parameters).collect();
-    let [place] = missing.as_slice() else { return };
-    let wanted = &choice.parameters[*place];
-    if !wanted.has_word(&["to", "until", "end"]) {
+    let [index] = missing.as_slice() else { return };
+    let end_parameter = &choice.parameters[*index];
+    if !end_parameter.has_word(&["to", "until", "end"]) {
         return;
     }
     let first = choice.parameters.iter().zip(&choice.assignment.slots).find(|(parameter, slot)| {
-        parameter.role == wanted.role && parameter.has_word(&["from", "since", "start"]) && slot.is_some()
+        parameter.role == end_parameter.role
+            && parameter.has_word(&["from", "since", "start"])
+            && slot.is_some()
     });
     let day = first.and_then(|(_, slot)| slot.clone()).filter(|slot| {
         let is_day = |text: &str| text.len() == 10 && text.as_bytes()[4] == b'-';
         matches!(&slot.value, ArgumentValue::FromRequest(value) if value.as_str().is_some_and(is_day))
     });
     if let Some(day) = day {
-        choice.assignment.slots[*place] = Some(Candidate { start: 0, end: 0, ..day });
+        choice.assignment.slots[*index] = Some(Candidate { start: 0, end: 0, ..day });
     }
 }
 
@@ -107,16 +109,17 @@ pub(crate) fn set_all(choice: &mut Choice, text: &str) {
         return;
     }
     let lower = text.to_lowercase();
-    let asks = ["branches", "which", "what", "list", "哪些", "列", "有什么", "几个", "所有", "全部"];
-    if !asks.iter().any(|word| lower.contains(word)) {
+    let question_words =
+        ["branches", "which", "what", "list", "哪些", "列", "有什么", "几个", "所有", "全部"];
+    if !question_words.iter().any(|word| lower.contains(word)) {
         return;
     }
     let missing: Vec<usize> = choice.assignment.missing(&choice.parameters).collect();
-    for place in missing {
-        let all = choice.parameters[place].choices.iter().find(|value| value.as_str() == Some("all"));
+    for index in missing {
+        let all = choice.parameters[index].choices.iter().find(|value| value.as_str() == Some("all"));
         if let Some(all) = all {
             let value = ArgumentValue::FromRequest(all.clone());
-            choice.assignment.slots[place] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
+            choice.assignment.slots[index] = Some(Candidate { value, start: 0, end: 0, score: GOOD });
         }
     }
 }

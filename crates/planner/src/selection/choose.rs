@@ -154,9 +154,9 @@ impl Chooser<'_> {
         part: &str,
         earlier: &[&Choice],
     ) -> Option<Choice> {
-        let asked = ParsedText::of(part.trim(), Date::ZERO);
-        let bare = generalize::generalize(&asked);
-        let searches: Vec<&SearchResult> = [Some(part.trim()), bare.as_deref()]
+        let parsed_clause = ParsedText::of(part.trim(), Date::ZERO);
+        let generalized = generalize::generalize(&parsed_clause);
+        let searches: Vec<&SearchResult> = [Some(part.trim()), generalized.as_deref()]
             .into_iter()
             .flatten()
             .filter_map(|part| self.candidates.of(part))
@@ -165,9 +165,9 @@ impl Chooser<'_> {
         let confidence = searches.iter().map(|search| search.confidence).fold(0.0, f64::max);
         let mut looked: Vec<RankedHit<'_>> = Vec::new();
         let own = self.candidates.of(part.trim()).is_some_and(|search| search.fits);
-        let ranked = searches.iter().enumerate().flat_map(|(place, search)| {
-            let worth = if own && place > 0 { GENERALIZED_RANK_FACTOR } else { 1.0 };
-            near(search).into_iter().map(move |one| RankedHit { rank: one.rank * worth, ..one })
+        let ranked = searches.iter().enumerate().flat_map(|(index, search)| {
+            let worth = if own && index > 0 { GENERALIZED_RANK_FACTOR } else { 1.0 };
+            nearest_hits(search).into_iter().map(move |one| RankedHit { rank: one.rank * worth, ..one })
         });
         for considered in ranked {
             match looked.iter_mut().find(|other| other.hit.tool.name() == considered.hit.tool.name()) {
@@ -175,21 +175,21 @@ impl Chooser<'_> {
                 None => looked.push(considered),
             }
         }
-        let intent = intent(&asked);
+        let intent = intent(&parsed_clause);
         let about = intent.query_about(&self.about).filter(|_| !earlier.is_empty());
         let in_other_words = [intent.query(), about].into_iter().flatten();
         let in_other_words: Vec<&SearchResult> =
             in_other_words.filter_map(|query| self.candidates.of(&query)).collect();
-        for considered in in_other_words.into_iter().flat_map(near) {
+        for considered in in_other_words.into_iter().flat_map(nearest_hits) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
                 looked.push(RankedHit { rank: considered.rank * TABLE_WORDS_RANK_FACTOR, ..considered });
             }
         }
         let by_words = looked.len();
-        for need in implied_need::needs(&asked) {
-            let found = self.candidates.of(implied_need::query(need)).map(near).unwrap_or_default();
+        for need in implied_need::needs(&parsed_clause) {
+            let found = self.candidates.of(implied_need::query(need)).map(nearest_hits).unwrap_or_default();
             for RankedHit { hit, .. } in found {
-                if !need.is_met(&self.schemas.of(&hit.tool)) {
+                if !need.is_satisfied(&self.schemas.of(&hit.tool)) {
                     continue;
                 }
                 let rank = if by_words == 0 || !fits { 1.0 } else { IMPLIED_NEED_RANK };
@@ -209,9 +209,10 @@ impl Chooser<'_> {
         }
         let mut choices: Vec<Choice> = Vec::new();
         for considered in looked {
-            let Some(choice) = self
-                .consider(&considered, &ClauseContext { parsed, asked: &asked, intent: &intent, earlier })
-            else {
+            let Some(choice) = self.consider(
+                &considered,
+                &ClauseContext { parsed, parsed_clause: &parsed_clause, intent: &intent, earlier },
+            ) else {
                 continue;
             };
             let sure = fits
@@ -222,18 +223,18 @@ impl Chooser<'_> {
                     && self.schemas.profile(&choice.tool).searches
                     && choice.does == Agreement::Does
                     && choice.intent_score > 0.0)
-                || follows(&choice, confidence, earlier, asked.text)
+                || follows(&choice, confidence, earlier, parsed_clause.text)
                 || (choice.known > 0.79
                     && (choice.does == Agreement::Does
                         || choice.does == Agreement::Unknown
-                            && !intent.asks()
+                            && !intent.is_question()
                             && verb_class::is_harmless(&choice))
                     && choice.intent_score > 0.0
                     && choice.is_whole()
                     && (used(&choice.assignment, parsed) > 0.99
                         || parsed.mentions.is_empty()
                             && self.schemas.profile(&choice.tool).searches
-                            && asked.text.chars().count() <= MAX_SHORT_SEARCH_CHARS))
+                            && parsed_clause.text.chars().count() <= MAX_SHORT_SEARCH_CHARS))
                 || (choice.does == Agreement::Does && choice.is_whole() && is_record(&choice));
             if sure {
                 let confidence = if considered.suggested { 1.0 } else { confidence };
@@ -250,7 +251,9 @@ impl Chooser<'_> {
             }
         }
         // Without a verb, no change is requested: prefer a read-only tool.
-        if let Some(change) = best.as_ref().filter(|best| !intent.asks() && !verb_class::is_harmless(best)) {
+        if let Some(change) =
+            best.as_ref().filter(|best| !intent.is_question() && !verb_class::is_harmless(best))
+        {
             let look = choices.iter().filter(|choice| {
                 choice.is_whole()
                     && !choice.is_empty()
@@ -265,14 +268,14 @@ impl Chooser<'_> {
             best.is_empty()
                 && !best.parameters.is_empty()
                 && best.confidence < 1.0
-                && !asks_for_all(asked.text)
+                && !asks_for_all(parsed_clause.text)
         }) {
-            let near = |choice: &&Choice| {
+            let nearest_hits = |choice: &&Choice| {
                 !choice.is_whole()
                     && choice.does == Agreement::Does
                     && choice.score + INCOMPLETE_TOLERANCE >= empty.score
             };
-            let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
+            let instead = choices.iter().filter(nearest_hits).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(empty)).cloned();
         }
         // Prefer a complete tool with the same action to an incomplete one.
@@ -289,13 +292,13 @@ impl Chooser<'_> {
         }
         // `what folders do I have?`: prefer a tool without parameters to one that got no arguments.
         if let Some(empty) = best.clone().filter(|best| best.is_empty() && !best.parameters.is_empty()) {
-            let bare = |choice: &&Choice| {
+            let generalized = |choice: &&Choice| {
                 choice.parameters.is_empty()
                     && choice.does == Agreement::Does
                     && choice.intent_score > 0.0
                     && choice.score + INCOMPLETE_TOLERANCE >= empty.score
             };
-            let instead = choices.iter().filter(bare).max_by(|a, b| a.score.total_cmp(&b.score));
+            let instead = choices.iter().filter(generalized).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(&empty)).cloned();
         }
         // `read a.md, b.md and c.md`: prefer one call with a list, if a tool takes one.
@@ -345,7 +348,7 @@ impl Chooser<'_> {
     }
 
     fn consider(&mut self, considered: &RankedHit<'_>, about: &ClauseContext<'_>) -> Option<Choice> {
-        let ClauseContext { parsed, asked, intent, earlier } = *about;
+        let ClauseContext { parsed, parsed_clause, intent, earlier } = *about;
         let tool = &considered.hit.tool;
         let parameters = self.schemas.of(tool);
         let assignment = fill(&parameters, &context(tool, &parameters, parsed));
@@ -360,9 +363,9 @@ impl Chooser<'_> {
             confidence: 1.0,
             rivals: Rc::default(),
         };
-        inherit::inherit(&mut choice, asked.text, earlier);
+        inherit::inherit(&mut choice, parsed_clause.text, earlier);
         if self.schemas.profile(tool).harmless {
-            crate::selection::choice_check::set_all(&mut choice, asked.text);
+            crate::selection::choice_check::set_all(&mut choice, parsed_clause.text);
             crate::selection::choice_check::set_single_day(&mut choice);
         }
         let assignment = &choice.assignment;
@@ -371,7 +374,7 @@ impl Chooser<'_> {
             + USED_MENTIONS_BONUS * used(assignment, parsed)
             + OPTIONAL_VALUE_BONUS * assignment.extras(&choice.parameters).min(MAX_OPTIONAL_BONUSES) as f32;
         let profile = self.schemas.profile(tool);
-        choice.known = known_words(&choice, &profile, asked);
+        choice.known = known_words(&choice, &profile, parsed_clause);
         score += KNOWN_WORDS_BONUS * choice.known;
         // Completeness counts only if an argument was given, or if the tool has no parameters.
         let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
@@ -389,11 +392,11 @@ impl Chooser<'_> {
             }
             Agreement::Does | Agreement::Unknown | Agreement::Doubtful => {}
         }
-        if profile.harmless && verb_class::looks_alike(&choice, asked) {
+        if profile.harmless && verb_class::looks_alike(&choice, parsed_clause) {
             score += SAME_VERB_BONUS;
         }
         // `show /etc/hosts`: a path without further words refers to the whole file.
-        if profile.reads_text && intent.has_bare_path && !mentions_contents(asked.text) {
+        if profile.reads_text && intent.has_bare_path && !mentions_contents(parsed_clause.text) {
             score += SAME_VERB_BONUS;
         }
         // A workbook named earlier is not a text file either.
@@ -401,18 +404,18 @@ impl Chooser<'_> {
             return None;
         }
         // `clear B2:C4 of sheet S` does not delete the sheet: the change must affect the cells in the request.
-        if profile.changes && mentions_other_cells(&choice, asked) {
+        if profile.changes && mentions_other_cells(&choice, parsed_clause) {
             return None;
         }
         // A request with a name is unlikely to refer to a tool without parameters.
         let names = |mention: &&Mention| matches!(mention.value, Value::Name | Value::Literal(_));
-        if choice.parameters.is_empty() && asked.mentions.iter().any(|mention| names(&mention)) {
+        if choice.parameters.is_empty() && parsed_clause.mentions.iter().any(|mention| names(&mention)) {
             score -= UNUSED_NAME_PENALTY;
         }
         // Prefer calculating to searching, unless the request asks for a search.
-        if profile.searches && !asked.expressions.is_empty() && !intent.searches() {
-            let covered: usize = asked.expressions.iter().map(|found| found.end - found.start).sum();
-            score -= if covered * 2 > asked.text.len() {
+        if profile.searches && !parsed_clause.expressions.is_empty() && !intent.searches() {
+            let covered: usize = parsed_clause.expressions.iter().map(|found| found.end - found.start).sum();
+            score -= if covered * 2 > parsed_clause.text.len() {
                 NEEDLESS_SEARCH_PENALTY * 3.0
             } else {
                 NEEDLESS_SEARCH_PENALTY
@@ -420,7 +423,7 @@ impl Chooser<'_> {
         }
         // The same for questions about the time.
         let for_a_clock = || {
-            implied_need::needs(asked)
+            implied_need::needs(parsed_clause)
                 .iter()
                 .any(|need| matches!(need, implied_need::Need::Clock | implied_need::Need::Countdown))
         };
@@ -428,7 +431,7 @@ impl Chooser<'_> {
             score -= NEEDLESS_SEARCH_PENALTY;
         }
         // A comparison needs two named things.
-        if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, asked) {
+        if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, parsed_clause) {
             score -= SAME_VERB_BONUS;
         }
         // In a later part, a tool without parameters must be requested in its own words.
@@ -438,14 +441,14 @@ impl Chooser<'_> {
         // A page with a given address is not searched for, and a missing time zone cannot be guessed.
         if profile.searches
             && !intent.searches()
-            && implied_need::needs(asked).contains(&implied_need::Need::Page)
+            && implied_need::needs(parsed_clause).contains(&implied_need::Need::Page)
         {
             score -= NEEDLESS_SEARCH_PENALTY;
         }
-        if crate::safety::request_scope::lacks_zone(asked.text) && lacks_zone(&choice) {
+        if crate::safety::request_scope::lacks_zone(parsed_clause.text) && lacks_zone(&choice) {
             return None;
         }
-        if is_about_tools(tool) && !mentions_tools(asked.text) {
+        if is_about_tools(tool) && !mentions_tools(parsed_clause.text) {
             score -= ABOUT_TOOLS_PENALTY;
         }
         choice.score = score;
@@ -462,7 +465,7 @@ impl Chooser<'_> {
 /// The request: the text with the arguments, the part of it with the action, and the earlier steps.
 struct ClauseContext<'a> {
     parsed: &'a ParsedText<'a>,
-    asked: &'a ParsedText<'a>,
+    parsed_clause: &'a ParsedText<'a>,
     intent: &'a Intent,
     earlier: &'a [&'a Choice],
 }
@@ -477,14 +480,14 @@ struct RankedHit<'a> {
 }
 
 /// The hits worth considering, each with its score relative to the best.
-fn near(search: &SearchResult) -> Vec<RankedHit<'_>> {
+fn nearest_hits(search: &SearchResult) -> Vec<RankedHit<'_>> {
     let best = search.hits.first().map_or(0.0, |hit| hit.score);
-    let near = search
+    let nearest_hits = search
         .hits
         .iter()
         .take(MAX_CONSIDERED_TOOLS)
         .filter(|hit| best > 0.0 && hit.score >= best * MIN_RELATIVE_SCORE);
-    near.map(|hit| RankedHit { hit, rank: (hit.score / best) as f32, suggested: false }).collect()
+    nearest_hits.map(|hit| RankedHit { hit, rank: (hit.score / best) as f32, suggested: false }).collect()
 }
 
 /// Whether the arguments alone prove that a tool is meant: all values of the text are used, and fit.
@@ -501,18 +504,18 @@ fn is_proven_by_arguments(choice: &Choice, confidence: f64, parsed: &ParsedText<
 
 /// Whether a tool performs the requested action with the given values.
 fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
-    let given = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
+    let has_literal = parsed.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
         && (choice.intent_score >= MIN_SCORE_BY_NAME
             && (confidence >= MIN_SEARCH_CONFIDENCE || verb_class::is_harmless(choice))
-            || choice.intent_score > 0.0 && given && used(&choice.assignment, parsed) > 0.7)
+            || choice.intent_score > 0.0 && has_literal && used(&choice.assignment, parsed) > 0.7)
 }
 
 /// Whether a step continues an earlier one: it performs the requested action with a value from this part.
-fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], asked: &str) -> bool {
+fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], parsed_clause: &str) -> bool {
     let own = choice.assignment.slots.iter().flatten().any(|slot| slot.end > slot.start);
     let pointed =
-        choice.intent_score > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(asked);
+        choice.intent_score > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(parsed_clause);
     !earlier.is_empty()
         && (own || pointed)
         && choice.does == Agreement::Does
@@ -528,20 +531,24 @@ fn is_about_tools(tool: &Tool) -> bool {
 }
 
 /// The intent of a text. Names of sheets are ignored.
-pub(crate) fn intent(asked: &ParsedText<'_>) -> Intent {
-    let context = MatchContext { parsed: asked, stems: labels::stems(asked), tool_words: Vec::new() };
+pub(crate) fn intent(parsed_clause: &ParsedText<'_>) -> Intent {
+    let context =
+        MatchContext { parsed: parsed_clause, stems: labels::stems(parsed_clause), tool_words: Vec::new() };
     let mut names: Vec<(usize, usize)> =
         crate::spreadsheet::sheet::find(&context).iter().map(|name| (name.start, name.end)).collect();
     // Text to be written into cells is ignored, too, but `a comment` is an object and not such a text.
     let is_text = |entry: &&Candidate| {
-        let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
+        let written =
+            parsed_clause.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
         !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
     };
     // The text of a reply is ignored as well.
-    names.extend(crate::lexer::split::answer_begins(asked).map(|start| (start, asked.text.len())));
+    names.extend(
+        crate::lexer::split::answer_begins(parsed_clause).map(|start| (start, parsed_clause.text.len())),
+    );
     let written = crate::spreadsheet::entry::candidates(&context);
     names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
-    Intent::of(asked, &names)
+    Intent::of(parsed_clause, &names)
 }
 
 fn context<'a>(tool: &Tool, parameters: &[Parameter], parsed: &'a ParsedText<'a>) -> MatchContext<'a> {

@@ -118,12 +118,13 @@ impl Need {
     }
 
     /// Whether a tool with these parameters can serve the need.
-    pub(crate) fn is_met(self, parameters: &[Parameter]) -> bool {
+    pub(crate) fn is_satisfied(self, parameters: &[Parameter]) -> bool {
         if self == Self::History {
-            let spoken = parameters.iter().any(|parameter| parameter.has_word(&["conversation", "chat"]));
-            return spoken && parameters.iter().all(|parameter| !parameter.required);
+            let is_conversation =
+                parameters.iter().any(|parameter| parameter.has_word(&["conversation", "chat"]));
+            return is_conversation && parameters.iter().all(|parameter| !parameter.required);
         }
-        let wanted = match self {
+        let role = match self {
             Self::Calculator => Role::Expression,
             Self::Clock => Role::Zone,
             Self::Page => Role::Url,
@@ -131,8 +132,8 @@ impl Need {
             Self::Countdown | Self::History => Role::Until,
         };
         let others =
-            parameters.iter().filter(|parameter| parameter.required && parameter.role != wanted).count();
-        others == 0 && parameters.iter().any(|parameter| parameter.role == wanted)
+            parameters.iter().filter(|parameter| parameter.required && parameter.role != role).count();
+        others == 0 && parameters.iter().any(|parameter| parameter.role == role)
     }
 }
 
@@ -165,8 +166,8 @@ pub(crate) fn needs(parsed: &ParsedText<'_>) -> Vec<Need> {
 /// `when is Easter`, 中秋节是什么时候: a question for the date of a named day.
 fn asks_when(parsed: &ParsedText<'_>, lower: &str) -> bool {
     let named = parsed.mentions.iter().any(|mention| mention.value == Value::Holiday);
-    let asked = ["when is", "when's", "when was", "what date", "什么时候", "哪天", "几月几"];
-    named && asked.iter().any(|words| lower.contains(words))
+    let question_words = ["when is", "when's", "when was", "what date", "什么时候", "哪天", "几月几"];
+    named && question_words.iter().any(|words| lower.contains(words))
 }
 
 /// Additional queries for the tool finder.

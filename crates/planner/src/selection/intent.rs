@@ -183,8 +183,8 @@ impl Profile {
                 add(&mut profile.verbs, &word_match.meaning.verbs);
             }
             // An object that is only implied by a changing verb such as `merge` does not count as named.
-            let looks = |verb: &usize| READ_ONLY_VERBS.contains(&lexicon::verb(*verb).name);
-            let about = match word_match.meaning.verbs.iter().all(looks) {
+            let is_lookup = |verb: &usize| READ_ONLY_VERBS.contains(&lexicon::verb(*verb).name);
+            let about = match word_match.meaning.verbs.iter().all(is_lookup) {
                 true => &mut profile.things,
                 false => &mut profile.all_things,
             };
@@ -287,17 +287,17 @@ impl Intent {
             }
             let alone = verbs.iter().all(|verb| lexicon::verb(*verb).mark == Some('!'));
             // In English, a later verb may belong to a subordinate clause: `the game he played`.
-            let said = parsed.text.get(word_match.start..word_match.end).unwrap_or_default();
-            if alone && word_match.meaning.things.is_empty() && (intent.verbs.is_empty() || has_han(said)) {
+            let stated = parsed.text.get(word_match.start..word_match.end).unwrap_or_default();
+            if alone && word_match.meaning.things.is_empty() && (intent.verbs.is_empty() || has_han(stated)) {
                 intent.certain.push(verbs.clone());
             }
-            let lower = said.to_lowercase();
+            let lower = stated.to_lowercase();
             intent.questions =
                 intent.questions || (intent.verbs.is_empty() && QUESTION_WORDS.contains(&lower.as_str()));
             if intent.verbs.is_empty() {
-                intent.looks_up = LOOKUP_VERBS.contains(&said.to_lowercase().as_str());
+                intent.looks_up = LOOKUP_VERBS.contains(&stated.to_lowercase().as_str());
             }
-            intent.in_han = has_han(said);
+            intent.in_han = has_han(stated);
             intent.verbs.push(verbs.clone());
         }
         let lower = parsed.text.to_lowercase();
@@ -320,8 +320,9 @@ impl Intent {
                     .any(|word_match| word_match.start < token.end && token.start < word_match.end)
             };
             let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token) && !known(token);
-            let meant = parsed.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
-            intent.verbs.extend(meant.map(|meaning| meaning.verbs.clone()));
+            let correction =
+                parsed.tokens.iter().filter(free).find_map(|token| lexicon::misspelt(token.text));
+            intent.verbs.extend(correction.map(|meaning| meaning.verbs.clone()));
         }
         for mention in &parsed.mentions {
             let Value::Literal(literal) = &mention.value else { continue };
@@ -374,7 +375,7 @@ impl Intent {
 
     /// Whether it asks to read something before a byte offset.
     pub(crate) fn reads_before(&self, at: usize) -> bool {
-        self.reads_at.is_some_and(|place| place <= at)
+        self.reads_at.is_some_and(|position| position <= at)
     }
 
     /// Whether one of its verbs denotes a change.
@@ -388,7 +389,7 @@ impl Intent {
         self.certain
             .iter()
             .any(|verbs| !any(&|profile: &Profile| verbs.iter().any(|verb| profile.all_verbs.contains(verb))))
-            || self.asks()
+            || self.is_question()
                 && self
                     .things
                     .iter()
@@ -402,7 +403,7 @@ impl Intent {
     }
 
     /// Whether it has a verb.
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn is_question(&self) -> bool {
         !self.verbs.is_empty()
     }
 
@@ -497,7 +498,7 @@ impl Intent {
             score -= OTHER_VERB_PENALTY;
         }
         // Whether the request mentions an object that the tool does not.
-        let mut strange = false;
+        let mut has_unexpected = false;
         let searched = profile.searches && agreement == Agreement::Does;
         // `graph` can also mean a chart: an ambiguous word matches if one of its meanings does.
         let known = |thing: &usize| profile.all_things.contains(thing);
@@ -518,7 +519,7 @@ impl Intent {
                     (false, true) => UNKNOWN_OBJECT_PENALTY * 1.7,
                     (false, false) => UNKNOWN_OBJECT_PENALTY,
                 };
-                strange = true;
+                has_unexpected = true;
                 // A tool does not change an object that it does not mention.
                 let mark = lexicon::thing(*thing).mark;
                 let unasked = profile.changes || agreement == Agreement::Doubtful;
@@ -539,7 +540,7 @@ impl Intent {
         for thing in &self.implied {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_DETAIL_PENALTY;
-                strange = true;
+                has_unexpected = true;
                 // A picture is also a file: file tools can move, measure and find it.
                 let file =
                     lexicon::thing_named("file").is_some_and(|file| profile.all_things.contains(&file));
@@ -563,18 +564,18 @@ impl Intent {
         }
         for thing in &profile.things {
             let means = |thing: &usize| self.things.contains(thing) || self.implied.contains(thing);
-            let said = means(thing)
+            let stated = means(thing)
                 || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
             // A tool for a special object requires that the request mentions it: a text is not read as a picture.
-            if !said && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
+            if !stated && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
                 score -= UNREQUESTED_OBJECT_PENALTY;
             }
-            if !said && !self.questions && lexicon::thing(*thing).mark == Some('?') {
+            if !stated && !self.questions && lexicon::thing(*thing).mark == Some('?') {
                 score -= UNREQUESTED_OBJECT_PENALTY * 0.5;
             }
-            if !said && lexicon::thing(*thing).mark.is_none() {
+            if !stated && lexicon::thing(*thing).mark.is_none() {
                 score -= UNREQUESTED_OBJECT_PENALTY;
-                if strange && !(profile.changes && does(first, &profile.verbs)) {
+                if has_unexpected && !(profile.changes && does(first, &profile.verbs)) {
                     agreement = Agreement::DoesNot;
                 }
             }

@@ -12,13 +12,14 @@ use crate::selection::candidates::Candidates;
 use crate::selection::choose::{self, Schemas};
 
 /// 把 支付网关 这个节点打开: Chinese characters between blanks are a name and not an action.
-fn without_names(said: &str) -> String {
-    let parts: Vec<&str> = said.split(' ').collect();
+fn without_names(phrase: &str) -> String {
+    let parts: Vec<&str> = phrase.split(' ').collect();
     let last = parts.len().saturating_sub(1);
     let is_name =
-        |place: usize, part: &str| place > 0 && place < last && !part.is_empty() && part.chars().all(is_han);
-    let kept = parts.iter().enumerate().map(|(place, part)| if is_name(place, part) { "某" } else { part });
-    kept.collect::<Vec<_>>().join(" ")
+        |index: usize, part: &str| index > 0 && index < last && !part.is_empty() && part.chars().all(is_han);
+    let replaced =
+        parts.iter().enumerate().map(|(index, part)| if is_name(index, part) { "某" } else { part });
+    replaced.collect::<Vec<_>>().join(" ")
 }
 
 /// The only run of clauses that tools may serve, and the other parts, which none does.
@@ -33,9 +34,9 @@ pub(crate) fn split(
     let until = free_text(&masked(text, &literal::find(text)));
     let mut schemas = Schemas::default();
     let is_foreign = |clause: &Clause, schemas: &mut Schemas| {
-        let said = text.get(clause.start..clause.end).unwrap_or_default();
-        let said = without_names(said);
-        let intent = choose::intent(&ParsedText::of(&said, Date::ZERO));
+        let phrase = text.get(clause.start..clause.end).unwrap_or_default();
+        let phrase = without_names(phrase);
+        let intent = choose::intent(&ParsedText::of(&phrase, Date::ZERO));
         clause.start < until
             && intent.is_beyond(|fits| candidates.tools().any(|tool| fits(&schemas.profile(tool))))
     };

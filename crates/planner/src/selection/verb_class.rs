@@ -158,12 +158,18 @@ pub(crate) fn classes_of(choice: &Choice) -> Verb {
         // `complete_todo: Mark a task as done`: if the verb of the name is in no class, the first word of the description is
         // used as well.
         None => {
-            let told = first_word(choice).filter(|word| !is_stop(word));
-            let classes =
-                told.as_ref().and_then(|word| VERBS.tools.get(word.as_str())).cloned().unwrap_or_default();
-            let own =
-                name.iter().find(|word| told.as_ref() == Some(&labels::stem(word))).or(name.first()).cloned();
-            Verb { classes, words: own.into_iter().chain(told).collect() }
+            let verb_stem = first_word(choice).filter(|word| !is_stop(word));
+            let classes = verb_stem
+                .as_ref()
+                .and_then(|word| VERBS.tools.get(word.as_str()))
+                .cloned()
+                .unwrap_or_default();
+            let own = name
+                .iter()
+                .find(|word| verb_stem.as_ref() == Some(&labels::stem(word)))
+                .or(name.first())
+                .cloned();
+            Verb { classes, words: own.into_iter().chain(verb_stem).collect() }
         }
     }
 }
@@ -177,13 +183,16 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
     // `Writes content to a file: creates the file, …`: the word after a colon restates the purpose.
     let sentence = head.split(['.', '\n']).next().unwrap_or_default();
-    let told =
-        sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);
-    let again = told.and_then(|told| VERBS.tools.get(told.as_str())).cloned().unwrap_or_default();
+    let verb_stem = sentence
+        .split_once(": ")
+        .and_then(|(_, verb_stem)| verb_stem.split_whitespace().next())
+        .map(labels::stem);
+    let second_classes =
+        verb_stem.and_then(|verb_stem| VERBS.tools.get(verb_stem.as_str())).cloned().unwrap_or_default();
     let other = match joint {
         Some("or" | "and") if first == labels::stem(verb) => second,
         Some("or" | "and") if second == labels::stem(verb) => first,
-        _ => return again,
+        _ => return second_classes,
     };
     VERBS.tools.get(other.as_str()).cloned().unwrap_or_default()
 }
@@ -195,9 +204,9 @@ const MAKING: [&str; 3] = ["create", "make", "new"];
 pub(crate) fn looks_alike(choice: &Choice, parsed: &ParsedText<'_>) -> bool {
     let mut verb = classes_of(choice);
     verb.classes.retain(|class| class.starts_with("look_"));
-    let taken: Vec<(usize, usize)> =
+    let used_spans: Vec<(usize, usize)> =
         parsed.mentions.iter().map(|mention| (mention.start, mention.end)).collect();
-    !verb.classes.is_empty() && !verbs(parsed, &verb, &taken).is_empty()
+    !verb.classes.is_empty() && !verbs(parsed, &verb, &used_spans).is_empty()
 }
 
 pub(crate) struct Verb {
@@ -217,9 +226,14 @@ impl Verb {
     }
 }
 
-/// The byte ranges of verbs of the tool's class in a request, outside of `taken`.
-pub(crate) fn verbs(parsed: &ParsedText<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    let free = |token: &Token<'_>| !taken.iter().any(|(from, to)| *from < token.end && token.start < *to);
+/// The byte ranges of verbs of the tool's class in a request, outside of `used_spans`.
+pub(crate) fn verbs(
+    parsed: &ParsedText<'_>,
+    tool: &Verb,
+    used_spans: &[(usize, usize)],
+) -> Vec<(usize, usize)> {
+    let free =
+        |token: &Token<'_>| !used_spans.iter().any(|(from, to)| *from < token.end && token.start < *to);
     let tokens = &parsed.tokens;
     let mut found = Vec::new();
     let mut at = 0;
@@ -257,18 +271,22 @@ pub(crate) fn verbs(parsed: &ParsedText<'_>, tool: &Verb, taken: &[(usize, usize
         }
     }
     if found.is_empty() {
-        found.extend(separated_verbs(parsed, tool, taken));
+        found.extend(separated_verbs(parsed, tool, used_spans));
     }
     found
 }
 
 /// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb with separated parts.
-fn separated_verbs(parsed: &ParsedText<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
+fn separated_verbs(
+    parsed: &ParsedText<'_>,
+    tool: &Verb,
+    used_spans: &[(usize, usize)],
+) -> Vec<(usize, usize)> {
     let lower = parsed.text.to_lowercase();
-    let free = |start: usize, end: usize| !taken.iter().any(|(from, to)| *from < end && start < *to);
+    let free = |start: usize, end: usize| !used_spans.iter().any(|(from, to)| *from < end && start < *to);
     let find = |from: usize, part: &str| {
-        let place = |(at, _): (usize, &str)| (from + at, from + at + part.len());
-        lower.get(from..)?.match_indices(part).map(place).find(|(start, end)| free(*start, *end))
+        let span = |(at, _): (usize, &str)| (from + at, from + at + part.len());
+        lower.get(from..)?.match_indices(part).map(span).find(|(start, end)| free(*start, *end))
     };
     let fits = VERBS.separated_verbs.iter().filter(|(class, _, _)| tool.classes.contains(class));
     fits.filter_map(|(_, first, second)| {

@@ -15,20 +15,20 @@ const DESCRIPTION_WORD_WEIGHT: f32 = 0.8;
 
 /// The share of the request's content words that occur in the tool's name, description or parameters. Words that are
 /// arguments are not counted.
-pub(super) fn known_words(choice: &Choice, profile: &Profile, asked: &ParsedText<'_>) -> f32 {
+pub(super) fn known_words(choice: &Choice, profile: &Profile, parsed: &ParsedText<'_>) -> f32 {
     let mut own: Vec<String> = coverage::words_of(choice);
     let described = choice.parameters.iter().flat_map(|parameter| {
         parameter.description.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 2)
     });
     own.extend(described.map(labels::stem));
-    let taken = |token: &Token<'_>| {
-        asked.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
+    let is_used = |token: &Token<'_>| {
+        parsed.mentions.iter().any(|mention| mention.start < token.end && token.start < mention.end)
     };
     let named: Vec<String> =
         parameter::words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
     let (mut all, mut known) = (0usize, 0.0);
-    for token in &asked.tokens {
-        if token.kind != Kind::Word || taken(token) || coverage::is_function_word(token) {
+    for token in &parsed.tokens {
+        if token.kind != Kind::Word || is_used(token) || coverage::is_function_word(token) {
             continue;
         }
         all += 1;
@@ -39,9 +39,9 @@ pub(super) fn known_words(choice: &Choice, profile: &Profile, asked: &ParsedText
             false => 0.0,
         };
     }
-    let word_matches = lexicon::word_matches(asked.text, &asked.tokens, &taken);
+    let word_matches = lexicon::word_matches(parsed.text, &parsed.tokens, &is_used);
     for word_match in
-        word_matches.iter().filter(|word_match| has_han(&asked.text[word_match.start..word_match.end]))
+        word_matches.iter().filter(|word_match| has_han(&parsed.text[word_match.start..word_match.end]))
     {
         all += 1;
         known += if profile.knows(&word_match.meaning) { 1.0 } else { 0.0 };
@@ -53,7 +53,7 @@ pub(super) fn known_words(choice: &Choice, profile: &Profile, asked: &ParsedText
 pub(super) fn used(assignment: &Assignment, parsed: &ParsedText<'_>) -> f32 {
     let weight = |value: &Value| match value {
         Value::Literal(_) => 2.0,
-        Value::Number(number) if number.weak => 0.2,
+        Value::Number(number) if number.may_be_article => 0.2,
         Value::Number(_) | Value::Moment(_) | Value::Place => 1.0,
         Value::Name | Value::Holiday => 0.8,
     };

@@ -97,8 +97,8 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
 /// `Region and Product as rows`: the capitalised words before it.
 fn as_rows(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
     let lower = context.parsed.text.to_ascii_lowercase();
-    let said = parameter.words.last().map(|word| format!(" as {word}"))?;
-    let end = lower.find(&said)?;
+    let suffix = parameter.words.last().map(|word| format!(" as {word}"))?;
+    let end = lower.find(&suffix)?;
     let head = context.parsed.text.get(..end)?;
     let mut start = end;
     for word in head.split(' ').rev() {

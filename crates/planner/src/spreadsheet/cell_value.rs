@@ -37,8 +37,8 @@ pub(crate) fn corners(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<
                     .contains(&text.trim())
             })
         };
-        let is_cell = |place: usize| {
-            matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
+        let is_cell = |index: usize| {
+            matches!(mentions.get(index), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
         };
         let value = ArgumentValue::FromRequest(Json::from(cells.clone()));
         let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);

@@ -132,8 +132,8 @@ pub(crate) fn candidates(context: &MatchContext<'_>) -> Vec<Candidate> {
 }
 
 /// `write Name, Mail into A1:B1`, 把 1、2、3 填到 A1:A3: as many values as cells, in a row or a column.
-fn into_range(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
-    let Value::Literal(Literal::Cells(cells)) = &place.value else { return None };
+fn into_range(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
+    let Value::Literal(Literal::Cells(cells)) = &cell_mention.value else { return None };
     let (first, last) = cells.split_once(':')?;
     let column = |cell: &str| {
         let letters = cell.bytes().take_while(u8::is_ascii_uppercase);
@@ -143,16 +143,16 @@ fn into_range(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> 
     let across = column(last).checked_sub(column(first))? + 1;
     let down = row(last)?.checked_sub(row(first)?)? + 1;
     let text = context.parsed.text;
-    let head = text.get(..place.start)?.trim_end();
+    let head = text.get(..cell_mention.start)?.trim_end();
     let lower = head.to_ascii_lowercase();
     let (start, end) = match INTO.iter().find(|into| lower.ends_with(&format!(" {into}"))) {
         Some(into) => {
             let end = head.len() - into.len();
             let begins = WRITES.iter().filter_map(|verb| {
                 let at = lower[..end].find(verb)?;
-                let whole =
+                let is_whole_word =
                     (at == 0 || lower[..at].ends_with(' ')) && lower[at + verb.len()..].starts_with(' ');
-                whole.then_some(at + verb.len())
+                is_whole_word.then_some(at + verb.len())
             });
             (begins.max()?, end)
         }
@@ -183,11 +183,11 @@ fn into_range(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> 
 }
 
 /// `set B7 to 950`, `B7 in tab Rent should be 950`: the new content of a cell.
-fn becomes(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
+fn becomes(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
     let text = context.parsed.text;
-    let rest = text.get(place.end..)?;
+    let rest = text.get(cell_mention.end..)?;
     let lower = rest.to_ascii_lowercase();
-    let verb = text.get(..place.start)?.to_ascii_lowercase();
+    let verb = text.get(..cell_mention.start)?.to_ascii_lowercase();
     let sets = verb.split(|c: char| !c.is_alphanumeric()).any(|word| SETS.contains(&word));
     let fills = verb
         .split(|c: char| !c.is_alphanumeric())
@@ -202,10 +202,10 @@ fn becomes(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
     // With another cell in between, the content would belong to that cell.
     let other = context.parsed.mentions.iter().any(|mention| {
         matches!(mention.value, Value::Literal(Literal::Cells(_)))
-            && mention.start >= place.end
-            && mention.start < place.end + at
+            && mention.start >= cell_mention.end
+            && mention.start < cell_mention.end + at
     });
-    let start = place.end + at + word.len();
+    let start = cell_mention.end + at + word.len();
     let rest = text.get(start..).filter(|_| !other)?;
     let ends = [
         ", ",
@@ -228,9 +228,9 @@ fn becomes(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
 }
 
 /// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: the content before the cell.
-fn before(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
+fn before(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
     let text = context.parsed.text;
-    let head = text.get(..place.start)?.trim_end();
+    let head = text.get(..cell_mention.start)?.trim_end();
     let head = head.strip_suffix("cell").or_else(|| head.strip_suffix("单元格")).unwrap_or(head).trim_end();
     let head = head.strip_suffix("the").unwrap_or(head).trim_end();
     let lower = head.to_ascii_lowercase();
@@ -239,8 +239,9 @@ fn before(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
         let lower = head.to_ascii_lowercase();
         let begins = WRITES.iter().filter_map(|verb| {
             let at = lower.rfind(verb)?;
-            let whole = (at == 0 || lower[..at].ends_with(' ')) && lower[at + verb.len()..].starts_with(' ');
-            whole.then_some(at + verb.len())
+            let is_whole_word =
+                (at == 0 || lower[..at].ends_with(' ')) && lower[at + verb.len()..].starts_with(' ');
+            is_whole_word.then_some(at + verb.len())
         });
         let start = begins.max().or_else(|| (*into).starts_with("goes").then_some(0))?;
         return entry(context, start, head.len());
@@ -253,9 +254,9 @@ fn before(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
 }
 
 /// `A1 写 X`: the content after the cell.
-fn after(context: &MatchContext<'_>, place: &Mention) -> Option<Candidate> {
+fn after(context: &MatchContext<'_>, cell_mention: &Mention) -> Option<Candidate> {
     let text = context.parsed.text;
-    let mut at = place.end;
+    let mut at = cell_mention.end;
     let skip = |at: usize, words: &[&str]| {
         let rest = text.get(at..).unwrap_or_default();
         let blank = rest.len() - rest.trim_start().len();
@@ -292,8 +293,8 @@ fn entry(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candida
     if trimmed.ends_with("格式") || trimmed.ends_with("format") || lower.starts_with("bold") {
         return None;
     }
-    let told = ["rows", "row", "starting", "columns", "following"];
-    if lower.split(' ').any(|word| told.contains(&word)) {
+    let layout_words = ["rows", "row", "starting", "columns", "following"];
+    if lower.split(' ').any(|word| layout_words.contains(&word)) {
         return None;
     }
     let row = trimmed.contains(['：', '、']) || trimmed.contains(": ");

@@ -17,10 +17,10 @@ pub(crate) fn is_colour(code: &str) -> bool {
 }
 
 /// A value in the form given in the description of a parameter: `owner/name`, a name with `#`.
-pub(crate) fn shown(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+pub(crate) fn number_formats(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let description = parameter.description.to_lowercase();
     let text = context.parsed.text;
-    let said = |value: &str, start: usize, end: usize| Candidate {
+    let candidate = |value: &str, start: usize, end: usize| Candidate {
         value: ArgumentValue::FromRequest(Json::from(value)),
         start,
         end,
@@ -32,7 +32,7 @@ pub(crate) fn shown(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Ca
             if let Value::Literal(Literal::Code(code)) = &mention.value
                 && code.split('/').count() == 2
             {
-                found.push(said(code, mention.start, mention.end));
+                found.push(candidate(code, mention.start, mention.end));
             }
         }
     }
@@ -42,7 +42,7 @@ pub(crate) fn shown(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Ca
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').unwrap_or(rest.len());
             let alone = !text[..at].ends_with(|c: char| c.is_alphanumeric());
             if end > 0 && alone && rest[..end].contains(char::is_alphabetic) {
-                found.push(said(&text[at..at + 1 + end], at, at + 1 + end));
+                found.push(candidate(&text[at..at + 1 + end], at, at + 1 + end));
             }
         }
     }

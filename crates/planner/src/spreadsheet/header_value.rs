@@ -59,17 +59,17 @@ fn labelled(context: &MatchContext<'_>) -> Option<Candidate> {
     let english = LABELS.iter().filter_map(|label| {
         let at = lower.find(label)?;
         let after = at + label.len();
-        let whole = lower[after..].starts_with([' ', ':'])
+        let is_whole_word = lower[after..].starts_with([' ', ':'])
             && !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
-        whole.then_some((after, false))
+        is_whole_word.then_some((after, false))
     });
     let chinese = HAN_LABELS.iter().filter_map(|label| text.find(label).map(|at| (at + label.len(), true)));
     let (start, han) = english.chain(chinese).min()?;
     let rest = text.get(start..)?;
-    let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || ":：为是".contains(c));
-    let start = text.len() - bare.len();
+    let trimmed = rest.trim_start_matches(|c: char| c.is_whitespace() || ":：为是".contains(c));
+    let start = text.len() - trimmed.len();
     let ends: &[&str] = if han { &HAN_ENDS } else { &ENDS };
-    let length = ends.iter().filter_map(|end| bare.find(end)).min().unwrap_or(bare.len());
+    let length = ends.iter().filter_map(|end| trimmed.find(end)).min().unwrap_or(trimmed.len());
     row(context, start, start + length)
 }
 
@@ -95,8 +95,8 @@ fn row(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candidate
     if literal || members.len() < 2 || !members.iter().all(short) {
         return None;
     }
-    let bare = |member: &str| cell(member.trim_matches(|c: char| "\"'“”「」".contains(c)));
-    let cells: Vec<Json> = members.into_iter().map(bare).collect();
+    let trimmed = |member: &str| cell(member.trim_matches(|c: char| "\"'“”「」".contains(c)));
+    let cells: Vec<Json> = members.into_iter().map(trimmed).collect();
     let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Array(cells)]));
     Some(Candidate { value, start, end: start + text.len(), score: GOOD + 0.9 })
 }

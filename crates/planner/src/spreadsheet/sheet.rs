@@ -105,21 +105,21 @@ fn beside(parsed: &ParsedText<'_>, start: usize, end: usize) -> Vec<(usize, usiz
     }
     let at = parsed.token_at(end);
     let named = parsed.tokens[at..].iter().take_while(|token| token.is_any(&NAMING)).count();
-    let glued = parsed.tokens.get(at).is_some_and(|token| token.start == end);
+    let adjacent = parsed.tokens.get(at).is_some_and(|token| token.start == end);
     if let Some(token) = parsed.tokens.get(at)
         && let Some(quoted) = quoted_at(parsed, Some(token.start), None)
-        && (marker != "表" || !glued || after.starts_with(['“', '"', '「', '『', '‘']))
+        && (marker != "表" || !adjacent || after.starts_with(['“', '"', '「', '『', '‘']))
     {
         return with_others(parsed, quoted);
     }
     // A name before the marker is used unless a naming word follows the marker.
-    let told = parsed.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
+    let is_named = parsed.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
     let earlier = match marker.starts_with(is_han) || before.ends_with(is_han) {
         true => run_before(before),
         false => word_before(parsed, start),
     };
-    let spaced = !glued || !marker.starts_with(is_han);
-    let later = if named > 0 && told {
+    let spaced = !adjacent || !marker.starts_with(is_han);
+    let later = if named > 0 && is_named {
         name_at(parsed, at + named, true)
     } else if spaced {
         name_at(parsed, at, false)
@@ -127,7 +127,7 @@ fn beside(parsed: &ParsedText<'_>, start: usize, end: usize) -> Vec<(usize, usiz
         None
     };
     match (earlier, later) {
-        (_, Some(later)) if told => with_others(parsed, later),
+        (_, Some(later)) if is_named => with_others(parsed, later),
         (Some(earlier), Some(later)) if !marker.starts_with(is_han) && !before.ends_with(is_han) => {
             // `Sheets A and B`; `the Orders sheet` before `A1`.
             with_others(parsed, if is_capital(parsed, later) { later } else { earlier })
@@ -222,9 +222,10 @@ pub(crate) fn name_at(parsed: &ParsedText<'_>, at: usize, announced: bool) -> Op
             // `2026预算`: characters that follow without a space extend the name.
             let mut end = token.end;
             for next in &parsed.tokens[at + 1..] {
-                let glued = next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
+                let adjacent =
+                    next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
                 let ends = matches!(next.text, "的" | "里" | "中" | "表" | "和" | "从" | "上" | "在" | "把");
-                if !glued || ends {
+                if !adjacent || ends {
                     break;
                 }
                 end = next.end;
@@ -359,14 +360,14 @@ fn before_cell(parsed: &ParsedText<'_>, at: usize) -> bool {
     let run =
         parsed.tokens[at..].iter().take_while(|next| next.kind == Kind::Han && next.text != "的").count();
     let end = parsed.tokens[at + run - 1].end;
-    let glued = parsed.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
+    let adjacent = parsed.text.get(token.start..end).is_some_and(|text| !text.contains(' '));
     let after = at + run + usize::from(parsed.tokens.get(at + run).is_some_and(|next| next.text == "的"));
     let cell = parsed.tokens.get(after).is_some_and(|next| {
         parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == next.start
         })
     });
-    (2..=6).contains(&run) && glued && cell
+    (2..=6).contains(&run) && adjacent && cell
 }
 
 /// Whether a name is delimited by spaces or marks, and the request continues after it.
@@ -381,8 +382,8 @@ fn stands_alone(parsed: &ParsedText<'_>, name: (usize, usize)) -> bool {
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
     // 读取 a.xlsx 的 一月: the last word is a sheet name if it is a month or a specific word.
     let last = after.trim_matches(['。', '.', '？', '?', '！', '!', ' ']).is_empty();
-    let told = last && (is_period(&parsed.text[name.0..]) || is_own_word(parsed, name));
-    (ends || told) && begins
+    let is_named = last && (is_period(&parsed.text[name.0..]) || is_own_word(parsed, name));
+    (ends || is_named) && begins
 }
 
 /// 读取 a.xlsx 的 销售: whether the last word is a name and not a general noun such as 内容.
@@ -473,14 +474,14 @@ fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
     let mut found = Vec::new();
     let mut head = head.trim_end();
     loop {
-        let bare = head.trim_end_matches(['“', '”', '"', '「', '」', '【', '】']);
-        let (start, end) = run_before(bare)?;
-        let name = bare.get(start..end)?.split(['和', '与']).next_back().unwrap_or_default();
+        let trimmed = head.trim_end_matches(['“', '”', '"', '「', '」', '【', '】']);
+        let (start, end) = run_before(trimmed)?;
+        let name = trimmed.get(start..end)?.split(['和', '与']).next_back().unwrap_or_default();
         if name.is_empty() {
             return None;
         }
         found.push((end - name.len(), end));
-        let rest = bare[..end - name.len()].trim_end_matches(['“', '"', '「', '【', ' ']);
+        let rest = trimmed[..end - name.len()].trim_end_matches(['“', '"', '「', '【', ' ']);
         match rest.strip_suffix(['和', '与', '、']) {
             Some(rest) => head = rest.trim_end(),
             None => break,

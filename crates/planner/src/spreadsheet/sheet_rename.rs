@@ -11,7 +11,7 @@ const GIVING_HAN: [&str; 8] = ["改名", "重命名", "更名", "改个名", "�
 /// `rename 一月 to Jan`, 把 一月 改名为 Jan: the old name, if a new one is given.
 pub(crate) fn old_names(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
     let text = parsed.text;
-    let (mut found, mut told) = (Vec::new(), Vec::new());
+    let (mut found, mut new_names) = (Vec::new(), Vec::new());
     for (at, token) in parsed.tokens.iter().enumerate() {
         if !token.is_any(&GIVING) {
             continue;
@@ -21,7 +21,7 @@ pub(crate) fn old_names(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
         found.extend(name_at(parsed, next, true));
         // `copy it to Backup`: `it` refers to an earlier part of the request.
         let that = parsed.tokens.get(next).filter(|token| token.is_any(&["it", "this", "that"]));
-        told.extend(that.and_then(|that| new_name(parsed, that.end)));
+        new_names.extend(that.and_then(|that| new_name(parsed, that.end)));
     }
     for verb in GIVING_HAN {
         for (at, _) in text.match_indices(verb) {
@@ -41,7 +41,7 @@ pub(crate) fn old_names(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
             crate::lexer::lexicon::word_matches(word, &crate::lexer::token::tokens(word), &|_| false);
         word_matches.iter().any(|word_match| !word_match.meaning.things.is_empty())
     };
-    let taken = |span: (usize, usize)| {
+    let is_used = |span: (usize, usize)| {
         parsed.mentions.iter().any(|mention| {
             let other = matches!(
                 &mention.value,
@@ -50,8 +50,8 @@ pub(crate) fn old_names(parsed: &ParsedText<'_>) -> Vec<(usize, usize)> {
             other && mention.start < span.1 && span.0 < mention.end
         })
     };
-    found.retain(|span| !is_thing(*span) && !taken(*span) && new_name(parsed, span.1).is_some());
-    found.extend(told);
+    found.retain(|span| !is_thing(*span) && !is_used(*span) && new_name(parsed, span.1).is_some());
+    found.extend(new_names);
     found
 }
 
@@ -84,9 +84,9 @@ pub(crate) fn new_name(parsed: &ParsedText<'_>, end: usize) -> Option<(usize, us
     let gives = parsed.tokens.iter().any(|token| token.is_any(&GIVING))
         || GIVING_HAN.iter().any(|verb| parsed.text.contains(verb));
     // 复制为 成本备份: after a space, any character may start a name.
-    let glued =
+    let adjacent =
         parsed.tokens.get(at).zip(parsed.tokens.get(at + 1)).is_some_and(|(one, next)| one.end == next.start);
-    let mut from = at + 1 + usize::from(glued && skip(at + 1, &["做", "为", "成"]));
+    let mut from = at + 1 + usize::from(adjacent && skip(at + 1, &["做", "为", "成"]));
     while skip(from, &["a", "the", "new", "sheet", "tab", "worksheet", "named", "called"]) && gives {
         from += 1;
     }

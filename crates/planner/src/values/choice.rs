@@ -13,16 +13,16 @@ const TABLE: &str = include_str!("../../data/choices.tsv");
 
 /// Words used for a value, by value.
 static VALUE_LABELS: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
-    let mut spoken: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
+    let mut aliases: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
     for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
         let mut columns = row.split('\t');
         let values = columns.next().unwrap_or_default();
         let names: Vec<&'static str> = columns.flat_map(str::split_whitespace).collect();
         for value in values.split('|') {
-            spoken.entry(value).or_default().extend(&names);
+            aliases.entry(value).or_default().extend(&names);
         }
     }
-    spoken
+    aliases
 });
 
 const KINDS: &str = include_str!("../../data/kinds.tsv");
@@ -51,7 +51,7 @@ fn value_labels(value: &str, description: &str) -> Vec<Label> {
     found.extend(VALUE_LABELS.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
     found.extend(described(&lower, description));
     // A single character is part of too many words.
-    let telling = |label: &Label| {
+    let distinctive = |label: &Label| {
         let alone = |word: &String| {
             word.chars().nth(1).is_some()
                 || word == "男"
@@ -60,7 +60,7 @@ fn value_labels(value: &str, description: &str) -> Vec<Label> {
         };
         label.words.iter().all(alone) || value.chars().nth(1).is_none()
     };
-    found.retain(telling);
+    found.retain(distinctive);
     found.retain(|label| !label.words.is_empty() && label.words.iter().any(|word| !word.is_empty()));
     found
 }
@@ -73,12 +73,12 @@ fn described(value: &str, description: &str) -> Option<Label> {
     let rest = rest.trim_start_matches([' ', ':', '=', '(', '-', '（', '：']);
     let rest = rest.strip_prefix("for ").or_else(|| rest.strip_prefix("means ")).unwrap_or(rest);
     let end = rest.find([',', ')', ';', '.', '\'', '`', '，', '）', '、']).unwrap_or(rest.len());
-    let said = rest[..end].trim();
-    let short = !said.is_empty()
-        && said.split(' ').count() <= 3
-        && said.chars().count() <= 24
-        && !["or", "and", "或"].contains(&said);
-    short.then(|| Label::new(&said.replace(' ', "_"), 2.4))
+    let phrase = rest[..end].trim();
+    let short = !phrase.is_empty()
+        && phrase.split(' ').count() <= 3
+        && phrase.chars().count() <= 24
+        && !["or", "and", "或"].contains(&phrase);
+    short.then(|| Label::new(&phrase.replace(' ', "_"), 2.4))
 }
 
 /// A listed value and its place in the request.
@@ -97,16 +97,17 @@ pub(crate) fn chosen(
 ) -> Vec<EnumMatch> {
     let mut found: Vec<EnumMatch> = Vec::new();
     for choice in choices {
-        let said = match choice {
+        let phrase = match choice {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
             _ => continue,
         };
-        for place in labels::places(&value_labels(&said, description), parsed, stems) {
+        for place in labels::places(&value_labels(&phrase, description), parsed, stems) {
             found.push(EnumMatch { value: choice.clone(), place });
         }
         // `Europe` for the listed value `European`.
-        for token in parsed.tokens.iter().filter(|token| labels::alike(&said, token.text) && !token.is(&said))
+        for token in
+            parsed.tokens.iter().filter(|token| labels::alike(&phrase, token.text) && !token.is(&phrase))
         {
             let place = Place { start: token.start, end: token.end, strength: 2.0 };
             found.push(EnumMatch { value: choice.clone(), place });
@@ -123,41 +124,43 @@ pub(crate) fn chosen(
             .then(length(b).cmp(&length(a)))
             .then(a.place.start.cmp(&b.place.start))
     });
-    let mut kept: Vec<EnumMatch> = Vec::new();
+    let mut selected: Vec<EnumMatch> = Vec::new();
     for chosen in found {
         let overlaps =
             |other: &EnumMatch| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
         // The longer of overlapping phrases counts: `premium economy` is not `economy`.
-        if !kept.iter().any(|other| overlaps(other) || other.value == chosen.value) {
-            kept.push(chosen);
-        } else if let Some(other) = kept
+        if !selected.iter().any(|other| overlaps(other) || other.value == chosen.value) {
+            selected.push(chosen);
+        } else if let Some(other) = selected
             .iter_mut()
             .find(|other| overlaps(other) && length(&chosen) > other.place.end - other.place.start)
         {
             *other = chosen;
         }
     }
-    kept.sort_by_key(|chosen| chosen.place.start);
+    selected.sort_by_key(|chosen| chosen.place.start);
     // `local and remote` of `local`, `remote` and `all`: a request that names all other values means `all`.
     let is_all = |chosen: &EnumMatch| chosen.value.as_str() == Some("all");
     let others = choices.iter().filter(|choice| choice.as_str() != Some("all")).count();
-    if others > 1 && others < choices.len() && kept.iter().filter(|chosen| !is_all(chosen)).count() == others
+    if others > 1
+        && others < choices.len()
+        && selected.iter().filter(|chosen| !is_all(chosen)).count() == others
     {
-        let (start, end) = (kept[0].place.start, kept[kept.len() - 1].place.end);
+        let (start, end) = (selected[0].place.start, selected[selected.len() - 1].place.end);
         let place = Place { start, end, strength: 4.0 };
         return vec![EnumMatch { value: Value::from("all"), place }];
     }
-    kept
+    selected
 }
 
 /// The number of listed values that the words of a tool contain, in any of their forms.
 pub(crate) fn named_by(choices: &[Value], tool_words: &[String]) -> usize {
-    let said = |choice: &&Value| {
+    let phrase = |choice: &&Value| {
         let value = choice.as_str().unwrap_or_default().to_lowercase();
-        let spoken = VALUE_LABELS.get(value.as_str()).into_iter().flatten().copied();
-        spoken.chain([value.as_str()]).any(|name| tool_words.contains(&labels::stem(name)))
+        let aliases = VALUE_LABELS.get(value.as_str()).into_iter().flatten().copied();
+        aliases.chain([value.as_str()]).any(|name| tool_words.contains(&labels::stem(name)))
     };
-    choices.iter().filter(said).count()
+    choices.iter().filter(phrase).count()
 }
 
 /// Names of languages or currencies in a text, with the code from the table.
@@ -173,7 +176,7 @@ pub(crate) fn find_codes(
         parsed
             .text
             .get(chosen.place.start..chosen.place.end)
-            .is_some_and(|said| said.chars().count() > 2 || crate::lexer::name::has_han(said))
+            .is_some_and(|phrase| phrase.chars().count() > 2 || crate::lexer::name::has_han(phrase))
     };
     found.retain(is_name);
     found

@@ -126,13 +126,13 @@ pub(crate) fn read(parsed: &ParsedText<'_>) -> Option<Countdown> {
         let written = parsed.written(mention).to_lowercase();
         ["today", "now", "今天", "今晚", "tonight"].contains(&written.as_str())
     };
-    let told: Vec<&&Mention> = days.iter().filter(|mention| !is_now(mention)).collect();
+    let stated: Vec<&&Mention> = days.iter().filter(|mention| !is_now(mention)).collect();
     let since = is_since(&lower);
     let span = |mention: &Mention| (mention.start, mention.end);
-    match told.as_slice() {
+    match stated.as_slice() {
         [one] => {
             let fits = if has_han(parsed.text) && chinese {
-                DISTANCE.iter().any(|word| lower.contains(word)) || days.len() > told.len()
+                DISTANCE.iter().any(|word| lower.contains(word)) || days.len() > stated.len()
             } else {
                 let before = lower[..one.start].trim_end();
                 let last = before.rsplit([' ', '\'']).next().unwrap_or_default();

@@ -94,7 +94,7 @@ fn month(text: &str) -> Option<i64> {
     let text = text.trim_end_matches('.').to_ascii_lowercase();
     let fits =
         |name: &&str| **name == text || (text.len() >= 3 && text.len() <= 4 && name.starts_with(&text));
-    MONTHS.iter().position(fits).map(|place| place as i64 + 1)
+    MONTHS.iter().position(fits).map(|index| index as i64 + 1)
 }
 
 /// `May 1, 2024`, `May 1st`, `1 May 2024`, `1st of May`.
@@ -174,7 +174,7 @@ fn relative(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize
         (&["前", "天"], -2),
     ];
     for (words, days) in words {
-        if words.iter().enumerate().all(|(place, word)| text(tokens, at + place).eq_ignore_ascii_case(word)) {
+        if words.iter().enumerate().all(|(index, word)| text(tokens, at + index).eq_ignore_ascii_case(word)) {
             return Some((add(days)?, at + words.len()));
         }
     }
@@ -187,10 +187,10 @@ fn relative(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize
         let is_week =
             matches!(text(tokens, at), "周") || (text(tokens, at) == "星" && text(tokens, at + 1) == "期");
         let next = at + if text(tokens, at) == "周" { 1 } else { 2 };
-        let place =
+        let index =
             ["一", "二", "三", "四", "五", "六", "日"].iter().position(|day| *day == text(tokens, next));
-        let place = place.or_else(|| (text(tokens, next) == "天").then_some(6));
-        place.filter(|_| is_week).map(|place| (place, next + 1))
+        let index = index.or_else(|| (text(tokens, next) == "天").then_some(6));
+        index.filter(|_| is_week).map(|index| (index, next + 1))
     };
     match text(tokens, at).to_ascii_lowercase().as_str() {
         "next" => return Some((add(to_weekday(weekday(at + 1)?).rem_euclid(7).max(1))?, at + 2)),

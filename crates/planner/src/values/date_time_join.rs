@@ -91,8 +91,8 @@ fn between<'a>(text: &'a str, first: &Mention, second: &Mention) -> &'a str {
     text.get(first.end..second.start).unwrap_or_default().trim()
 }
 
-fn is_any(words: &[&str], said: &str) -> bool {
-    words.iter().any(|word| word.trim().eq_ignore_ascii_case(said))
+fn is_any(words: &[&str], joint: &str) -> bool {
+    words.iter().any(|word| word.trim().eq_ignore_ascii_case(joint))
 }
 
 fn day_of(mention: &Mention) -> Option<Date> {
@@ -138,12 +138,12 @@ fn before_day(text: &str, moments: &mut Vec<Mention>) {
             continue;
         };
         let (start, end) = (first.start, second.end);
-        let begin = at.checked_sub(2).and_then(|place| {
-            let begin = time_of(&moments[place])?;
-            is_any(&UNTIL, between(text, &moments[place], &moments[at - 1])).then_some((place, begin))
+        let begin = at.checked_sub(2).and_then(|index| {
+            let begin = time_of(&moments[index])?;
+            is_any(&UNTIL, between(text, &moments[index], &moments[at - 1])).then_some((index, begin))
         });
-        if let Some((place, begin)) = begin {
-            moments[place].value = Value::Moment(Moment::DateTime(day.to_datetime(begin)));
+        if let Some((index, begin)) = begin {
+            moments[index].value = Value::Moment(Moment::DateTime(day.to_datetime(begin)));
         }
         moments[at - 1] =
             Mention { value: Value::Moment(Moment::DateTime(day.to_datetime(time))), start, end };
@@ -160,8 +160,8 @@ fn until(text: &str, moments: &mut [Mention]) {
         let (Value::Moment(begin), Value::Moment(Moment::Time(end))) = (&first.value, &second.value) else {
             continue;
         };
-        let said = between(text, first, second);
-        if !is_any(&UNTIL, said) && !is_any(&["and"], said) {
+        let joint = between(text, first, second);
+        if !is_any(&UNTIL, joint) && !is_any(&["and"], joint) {
             continue;
         }
         let begins = match begin {

@@ -174,18 +174,18 @@ pub(crate) fn until(context: &MatchContext<'_>) -> Vec<Candidate> {
 /// Formats a moment as the schema prescribes; verbatim if the schema prescribes no format.
 fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String, f32)> {
     let description = parameter.description.to_lowercase();
-    let asks = |form: &str| description.contains(form);
+    let describes = |form: &str| description.contains(form);
     let date = |date: Date| {
         let (year, month, day) = (date.year(), date.month(), date.day());
-        if asks("mm/dd/yyyy") {
+        if describes("mm/dd/yyyy") {
             format!("{month:02}/{day:02}/{year}")
-        } else if asks("dd/mm/yyyy") {
+        } else if describes("dd/mm/yyyy") {
             format!("{day:02}/{month:02}/{year}")
-        } else if asks("mm-dd-yyyy") || asks("month-day-year") {
+        } else if describes("mm-dd-yyyy") || describes("month-day-year") {
             format!("{month:02}-{day:02}-{year}")
-        } else if asks("yyyymmdd") {
+        } else if describes("yyyymmdd") {
             format!("{year}{month:02}{day:02}")
-        } else if asks("yyyy/mm/dd") {
+        } else if describes("yyyy/mm/dd") {
             format!("{year}/{month:02}/{day:02}")
         } else {
             date.to_string()
@@ -193,12 +193,16 @@ fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String,
     };
     let clock = |time: Time| {
         let (hour, minute) = (time.hour(), time.minute());
-        if asks("hh:mm:ss") { format!("{hour:02}:{minute:02}:00") } else { format!("{hour:02}:{minute:02}") }
+        if describes("hh:mm:ss") {
+            format!("{hour:02}:{minute:02}:00")
+        } else {
+            format!("{hour:02}:{minute:02}")
+        }
     };
-    let whole = |moment: DateTime| {
-        if asks("yyyy-mm-dd hh:mm:ss") {
+    let formatted = |moment: DateTime| {
+        if describes("yyyy-mm-dd hh:mm:ss") {
             format!("{} {}", moment.date(), clock(moment.time()))
-        } else if asks("yyyy-mm-dd hh:mm") {
+        } else if describes("yyyy-mm-dd hh:mm") {
             format!("{} {:02}:{:02}", moment.date(), moment.hour(), moment.minute())
         } else {
             format!("{}T{:02}:{:02}:00", moment.date(), moment.hour(), moment.minute())
@@ -207,12 +211,12 @@ fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String,
     Some(match (parameter.role, moment) {
         (Role::Date, Moment::Date(day)) => (date(day), GOOD),
         (Role::Date, Moment::DateTime(moment)) => (date(moment.date()), GOOD),
-        (Role::Time, Moment::Time(time)) if asks("am/pm") || asks("am or pm") => {
+        (Role::Time, Moment::Time(time)) if describes("am/pm") || describes("am or pm") => {
             (format_time(time, written), GOOD)
         }
         (Role::Time, Moment::Time(time)) => (clock(time), GOOD),
         (Role::Time, Moment::DateTime(moment)) => (clock(moment.time()), GOOD),
-        (Role::DateTime, Moment::DateTime(moment)) => (whole(moment), GOOD + 0.3),
+        (Role::DateTime, Moment::DateTime(moment)) => (formatted(moment), GOOD + 0.3),
         // A date without a time is accepted if the schema's examples are dates.
         (Role::DateTime, Moment::Date(day)) if shows_day(parameter) => (date(day), GOOD),
         (Role::DateTime, Moment::Date(day)) => (date(day), FAIR),

@@ -179,20 +179,20 @@ fn chinese(parsed: &ParsedText<'_>, at: usize) -> Option<(Duration, usize)> {
         .iter()
         .find_map(|(unit, factor)| text.strip_prefix(unit).map(|rest| (*factor, rest)))?;
     let mut minutes = value * factor;
-    let mut left = unit;
+    let mut remaining = unit;
     // 1 小时 30 分(钟)
     if factor > 1.0 && factor < 61.0 {
-        let more = left.trim_start();
+        let more = remaining.trim_start();
         let digits = more.find(|c: char| !c.is_ascii_digit()).unwrap_or(more.len());
         let after = more[digits..].trim_start();
         if digits > 0
             && let Some(rest) = after.strip_prefix("分钟").or_else(|| after.strip_prefix('分'))
         {
             minutes += more[..digits].parse::<f64>().ok()?;
-            left = rest;
+            remaining = rest;
         }
     }
-    let end = parsed.text.len() - left.len();
+    let end = parsed.text.len() - remaining.len();
     (minutes > 0.0).then(|| (Duration { start, end, minutes }, parsed.token_at(end)))
 }
 
@@ -206,8 +206,8 @@ pub(crate) fn candidate(parameter: &Parameter, context: &MatchContext<'_>) -> Op
         "second" => minutes.minutes * 60.0,
         _ => return None,
     };
-    let whole = value.fract() == 0.0 || parameter.shape != Shape::Integer;
-    let value = crate::values::number_value::json(value).filter(|_| whole)?;
+    let is_integral = value.fract() == 0.0 || parameter.shape != Shape::Integer;
+    let value = crate::values::number_value::json(value).filter(|_| is_integral)?;
     Some(Candidate {
         value: ArgumentValue::FromRequest(value),
         start: minutes.start,
@@ -220,15 +220,17 @@ pub(crate) fn candidate(parameter: &Parameter, context: &MatchContext<'_>) -> Op
 pub(crate) fn end(parameters: &[Parameter], assignment: &mut Assignment, context: &MatchContext<'_>) {
     let has =
         |parameter: &Parameter, words: &[&str]| parameter.role == Role::DateTime && parameter.has_word(words);
-    let place = |words: &[&str]| parameters.iter().position(|parameter| has(parameter, words));
-    let (Some(start), Some(end)) = (place(&["start", "begin"]), place(&["end", "finish"])) else { return };
+    let index_of = |words: &[&str]| parameters.iter().position(|parameter| has(parameter, words));
+    let (Some(start), Some(end)) = (index_of(&["start", "begin"]), index_of(&["end", "finish"])) else {
+        return;
+    };
     let counted = parameters.iter().any(|parameter| parameter.has_word(&["duration", "minutes", "length"]));
     let Some(length) = only(context.parsed).filter(|_| !counted) else { return };
-    let told = assignment.slots[end].as_ref().and_then(said);
-    if told.is_some_and(|told| told.contains('T')) {
+    let end_text = assignment.slots[end].as_ref().and_then(slot_text);
+    if end_text.is_some_and(|end_text| end_text.contains('T')) {
         return;
     }
-    let Some(begin) = assignment.slots[start].as_ref().and_then(said) else { return };
+    let Some(begin) = assignment.slots[start].as_ref().and_then(slot_text) else { return };
     let Ok(begin) = begin.parse::<DateTime>() else { return };
     let span = jiff::Span::new().seconds((length.minutes * 60.0) as i64);
     let Ok(finish) = begin.checked_add(span) else { return };
@@ -238,7 +240,7 @@ pub(crate) fn end(parameters: &[Parameter], assignment: &mut Assignment, context
         Some(Candidate { value, start: length.start, end: length.end, score: GOOD + 0.5 });
 }
 
-fn said(slot: &Candidate) -> Option<&str> {
+fn slot_text(slot: &Candidate) -> Option<&str> {
     match &slot.value {
         ArgumentValue::FromRequest(value) => value.as_str().filter(|text| text.contains('T')),
         ArgumentValue::Result => None,

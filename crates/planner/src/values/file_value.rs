@@ -47,7 +47,7 @@ pub(crate) fn patterns(context: &MatchContext<'_>) -> Vec<Candidate> {
             "javascript" => "js",
             "excel" => "xlsx",
             "text" => "txt",
-            other if crate::lexer::literal::is_ending(other) && other.len() > 1 => other,
+            other if crate::lexer::literal::is_extension(other) && other.len() > 1 => other,
             _ => continue,
         };
         if is_files {
@@ -67,7 +67,7 @@ pub(crate) fn ending(context: &MatchContext<'_>) -> Option<Candidate> {
         let before = text[..at].chars().next_back();
         let alone =
             before.is_none_or(|c| c.is_whitespace() || crate::lexer::token::is_han(c) || "“\"'".contains(c));
-        let known = crate::lexer::literal::is_ending(&word[..length].to_ascii_lowercase());
+        let known = crate::lexer::literal::is_extension(&word[..length].to_ascii_lowercase());
         let inside = context.parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(_)) && mention.start < at && at < mention.end
         });
@@ -211,7 +211,7 @@ pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
 }
 
 /// `the current directory`, 当前目录: the current folder, for a parameter that takes a folder or a repository.
-pub(crate) fn here(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
+pub(crate) fn current_folder(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
     const HERE: [&str; 14] = [
         "the current directory",
         "current directory",
@@ -285,7 +285,7 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
         let [folder, inside] = window else { continue };
         let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
         let files = context.parsed.text[inside.end..].contains("文件");
-        let known = crate::lexer::literal::is_ending(&folder.text.to_lowercase());
+        let known = crate::lexer::literal::is_extension(&folder.text.to_lowercase());
         if plain && files && !known && matches!(inside.text, "里" | "下" | "中" | "内") {
             let value = ArgumentValue::FromRequest(Json::from(folder.text));
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });

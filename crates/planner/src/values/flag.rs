@@ -60,14 +60,14 @@ const TABLE: &str = include_str!("../../data/flags.tsv");
 
 /// The labels of a flag: the words of its name, and its entries in the table.
 fn labels_of(parameter: &Parameter) -> Vec<Label> {
-    let telling: Vec<&String> =
+    let distinctive: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
     let mut labels = Vec::new();
-    if !telling.is_empty() {
-        let whole: Vec<String> = telling.iter().map(|word| (*word).clone()).collect();
-        labels.push(Label::new(&whole.join("_"), 2.6));
-        for word in &telling {
-            labels.push(Label::new(word, if telling.len() == 1 { 2.6 } else { 1.4 }));
+    if !distinctive.is_empty() {
+        let all_words: Vec<String> = distinctive.iter().map(|word| (*word).clone()).collect();
+        labels.push(Label::new(&all_words.join("_"), 2.6));
+        for word in &distinctive {
+            labels.push(Label::new(word, if distinctive.len() == 1 { 2.6 } else { 1.4 }));
         }
     }
     for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -95,7 +95,7 @@ pub(crate) fn places(parameter: &Parameter, parsed: &ParsedText<'_>, stems: &[St
 }
 
 pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
-    let telling: Vec<&String> =
+    let distinctive: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
     let mut found: Vec<Candidate> = places(parameter, context.parsed, &context.stems)
         .into_iter()
@@ -111,11 +111,11 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
         .collect();
     // `detailed` matches `details`, and `multi-player` matches `multiplayer`.
     for token in context.parsed.tokens.iter().filter(|token| token.kind == crate::lexer::token::Kind::Word) {
-        let said = token.text.to_lowercase().replace('-', "");
-        if telling.iter().any(|word| labels::alike(word, &said))
-            && !context.tool_words[..context.tool_words.len().min(3)].contains(&said)
+        let stated = token.text.to_lowercase().replace('-', "");
+        if distinctive.iter().any(|word| labels::alike(word, &stated))
+            && !context.tool_words[..context.tool_words.len().min(3)].contains(&stated)
             // A noun such as `cells` does not set a flag.
-            && !crate::lexer::lexicon::is_kind(&said)
+            && !crate::lexer::lexicon::is_kind(&stated)
         {
             let value = ArgumentValue::FromRequest(Json::from(!denied(context, token.start)));
             found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });
@@ -133,8 +133,8 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
         })
         .take(6)
         .collect();
-    let said = described.iter().filter(|word| context.stems.contains(word)).count();
-    if said >= 2 && said * 2 >= described.len() {
+    let stated = described.iter().filter(|word| context.stems.contains(word)).count();
+    if stated >= 2 && stated * 2 >= described.len() {
         let at = context.stems.iter().position(|stem| described.contains(stem)).unwrap_or(0);
         let start = context.parsed.tokens.get(at).map_or(0, |token| token.start);
         found.push(Candidate {
@@ -154,12 +154,12 @@ fn denied(context: &MatchContext<'_>, start: usize) -> bool {
     let before = context.parsed.tokens.get(first..at).unwrap_or_default();
     let from = before.first().map_or(start, |token| token.start);
     let text = context.parsed.text.get(from..start).unwrap_or_default();
-    let near = text.rsplit([',', '，', '.', '。', ';']).next().unwrap_or_default().to_lowercase();
+    let last_clause = text.rsplit([',', '，', '.', '。', ';']).next().unwrap_or_default().to_lowercase();
     AGAINST.iter().any(|word| {
         if crate::lexer::name::has_han(word) {
-            near.contains(word)
+            last_clause.contains(word)
         } else {
-            near.split_whitespace().any(|other| other == *word)
+            last_clause.split_whitespace().any(|other| other == *word)
         }
     })
 }

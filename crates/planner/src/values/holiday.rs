@@ -40,9 +40,9 @@ fn english(tokens: &[Token<'_>], at: usize) -> Option<usize> {
         NAMES.contains(name.join(" ").as_str()).then_some(first + length)
     })?;
     // `Christmas Island`, `Easter Bunny`: part of a longer name.
-    let goes_on = tokens.get(after).is_some_and(|next| next.is_capital() && tokens[first].is_capital());
+    let continues = tokens.get(after).is_some_and(|next| next.is_capital() && tokens[first].is_capital());
     let year = tokens.get(after).is_some_and(|next| next.kind == Kind::Number && next.text.len() == 4);
-    (!goes_on).then_some(after + usize::from(year))
+    (!continues).then_some(after + usize::from(year))
 }
 
 fn chinese(tokens: &[Token<'_>], at: usize) -> Option<usize> {

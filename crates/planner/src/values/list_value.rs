@@ -71,7 +71,7 @@ pub(crate) fn lists(
             }
             continue;
         }
-        let range = series::around(context.parsed, at);
+        let range = series::range_around(context.parsed, at);
         if range.start != at {
             continue;
         }
@@ -90,7 +90,7 @@ pub(crate) fn lists(
         }
         let Some(values) = values else { continue };
         // `two points`: the number of items is not an item.
-        if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {
+        if matches!(members, [Mention { value: Value::Number(number), .. }] if number.may_be_article) {
             continue;
         }
         let (start, end) = (members[0].start, members[members.len() - 1].end);
@@ -148,12 +148,12 @@ fn labelled_items(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate
         // An enumeration continues past the words that end a single phrase.
         let rest = context.parsed.text.get(first.start..).unwrap_or_default();
         let end = rest.find(['.', '?', '!', ';', '。', '？', '！', '；', '\n', ':']).unwrap_or(rest.len());
-        let goes_on = match first.text.contains(is_han) {
+        let continues = match first.text.contains(is_han) {
             true => rest[..end].contains('、'),
             false => rest[..end].contains(',') || rest[..end].contains(" and "),
         };
         let end = if first.text.contains(is_han) { rest[..end].find('，').unwrap_or(end) } else { end };
-        let reach = if goes_on { end } else { first.text.len() };
+        let reach = if continues { end } else { first.text.len() };
         let text = rest[..reach].trim();
         let members: Vec<Json> = series::members(text)
             .into_iter()
@@ -223,8 +223,8 @@ fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
         let start = at + mark.len();
         // The colon of `D:E` or of a formula does not introduce rows.
         let inside = context.parsed.mentions.iter().any(|mention| mention.start <= at && at < mention.end);
-        let glued = mark == ":" && !text[start..].starts_with([' ', '\n', '[', '"']);
-        if inside || glued && text[start..].starts_with(|c: char| c.is_ascii()) {
+        let adjacent = mark == ":" && !text[start..].starts_with([' ', '\n', '[', '"']);
+        if inside || adjacent && text[start..].starts_with(|c: char| c.is_ascii()) {
             continue;
         }
         let rest = &text[start..];
@@ -330,34 +330,34 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
         let mut names = Vec::new();
         let Some(first) = record_value::thing_at(parsed, marker.end) else { continue };
         // 知识图谱中删除实体: text that continues with a verb is not a name.
-        let said = parsed.text.get(first.0..first.1).unwrap_or_default();
-        let begins = lexicon::word_matches(said, &crate::lexer::token::tokens(said), &|_| false);
+        let phrase = parsed.text.get(first.0..first.1).unwrap_or_default();
+        let begins = lexicon::word_matches(phrase, &crate::lexer::token::tokens(phrase), &|_| false);
         let quoted = parsed.text[..first.0].ends_with(['“', '"', '「', '\'', '『']);
         if !quoted
-            && (said.starts_with(['中', '里', '上', '内'])
+            && (phrase.starts_with(['中', '里', '上', '内'])
                 || begins.first().is_some_and(|word_match| {
                     word_match.start == 0
                         && !word_match.meaning.verbs.is_empty()
-                        && said.chars().all(|c| c.is_lowercase() || is_han(c))
+                        && phrase.chars().all(|c| c.is_lowercase() || is_han(c))
                         && word_match.meaning.things.is_empty()
                 }))
         {
             continue;
         }
         // 节点多了自然就连成网了: a sentence is not a name.
-        if !quoted && said.chars().count() > 3 && said.contains(['了', '就', '吗']) {
+        if !quoted && phrase.chars().count() > 3 && phrase.contains(['了', '就', '吗']) {
             continue;
         }
         let mut last = first;
         names.push(first);
         loop {
             let rest = parsed.text.get(last.1..).unwrap_or_default();
-            let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'”’」』`".contains(c));
+            let trimmed = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'”’」』`".contains(c));
             let joint = ["、", "和", "与", ", and ", "and ", ", ", "，"]
                 .iter()
-                .find(|joint| bare.starts_with(**joint));
+                .find(|joint| trimmed.starts_with(**joint));
             let Some(joint) = joint else { break };
-            let Some(next) = record_value::thing_at(parsed, parsed.text.len() - bare.len() + joint.len())
+            let Some(next) = record_value::thing_at(parsed, parsed.text.len() - trimmed.len() + joint.len())
             else {
                 break;
             };
@@ -390,11 +390,11 @@ fn before_kind(
         (lead.is_empty() || lead.ends_with("the") || lead.ends_with("for"))
             .then(|| vec![&head[named.start..]])?
     } else {
-        let bare = head.trim_end_matches(|c: char| "这那两三四几个条都的俩些".contains(c));
-        if bare.len() == head.len() || bare.is_empty() {
+        let trimmed = head.trim_end_matches(|c: char| "这那两三四几个条都的俩些".contains(c));
+        if trimmed.len() == head.len() || trimmed.is_empty() {
             return None;
         }
-        let bare = bare.trim_end();
+        let trimmed = trimmed.trim_end();
         // The names extend back to the word that introduces them.
         let lead = [
             "打开",
@@ -416,10 +416,10 @@ fn before_kind(
             "。",
         ]
         .iter()
-        .filter_map(|word| bare.rfind(word).map(|at| at + word.len()))
+        .filter_map(|word| trimmed.rfind(word).map(|at| at + word.len()))
         .max()
         .unwrap_or(0);
-        series::members(bare.get(lead..)?.trim())
+        series::members(trimmed.get(lead..)?.trim())
     };
     let plain = |name: &&str| {
         !name.is_empty()
@@ -481,8 +481,8 @@ fn excluded(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candida
 /// node_modules 和 dist 排除掉: excluded items before the verb, at the end of a clause.
 fn excluded_before(text: &str) -> Option<Candidate> {
     let verbs = ["排除掉", "排除", "忽略掉", "忽略", "跳过", "不要", "不看", "去掉", "除外"];
-    let bare = text.trim_end_matches(['。', '！', '吧', ' ', '了']);
-    let head = verbs.iter().find_map(|verb| bare.strip_suffix(verb))?.trim_end();
+    let trimmed = text.trim_end_matches(['。', '！', '吧', ' ', '了']);
+    let head = verbs.iter().find_map(|verb| trimmed.strip_suffix(verb))?.trim_end();
     let head = head.strip_suffix("都").or_else(|| head.strip_suffix("就")).unwrap_or(head).trim_end();
     let start = head
         .rfind(['，', ',', '。', '把'])

@@ -74,16 +74,16 @@ pub(crate) fn of_address(parameter: &Parameter, context: &MatchContext<'_>, ment
     let text = context.parsed.text;
     let before = text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
     let after = text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
-    let came = ["from", "by", "来自", "收到"].iter().any(|word| before.ends_with(word))
+    let is_sender = ["from", "by", "来自", "收到"].iter().any(|word| before.ends_with(word))
         || ["发来", "寄来", "发的", "写的", "发给我", "给我", "的邮件", "的来信", "sent", "wrote"]
             .iter()
             .any(|word| after.starts_with(word));
     let goes = ["to", "for", "给", "发往"].iter().any(|word| before.ends_with(word));
     match parameter.has_word(&["from", "sender", "author"]) {
-        true if came => 2.2,
+        true if is_sender => 2.2,
         true if goes => -1.0,
         true => 1.0,
-        false if came => -1.0,
+        false if is_sender => -1.0,
         false => 1.0,
     }
 }
@@ -106,29 +106,31 @@ pub(crate) fn candidates(
     found.extend(after_name(parameter, context));
     for place in places.iter().filter(|place| place.strength >= 1.9) {
         let rest = text.get(place.end..).unwrap_or_default();
-        let bare = rest.trim_start();
+        let trimmed = rest.trim_start();
         let before = text.get(..place.start).unwrap_or_default().trim_end();
         // ，正文 v3.2已提测: a label at the start of a clause introduces its value.
         let fronted = parameter.role == Role::Text
             && rest.starts_with(' ')
             && before.ends_with(['，', ',', '；', ';', '：', ':']);
-        let begin = BEGINS.iter().filter(|begin| bare.starts_with(**begin)).max_by_key(|begin| begin.len());
+        let begin =
+            BEGINS.iter().filter(|begin| trimmed.starts_with(**begin)).max_by_key(|begin| begin.len());
         let Some(begin) = begin.copied().or(fronted.then_some("")) else {
             continue;
         };
-        let told = bare[begin.len()..].trim_start();
-        let start = text.len() - told.len();
+        let message_rest = trimmed[begin.len()..].trim_start();
+        let start = text.len() - message_rest.len();
         let word = !begin.is_empty() && begin.bytes().all(|byte| byte.is_ascii_alphabetic());
-        let quoted = told.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
-        if quoted || told.is_empty() || word && !bare[begin.len()..].starts_with(' ') {
+        let quoted = message_rest.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
+        if quoted || message_rest.is_empty() || word && !trimmed[begin.len()..].starts_with(' ') {
             continue;
         }
-        let said = told[..end_of(told)].trim_end_matches(['.', '。', '!', '！', ' ', ',', '，']);
-        if said.is_empty() {
+        let message =
+            message_rest[..end_of(message_rest)].trim_end_matches(['.', '。', '!', '！', ' ', ',', '，']);
+        if message.is_empty() {
             continue;
         }
-        let value = ArgumentValue::FromRequest(Json::from(said));
-        found.push(Candidate { value, start, end: start + said.len(), score: GOOD + 1.5 });
+        let value = ArgumentValue::FromRequest(Json::from(message));
+        found.push(Candidate { value, start, end: start + message.len(), score: GOOD + 1.5 });
     }
     found
 }
@@ -154,16 +156,20 @@ fn after_name(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candi
         .iter()
         .any(|word| lower.ends_with(word));
     let rest = text.get(colon + mark.len_utf8()..)?;
-    let told = rest.trim_start();
-    let start = text.len() - told.len();
-    let labelled = OTHERS.iter().any(|word| told.to_lowercase().starts_with(word));
-    let quoted = told.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
-    let said = told.get(..end_of(told))?.trim_end_matches(['.', '。', ' ', ',', '，']);
-    ((named || leads) && !labelled && !quoted && !said.is_empty() && (rest.starts_with(' ') || mark == '：'))
+    let message_rest = rest.trim_start();
+    let start = text.len() - message_rest.len();
+    let labelled = OTHERS.iter().any(|word| message_rest.to_lowercase().starts_with(word));
+    let quoted = message_rest.starts_with(['"', '“', '「', '\'', '‘', '『', '`']);
+    let message = message_rest.get(..end_of(message_rest))?.trim_end_matches(['.', '。', ' ', ',', '，']);
+    ((named || leads)
+        && !labelled
+        && !quoted
+        && !message.is_empty()
+        && (rest.starts_with(' ') || mark == '：'))
         .then(|| Candidate {
-            value: ArgumentValue::FromRequest(Json::from(said)),
+            value: ArgumentValue::FromRequest(Json::from(message)),
             start,
-            end: start + said.len(),
+            end: start + message.len(),
             score: GOOD + 1.2,
         })
 }
@@ -185,11 +191,11 @@ fn sender(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate
         .last()?
         .0;
     // 2026-04-10 起陈立发来的: a word of time before the name is not part of it.
-    let said = head.get(start..)?;
+    let message = head.get(start..)?;
     let name = ["之前", "之后", "以来", "以后", "以前", "起"]
         .iter()
-        .find_map(|word| said.strip_prefix(word))
-        .unwrap_or(said);
+        .find_map(|word| message.strip_prefix(word))
+        .unwrap_or(message);
     let start = head.len() - name.len();
     let length = name.chars().count();
     (has_han(name) && (2..=6).contains(&length)).then(|| Candidate {
@@ -201,17 +207,17 @@ fn sender(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate
 }
 
 /// The end of a text: a line break, a semicolon, or a comma before a word that starts another argument.
-fn end_of(told: &str) -> usize {
-    let hard = told.find(['\n', '；', '。']).unwrap_or(told.len());
-    let commas = told[..hard].match_indices([',', '，']);
-    let other = commas.map(|(at, mark)| (at, told[at + mark.len()..].trim_start().to_lowercase())).find(
-        |(_, next)| {
+fn end_of(message_rest: &str) -> usize {
+    let hard = message_rest.find(['\n', '；', '。']).unwrap_or(message_rest.len());
+    let commas = message_rest[..hard].match_indices([',', '，']);
+    let other = commas
+        .map(|(at, mark)| (at, message_rest[at + mark.len()..].trim_start().to_lowercase()))
+        .find(|(_, next)| {
             OTHERS.iter().any(|word| {
                 next.strip_prefix(word)
                     .is_some_and(|after| !word.is_ascii() || !after.starts_with(char::is_alphanumeric))
             })
-        },
-    );
+        });
     other.map_or(hard, |(at, _)| at)
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn candidates(
                 value: text.parse().unwrap_or_default(),
                 percent: false,
                 unit: None,
-                weak: false,
+                may_be_article: false,
                 ordinal: false,
             },
             // `#42`: an issue number or the like.
@@ -47,7 +47,7 @@ pub(crate) fn candidates(
                 value: text.parse().unwrap_or_default(),
                 percent: false,
                 unit: None,
-                weak: false,
+                may_be_article: false,
                 ordinal: false,
             },
             _ => continue,
@@ -64,7 +64,7 @@ pub(crate) fn candidates(
             None => leads,
         };
         let counted = number.unit.is_none_or(|unit| COUNTABLE_UNITS.contains(&unit.name()));
-        // `15 most recent`, `10 latest`: the sort order may follow the number.
+        // `15 is_upper_bound recent`, `10 latest`: the sort order may follow the number.
         let next = context.parsed.tokens.get(context.parsed.token_at(mention.end));
         let follows =
             next.is_some_and(|token| token.is_any(&["most", "latest", "newest", "recent", "last", "first"]));
@@ -72,8 +72,9 @@ pub(crate) fn candidates(
             score += UNIT_BONUS;
         }
         // `the first 5 lines`, 最后 20 行: selects between `head` and `tail`.
-        let said = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
-        let (first, last) = (said(&["first", "top", "前", "头"]), said(&["last", "final", "后", "末", "尾"]));
+        let stated = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
+        let (first, last) =
+            (stated(&["first", "top", "前", "头"]), stated(&["last", "final", "后", "末", "尾"]));
         if parameter.has_word(&["head"]) && first || parameter.has_word(&["tail"]) && last {
             score += UNIT_BONUS * 1.5;
         } else if parameter.has_word(&["head", "tail"]) {
@@ -129,22 +130,22 @@ fn bounds(parameter: &Parameter, context: &MatchContext<'_>, mention: &Mention) 
     let description = parameter.description.to_lowercase();
     let unit = [("character", "字符"), ("char", "字"), ("byte", "字节"), ("line", "行")].into_iter().find(
         |(english, chinese)| {
-            let near =
+            let is_close =
                 |text: &str| text.starts_with(english) || text.trim_start_matches('个').starts_with(chinese);
-            near(&after) || before.ends_with(english)
+            is_close(&after) || before.ends_with(english)
         },
     );
     // `from character 5000`: the unit may precede the number.
     let Some((english, _)) = unit.filter(|(english, _)| description.contains(english)) else { return 0.0 };
     let before = before.strip_suffix(english).unwrap_or(&before).trim_end();
-    let says = |words: &[&str]| words.iter().any(|word| before.ends_with(word));
-    let most = parameter.has_word(&["max", "limit", "length", "count", "size"]);
+    let preceded_by = |words: &[&str]| words.iter().any(|word| before.ends_with(word));
+    let is_upper_bound = parameter.has_word(&["max", "limit", "length", "count", "size"]);
     let from = parameter.has_word(&["start", "offset", "begin", "index", "from"]);
-    match (most, from) {
-        (true, false) if says(&UPPER_BOUND_WORDS) => UNIT_BONUS,
-        (false, true) if says(&LOWER_BOUND_WORDS) => UNIT_BONUS,
-        (true, false) if says(&LOWER_BOUND_WORDS) => -UNIT_BONUS,
-        (false, true) if says(&UPPER_BOUND_WORDS) => -UNIT_BONUS,
+    match (is_upper_bound, from) {
+        (true, false) if preceded_by(&UPPER_BOUND_WORDS) => UNIT_BONUS,
+        (false, true) if preceded_by(&LOWER_BOUND_WORDS) => UNIT_BONUS,
+        (true, false) if preceded_by(&LOWER_BOUND_WORDS) => -UNIT_BONUS,
+        (false, true) if preceded_by(&UPPER_BOUND_WORDS) => -UNIT_BONUS,
         _ => 0.0,
     }
 }
@@ -158,7 +159,7 @@ pub(crate) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
     }
     let is_whole = value.fract() == 0.0;
     let fits = parameter.minimum.is_none_or(|least| value >= least)
-        && parameter.maximum.is_none_or(|most| value <= most)
+        && parameter.maximum.is_none_or(|is_upper_bound| value <= is_upper_bound)
         && (is_whole || parameter.shape != Shape::Integer);
     fits.then(|| json(value)).flatten()
 }
@@ -172,13 +173,13 @@ fn time_factor(parameter: &Parameter, number: &Number) -> f64 {
         "day" => Some(86400.0),
         _ => None,
     };
-    let said = number.unit.and_then(|unit| seconds(unit.name()));
-    let wanted = parameter
+    let stated = number.unit.and_then(|unit| seconds(unit.name()));
+    let expected = parameter
         .words
         .last()
         .and_then(|word| crate::lexer::units::of(word))
         .and_then(|unit| seconds(unit.name()));
-    said.zip(wanted).map_or(1.0, |(said, wanted)| said / wanted)
+    stated.zip(expected).map_or(1.0, |(stated, expected)| stated / expected)
 }
 
 /// Converts a number to JSON, as an integer if it has no fraction.
@@ -271,7 +272,7 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     if number.ordinal {
         bonus += if wants_ordinal { 0.4 } else { -CONTRADICTION_PENALTY * 0.5 };
     }
-    if number.weak {
+    if number.may_be_article {
         bonus -= CONTRADICTION_PENALTY * 1.6;
     }
     bonus
@@ -288,29 +289,30 @@ fn spans(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        let said = |step: usize| tokens.get(at + step).map_or("", |token| token.text);
+        let stated = |step: usize| tokens.get(at + step).map_or("", |token| token.text);
         let back =
             |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let Some(first) = ordinal(token.text) else { continue };
         // `columns E and F` are two adjacent columns.
-        let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
-        let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
+        let beside = ["and", "和", "、"].contains(&stated(1)) && ordinal(stated(2)) == Some(first + 1);
+        let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&stated(1));
         // 第 5 行到第 15 行: the noun may be repeated.
-        let side_by_side = matches!(said(1), "行" | "列")
-            && ["和", "与", "、"].contains(&said(2))
-            && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
-        let named_twice = side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        let side_by_side = matches!(stated(1), "行" | "列")
+            && ["和", "与", "、"].contains(&stated(2))
+            && ordinal(stated(3 + usize::from(stated(3) == "第"))) == Some(first + 1);
+        let named_twice =
+            side_by_side || matches!(stated(1), "行" | "列") && ["到", "至"].contains(&stated(2));
         // `column C and column D`: the noun is repeated for each.
-        let again = ["and", "&"].contains(&said(1))
-            && ["column", "row"].iter().any(|word| said(2).eq_ignore_ascii_case(word))
-            && ordinal(said(3)) == Some(first + 1);
-        let named_twice = named_twice || again;
-        let skip =
-            usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
-        let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
+        let repeats = ["and", "&"].contains(&stated(1))
+            && ["column", "row"].iter().any(|word| stated(2).eq_ignore_ascii_case(word))
+            && ordinal(stated(3)) == Some(first + 1);
+        let named_twice = named_twice || repeats;
+        let skip = usize::from(stated(2) == "第")
+            + if named_twice { 1 + usize::from(stated(3) == "第") } else { 0 };
+        let last = ordinal(stated(2 + skip)).filter(|_| joint || named_twice);
         let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());
         let named = |words: &[&str]| {
-            [back(1), back(2), said(1), said(3 + skip)]
+            [back(1), back(2), stated(1), stated(3 + skip)]
                 .iter()
                 .any(|word| words.iter().any(|other| word.eq_ignore_ascii_case(other)))
         };
@@ -342,11 +344,11 @@ fn spans(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
             let before = [back(1), back(2)]
                 .iter()
                 .position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
-            let behind = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
+            let after_words = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
             let rest =
                 tokens.get(at + 1).and_then(|unit| context.parsed.text.get(unit.end..)).unwrap_or_default();
-            let said_behind = matches!(said(1), "行" | "列")
-                .then(|| behind.iter().find(|word| rest.trim_start().starts_with(**word)))
+            let said_behind = matches!(stated(1), "行" | "列")
+                .then(|| after_words.iter().find(|word| rest.trim_start().starts_with(**word)))
                 .flatten();
             let span = match (before, said_behind) {
                 (Some(step), _) => Some((tokens[at - step - 1].start, token.end)),

@@ -68,7 +68,7 @@ fn describe(schema: &mut Value, description: &str) {
         let Some(schema) = schema.as_object_mut().filter(|schema| !schema.contains_key("description")) else {
             continue;
         };
-        let told = description.lines().find_map(|line| {
+        let documented = description.lines().find_map(|line| {
             let rest = line.trim().trim_start_matches(['-', '*', ' ', '`']).strip_prefix(name.as_str())?;
             let rest = rest.trim_start_matches('`').trim_start();
             let rest = match rest.strip_prefix('(') {
@@ -77,13 +77,13 @@ fn describe(schema: &mut Value, description: &str) {
             };
             rest.strip_prefix([':', '：']).map(str::trim)
         });
-        if let Some(told) = told {
-            schema.insert("description".to_owned(), Value::from(told));
+        if let Some(documented) = documented {
+            schema.insert("description".to_owned(), Value::from(documented));
         }
     }
 }
 
-fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
+fn members(schema: &Value, tool_description: &str, depth: usize) -> Vec<Parameter> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let required: Vec<&str> = schema
         .get("required")
@@ -98,16 +98,16 @@ fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
         .filter_map(|(name, schema)| {
             Some(Parameter {
                 required: required.contains(&name.as_str()),
-                ..Parameter::read(name, schema.as_object()?, about, depth)
+                ..Parameter::read(name, schema.as_object()?, tool_description, depth)
             })
         })
         .collect();
     // `since` is no synonym of `from` beside a parameter `since`.
     let names: Vec<Label> =
         found.iter().map(|parameter| Label::new(&parameter.words.join("_"), OWN)).collect();
-    for (place, parameter) in found.iter_mut().enumerate() {
+    for (index, parameter) in found.iter_mut().enumerate() {
         let of_other = |label: &Label| {
-            names.iter().enumerate().any(|(other, name)| other != place && name.words == label.words)
+            names.iter().enumerate().any(|(other, name)| other != index && name.words == label.words)
         };
         parameter.labels.retain(|label| label.strength >= OWN || !of_other(label));
     }
@@ -128,7 +128,7 @@ impl Parameter {
         std::iter::once(self).chain(members).collect()
     }
 
-    fn read(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> Self {
+    fn read(name: &str, schema: &Map<String, Value>, tool_description: &str, depth: usize) -> Self {
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
         let words = words(name);
@@ -143,11 +143,13 @@ impl Parameter {
         let kind = inner.unwrap_or(schema);
         let listed = choices(kind).or_else(|| choices(schema));
         let choices = listed.unwrap_or_else(|| described_choices(&words, &description));
-        let shape = shape(name, kind, about, depth);
+        let shape = shape(name, kind, tool_description, depth);
         let format = kind.get("format").and_then(Value::as_str).unwrap_or_default();
         let examples = examples(&description, kind);
-        let role =
-            Role::of(&words, &RoleEvidence { description: &description, format, about, examples: &examples });
+        let role = Role::of(
+            &words,
+            &RoleEvidence { description: &description, format, tool_description, examples: &examples },
+        );
         let bound = |key: &str| kind.get(key).and_then(Value::as_f64);
         let mut labels = labels_of(&words);
         if role == Role::Id {
@@ -245,7 +247,7 @@ fn described_choices(words: &[String], description: &str) -> Vec<Value> {
     if found.len() > 1 { found } else { Vec::new() }
 }
 
-fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> Shape {
+fn shape(name: &str, schema: &Map<String, Value>, tool_description: &str, depth: usize) -> Shape {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         Some(Value::Array(kinds)) => {
@@ -264,10 +266,10 @@ fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> 
         "array" | "tuple" | "list" if depth < MAX_SCHEMA_DEPTH => {
             let empty = Map::new();
             let items = schema.get("items").and_then(Value::as_object).unwrap_or(&empty);
-            Shape::List(Box::new(Parameter::read(name, items, about, depth + 1)))
+            Shape::List(Box::new(Parameter::read(name, items, tool_description, depth + 1)))
         }
         "object" | "dict" if depth < MAX_SCHEMA_DEPTH => {
-            Shape::Object(members(&Value::Object(schema.clone()), about, depth + 1))
+            Shape::Object(members(&Value::Object(schema.clone()), tool_description, depth + 1))
         }
         _ => Shape::Any,
     }
@@ -279,19 +281,19 @@ const OWN: f32 = 3.0;
 const NAMING: [&str; 8] = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
 
 fn labels_of(words: &[String]) -> Vec<Label> {
-    let whole = words.join("_");
-    let mut found = vec![Label::new(&whole, OWN)];
+    let full_label = words.join("_");
+    let mut found = vec![Label::new(&full_label, OWN)];
     if words.len() > 1 && words.last().is_some_and(|word| word == "name" || word == "title") {
         found.extend(NAMING.iter().map(|name| Label::new(name, 2.4)));
     }
-    found.extend(labels::family(&whole).iter().map(|name| Label::new(name, 2.2)));
+    found.extend(labels::family(&full_label).iter().map(|name| Label::new(name, 2.2)));
     if words.len() > 1 {
-        for (place, word) in words.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
             let generic = GENERIC.contains(&word.as_str()) || word.len() < 2;
             if generic {
                 continue;
             }
-            let last = place + 1 == words.len();
+            let last = index + 1 == words.len();
             found.push(Label::new(word, if last { 1.9 } else { 1.6 }));
             found.extend(labels::family(word).iter().map(|name| Label::new(name, 1.2)));
         }
@@ -336,8 +338,8 @@ fn units_of(words: &[String], description: &str) -> Vec<Unit> {
         words.iter().filter(|word| word.len() > 1).filter_map(|word| units::of(word)).collect();
     if found.is_empty() {
         let lower = description.to_lowercase();
-        let spoken = lower.split(|c: char| !c.is_alphanumeric() && c != '/');
-        found.extend(spoken.filter(|word| word.len() > 1).filter_map(units::of));
+        let unit_words = lower.split(|c: char| !c.is_alphanumeric() && c != '/');
+        found.extend(unit_words.filter(|word| word.len() > 1).filter_map(units::of));
         for han in ["小时", "分钟", "公里", "千米", "米", "公斤", "千克", "元", "天", "岁"] {
             if description.contains(han) {
                 found.extend(units::of(han));
@@ -396,14 +398,14 @@ fn add_described(parameters: &mut [Parameter]) {
             words.filter(|word| word.len() > 3 && word.is_ascii()).map(labels::stem).take(24).collect()
         })
         .collect();
-    for (place, parameter) in parameters.iter_mut().enumerate() {
+    for (index, parameter) in parameters.iter_mut().enumerate() {
         let own = |word: &&String| {
             let elsewhere =
-                described.iter().enumerate().any(|(other, words)| other != place && words.contains(word));
+                described.iter().enumerate().any(|(other, words)| other != index && words.contains(word));
             !elsewhere && !crate::values::phrase::is_stop(word)
         };
         let extra: Vec<Label> =
-            described[place].iter().filter(own).take(10).map(|word| Label::new(word, 0.7)).collect();
+            described[index].iter().filter(own).take(10).map(|word| Label::new(word, 0.7)).collect();
         parameter.labels.extend(extra);
     }
 }

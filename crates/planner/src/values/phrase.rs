@@ -54,14 +54,14 @@ pub(crate) fn after_label<'a>(place: Place, parsed: &ParsedText<'a>) -> Option<P
     let numbered = first.kind == Kind::Number
         && parsed.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
     // 302 会议室: a room after its number.
-    let room = parsed.text.get(first.end..).and_then(|rest| {
-        let bare = rest.trim_start();
+    let room_end = parsed.text.get(first.end..).and_then(|rest| {
+        let trimmed = rest.trim_start();
         let kind = ["号会议室", "会议室", "室", "教室", "号楼", "楼"]
             .iter()
-            .find(|kind| bare.starts_with(**kind))?;
-        Some(first.end + rest.len() - bare.len() + kind.len())
+            .find(|kind| trimmed.starts_with(**kind))?;
+        Some(first.end + rest.len() - trimmed.len() + kind.len())
     });
-    if let Some(end) = room.filter(|_| first.kind == Kind::Number) {
+    if let Some(end) = room_end.filter(|_| first.kind == Kind::Number) {
         let text = parsed.text.get(first.start..end)?;
         return Some(Phrase { text, start: first.start, end, after: None });
     }
@@ -81,11 +81,11 @@ pub(crate) fn after_label<'a>(place: Place, parsed: &ParsedText<'a>) -> Option<P
         for token in &parsed.tokens[at..] {
             let gap = parsed.text.get(end..token.start).unwrap_or_default();
             // `3.2.1` and B1机房 are written without a blank.
-            let glued = gap.is_empty() && token.start > first.start;
-            let dot = glued
+            let adjacent = gap.is_empty() && token.start > first.start;
+            let dot = adjacent
                 && token.text == "."
                 && parsed.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric());
-            if dot || glued && token.kind == Kind::Han && !HAN_ENDS.contains(&token.text) {
+            if dot || adjacent && token.kind == Kind::Han && !HAN_ENDS.contains(&token.text) {
                 end = token.end;
                 continue;
             }
@@ -177,11 +177,11 @@ pub(crate) fn without_searching(text: &str) -> &str {
     let mut text = text;
     let parts: Vec<&str> = text.split(['?', '？', '。', '，', '!', '！', ';', '；']).collect();
     if parts.len() > 1 {
-        let tells =
+        let is_distinctive =
             |part: &&&str| !part.trim().is_empty() && !only_counts(part.trim()) && !only_asks(part.trim());
-        let telling: Vec<&&str> = parts.iter().filter(tells).collect();
-        if let [kept] = telling.as_slice() {
-            text = kept.trim();
+        let distinctive: Vec<&&str> = parts.iter().filter(is_distinctive).collect();
+        if let [single] = distinctive.as_slice() {
+            text = single.trim();
         }
     }
     loop {
@@ -230,9 +230,9 @@ pub(crate) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
     let english = [" for ", " about ", " mentioning ", " containing ", " regarding ", " with "];
     let joints =
         english.iter().flat_map(|joint| rest.text.match_indices(joint).map(|(at, _)| (at, at + joint.len())));
-    let told = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().all(known);
+    let is_known_prefix = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().all(known);
     let own = |(at, _): &(usize, usize)| rest.text[..*at].split_whitespace().any(known_thing);
-    let after = joints.filter(told).filter(own).map(|(_, end)| end).max();
+    let after = joints.filter(is_known_prefix).filter(own).map(|(_, end)| end).max();
     let after = after.or_else(|| {
         let verbs = ["搜索", "搜一下", "搜", "查找", "查一下", "找一下", "检索", "关于"];
         let inside = ["里", "中", "上", "内"];
@@ -290,8 +290,8 @@ pub(crate) fn remainder<'a>(parsed: &ParsedText<'a>) -> Option<Phrase<'a>> {
         for opening in OPENINGS {
             let Some(head) = text.get(..opening.len()) else { continue };
             let rest = &text[opening.len()..];
-            let whole = has_han(opening) || rest.starts_with(|c: char| !c.is_alphanumeric());
-            if head.eq_ignore_ascii_case(opening) && whole && !rest.trim().is_empty() {
+            let is_whole_word = has_han(opening) || rest.starts_with(|c: char| !c.is_alphanumeric());
+            if head.eq_ignore_ascii_case(opening) && is_whole_word && !rest.trim().is_empty() {
                 text = rest;
                 break;
             }
@@ -305,12 +305,12 @@ pub(crate) fn remainder<'a>(parsed: &ParsedText<'a>) -> Option<Phrase<'a>> {
         text = text.trim_end();
         for closing in CLOSINGS {
             // An English closing is a whole word.
-            let whole = |rest: &&str| {
+            let is_whole_word = |rest: &&str| {
                 !closing.starts_with(|c: char| c.is_ascii_alphabetic())
                     || !rest.ends_with(|c: char| c.is_ascii_alphanumeric())
             };
             let shorter = text.strip_suffix(closing).filter(|rest| !rest.trim().is_empty());
-            if let Some(rest) = shorter.filter(whole) {
+            if let Some(rest) = shorter.filter(is_whole_word) {
                 text = rest;
             }
         }

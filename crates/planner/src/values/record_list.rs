@@ -39,7 +39,7 @@ pub(crate) fn record_names(parsed: &ParsedText<'_>) -> Option<RecordNames> {
             .into_iter()
             .any(|mention| !kinds.iter().any(|kind| mention.start <= kind.0 && kind.1 <= mention.end))
     };
-    let place = |part: &str| {
+    let span_of = |part: &str| {
         let at = part.as_ptr() as usize - text.as_ptr() as usize;
         (at, at + part.len())
     };
@@ -56,7 +56,7 @@ pub(crate) fn record_names(parsed: &ParsedText<'_>) -> Option<RecordNames> {
             .map(|member| {
                 let (name, kind) = OWN_TYPES.iter().find_map(|word| member.split_once(word))?;
                 let kind = kind.trim().trim_end_matches([')', '）']);
-                Some((place(name.trim()), place(kind)))
+                Some((span_of(name.trim()), span_of(kind)))
             })
             .collect();
         if let Some(pairs) = pairs.filter(|pairs| pairs.len() > 1) {
@@ -86,7 +86,7 @@ pub(crate) fn record_names(parsed: &ParsedText<'_>) -> Option<RecordNames> {
             ["called ", "named "].iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest)
         }
     };
-    let names: Vec<Span> = series::members(listed).into_iter().map(place).collect();
+    let names: Vec<Span> = series::members(listed).into_iter().map(span_of).collect();
     let apart = |span: &Span| plain(span) && !(span.0 < kind.1 && kind.0 < span.1);
     (names.len() > 1 && names.iter().all(apart) && !quoted_beside(&[kind]))
         .then(|| RecordNames(names.into_iter().map(|name| (name, kind)).collect()))
@@ -111,14 +111,14 @@ pub(crate) fn candidate<'a>(
     parsed: &ParsedText<'_>,
 ) -> Option<Candidate> {
     let members: Vec<(&Parameter, Option<Part>)> = members.collect();
-    let said = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
+    let text_of = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
     let mut objects = Vec::new();
     for (name, kind) in &record_names.0 {
         let mut object = Map::new();
         for (member, part) in &members {
             let value = match part {
-                Some(Part::Name) => said(name)?,
-                Some(Part::Type) => said(kind)?,
+                Some(Part::Name) => text_of(name)?,
+                Some(Part::Type) => text_of(kind)?,
                 Some(Part::Texts) if matches!(member.shape, Shape::List(_)) => Json::Array(Vec::new()),
                 _ => return None,
             };
@@ -155,14 +155,14 @@ pub(crate) fn of_new_kind(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
         let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         (length > 2 && !OTHERS.contains(&&rest[..length])).then_some(length)
     };
-    let whole = |at: usize| at == 0 || !lower[..at].ends_with(char::is_alphanumeric);
+    let is_whole_word = |at: usize| at == 0 || !lower[..at].ends_with(char::is_alphanumeric);
     let named = [
         ("new ", &[":", " called ", " named "][..]),
         ("a ", &[" called ", " named "]),
         ("an ", &[" called ", " named "]),
     ];
     for (lead, marks) in named {
-        for (at, _) in lower.match_indices(lead).filter(|(at, _)| whole(*at)) {
+        for (at, _) in lower.match_indices(lead).filter(|(at, _)| is_whole_word(*at)) {
             let at = at + lead.len();
             let Some(length) = word_at(at) else { continue };
             let Some(mark) = marks.iter().find(|mark| lower[at + length..].starts_with(**mark)) else {
@@ -180,8 +180,9 @@ pub(crate) fn of_new_kind(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
     let length = word_at(kind)?;
     let ends = lower[kind + length..].chars().next().is_none_or(|c| ",.;".contains(c));
     let verb = ["add ", "put ", "record ", "store ", "save "];
-    let start =
-        verb.iter().find_map(|verb| lower.find(verb).filter(|at| whole(*at)).map(|at| at + verb.len()))?;
+    let start = verb
+        .iter()
+        .find_map(|verb| lower.find(verb).filter(|at| is_whole_word(*at)).map(|at| at + verb.len()))?;
     let name = thing_at(parsed, start)?;
     let placed = [" to the ", " in the ", " into the ", "' to the ", "' in the ", "\" to the ", "\" in the "]
         .iter()

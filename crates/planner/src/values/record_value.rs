@@ -95,10 +95,10 @@ pub(crate) fn candidates(members: &[Parameter], context: &MatchContext<'_>) -> O
     let mut object = Map::new();
     for member in needed() {
         let (_, spans) = found.iter().find(|(part, _)| Some(*part) == part_of(member))?;
-        let said = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
+        let text_of = |span: &Span| parsed.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
         let value = match member.shape {
-            Shape::List(_) => Json::Array(spans.iter().filter_map(said).collect()),
-            _ => spans.first().and_then(said)?,
+            Shape::List(_) => Json::Array(spans.iter().filter_map(text_of).collect()),
+            _ => spans.first().and_then(text_of)?,
         };
         object.insert(member.name.clone(), value);
     }
@@ -202,15 +202,15 @@ fn bare(parsed: &ParsedText<'_>, start: usize, end: usize) -> Option<Span> {
             .trim_matches(|c: char| c.is_whitespace() || "\"'”’」』`》".contains(c));
         return after.is_empty().then_some(inner);
     }
-    let kept = rest.trim_end();
+    let trimmed = rest.trim_end();
     let path =
         |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
     let other = parsed.mentions.iter().any(|mention| {
         matches!(&mention.value, Value::Literal(literal) if path(literal))
-            && mention.start < start + kept.len()
+            && mention.start < start + trimmed.len()
             && start < mention.end
     });
-    (!kept.is_empty() && !other).then_some((start, start + kept.len()))
+    (!trimmed.is_empty() && !other).then_some((start, start + trimmed.len()))
 }
 
 /// The replacement text: quoted, or up to a mark or the place of the replacement.
@@ -359,7 +359,7 @@ pub(crate) fn after_any(parsed: &ParsedText<'_>, words: &[&str]) -> Option<Span>
     let lower = parsed.text.to_ascii_lowercase();
     words.iter().find_map(|word| {
         lower.match_indices(word).find_map(|(at, _)| {
-            let whole = !word.is_ascii()
+            let is_whole_word = !word.is_ascii()
                 || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
                     && !lower[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
             let inside = parsed.mentions.iter().any(|mention| {
@@ -369,7 +369,7 @@ pub(crate) fn after_any(parsed: &ParsedText<'_>, words: &[&str]) -> Option<Span>
             let before = lower[..at].trim_end();
             let capital = parsed.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
                 && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
-            (whole && !inside && !capital).then(|| thing_at(parsed, at + word.len())).flatten()
+            (is_whole_word && !inside && !capital).then(|| thing_at(parsed, at + word.len())).flatten()
         })
     })
 }
@@ -449,14 +449,14 @@ fn with_han(parsed: &ParsedText<'_>, from: usize) -> usize {
 
 /// The quoted texts that belong to no other part.
 fn texts(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
-    let taken = |span: &Span| {
+    let is_used = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
     };
     let quoted = parsed.mentions.iter().filter_map(|mention| match &mention.value {
         Value::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
         _ => None,
     });
-    let quoted: Vec<Span> = quoted.filter(|span| !taken(span)).collect();
+    let quoted: Vec<Span> = quoted.filter(|span| !is_used(span)).collect();
     if !quoted.is_empty() {
         return quoted;
     }
@@ -475,9 +475,9 @@ fn texts(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
         "fact:",
     ];
     let lower = parsed.text.to_ascii_lowercase();
-    let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
-    let told = told.or_else(|| record_list::announced(&lower));
-    let span = told.and_then(|at| record_list::to_end(parsed, at)).filter(|span| !taken(span));
+    let value_start = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
+    let value_start = value_start.or_else(|| record_list::announced(&lower));
+    let span = value_start.and_then(|at| record_list::to_end(parsed, at)).filter(|span| !is_used(span));
     span.or_else(|| statement_about(parsed, found)).into_iter().collect()
 }
 

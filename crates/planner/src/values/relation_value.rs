@@ -66,9 +66,9 @@ pub(crate) fn triple(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
         let middle =
             words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
         let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
-        let whole = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
+        let span_of = |words: &[&str]| (part(words[0]).0, part(words[words.len() - 1]).1);
         let plain = words.iter().filter(|word| word.contains('_')).count() == 1 && words.len() < 8;
-        return plain.then(|| (whole(from), whole(to), part(relation)));
+        return plain.then(|| (span_of(from), span_of(to), part(relation)));
     }
     // 甲 和 乙 的关系是 R
     if let Some((at, label)) = ["的关系是", "的关系为", "的关系：", "之间的关系是"]
@@ -120,11 +120,11 @@ fn quoted(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
         .collect();
     let [from, to, kind] = quoted.as_slice() else { return None };
     let joint = parsed.text.get(from.end..to.start)?.trim();
-    let told = parsed.text.get(to.end..kind.start)?.trim();
+    let relation_text = parsed.text.get(to.end..kind.start)?.trim();
     let known = ["之间类型为", "之间类型是", "之间的类型为", "类型为", "之间关系类型为", "的关系类型为"];
     let ends = parsed.text.get(kind.end..)?.trim_start().starts_with("的关系");
     let span = |at: usize| quoted_at(parsed, at);
-    (["到", "和", "与", "跟"].contains(&joint) && known.contains(&told) && ends)
+    (["到", "和", "与", "跟"].contains(&joint) && known.contains(&relation_text) && ends)
         .then(|| Some((span(from.start)?, span(to.start)?, span(kind.start)?)))
         .flatten()
 }
@@ -147,8 +147,8 @@ fn outside(text: &str) -> &str {
 
 /// `Tomasz manages Warehouse East` at a byte offset: two names with one verb between them, and nothing else.
 fn named_ends(text: &str, start: usize) -> Option<(Span, Span, Span)> {
-    let said = outside(text.get(start..)?).trim_end_matches(['.', '!', ' ']);
-    let words: Vec<&str> = said.split(' ').collect();
+    let trimmed = outside(text.get(start..)?).trim_end_matches(['.', '!', ' ']);
+    let words: Vec<&str> = trimmed.split(' ').collect();
     let capital = |word: &&str| word.starts_with(char::is_uppercase) && !word.contains([',', '"', ':']);
     let middle = words.iter().position(|word| !capital(word))?;
     let (from, to) = (words.get(..middle)?, words.get(middle + 1..)?);
@@ -157,7 +157,7 @@ fn named_ends(text: &str, start: usize) -> Option<(Span, Span, Span)> {
         && (verb.ends_with('s') || verb.contains('_'))
         && verb.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let named = |words: &[&str]| !words.is_empty() && words.len() < 5 && words.iter().all(capital);
-    let end = start + said.len();
+    let end = start + trimmed.len();
     let first = start + from.join(" ").len();
     (named(from) && named(to) && is_verb)
         .then(|| ((start, first), (first + verb.len() + 2, end), (first + 1, first + 1 + verb.len())))
@@ -215,10 +215,10 @@ fn arrow(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
 
 /// The type of a relation: the text after its label, otherwise the only code or quoted text that is not one of its ends.
 pub(crate) fn relation_type(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
-    let taken = |span: &Span| {
+    let is_used = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
     };
-    if let Some(span) = after_any(parsed, &RELATIONS).filter(|span| !taken(span)) {
+    if let Some(span) = after_any(parsed, &RELATIONS).filter(|span| !is_used(span)) {
         return Some(span);
     }
     let mut others = parsed.mentions.iter().filter_map(|mention| match &mention.value {
@@ -226,6 +226,6 @@ pub(crate) fn relation_type(parsed: &ParsedText<'_>, found: &[(Part, Vec<Span>)]
         Value::Literal(Literal::Quoted(_)) => quoted_at(parsed, mention.start),
         _ => None,
     });
-    let first = others.by_ref().find(|span| !taken(span))?;
-    others.all(|span| taken(&span)).then_some(first)
+    let first = others.by_ref().find(|span| !is_used(span))?;
+    others.all(|span| is_used(&span)).then_some(first)
 }

@@ -61,10 +61,10 @@ pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Ve
     for mention in &context.parsed.mentions {
         let written = context.parsed.written(mention);
         // `is 2028-02-29 a Monday?` contains no offset.
-        let asked =
+        let is_question =
             is_weekday(written) && context.parsed.mentions.iter().any(|other| is_dated(context, other));
         if matches!(mention.value, Value::Moment(Moment::Date(_)))
-            && !asked
+            && !is_question
             && !is_in_digits(written)
             && !is_today(written)
             && !is_counted(mention.start, mention.end)
@@ -212,7 +212,7 @@ fn shift_at(context: &MatchContext<'_>, at: usize) -> Option<(usize, usize, Stri
         return None;
     }
     let start = if before { tokens[at - 1].start } else { tokens[first].start };
-    let spoken = text.get(..tokens[first].start).unwrap_or_default().trim_end();
+    let prefix = text.get(..tokens[first].start).unwrap_or_default().trim_end();
     let stop = text.len() - after.len();
     if before || tail.is_some() {
         let stop = stop + tail.map_or(0, str::len);
@@ -222,9 +222,9 @@ fn shift_at(context: &MatchContext<'_>, at: usize) -> Option<(usize, usize, Stri
     let amount = text.get(tokens[first].start..stop).unwrap_or_default().trim();
     let later = ["之后", "以后", "起", "加上", "加", "再过", "往后", "过"]
         .iter()
-        .find(|word| spoken.ends_with(**word));
-    let earlier = ["之前", "以前", "减去", "减", "往前", "倒推"].iter().find(|word| spoken.ends_with(**word));
+        .find(|word| prefix.ends_with(**word));
+    let earlier = ["之前", "以前", "减去", "减", "往前", "倒推"].iter().find(|word| prefix.ends_with(**word));
     let (word, way) = later.map(|word| (word, "后")).or_else(|| earlier.map(|word| (word, "前")))?;
-    let start = spoken.len() - word.len();
+    let start = prefix.len() - word.len();
     Some((start, stop, format!("{amount}{way}")))
 }

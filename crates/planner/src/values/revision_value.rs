@@ -99,8 +99,8 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> V
 
 /// `README.md as it was in v2.1`: a file at a commit, for a tool that takes both in one string.
 fn file_at(parameter: &Parameter, context: &MatchContext<'_>) -> Option<Candidate> {
-    let says = |word: &str| context.tool_words.iter().any(|other| other == word);
-    if !parameter.has_word(&["revision"]) || !says("path") || !says("written") {
+    let tool_has_word = |word: &str| context.tool_words.iter().any(|other| other == word);
+    if !parameter.has_word(&["revision"]) || !tool_has_word("path") || !tool_has_word("written") {
         return None;
     }
     let parsed = context.parsed;

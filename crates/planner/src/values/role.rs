@@ -38,12 +38,12 @@ pub(crate) enum Role {
     Other,
 }
 
-/// The schema information beside the name. `about` is the description of the tool.
+/// The schema information beside the name. `tool_description` is the description of the tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RoleEvidence<'a> {
     pub(crate) description: &'a str,
     pub(crate) format: &'a str,
-    pub(crate) about: &'a str,
+    pub(crate) tool_description: &'a str,
     pub(crate) examples: &'a [String],
 }
 
@@ -137,9 +137,9 @@ const NAMES: [&str; 24] = [
 ];
 
 impl Role {
-    /// Derives the role. `about` is the description of the tool; `examples` are the examples of the parameter.
+    /// Derives the role. `tool_description` is the description of the tool; `examples` are the examples of the parameter.
     pub(crate) fn of(words: &[String], evidence: &RoleEvidence<'_>) -> Self {
-        let RoleEvidence { description, format, about, examples } = *evidence;
+        let RoleEvidence { description, format, tool_description, examples } = *evidence;
         match format {
             "email" | "idn-email" => return Self::Mail,
             "uri" | "url" | "iri" => return Self::Url,
@@ -150,15 +150,15 @@ impl Role {
         }
         let lower = description.to_lowercase();
         let has = |listed: &[&str]| words.iter().any(|word| listed.contains(&word.as_str()));
-        let says = |listed: &[&str]| listed.iter().any(|text| lower.contains(text));
+        let mentions = |listed: &[&str]| listed.iter().any(|text| lower.contains(text));
         if words.last().is_some_and(|word| IDS.contains(&word.as_str())) {
             return Self::Id;
         }
-        let about_lower = about.to_lowercase();
+        let about_lower = tool_description.to_lowercase();
         let tells = |listed: &[&str]| listed.iter().any(|text| about_lower.contains(text));
         let kind_of = has(&["type", "count", "kind", "number", "message", "path"]);
         if has(&["branch", "revision", "commit", "sha", "ref"]) && !kind_of
-            || says(&["commit (its sha)", "commit sha", "commit hash"])
+            || mentions(&["commit (its sha)", "commit sha", "commit hash"])
             || has(&["target", "base"]) && words.len() == 1 && tells(&["branch", "commit"])
         {
             return Self::Revision;
@@ -175,7 +175,7 @@ impl Role {
         if examples.iter().any(is_shift) && !has(&["timestamp", "date", "since", "until"]) {
             return Self::Shift;
         }
-        if has(&["until"]) && says(&["count", "days", "天"]) {
+        if has(&["until"]) && mentions(&["count", "days", "天"]) {
             return Self::Until;
         }
         let is_moment =
@@ -187,13 +187,13 @@ impl Role {
         }
         if has(&["start", "end"])
             && words.len() > 1
-            && ["cell", "单元格"].iter().any(|word| about.to_lowercase().contains(word))
+            && ["cell", "单元格"].iter().any(|word| tool_description.to_lowercase().contains(word))
             && !has(&["row", "col", "column", "date", "time"])
         {
             return Self::Cell;
         }
         if has(&["time", "date", "start", "end", "when", "at"])
-            && says(&[
+            && mentions(&[
                 "iso 8601",
                 "yyyy-mm-ddt",
                 "date and time",
@@ -206,27 +206,27 @@ impl Role {
         {
             return Self::DateTime;
         }
-        if says(&["yyyy-mm-dd", "mm/dd/yyyy", "dd/mm/yyyy"]) {
+        if mentions(&["yyyy-mm-dd", "mm/dd/yyyy", "dd/mm/yyyy"]) {
             return Self::Date;
         }
-        if has(&["to", "sender"]) && says(&["mail", "邮"]) {
+        if has(&["to", "sender"]) && mentions(&["mail", "邮"]) {
             return Self::Mail;
         }
         let by_name = BY_NAME.iter().find(|(_, listed)| has(listed)).map(|(role, _)| *role);
         match by_name {
-            Some(Self::Zone) if says(&["city", "城市"]) => Self::Zone,
+            Some(Self::Zone) if mentions(&["city", "城市"]) => Self::Zone,
             Some(Self::Path)
-                if says(&["folder", "directory", "文件夹", "目录"])
-                    && !says(&["file:", "path of the file", "path to the file", "文件路径"])
+                if mentions(&["folder", "directory", "文件夹", "目录"])
+                    && !mentions(&["file:", "path of the file", "path to the file", "文件路径"])
                     && !has(&["file", "filepath", "filename"]) =>
             {
                 Self::Folder
             }
             Some(Self::Id) if has(&["name"]) => Self::Name,
             Some(role) => role,
-            None if has(&["start", "end", "cell"]) && says(&["cell", "单元格"]) => Self::Cell,
-            None if has(&["to", "cc", "bcc", "from"]) && says(&["mail", "邮"]) => Self::Mail,
-            None if says(&[
+            None if has(&["start", "end", "cell"]) && mentions(&["cell", "单元格"]) => Self::Cell,
+            None if has(&["to", "cc", "bcc", "from"]) && mentions(&["mail", "邮"]) => Self::Mail,
+            None if mentions(&[
                 "email address",
                 "e-mail address",
                 "addresses of the recipients",
@@ -238,12 +238,12 @@ impl Role {
             }
             None if has(&TEXTS) => Self::Text,
             None if has(&NAMES) => Self::Name,
-            None if says(&["city", "location", "城市", "地点", "place"])
-                && !says(&["capacity", "replace"]) =>
+            None if mentions(&["city", "location", "城市", "地点", "place"])
+                && !mentions(&["capacity", "replace"]) =>
             {
                 Self::Place
             }
-            None if says(&["path", "路径"]) => Self::Path,
+            None if mentions(&["path", "路径"]) => Self::Path,
             None => Self::Other,
         }
     }
@@ -273,9 +273,10 @@ mod tests {
         check("email_id", "", Role::Id);
         check("branch_name", "", Role::Revision);
         check("branch_type", "", Role::Other);
-        let evidence = RoleEvidence { about: "Moves or renames a file", ..RoleEvidence::default() };
+        let evidence =
+            RoleEvidence { tool_description: "Moves or renames a file", ..RoleEvidence::default() };
         assert_eq!(Role::of(&["destination".to_owned()], &evidence), Role::Path);
-        let evidence = RoleEvidence { about: "Books a flight", ..RoleEvidence::default() };
+        let evidence = RoleEvidence { tool_description: "Books a flight", ..RoleEvidence::default() };
         assert_eq!(Role::of(&["destination".to_owned()], &evidence), Role::Place);
     }
 }

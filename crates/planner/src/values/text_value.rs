@@ -37,9 +37,9 @@ pub(crate) fn chosen(parameter: &Parameter, context: &MatchContext<'_>, places: 
         .map(|chosen| {
             let (start, end) = (chosen.place.start, chosen.place.end);
             // A value that is also a word of the tool is weak evidence: `search` for a tool that searches.
-            let said = context.parsed.text.get(start..end).unwrap_or_default();
+            let stated = context.parsed.text.get(start..end).unwrap_or_default();
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
-            let stem = labels::stem(said);
+            let stem = labels::stem(stated);
             // `sorted by size`: the word after `by` is a choice.
             let before = context.parsed.text.get(..start).unwrap_or_default().trim_end();
             let by = before.ends_with(" by") || before.ends_with('按');
@@ -61,10 +61,10 @@ pub(crate) fn candidates(
     }
     let mut found = by_role(parameter, context, places);
     found.extend(format_value::number_format(parameter, context, places));
-    found.extend(format_value::shown(parameter, context));
-    found.extend(file_value::here(parameter, context));
+    found.extend(format_value::number_formats(parameter, context));
+    found.extend(file_value::current_folder(parameter, context));
     if parameter.role == Role::Place
-        && let Some((start, end)) = location_value::room(context.parsed.text)
+        && let Some((start, end)) = location_value::find_room(context.parsed.text)
     {
         let value = ArgumentValue::FromRequest(Json::from(&context.parsed.text[start..end]));
         found.push(Candidate { value, start, end, score: GOOD + 1.0 });
@@ -141,7 +141,10 @@ fn by_mention(parameter: &Parameter, context: &MatchContext<'_>, mention: &Menti
                 return None;
             }
             // A file is not a folder.
-            if is_file && role == Role::Folder && crate::lexer::literal::is_ending(text.rsplit('.').next()?) {
+            if is_file
+                && role == Role::Folder
+                && crate::lexer::literal::is_extension(text.rsplit('.').next()?)
+            {
                 return None;
             }
             if is_file && file_value::names_repository(parameter, context) {
@@ -303,7 +306,7 @@ fn topic<'a>(context: &MatchContext<'a>) -> Option<(usize, &'a str)> {
 
 fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
     let parsed = context.parsed;
-    let said = |value: &str, start: usize, end: usize, score: f32| Candidate {
+    let stated = |value: &str, start: usize, end: usize, score: f32| Candidate {
         value: ArgumentValue::FromRequest(Json::from(value)),
         start,
         end,
@@ -313,13 +316,13 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
         Role::Expression => parsed
             .expressions
             .iter()
-            .map(|found| said(&found.text, found.start, found.end, GOOD + 0.5))
+            .map(|found| stated(&found.text, found.start, found.end, GOOD + 0.5))
             .collect(),
         Role::Sheet => sheet::find(context)
             .into_iter()
             .map(|found| {
                 let label = context.labelled(places, found.start, found.end).min(1.5);
-                said(found.text, found.start, found.end, GOOD + 0.3 + label)
+                stated(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
         // The old and the new name of a sheet.
@@ -327,28 +330,30 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
             if parameter.has_word(&["old", "new", "source", "target"])
                 && context.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
         {
-            let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
+            let named = |found: phrase::Phrase<'_>| stated(found.text, found.start, found.end, GOOD + 0.1);
             sheet::find(context).into_iter().map(named).collect()
         }
         Role::Zone => location_value::unknown(context)
             .into_iter()
-            .map(|(start, end)| said(&parsed.text[start..end], start, end, GOOD))
+            .map(|(start, end)| stated(&parsed.text[start..end], start, end, GOOD))
             .collect(),
         Role::Cell => cell_value::corners(parameter, context),
         Role::Date | Role::Time | Role::DateTime => date_time_value::candidates(parameter, context, places),
         // An empty range: the query does not block other arguments. Their text is removed from it later.
         Role::Query if topic(context).is_some() => {
-            topic(context).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
+            topic(context).map(|(start, text)| stated(text, start, start, GOOD + 0.3)).into_iter().collect()
         }
         Role::Query => phrase::remainder(parsed)
             .map(|rest| {
                 if let Some((start, text)) = phrase::searched(&rest, &context.tool_words) {
-                    return said(text, start, start, GOOD + 0.2);
+                    return stated(text, start, start, GOOD + 0.2);
                 }
                 let spoken = parsed.text[..rest.start].to_lowercase();
-                let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
-                let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
-                said(rest.text, rest.start, rest.start, if asked { GOOD + 0.2 } else { FAIR })
+                let topic_words =
+                    ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
+                let mentions_topic =
+                    !parameter.required && topic_words.iter().any(|word| spoken.contains(word));
+                stated(rest.text, rest.start, rest.start, if mentions_topic { GOOD + 0.2 } else { FAIR })
             })
             .into_iter()
             .collect(),
@@ -372,12 +377,12 @@ fn by_role(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place]) 
                 location_value::capitals(context)
                     .filter(|_| !parameter.has_word(&["city", "country", "state"]))
             })
-            .map(|(start, end)| said(&parsed.text[start..end], start, end, GOOD + 0.2))
+            .map(|(start, end)| stated(&parsed.text[start..end], start, end, GOOD + 0.2))
             .into_iter()
             .collect(),
         Role::Mail | Role::Name | Role::Other if parameter.has_word(&["from", "sender"]) => {
             location_value::sender(context)
-                .map(|(start, end)| said(&parsed.text[start..end], start, end, GOOD + 0.5))
+                .map(|(start, end)| stated(&parsed.text[start..end], start, end, GOOD + 0.5))
                 .into_iter()
                 .collect()
         }
@@ -424,8 +429,8 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
     let mut found = Vec::new();
     // Examples also match similar words, and the first part of a compound: `gas-powered`.
     for token in &context.parsed.tokens {
-        let near = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
-        if let Some(example) = parameter.examples.iter().find(near) {
+        let is_similar = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
+        if let Some(example) = parameter.examples.iter().find(is_similar) {
             let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
         }
@@ -443,8 +448,8 @@ fn examples(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate>
         for place in
             labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], context.parsed, &context.stems)
         {
-            let said = context.parsed.text.get(place.start..place.end).unwrap_or_default();
-            let own = context.tool_words.contains(&labels::stem(said));
+            let stated = context.parsed.text.get(place.start..place.end).unwrap_or_default();
+            let own = context.tool_words.contains(&labels::stem(stated));
             let score = if own { POOR } else { GOOD };
             let value = ArgumentValue::FromRequest(Json::from(example.as_str()));
             found.push(Candidate { value, start: place.start, end: place.end, score });
@@ -502,9 +507,9 @@ fn labelled(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
         let Some(phrase) = phrase::after_label(*place, context.parsed) else { continue };
         let own = phrase.text.split_whitespace().all(|word| context.tool_words.contains(&labels::stem(word)));
         // An ID contains a digit or a capital letter.
-        let odd = parameter.role == Role::Id
+        let is_malformed = parameter.role == Role::Id
             && !phrase.text.contains(|c: char| c.is_ascii_digit() || c.is_uppercase());
-        if own || odd || lexicon::is_kind(phrase.text) {
+        if own || is_malformed || lexicon::is_kind(phrase.text) {
             continue;
         }
         let value = ArgumentValue::FromRequest(Json::from(phrase.text));
@@ -515,13 +520,13 @@ fn labelled(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
         // `…, location Main St 4`, ，地点 三号会议室: a label at the start of a clause introduces its value.
         let before = context.parsed.text.get(..place.start).unwrap_or_default().trim_end();
         let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
-        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
+        let is_assigned = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
             .contains(&between)
             || naming.contains(&label.as_str()) && between.is_empty()
             || fronted && place.strength > 2.0;
-        let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
+        let score = 0.3 + place.strength * 0.6 + if is_assigned && place.strength > 1.5 { 0.8 } else { 0.0 };
         // The labelled text of a place is longer than the mention of its name: `Main St 4`.
-        let score = if told && parameter.role == Role::Place { score + GOOD } else { score };
+        let score = if is_assigned && parameter.role == Role::Place { score + GOOD } else { score };
         found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
     }
     found
@@ -530,11 +535,11 @@ fn labelled(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
 /// The words of a run before the tool's own words at its end.
 fn modifier<'a>(context: &MatchContext<'_>, run: &'a str) -> Option<&'a str> {
     let own = |word: &str| context.tool_words.contains(&labels::stem(word));
-    let mut kept = run;
-    while let Some((head, _)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
-        kept = head.trim_end();
+    let mut trimmed = run;
+    while let Some((head, _)) = trimmed.rsplit_once(' ').filter(|(_, last)| own(last)) {
+        trimmed = head.trim_end();
     }
-    (kept.len() < run.len() && !kept.split(' ').any(own)).then_some(kept)
+    (trimmed.len() < run.len() && !trimmed.split(' ').any(own)).then_some(trimmed)
 }
 
 /// Runs of words that are not the tool's own; they score highest after a preposition.
@@ -562,7 +567,7 @@ fn chunks(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
         if own == words || torn || lexicon::is_kind(chunk.text) {
             continue;
         }
-        // `rock concerts`, `a single room`: the modifier of the tool's own noun gives its kind.
+        // `rock concerts`, `a single find_room`: the modifier of the tool's own noun gives its kind.
         let named = context.parsed.mentions.iter().any(|mention| {
             let whole = !matches!(mention.value, Value::Literal(_) | Value::Moment(_));
             whole && mention.start < chunk.end && chunk.start < mention.end

@@ -52,12 +52,12 @@ fn inside<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
     let leads = ["里查", "里找", "中查", "中找", "里面查", "里面找", "里查一下", "里找一下"];
     let start = leads.iter().filter_map(|lead| text.find(lead).map(|at| at + lead.len())).max()?;
     let rest = text.get(start..)?.trim_start();
-    let said = rest.trim_end_matches(['。', '？', '?', '！']);
-    let plain = !said.is_empty()
-        && said.chars().count() <= 12
-        && !said.contains(['，', '的', '和', '“'])
+    let topic = rest.trim_end_matches(['。', '？', '?', '！']);
+    let plain = !topic.is_empty()
+        && topic.chars().count() <= 12
+        && !topic.contains(['，', '的', '和', '“'])
         && !parsed.mentions.iter().any(|mention| mention.end > start);
-    plain.then_some((text.len() - rest.len(), said))
+    plain.then_some((text.len() - rest.len(), topic))
 }
 
 fn is_free(parsed: &ParsedText<'_>, at: usize) -> bool {
@@ -98,10 +98,10 @@ fn chinese<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
         .max()?;
     let inner = head.get(at + lead..)?;
     let start = at + lead + inner.len() - inner.trim_start().len();
-    let said = text.get(start..head.len())?;
-    let bare = said.trim_matches(|c: char| "“”\"「」".contains(c));
-    let start = start + said.find(bare)?;
-    (!bare.is_empty() && bare.chars().count() <= 30).then_some((start, bare))
+    let topic = text.get(start..head.len())?;
+    let trimmed = topic.trim_matches(|c: char| "“”\"「」".contains(c));
+    let start = start + topic.find(trimmed)?;
+    (!trimmed.is_empty() && trimmed.chars().count() <= 30).then_some((start, trimmed))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::literal::{Literal, is_ending};
+use crate::lexer::literal::{Literal, is_extension};
 use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
@@ -48,8 +48,8 @@ pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> O
         });
     }
     // A tool that fails if the destination exists needs the complete new path, not the folder.
-    let says = |word: &str| context.tool_words.iter().any(|other| other == word);
-    let whole_path = says("fail") && says("destination");
+    let tool_has_word = |word: &str| context.tool_words.iter().any(|other| other == word);
+    let whole_path = tool_has_word("fail") && tool_has_word("destination");
     let found = transfers.into_iter().map(|transfer| {
         let (source, target) = (path(transfer.source), path(transfer.target));
         let (mention, value, score) = match end {
@@ -105,7 +105,7 @@ fn path(mention: &Mention) -> &str {
 
 fn has_ending(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    name.rsplit_once('.').is_some_and(|(_, ending)| is_ending(&ending.to_lowercase()))
+    name.rsplit_once('.').is_some_and(|(_, extension)| is_extension(&extension.to_lowercase()))
 }
 
 /// The only path of a text, if it is the target for a pronoun.

@@ -96,8 +96,8 @@ impl Filter {
         self.0
     }
 
-    fn load(&mut self, place: u32) {
-        self.0.push(instruction(LOAD, place));
+    fn load(&mut self, offset: u32) {
+        self.0.push(instruction(LOAD, offset));
     }
 
     fn end(&mut self, action: Action) {

@@ -40,7 +40,7 @@ pub(super) fn detect() -> Result<Bubblewrap, Missing> {
         )
     };
     let mut places = FOLDERS.iter().map(|folder| Path::new(folder).join(PROGRAM));
-    let program = places.find(|place| place.is_file()).ok_or_else(absent)?;
+    let program = places.find(|path| path.is_file()).ok_or_else(absent)?;
     if !binds_descriptors(&program) {
         return Err(Missing::new(
             Protection::Bubblewrap,
@@ -113,55 +113,55 @@ pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Pl
         true => Some(filter_file(&draft)?),
         false => None,
     };
-    let mut front = Command::new(program);
-    front.env_clear().envs(variables(command)).args(NAMESPACES);
-    front.args(["--cap-drop", "ALL", "--new-session"]);
+    let mut launcher = Command::new(program);
+    launcher.env_clear().envs(variables(command)).args(NAMESPACES);
+    launcher.args(["--cap-drop", "ALL", "--new-session"]);
     let shared_memory = draft.policy.limits.memory / SHARED_MEMORY_SHARE;
     // The kernel rounds down to pages, and reads 0 as unlimited.
-    add_kernel_files(&mut front, Some(shared_memory.max(PAGE)).filter(|_| *bounds_tmpfs));
+    add_kernel_files(&mut launcher, Some(shared_memory.max(PAGE)).filter(|_| *bounds_tmpfs));
     if draft.policy.network == Network::None {
-        front.arg("--unshare-net");
+        launcher.arg("--unshare-net");
     }
     for path in system_files::PROGRAMS.iter().chain(system_files::SETTINGS).map(Path::new) {
-        show_system(&mut front, path);
+        show_system(&mut launcher, path);
     }
     for path in system_files::interpreters() {
-        show_system(&mut front, &path);
+        show_system(&mut launcher, &path);
     }
-    let mut keep = Vec::new();
+    let mut inherited_files = Vec::new();
     // A folder on disk, so that the disk limit covers it. Mounted before grants below `/tmp`.
-    show_tmp(&mut front, draft.private.tmp(), &mut keep)?;
+    show_tmp(&mut launcher, draft.private.tmp(), &mut inherited_files)?;
     let Grants { read, write, links } = &draft.grants;
     // A link inside a shown folder is visible already; its target is shown by its real path.
-    let shown = |path: &Path| {
+    let is_visible = |path: &Path| {
         let inside = |folder: &Path| path != folder && path.starts_with(folder);
-        let around = |grant: &Grant| inside(grant.path_handle.path()) || inside(&grant.named);
-        is_system(path) || read.iter().chain(write).any(around)
+        let contains_path = |grant: &Grant| inside(grant.path_handle.path()) || inside(&grant.named);
+        is_system(path) || read.iter().chain(write).any(contains_path)
     };
     for (how, some) in [("--ro-bind-fd", read), ("--bind-fd", write)] {
         for grant in some {
-            let named = Some(grant.named.as_path()).filter(|named| !shown(named));
-            show(&mut front, how, (grant, named), &mut keep)?;
+            let named = Some(grant.named.as_path()).filter(|named| !is_visible(named));
+            show(&mut launcher, how, (grant, named), &mut inherited_files)?;
         }
     }
-    for (link, target) in links.iter().filter(|(link, _)| !shown(link)) {
-        front.arg("--symlink").arg(target).arg(link);
+    for (link, target) in links.iter().filter(|(link, _)| !is_visible(link)) {
+        launcher.arg("--symlink").arg(target).arg(link);
     }
     // Last, since mount points are created in the root, which is a tmpfs without size limit.
-    front.args(["--remount-ro", "/"]);
+    launcher.args(["--remount-ro", "/"]);
     if let Some(folder) = command.get_current_dir() {
-        front.arg("--chdir").arg(folder).current_dir(folder);
+        launcher.arg("--chdir").arg(folder).current_dir(folder);
     }
     if let Some(file) = &filter {
-        front.arg("--seccomp").arg(file.as_raw_fd().to_string());
+        launcher.arg("--seccomp").arg(file.as_raw_fd().to_string());
     }
-    front.arg("--").arg(command.get_program()).args(command.get_args());
-    *command = front;
+    launcher.arg("--").arg(command.get_program()).args(command.get_args());
+    *command = launcher;
     let limits = limits::of(&draft.policy.limits, None);
     let Draft { process_tag, forks, cgroup_entry, mut without, .. } = draft;
     // Bubblewrap needs capabilities to build the sandbox, and drops them itself.
     without.push(Protection::Capabilities);
-    keep.extend(filter);
+    inherited_files.extend(filter);
     Ok(Plan {
         process_tag,
         mounts: None,
@@ -170,7 +170,7 @@ pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Pl
         forks,
         cgroup_entry,
         filter: None,
-        keep,
+        inherited_files,
         without,
     })
 }
@@ -181,44 +181,48 @@ fn variables(command: &Command) -> Vec<(OsString, OsString)> {
 }
 
 /// Shows a system path, preserving a symbolic link; skips missing ones.
-fn show_system(front: &mut Command, path: &Path) {
-    let Ok(about) = path.symlink_metadata() else { return };
+fn show_system(launcher: &mut Command, path: &Path) {
+    let Ok(metadata) = path.symlink_metadata() else { return };
     match std::fs::read_link(path) {
         // `/lib` is a link to `/usr/lib` on most systems, and programs may resolve it.
-        Ok(target) if about.is_symlink() && path.parent() == Some(Path::new("/")) => {
-            front.arg("--symlink").arg(target).arg(path);
+        Ok(target) if metadata.is_symlink() && path.parent() == Some(Path::new("/")) => {
+            launcher.arg("--symlink").arg(target).arg(path);
         }
         _ => {
-            front.arg("--ro-bind-try").arg(path).arg(path);
+            launcher.arg("--ro-bind-try").arg(path).arg(path);
         }
     }
 }
 
 /// Mounts a grant at its real path, and at the path by which the program names it.
 fn show(
-    front: &mut Command,
+    launcher: &mut Command,
     how: &str,
     (grant, named): (&Grant, Option<&Path>),
-    keep: &mut Vec<OwnedFd>,
+    inherited_files: &mut Vec<OwnedFd>,
 ) -> Result<(), SandboxError> {
     let real = grant.path_handle.path();
-    for place in [real].into_iter().chain(named.filter(|named| *named != real)) {
+    for path in [real].into_iter().chain(named.filter(|named| *named != real)) {
         let failed = |source| SandboxError::Grant { path: grant.named.clone(), source };
         // Bubblewrap closes each descriptor after use.
         let file = grant.path_handle.duplicate().map_err(failed)?;
-        front.arg(how).arg(file.as_raw_fd().to_string()).arg(place);
-        keep.push(file);
+        launcher.arg(how).arg(file.as_raw_fd().to_string()).arg(path);
+        inherited_files.push(file);
     }
     Ok(())
 }
 
 /// Mounts a folder as `/tmp`.
-fn show_tmp(front: &mut Command, folder: &Path, keep: &mut Vec<OwnedFd>) -> Result<(), SandboxError> {
+fn show_tmp(
+    launcher: &mut Command,
+    folder: &Path,
+    inherited_files: &mut Vec<OwnedFd>,
+) -> Result<(), SandboxError> {
     let failed = |source| SandboxError::Temporary { path: folder.to_owned(), source };
     let path_handle =
         PathHandle::follow(folder).and_then(|path_handle| path_handle.duplicate()).map_err(failed)?;
-    front.arg("--bind-fd").arg(path_handle.as_raw_fd().to_string()).arg("/tmp");
-    keep.push(path_handle);
+    launcher.arg("--bind-fd").arg(path_handle.as_raw_fd().to_string()).arg("/tmp");
+    inherited_files.push(path_handle);
     Ok(())
 }
 

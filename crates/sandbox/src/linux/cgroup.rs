@@ -147,12 +147,12 @@ pub(super) fn is_available() -> bool {
 /// The cgroups in which one with this controller may be created, nearest first.
 fn parents(controller: &str) -> Vec<PathBuf> {
     let mut found = Vec::from_iter(separate(controller));
-    for place in own_groups().into_iter().filter_map(|(counts, place)| counts.is_empty().then_some(place)) {
+    for path in own_groups().into_iter().filter_map(|(counts, path)| counts.is_empty().then_some(path)) {
         let hands_on = |folder: &Path| {
             fs::read_to_string(folder.join("cgroup.subtree_control"))
                 .is_ok_and(|all| all.split_whitespace().any(|one| one == controller))
         };
-        let all = Path::new(&place).ancestors().map(|above| Path::new(CGROUP_ROOT).join(above));
+        let all = Path::new(&path).ancestors().map(|above| Path::new(CGROUP_ROOT).join(above));
         found.extend(all.filter(|folder| hands_on(folder)));
     }
     found
@@ -161,15 +161,15 @@ fn parents(controller: &str) -> Vec<PathBuf> {
 /// The cgroup of this process in the hierarchy of a v1 controller.
 fn separate(controller: &str) -> Option<PathBuf> {
     let mut all = own_groups().into_iter();
-    let (counts, place) = all.find(|(counts, _)| counts.split(',').any(|one| one == controller))?;
-    Some(Path::new(CGROUP_ROOT).join(counts).join(place))
+    let (counts, path) = all.find(|(counts, _)| counts.split(',').any(|one| one == controller))?;
+    Some(Path::new(CGROUP_ROOT).join(counts).join(path))
 }
 
 /// The cgroups of this process: the controllers of each hierarchy (empty for v2) and the path in it.
 fn own_groups() -> Vec<(String, String)> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let parts = own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
-    parts.map(|(counts, place)| (counts.to_owned(), place.trim_start_matches('/').to_owned())).collect()
+    parts.map(|(counts, path)| (counts.to_owned(), path.trim_start_matches('/').to_owned())).collect()
 }
 
 /// Removes cgroups whose creator has exited.

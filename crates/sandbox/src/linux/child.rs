@@ -28,7 +28,7 @@ pub(super) struct Plan {
     pub(super) cgroup_entry: Option<CgroupEntry>,
     pub(super) filter: Option<Vec<sock_filter>>,
     /// Descriptors that stay open across exec, for Bubblewrap.
-    pub(super) keep: Vec<OwnedFd>,
+    pub(super) inherited_files: Vec<OwnedFd>,
     /// Missing protections that the policy allows to be missing.
     pub(super) without: Vec<Protection>,
 }
@@ -62,7 +62,7 @@ impl Plan {
         }
         self.unless_missing(Protection::Capabilities, drop_capabilities)?;
         syscalls::close_on_exec(3)?;
-        for file in &self.keep {
+        for file in &self.inherited_files {
             syscalls::keep_on_exec(file.as_fd())?;
         }
         if let Some(forks) = &self.forks {

@@ -9,7 +9,7 @@ use super::process_tag::ProcessTag;
 use super::watch::{Subject, Watch};
 use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
-use crate::stop::StopReason;
+use crate::stop_reason::StopReason;
 use crate::symptoms::{self, View};
 
 /// Resources held for the lifetime of a confined process.
@@ -52,8 +52,8 @@ impl Confinement {
     /// Returns why the process was stopped or denied an operation, after its exit; `None` if the sandbox was not
     /// involved.
     pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<StopReason> {
-        if let Some(stop) = self.watch.stop() {
-            return Some(stop);
+        if let Some(stop_reason) = self.watch.stop_reason() {
+            return Some(stop_reason);
         }
         // The kernel may have killed it before the watcher's next check.
         if self.resources.cgroup.as_ref().is_some_and(Cgroup::ran_out_of_memory) {

@@ -58,12 +58,12 @@ impl ForkListener {
     /// Waits for a notification, for the end of the watch (the peer of `stop_socket` is closed), or for `time`.
     pub(super) fn wait(&mut self, stop_socket: &UnixStream, time: Duration) -> ForkEvent {
         let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
-        let ours = match &*self {
+        let listener_fd = match &*self {
             Self::Arriving(socket) => Some(socket.as_fd()),
             Self::Open(listener) => Some(listener.as_fd()),
             Self::Closed => None,
         };
-        let [end, ready] = syscalls::wait_for([Some(stop_socket.as_fd()), ours], milliseconds);
+        let [end, ready] = syscalls::wait_for([Some(stop_socket.as_fd()), listener_fd], milliseconds);
         if end {
             return ForkEvent::End;
         }

@@ -92,11 +92,14 @@ fn is_listed(granted: &Path, file: &Path, named: &Path) -> bool {
     let name = granted.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(root) = granted.parent() else { return false };
     let of_root = |program: &Path| program.parent() == Some(&root.join("bin"));
-    let around =
+    let contains_program =
         of_root(file) || named.parent().and_then(|bin| bin.canonicalize().ok()) == Some(root.join("bin"));
     let proven = root.join("lib/python3.12/os.py").is_file()
         || (root.join("pyvenv.cfg").is_file() && root.join("lib/python3.12/site-packages").is_dir());
-    listed.contains(&name) && around && proven && !fs::symlink_metadata(granted).unwrap().is_symlink()
+    listed.contains(&name)
+        && contains_program
+        && proven
+        && !fs::symlink_metadata(granted).unwrap().is_symlink()
 }
 
 proptest! {
@@ -133,9 +136,9 @@ proptest! {
         for grant in &grants.read {
             let path = grant.path_handle.path();
             prop_assert!(is_listed(path, &file, &named), "{:?} granted for {:?}", path, named);
-            for kept in ["", "home", "data"] {
-                let kept = root.join(kept);
-                prop_assert!(!kept.starts_with(path), "{:?} contains {:?}", path, kept);
+            for protected in ["", "home", "data"] {
+                let protected = root.join(protected);
+                prop_assert!(!protected.starts_with(path), "{:?} contains {:?}", path, protected);
             }
             prop_assert!(!path.starts_with(root.join("home")), "{:?} is protected", path);
             prop_assert_ne!(path.file_name().unwrap(), "secret");

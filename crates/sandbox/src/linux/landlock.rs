@@ -78,10 +78,10 @@ impl Ruleset {
             }
         }
         for (some, access) in [(&grants.read, READ), (&grants.write, READ | CHANGE)] {
-            for one in some {
-                let path = || one.named.clone();
+            for grant in some {
+                let path = || grant.named.clone();
                 let failed = |source| SandboxError::Grant { path: path(), source };
-                ruleset.allow(&one.path_handle, access).map_err(failed)?;
+                ruleset.allow(&grant.path_handle, access).map_err(failed)?;
             }
         }
         Ok(ruleset)

@@ -79,7 +79,7 @@ fn is_swap_used() -> bool {
 }
 
 fn device(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().map(|about| about.st_dev())
+    fs::metadata(path).ok().map(|metadata| metadata.st_dev())
 }
 
 /// The `/dev/shm` of the confinement.
@@ -108,12 +108,12 @@ impl SharedMemory {
 fn removed_memory_files(pids: &[i32], counted: [Option<u64>; 2]) -> u64 {
     let mut seen = HashSet::new();
     let files = removed_files(pids).filter(|removed| {
-        let (device, number) = (removed.about.st_dev(), removed.about.st_ino());
+        let (device, number) = (removed.metadata.st_dev(), removed.metadata.st_ino());
         !counted.contains(&Some(device))
             && seen.insert((device, number))
             && file_system(&removed.link).is_some_and(FileSystem::is_memory)
     });
-    files.map(|removed| removed.about.st_blocks() * 512).sum()
+    files.map(|removed| removed.metadata.st_blocks() * 512).sum()
 }
 
 #[cfg(test)]

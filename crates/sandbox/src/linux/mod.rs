@@ -60,11 +60,11 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     let isolation = probe::chosen(policy.isolation);
     let missing = probe::missing(isolation);
     let (without, refused): (Vec<Missing>, Vec<Missing>) =
-        missing.into_iter().partition(|one| policy.allow_missing.contains(&one.protection));
+        missing.into_iter().partition(|entry| policy.allow_missing.contains(&entry.protection));
     if !refused.is_empty() {
         return Err(SandboxError::Missing(refused));
     }
-    let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
+    let without: Vec<Protection> = without.into_iter().map(|entry| entry.protection).collect();
     // Without process listing a guard could not find the processes.
     if !without.contains(&Protection::ProcessCount) {
         guard::ensure_running().map_err(|source| SandboxError::Prepare { step: "its guard", source })?;
@@ -83,9 +83,11 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     // If Bubblewrap is requested but allowed to be missing, the builtin isolation is used.
     let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
     let spare = if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 };
-    let most = policy.limits.processes.saturating_add(spare);
-    let bounds =
-        CgroupLimits { tasks: most.saturating_add(TASK_SLACK), memory: memory_bound(policy, &temporary) };
+    let max_tasks = policy.limits.processes.saturating_add(spare);
+    let bounds = CgroupLimits {
+        tasks: max_tasks.saturating_add(TASK_SLACK),
+        memory: memory_bound(policy, &temporary),
+    };
     let (cgroup, cgroup_entry) = Cgroup::new(bounds).unzip();
     // A notification may be interrupted by a signal: a program that gets `SIGCHLD` at that moment sees `fork` fail,
     // which shells report as an error. So notifications are used only if the kernel does not count processes itself.
@@ -163,5 +165,15 @@ fn builtin(draft: Draft<'_>, command: &Command) -> Result<Plan, SandboxError> {
     let filter = draft.has(Protection::Seccomp).then(|| seccomp::filter(draft.policy, changes));
     let limits = limits::of(&draft.policy.limits, privilege);
     let Draft { process_tag, forks, cgroup_entry, without, .. } = draft;
-    Ok(Plan { process_tag, mounts, limits, ruleset, forks, cgroup_entry, filter, keep: Vec::new(), without })
+    Ok(Plan {
+        process_tag,
+        mounts,
+        limits,
+        ruleset,
+        forks,
+        cgroup_entry,
+        filter,
+        inherited_files: Vec::new(),
+        without,
+    })
 }

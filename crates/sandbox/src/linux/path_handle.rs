@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct PathHandle {
     file: File,
     path: PathBuf,
-    about: Metadata,
+    metadata: Metadata,
 }
 
 impl PathHandle {
@@ -25,7 +25,7 @@ impl PathHandle {
     pub(super) fn exact(path: &Path) -> io::Result<Self> {
         let path_handle = Self::new(path, libc::O_PATH | libc::O_NOFOLLOW)?;
         // Compared as text: `a/./b` and `a//b` are equal as `Path`s.
-        if path_handle.path != path || path_handle.about.is_symlink() {
+        if path_handle.path != path || path_handle.metadata.is_symlink() {
             return Err(io::Error::other(format!(
                 "it is a link and leads to `{}`",
                 path_handle.path.display()
@@ -46,12 +46,12 @@ impl PathHandle {
 
     fn new(path: &Path, flags: i32) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-        let about = file.metadata()?;
+        let metadata = file.metadata()?;
         let real = std::fs::read_link(magic_link(&file))?;
         if !real.is_absolute() || real.as_os_str().as_encoded_bytes().ends_with(b" (deleted)") {
             return Err(io::ErrorKind::NotFound.into());
         }
-        Ok(Self { file, path: real, about })
+        Ok(Self { file, path: real, metadata })
     }
 
     /// The kernel's path: absolute, without links and `..`.
@@ -69,30 +69,30 @@ impl PathHandle {
     }
 
     pub(super) fn is_folder(&self) -> bool {
-        self.about.is_dir()
+        self.metadata.is_dir()
     }
 
     pub(super) fn is_file(&self) -> bool {
-        self.about.is_file()
+        self.metadata.is_file()
     }
 
     pub(super) fn is_link(&self) -> bool {
-        self.about.is_symlink()
+        self.metadata.is_symlink()
     }
 
     pub(super) fn is_executable(&self) -> bool {
-        self.about.mode() & 0o111 != 0
+        self.metadata.mode() & 0o111 != 0
     }
 
     /// Device and inode number.
     pub(super) fn identity(&self) -> (u64, u64) {
-        (self.about.dev(), self.about.ino())
+        (self.metadata.dev(), self.metadata.ino())
     }
 
     /// Whether a user other than `user` and root can write or replace it.
     pub(super) fn is_replaceable(&self, user: u32) -> bool {
-        let owner = self.about.uid();
-        (owner != 0 && owner != user) || self.about.mode() & 0o002 != 0
+        let owner = self.metadata.uid();
+        (owner != 0 && owner != user) || self.metadata.mode() & 0o002 != 0
     }
 
     /// The names of the entries in a folder.

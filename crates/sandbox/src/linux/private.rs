@@ -27,12 +27,12 @@ pub(super) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Creates a folder in `place`. The first call of a program also removes abandoned ones.
-    pub(super) fn new(place: &Path) -> io::Result<Self> {
+    /// Creates a folder in `parent`. The first call of a program also removes abandoned ones.
+    pub(super) fn new(parent: &Path) -> io::Result<Self> {
         static CLEARED: OnceLock<()> = OnceLock::new();
-        CLEARED.get_or_init(|| clear(place, MIN_UNUSED_AGE));
+        CLEARED.get_or_init(|| clear(parent, MIN_UNUSED_AGE));
         let private = fs::Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(place)?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(parent)?;
         let lock = File::open(&folder)?;
         lock.lock()?;
         let [home, tmp] = ["home", "tmp"].map(|name| folder.path().join(name));
@@ -59,14 +59,14 @@ impl PrivateFolder {
 }
 
 /// Removes unlocked folders of this user with our prefix.
-fn clear(place: &Path, settled: Duration) {
+fn clear(parent: &Path, settled: Duration) {
     let (user, _) = syscalls::effective_ids();
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_own = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         // Does not follow a symbolic link.
-        let Ok(about) = entry.metadata() else { continue };
-        let age = about.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-        if !ours || !about.is_dir() || about.st_uid() != user || age.is_none_or(|age| age < settled) {
+        let Ok(metadata) = entry.metadata() else { continue };
+        let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        if !is_own || !metadata.is_dir() || metadata.st_uid() != user || age.is_none_or(|age| age < settled) {
             continue;
         }
         if File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
@@ -81,19 +81,19 @@ mod tests {
 
     #[test]
     fn removes_only_unused_private_folders() {
-        let place = tempfile::tempdir().unwrap();
-        let used = PrivateFolder::new(place.path()).unwrap();
-        let left = place.path().join("toolhub-sandbox-left");
-        fs::create_dir_all(left.join("inside")).unwrap();
-        let other = place.path().join("other");
+        let parent = tempfile::tempdir().unwrap();
+        let used = PrivateFolder::new(parent.path()).unwrap();
+        let leftover = parent.path().join("toolhub-sandbox-left");
+        fs::create_dir_all(leftover.join("inside")).unwrap();
+        let other = parent.path().join("other");
         fs::create_dir(&other).unwrap();
-        clear(place.path(), MIN_UNUSED_AGE);
+        clear(parent.path(), MIN_UNUSED_AGE);
         for folder in [used.root(), used.home(), used.tmp()] {
             assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
         }
-        assert!(left.exists(), "it may have been made just now");
-        clear(place.path(), Duration::ZERO);
-        assert!(!left.exists() && used.root().exists() && other.exists());
+        assert!(leftover.exists(), "it may have been made just now");
+        clear(parent.path(), Duration::ZERO);
+        assert!(!leftover.exists() && used.root().exists() && other.exists());
         let path = used.root().to_path_buf();
         drop(used);
         assert!(!path.exists());

@@ -51,8 +51,8 @@ pub fn support() -> Support {
 }
 
 /// Resolves `Auto`.
-pub(super) fn chosen(wanted: Isolation) -> Isolation {
-    match wanted {
+pub(super) fn chosen(requested: Isolation) -> Isolation {
+    match requested {
         // With Bubblewrap and without a cgroup, the kernel cannot count the processes of an ordinary user.
         Isolation::Auto
             if bubblewrap().is_ok() && (cgroup::is_available() || !kernel().missing.is_empty()) =>
@@ -72,7 +72,7 @@ pub(super) fn missing(isolation: Isolation) -> Vec<Missing> {
             // The namespaces of Bubblewrap replace these.
             Ok(_) => {
                 let others = [Protection::Landlock, Protection::Signals, Protection::ReadOnly];
-                kernel.missing.iter().filter(|one| !others.contains(&one.protection)).cloned().collect()
+                kernel.missing.iter().filter(|entry| !others.contains(&entry.protection)).cloned().collect()
             }
             Err(missing) => kernel.missing.iter().chain([missing]).cloned().collect(),
         },
@@ -117,20 +117,20 @@ impl Kernel {
         } else if let Err(error) = &filtered {
             missing.push(refused(Protection::Seccomp, error));
         }
-        let seccomp = missing.iter().all(|one| one.protection != Protection::Seccomp);
+        let seccomp = missing.iter().all(|entry| entry.protection != Protection::Seccomp);
         if let Err(error) = &mounts
             && !seccomp
         {
             missing.push(refused(Protection::ReadOnly, error));
         }
         let asking = seccomp::forks();
-        let asked = attempt(move || {
+        let notify_attempt = attempt(move || {
             syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)?;
             syscalls::seccomp_listen(&asking).map(drop)
         });
-        let counted = asked.is_ok()
+        let counted = notify_attempt.is_ok()
             || mounts.as_ref().is_ok_and(|privilege| *privilege == MountPrivilege::UserNamespace);
-        if let Err(error) = &asked
+        if let Err(error) = &notify_attempt
             && !counted
         {
             missing.push(refused(Protection::ProcessCount, error));
@@ -141,7 +141,7 @@ impl Kernel {
                 "未挂载 `/proc`，无法统计和查找进程",
             ));
         }
-        Self { landlock, mounts, forks: seccomp && asked.is_ok(), missing }
+        Self { landlock, mounts, forks: seccomp && notify_attempt.is_ok(), missing }
     }
 }
 

@@ -27,7 +27,7 @@ impl Fields {
 pub(super) struct RemovedFile {
     /// Its entry in `/proc/PID/fd`.
     pub(super) link: PathBuf,
-    pub(super) about: Metadata,
+    pub(super) metadata: Metadata,
 }
 
 /// Files without a name that are open in the processes; a file open in several appears several times.
@@ -35,8 +35,9 @@ pub(super) fn removed_files(pids: &[i32]) -> impl Iterator<Item = RemovedFile> {
     let files = pids.iter().flat_map(|pid| fs::read_dir(live_thread(*pid).join("fd")));
     files.flatten().flatten().filter_map(|entry| {
         let link = entry.path();
-        let about = fs::metadata(&link).ok().filter(|about| about.is_file() && about.st_nlink() == 0)?;
-        Some(RemovedFile { link, about })
+        let metadata =
+            fs::metadata(&link).ok().filter(|metadata| metadata.is_file() && metadata.st_nlink() == 0)?;
+        Some(RemovedFile { link, metadata })
     })
 }
 

@@ -28,12 +28,12 @@ impl TagRange {
     pub(super) fn own() -> io::Result<Self> {
         static FIRST: OnceLock<u64> = OnceLock::new();
         let (_, hard) = syscalls::limit_of(0, RESOURCE)?;
-        let most = hard.min(1 << 62);
+        let upper_bound = hard.min(1 << 62);
         // The inherited hard limit is too low for marks.
-        if most < 1 << 32 {
+        if upper_bound < 1 << 32 {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(Self(*FIRST.get_or_init(|| fastrand::u64(most / 2..most - TAG_COUNT))))
+        Ok(Self(*FIRST.get_or_init(|| fastrand::u64(upper_bound / 2..upper_bound - TAG_COUNT))))
     }
 
     /// Parses the `Display` form.
@@ -93,7 +93,7 @@ fn limit_of(pid: i32) -> Option<u64> {
 }
 
 fn kill_all(is_target: impl Fn(i32) -> bool) -> bool {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let mut alive = false;
         for pid in pids().filter(|pid| is_target(*pid)) {
@@ -107,7 +107,7 @@ fn kill_all(is_target: impl Fn(i32) -> bool) -> bool {
         if !alive {
             return true;
         }
-        if begun.elapsed() > KILL_TIMEOUT {
+        if started.elapsed() > KILL_TIMEOUT {
             return false;
         }
         std::thread::sleep(Duration::from_millis(1));

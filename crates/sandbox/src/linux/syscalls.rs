@@ -118,12 +118,12 @@ pub(super) fn open_path_itself(path: &CStr) -> io::Result<OwnedFd> {
 
 /// Device and inode number of an open file.
 pub(super) fn identity(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
-    let mut about = MaybeUninit::<libc::stat64>::zeroed();
+    let mut stat = MaybeUninit::<libc::stat64>::zeroed();
     // SAFETY: the kernel writes to a value that outlives the call.
-    checked(unsafe { libc::fstat64(file.as_raw_fd(), about.as_mut_ptr()) }.into())?;
+    checked(unsafe { libc::fstat64(file.as_raw_fd(), stat.as_mut_ptr()) }.into())?;
     // SAFETY: all zeros is a valid value, and the kernel has filled it.
-    let about = unsafe { about.assume_init() };
-    Ok((about.st_dev, about.st_ino))
+    let stat = unsafe { stat.assume_init() };
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// Returns a detached copy of the mount tree at an open path.
@@ -213,14 +213,14 @@ pub(super) struct FileSystem {
 impl FileSystem {
     /// The file system of a path.
     pub(super) fn of(path: &CStr) -> io::Result<Self> {
-        let mut about = MaybeUninit::<libc::statfs64>::zeroed();
+        let mut stat = MaybeUninit::<libc::statfs64>::zeroed();
         // SAFETY: the path is NUL-terminated, and the kernel writes to a value that outlives the call.
-        checked(unsafe { libc::statfs64(path.as_ptr(), about.as_mut_ptr()) }.into())?;
+        checked(unsafe { libc::statfs64(path.as_ptr(), stat.as_mut_ptr()) }.into())?;
         // SAFETY: all zeros is a valid value, and the kernel has filled it.
-        let about = unsafe { about.assume_init() };
-        let blocks = about.f_blocks.saturating_sub(about.f_bfree);
+        let stat = unsafe { stat.assume_init() };
+        let blocks = stat.f_blocks.saturating_sub(stat.f_bfree);
         #[expect(clippy::unnecessary_cast, reason = "the types differ between C libraries")]
-        Ok(Self { magic: about.f_type as i64, used: blocks.saturating_mul(about.f_bsize as u64) })
+        Ok(Self { magic: stat.f_type as i64, used: blocks.saturating_mul(stat.f_bsize as u64) })
     }
 
     /// Whether the files are in memory: tmpfs (also `memfd_create`), ramfs and hugetlbfs.
@@ -233,15 +233,15 @@ impl FileSystem {
 
 /// Whether a path is on a read-only mount.
 pub(super) fn is_read_only(path: &CStr) -> bool {
-    let mut about = MaybeUninit::<libc::statvfs64>::uninit();
+    let mut stat = MaybeUninit::<libc::statvfs64>::uninit();
     // SAFETY: the path is NUL-terminated; both arguments outlive the call.
-    let answer = unsafe { libc::statvfs64(path.as_ptr(), about.as_mut_ptr()) };
+    let answer = unsafe { libc::statvfs64(path.as_ptr(), stat.as_mut_ptr()) };
     if answer != 0 {
         return false;
     }
     // SAFETY: the call succeeded, so the kernel has filled the value.
-    let about = unsafe { about.assume_init() };
-    about.f_flag & libc::ST_RDONLY != 0
+    let stat = unsafe { stat.assume_init() };
+    stat.f_flag & libc::ST_RDONLY != 0
 }
 
 /// The kernel's `struct mount_attr`.
@@ -477,5 +477,5 @@ pub(super) fn wait_for<const COUNT: usize>(
     });
     // SAFETY: pointer and length are those of an array that outlives the call.
     unsafe { libc::poll(polled.as_mut_ptr(), COUNT as libc::nfds_t, milliseconds) };
-    polled.map(|one| one.revents != 0)
+    polled.map(|entry| entry.revents != 0)
 }

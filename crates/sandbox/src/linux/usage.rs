@@ -43,19 +43,19 @@ impl Usage {
 
 /// Bytes of the private folder on disk, including unlinked open files. Stops counting above `enough`.
 pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
-    let Ok(device) = fs::metadata(folder).map(|about| about.st_dev()) else { return 0 };
+    let Ok(device) = fs::metadata(folder).map(|metadata| metadata.st_dev()) else { return 0 };
     let mut seen = HashSet::new();
     let mut bytes = 0;
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             // Does not follow symbolic links.
-            let Ok(about) = entry.metadata() else { continue };
+            let Ok(metadata) = entry.metadata() else { continue };
             bytes += NAME_BYTES;
-            if seen.insert(about.st_ino()) {
-                bytes += about.st_blocks() * 512;
+            if seen.insert(metadata.st_ino()) {
+                bytes += metadata.st_blocks() * 512;
             }
-            if about.is_dir() {
+            if metadata.is_dir() {
                 folders.push(entry.path());
             }
             if bytes > enough {
@@ -64,8 +64,8 @@ pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
         }
     }
     for removed in removed_files(pids) {
-        if removed.about.st_dev() == device && seen.insert(removed.about.st_ino()) {
-            bytes += removed.about.st_blocks() * 512;
+        if removed.metadata.st_dev() == device && seen.insert(removed.metadata.st_ino()) {
+            bytes += removed.metadata.st_blocks() * 512;
         }
     }
     bytes

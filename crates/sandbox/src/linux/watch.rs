@@ -13,7 +13,7 @@ use super::fork_notify::{ForkEvent, ForkListener};
 use super::process_tag::ProcessTag;
 use super::usage::{self, Usage};
 use crate::policy::Limits;
-use crate::stop::StopReason;
+use crate::stop_reason::StopReason;
 
 /// Interval of the check for new processes if there are no notifications; reads one small file.
 const FORK_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -52,7 +52,7 @@ impl Subject {
 /// A thread that watches one confinement.
 #[derive(Debug)]
 pub(super) struct Watch {
-    stop: Arc<Mutex<Option<StopReason>>>,
+    stop_reason: Arc<Mutex<Option<StopReason>>>,
     /// Dropped to end the watch.
     stop_socket: Option<UnixStream>,
 }
@@ -60,24 +60,24 @@ pub(super) struct Watch {
 impl Watch {
     /// Starts the thread. Failure is an error, since nothing would be watched without it.
     pub(super) fn start(subject: Subject) -> io::Result<Self> {
-        let stop = Arc::new(Mutex::new(None));
+        let stop_reason = Arc::new(Mutex::new(None));
         let (stop_socket, stop_peer) = UnixStream::pair()?;
-        let its = Arc::clone(&stop);
+        let thread_reason = Arc::clone(&stop_reason);
         let builder = Builder::new().name("sandbox-watch".to_owned()).stack_size(256 << 10);
         // The thread is detached: it ends soon after `stop_socket` is dropped, and no other thread waits for it.
         builder.spawn(move || {
             if let Some(violation) = Watcher::new(subject).watch(&stop_peer) {
                 // Stored before killing, so that the reason is available when the exit is observed.
-                *its.lock().unwrap_or_else(PoisonError::into_inner) = Some(violation.stop);
+                *thread_reason.lock().unwrap_or_else(PoisonError::into_inner) = Some(violation.stop_reason);
                 violation.process_tag.kill_all();
             }
         })?;
-        Ok(Self { stop, stop_socket: Some(stop_socket) })
+        Ok(Self { stop_reason, stop_socket: Some(stop_socket) })
     }
 
     /// Why the watcher killed the processes, if it did.
-    pub(super) fn stop(&self) -> Option<StopReason> {
-        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn stop_reason(&self) -> Option<StopReason> {
+        self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the watch.
@@ -89,14 +89,14 @@ impl Watch {
 /// An exceeded limit, and the mark of the processes to kill. Keeps the listener open, so that suspended clones cannot
 /// continue.
 struct Violation {
-    stop: StopReason,
+    stop_reason: StopReason,
     process_tag: ProcessTag,
     _forks: ForkListener,
 }
 
 struct Watcher {
     subject: Subject,
-    begun: Instant,
+    started: Instant,
     last_sample: Option<Sample>,
     /// Upper bound of the running tasks: those of the last check, and all allowed since.
     tasks: u64,
@@ -104,24 +104,24 @@ struct Watcher {
 
 impl Watcher {
     fn new(subject: Subject) -> Self {
-        Self { subject, begun: Instant::now(), last_sample: None, tasks: 0 }
+        Self { subject, started: Instant::now(), last_sample: None, tasks: 0 }
     }
 
     fn watch(mut self, stop_socket: &UnixStream) -> Option<Violation> {
         loop {
             if self.is_sample_due()
-                && let Some(stop) = self.sample()
+                && let Some(stop_reason) = self.sample()
             {
-                return Some(self.violation(stop));
+                return Some(self.violation(stop_reason));
             }
             let tick = if self.subject.forks.is_open() { SAMPLE_INTERVAL } else { FORK_CHECK_INTERVAL };
             match self.subject.forks.wait(stop_socket, tick) {
                 ForkEvent::Nothing => {}
                 ForkEvent::End => return None,
                 ForkEvent::Notification(notification) => {
-                    if let Some(stop) = self.judge_fork() {
+                    if let Some(stop_reason) = self.judge_fork() {
                         self.subject.forks.refuse(notification);
-                        return Some(self.violation(stop));
+                        return Some(self.violation(stop_reason));
                     }
                     self.subject.forks.allow(notification);
                 }
@@ -129,8 +129,8 @@ impl Watcher {
         }
     }
 
-    fn violation(self, stop: StopReason) -> Violation {
-        Violation { stop, process_tag: self.subject.process_tag, _forks: self.subject.forks }
+    fn violation(self, stop_reason: StopReason) -> Violation {
+        Violation { stop_reason, process_tag: self.subject.process_tag, _forks: self.subject.forks }
     }
 
     /// Runs a full check. Returns the exceeded limit, if any.
@@ -144,20 +144,20 @@ impl Watcher {
             sample = Sample::take(&self.subject);
         }
         self.tasks = sample.usage.tasks;
-        let stop = sample.judge(&self.subject);
+        let stop_reason = sample.judge(&self.subject);
         self.last_sample = Some(sample);
-        stop
+        stop_reason
     }
 
     /// Decides about one more task. A full check, which discounts exited tasks, runs only if the limit seems reached.
     fn judge_fork(&mut self) -> Option<StopReason> {
-        let most = self.subject.max_tasks();
-        if self.tasks >= most
-            && let Some(stop) = self.sample()
+        let max_tasks = self.subject.max_tasks();
+        if self.tasks >= max_tasks
+            && let Some(stop_reason) = self.sample()
         {
-            return Some(stop);
+            return Some(stop_reason);
         }
-        if self.tasks >= most {
+        if self.tasks >= max_tasks {
             return Some(StopReason::Processes(self.subject.limits.processes));
         }
         self.tasks += 1;
@@ -167,10 +167,10 @@ impl Watcher {
     fn is_sample_due(&self) -> bool {
         let Some(sample) = &self.last_sample else {
             // Most programs exit before the first check.
-            return self.begun.elapsed()
+            return self.started.elapsed()
                 >= if self.subject.forks.is_open() { SAMPLE_INTERVAL } else { FORK_CHECK_INTERVAL };
         };
-        let full = if self.begun.elapsed() < EARLY_PHASE { SAMPLE_INTERVAL } else { LATE_SAMPLE_INTERVAL };
+        let full = if self.started.elapsed() < EARLY_PHASE { SAMPLE_INTERVAL } else { LATE_SAMPLE_INTERVAL };
         sample.at.elapsed() >= full || (!self.subject.forks.is_open() && sample.may_have_grown(&self.subject))
     }
 }

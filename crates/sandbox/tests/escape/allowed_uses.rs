@@ -108,8 +108,8 @@ fn grants_give_access() {
 fn does_not_attribute_program_failures_to_sandbox() {
     for isolation in ISOLATIONS {
         for code in ["raise ValueError('no such column')", "import sys\nsys.exit(3)", "open('absent.txt')"] {
-            let ran = run(&policy(isolation), python(code, &[]));
-            assert!(!ran.status.success() && ran.stop.is_none(), "{ran:#?}");
+            let result = run(&policy(isolation), python(code, &[]));
+            assert!(!result.status.success() && result.stop.is_none(), "{result:#?}");
         }
     }
 }
@@ -134,7 +134,7 @@ fn reports_missing_program() {
     let _confinement = confine(&builtin, &mut command).unwrap();
     assert_eq!(command.spawn().unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let wrapped = Policy { isolation: Isolation::Bubblewrap, ..Policy::default() };
-    let ran = run(&wrapped, Command::new("/usr/bin/no-such-program"));
-    assert!(!ran.status.success() && ran.stderr.contains("no-such-program"), "{ran:#?}");
-    assert!(!matches!(ran.stop, Some(StopReason::File(_))), "{ran:#?}");
+    let result = run(&wrapped, Command::new("/usr/bin/no-such-program"));
+    assert!(!result.status.success() && result.stderr.contains("no-such-program"), "{result:#?}");
+    assert!(!matches!(result.stop, Some(StopReason::File(_))), "{result:#?}");
 }

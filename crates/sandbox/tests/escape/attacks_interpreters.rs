@@ -66,13 +66,13 @@ fn cannot_read(program: &Path, secret: &Path) {
     for isolation in ISOLATIONS {
         let mut command = Command::new(program);
         command.args(["-c", "echo tried; cat \"$1\"", "sh"]).arg(secret);
-        let ran = run(&policy(isolation, program), command);
+        let result = run(&policy(isolation, program), command);
         // Bubblewrap makes a system program available at its canonical path only, so that it may not start from this path.
-        let is_run = ran.stdout.contains("tried") || isolation == Isolation::Bubblewrap;
-        assert!(is_run, "it did not run: {ran:#?}");
+        let is_run = result.stdout.contains("tried") || isolation == Isolation::Bubblewrap;
+        assert!(is_run, "it did not run: {result:#?}");
         assert!(
-            !ran.stdout.contains(SECRET) && !ran.status.success(),
-            "{program:?} reads {secret:?}: {ran:#?}"
+            !result.stdout.contains(SECRET) && !result.status.success(),
+            "{program:?} reads {secret:?}: {result:#?}"
         );
     }
 }
@@ -200,8 +200,8 @@ fn virtual_environments_and_version_managers_work() {
             .printed("42 False");
             let mut command = Command::new(&python);
             command.args(["-c", steal]).arg(layout.secret());
-            let ran = run(&policy, command);
-            assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
+            let result = run(&policy, command);
+            assert!(!result.status.success() && !result.stdout.contains(SECRET), "{result:#?}");
         }
     }
 }
@@ -218,8 +218,8 @@ fn does_not_grant_wide_or_non_installation_prefixes() {
             let policy = Policy { programs: vec![program.clone()], isolation, ..Policy::default() };
             let mut command = Command::new(&python);
             command.args(["-I", "-c", "import sys; print(open(sys.argv[1]).read())"]).arg(layout.secret());
-            let ran = run(&policy, command);
-            assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
+            let result = run(&policy, command);
+            assert!(!result.status.success() && !result.stdout.contains(SECRET), "{result:#?}");
         }
     }
 }

@@ -68,8 +68,8 @@ fn rejects_grant_widened_by_symlink_in_both_languages() {
     symlink(outside.folder.path(), root.join("data")).unwrap();
     for isolation in ISOLATIONS {
         let policy = Policy { read: vec![root.join("data")], isolation, ..Policy::default() };
-        let ran = run(&policy, shell(&[&root.join("data/secret.txt")]));
-        assert!(ran.status.success() && ran.stdout.contains(SECRET), "{ran:#?}");
+        let result = run(&policy, shell(&[&root.join("data/secret.txt")]));
+        assert!(result.status.success() && result.stdout.contains(SECRET), "{result:#?}");
     }
     let policy = Policy { read: vec!["/".into()], isolation: Isolation::Builtin, ..Policy::default() };
     assert!(run(&policy, shell(&[&outside.secret])).stdout.contains(SECRET));

@@ -20,8 +20,8 @@ fn fork_bombs_are_stopped() {
         let limits = Limits { processes: 48, ..Limits::default() };
         for bomb in [wide, deep, threads] {
             let token = token();
-            let ran = run(&limited(isolation, limits), python(bomb, &[&token]));
-            ran.assert_stopped_by(&StopReason::Processes(48));
+            let result = run(&limited(isolation, limits), python(bomb, &[&token]));
+            result.assert_stopped_by(&StopReason::Processes(48));
             assert_eq!(processes_with(&token), [""; 0]);
         }
     }
@@ -53,8 +53,8 @@ fn memory_is_bounded() {
     for isolation in ISOLATIONS {
         let limits = Limits { memory: 128 << 20, ..Limits::default() };
         for bomb in [one, shared, many] {
-            let ran = run(&limited(isolation, limits), python(bomb, &[]));
-            ran.assert_stopped_by(&StopReason::Memory(128 << 20));
+            let result = run(&limited(isolation, limits), python(bomb, &[]));
+            result.assert_stopped_by(&StopReason::Memory(128 << 20));
         }
     }
 }
@@ -86,8 +86,8 @@ fn processor_time_is_bounded() {
     for isolation in ISOLATIONS {
         let limits = Limits { cpu: Duration::from_secs(1), ..Limits::default() };
         for bomb in [one, many] {
-            let ran = run(&limited(isolation, limits), python(bomb, &[]));
-            ran.assert_stopped_by(&StopReason::Cpu(Duration::from_secs(1)));
+            let result = run(&limited(isolation, limits), python(bomb, &[]));
+            result.assert_stopped_by(&StopReason::Cpu(Duration::from_secs(1)));
         }
     }
 }

@@ -46,9 +46,9 @@ open(secret)
 fn denies_reading_outside_grants() {
     for isolation in ISOLATIONS {
         let outside = Outside::new();
-        let ran = run(&policy(isolation), python(READ, &[outside.secret.to_str().unwrap()]));
-        ran.assert_no_escape();
-        ran.assert_stopped_by(&StopReason::File(Some(outside.secret.clone())));
+        let result = run(&policy(isolation), python(READ, &[outside.secret.to_str().unwrap()]));
+        result.assert_no_escape();
+        result.assert_stopped_by(&StopReason::File(Some(outside.secret.clone())));
         outside.assert_untouched();
     }
 }
@@ -63,12 +63,12 @@ fn symlinks_in_granted_folder_do_not_lead_out() {
         let policy = Policy { read: vec![granted.path().into()], ..policy(isolation) };
         for name in ["link", "folder/secret.txt"] {
             let path = granted.path().join(name);
-            let ran = run(
+            let result = run(
                 &policy,
                 python("import sys\nprint(open(sys.argv[1]).read())", &[path.to_str().unwrap()]),
             );
-            assert!(!ran.status.success() && !ran.stdout.contains(SECRET), "{ran:#?}");
-            assert_eq!(ran.stop, Some(StopReason::File(Some(outside.secret.clone()))), "{ran:#?}");
+            assert!(!result.status.success() && !result.stdout.contains(SECRET), "{result:#?}");
+            assert_eq!(result.stop, Some(StopReason::File(Some(outside.secret.clone()))), "{result:#?}");
         }
     }
 }
@@ -112,11 +112,11 @@ open(new, "w")
 fn denies_writing_outside_grants() {
     for isolation in ISOLATIONS {
         let outside = Outside::new();
-        let ran = run(&policy(isolation), python(WRITE, &[outside.path()]));
-        ran.assert_no_escape();
+        let result = run(&policy(isolation), python(WRITE, &[outside.path()]));
+        result.assert_no_escape();
         assert!(
-            matches!(ran.stop, Some(StopReason::File(Some(_)) | StopReason::ReadOnly(Some(_)))),
-            "{ran:#?}"
+            matches!(result.stop, Some(StopReason::File(Some(_)) | StopReason::ReadOnly(Some(_)))),
+            "{result:#?}"
         );
         outside.assert_untouched();
     }
@@ -127,9 +127,9 @@ fn denies_writing_to_read_grants() {
     for isolation in ISOLATIONS {
         let granted = Outside::new();
         let policy = Policy { read: vec![granted.folder.path().into()], ..policy(isolation) };
-        let ran = run(&policy, python(WRITE, &[granted.path()]));
-        ran.assert_no_escape();
-        ran.assert_stopped_by(&StopReason::ReadOnly(Some(granted.folder.path().join("new"))));
+        let result = run(&policy, python(WRITE, &[granted.path()]));
+        result.assert_no_escape();
+        result.assert_stopped_by(&StopReason::ReadOnly(Some(granted.folder.path().join("new"))));
         granted.assert_untouched();
     }
 }
@@ -147,8 +147,8 @@ fn denies_root_files_and_home() {
 fn private_folder_is_private_and_removed() {
     for isolation in ISOLATIONS {
         let code = "import os\nopen('x', 'w').write('y')\nprint(os.getcwd())";
-        let ran = run(&policy(isolation), python(code, &[]));
-        assert!(ran.status.success(), "{ran:#?}");
-        assert!(!fs::exists(ran.stdout.trim()).unwrap(), "{ran:#?}");
+        let result = run(&policy(isolation), python(code, &[]));
+        assert!(result.status.success(), "{result:#?}");
+        assert!(!fs::exists(result.stdout.trim()).unwrap(), "{result:#?}");
     }
 }

@@ -42,9 +42,9 @@ impl RunResult {
 
 /// Runs `command` under `policy`, and ends all its remaining processes.
 pub(crate) fn run(policy: &Policy, command: Command) -> RunResult {
-    let (ran, confinement) = run_and_keep(policy, command);
+    let (result, confinement) = run_and_keep(policy, command);
     confinement.finish();
-    ran
+    result
 }
 
 /// Runs `command` and returns the confinement, so that the caller decides when it is finished.
@@ -81,7 +81,7 @@ pub(crate) fn interpreter(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = [PathBuf::from("/usr/bin")].into_iter().chain(std::env::split_paths(&path));
     let mut places = folders.map(|folder| folder.join(name));
-    places.find(|place| place.is_file()).unwrap_or_else(|| panic!("`{name}` is not installed"))
+    places.find(|path| path.is_file()).unwrap_or_else(|| panic!("`{name}` is not installed"))
 }
 
 /// A folder that is not granted, with a secret in it.
@@ -129,8 +129,12 @@ impl Victim {
     }
 
     pub(crate) fn assert_unharmed(&mut self) {
-        let ended = self.0.try_wait().unwrap();
-        assert!(ended.is_none(), "ended by signal {:?}", ended.and_then(|status| status.signal()));
+        let exit_status = self.0.try_wait().unwrap();
+        assert!(
+            exit_status.is_none(),
+            "ended by signal {:?}",
+            exit_status.and_then(|status| status.signal())
+        );
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         assert!(status.contains("TracerPid:\t0") && !status.contains("State:\tT"), "{status}");
     }

@@ -35,9 +35,9 @@ fn check(command: Command, token: &str) {
     assert!(processes_with(token).len() > 2, "{:?}", processes_with(token));
     child.kill().unwrap();
     child.wait().unwrap();
-    let begun = Instant::now();
+    let kill_started = Instant::now();
     while !processes_with(token).is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", processes_with(token));
+        assert!(kill_started.elapsed() < Duration::from_secs(10), "{:?}", processes_with(token));
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -237,12 +237,12 @@ time.sleep(30)
 fn has_memory_controller() -> bool {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
     own.lines().any(|line| {
-        let Some((_, (counts, place))) =
+        let Some((_, (counts, path))) =
             line.split_once(':').and_then(|(id, rest)| Some((id, rest.split_once(':')?)))
         else {
             return false;
         };
-        let folder = std::path::Path::new("/sys/fs/cgroup").join(counts).join(place.trim_start_matches('/'));
+        let folder = std::path::Path::new("/sys/fs/cgroup").join(counts).join(path.trim_start_matches('/'));
         let new = folder.join(format!("escape-{:x}", fastrand::u64(..)));
         let made = std::fs::create_dir(&new).is_ok();
         let counts_memory =

@@ -28,18 +28,19 @@ fn denies_tcp_and_udp() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         udp.set_nonblocking(true).unwrap();
         let port = tcp.local_addr().unwrap().port().to_string();
-        let ran = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
-        ran.assert_no_escape();
-        ran.assert_stopped_by(&StopReason::Network);
+        let result =
+            run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
+        result.assert_no_escape();
+        result.assert_stopped_by(&StopReason::Network);
         assert!(tcp.accept().is_err());
         let port = udp.local_addr().unwrap().port().to_string();
-        let ran = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_DGRAM", "127.0.0.1", &port]));
-        ran.assert_no_escape();
-        ran.assert_stopped_by(&StopReason::Network);
+        let result = run(&policy(isolation), python(CONNECT, &["AF_INET", "SOCK_DGRAM", "127.0.0.1", &port]));
+        result.assert_no_escape();
+        result.assert_stopped_by(&StopReason::Network);
         assert!(udp.recv(&mut [0; 8]).is_err());
-        let ran = run(&policy(isolation), python(CONNECT, &["AF_INET6", "SOCK_STREAM", "::1", &port]));
-        ran.assert_no_escape();
-        ran.assert_stopped_by(&StopReason::Network);
+        let result = run(&policy(isolation), python(CONNECT, &["AF_INET6", "SOCK_STREAM", "::1", &port]));
+        result.assert_no_escape();
+        result.assert_stopped_by(&StopReason::Network);
     }
 }
 
@@ -56,9 +57,9 @@ for family in ["AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF
 socket.getaddrinfo("example.com", 80)
 "#;
     for isolation in ISOLATIONS {
-        let ran = run(&policy(isolation), python(code, &[]));
-        ran.assert_no_escape();
-        ran.assert_stopped_by(&StopReason::Network);
+        let result = run(&policy(isolation), python(code, &[]));
+        result.assert_no_escape();
+        result.assert_stopped_by(&StopReason::Network);
     }
 }
 
@@ -95,9 +96,9 @@ a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
         // Denied even if the folder of the sockets is writable.
         let policy = Policy { write: vec![folder.path().into()], ..policy(isolation) };
         let arguments = [path.to_str().unwrap(), &name, datagrams.to_str().unwrap()];
-        let ran = run(&policy, python(code, &arguments));
-        ran.assert_no_escape();
-        assert!(ran.status.success(), "{ran:#?}");
+        let result = run(&policy, python(code, &arguments));
+        result.assert_no_escape();
+        assert!(result.status.success(), "{result:#?}");
         assert!(listener.accept().is_err() && hidden.accept().is_err());
         assert!(datagram.recv(&mut [0; 8]).is_err());
     }
@@ -109,16 +110,16 @@ fn granted_network_is_reachable() {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port().to_string();
         let open = Policy { network: Network::All, ..policy(isolation) };
-        let ran = run(&open, python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
-        assert!(ran.status.success() && ran.stdout.contains("escaped"), "{ran:#?}");
+        let result = run(&open, python(CONNECT, &["AF_INET", "SOCK_STREAM", "127.0.0.1", &port]));
+        assert!(result.status.success() && result.stdout.contains("escaped"), "{result:#?}");
         tcp.accept().unwrap();
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let open = Policy { unix_sockets: true, write: vec![folder.path().into()], ..policy(isolation) };
         let code = "import socket, sys\ns = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])";
-        let ran = run(&open, python(code, &[path.to_str().unwrap()]));
-        assert!(ran.status.success(), "{ran:#?}");
+        let result = run(&open, python(code, &[path.to_str().unwrap()]));
+        assert!(result.status.success(), "{result:#?}");
         listener.accept().unwrap();
     }
 }

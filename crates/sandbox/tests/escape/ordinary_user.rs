@@ -67,8 +67,8 @@ impl UnprivilegedUser {
 }
 
 fn is_root() -> bool {
-    let about = fs::metadata("/proc/self").unwrap();
-    std::os::linux::fs::MetadataExt::st_uid(&about) == 0
+    let metadata = fs::metadata("/proc/self").unwrap();
+    std::os::linux::fs::MetadataExt::st_uid(&metadata) == 0
 }
 
 fn check(isolation: &str) {

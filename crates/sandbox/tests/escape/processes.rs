@@ -22,8 +22,8 @@ for pid in sys.argv[1:]:
     for isolation in ISOLATIONS {
         let victim = Victim::new();
         let own = std::process::id().to_string();
-        let ran = run(&policy(isolation), python(code, &[&own, &victim.pid()]));
-        ran.assert_no_escape();
+        let result = run(&policy(isolation), python(code, &[&own, &victim.pid()]));
+        result.assert_no_escape();
     }
 }
 
@@ -33,8 +33,8 @@ fn environment_contains_no_secrets() {
     assert!(std::env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO")));
     let code = "import os\nprint(sorted(set(os.environ) - {'LC_CTYPE', 'PWD'}))\nprint(os.environ['HOME'] == os.getcwd())";
     for isolation in ISOLATIONS {
-        let ran = run(&policy(isolation), python(code, &[]));
-        ran.printed("['HOME', 'LANG', 'PATH', 'TEMP', 'TMP', 'TMPDIR']\nTrue");
+        let result = run(&policy(isolation), python(code, &[]));
+        result.printed("['HOME', 'LANG', 'PATH', 'TEMP', 'TMP', 'TMPDIR']\nTrue");
     }
 }
 
@@ -69,8 +69,8 @@ for pid in map(int, sys.argv[1:]):
 "#;
     for isolation in ISOLATIONS {
         let mut victim = Victim::new();
-        let ran = run(&policy(isolation), python(code, &[&victim.pid()]));
-        ran.assert_no_escape();
+        let result = run(&policy(isolation), python(code, &[&victim.pid()]));
+        result.assert_no_escape();
         victim.assert_unharmed();
     }
 }
@@ -91,8 +91,8 @@ print("left")
 "#;
     for isolation in ISOLATIONS {
         let token = token();
-        let (ran, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
-        ran.printed("left");
+        let (result, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
+        result.printed("left");
         confinement.finish();
         assert_eq!(processes_with(&token), [""; 0]);
         // Dropping the confinement ends the daemon as well.
@@ -128,9 +128,9 @@ fn closes_inherited_descriptors() {
     assert!(open > 2);
     let code = "import os, sys\nprint('tried')\ntry: print('escaped', os.pread(int(sys.argv[1]), 99, 0))\nexcept OSError: pass";
     for isolation in ISOLATIONS {
-        let ran = run(&policy(isolation), python(code, &[&open.to_string()]));
-        ran.assert_no_escape();
-        assert!(!ran.stdout.contains(SECRET));
+        let result = run(&policy(isolation), python(code, &[&open.to_string()]));
+        result.assert_no_escape();
+        assert!(!result.stdout.contains(SECRET));
     }
     // SAFETY: created above, and not shared.
     unsafe { libc::close(open) };

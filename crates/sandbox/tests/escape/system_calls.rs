@@ -71,11 +71,11 @@ print("escaped", ctypes.CDLL(None).syscall(0x40000000 + 39))
 "#;
     for isolation in ISOLATIONS {
         for code in [old, x32] {
-            let ran = run(&policy(isolation), python(code, &[]));
-            ran.assert_no_escape();
-            ran.assert_stopped_by(&StopReason::Call);
-            let killed = ran.status.signal() == Some(libc::SIGSYS);
-            assert!(killed || ran.status.code() == Some(128 + libc::SIGSYS), "{ran:#?}");
+            let result = run(&policy(isolation), python(code, &[]));
+            result.assert_no_escape();
+            result.assert_stopped_by(&StopReason::Call);
+            let killed = result.status.signal() == Some(libc::SIGSYS);
+            assert!(killed || result.status.code() == Some(128 + libc::SIGSYS), "{result:#?}");
         }
     }
 }

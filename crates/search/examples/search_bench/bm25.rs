@@ -53,7 +53,7 @@ fn report<T: Hash + Eq>(
     let mut tally = Tally::default();
     for query in &queries.queries {
         let best = index.rank(&of_request(&query.query));
-        let found: Vec<&str> = best.into_iter().filter_map(|place| ids.get(place).copied()).collect();
+        let found: Vec<&str> = best.into_iter().filter_map(|document| ids.get(document).copied()).collect();
         let right: Vec<&str> = query.relevant.iter().map(String::as_str).collect();
         tally.add(&found, &right, std::time::Duration::ZERO);
     }
@@ -81,13 +81,13 @@ impl<T: Hash + Eq> Bm25<T> {
     fn new(documents: impl Iterator<Item = Vec<T>>) -> Self {
         let mut postings: HashMap<T, Vec<(usize, f64)>> = HashMap::new();
         let mut lengths = Vec::new();
-        for (place, terms) in documents.enumerate() {
+        for (document, terms) in documents.enumerate() {
             lengths.push(terms.len() as f64);
             for term in terms {
                 let documents = postings.entry(term).or_default();
                 match documents.last_mut() {
-                    Some((last, count)) if *last == place => *count += 1.0,
-                    _ => documents.push((place, 1.0)),
+                    Some((last, count)) if *last == document => *count += 1.0,
+                    _ => documents.push((document, 1.0)),
                 }
             }
         }
@@ -101,8 +101,9 @@ impl<T: Hash + Eq> Bm25<T> {
         for documents in request.iter().filter_map(|term| self.postings.get(term)) {
             let (all, with_term) = (self.lengths.len() as f64, documents.len() as f64);
             let idf = ((all - with_term + 0.5) / (with_term + 0.5)).ln_1p();
-            for (place, count) in documents {
-                let (Some(score), Some(length)) = (scores.get_mut(*place), self.lengths.get(*place)) else {
+            for (document, count) in documents {
+                let (Some(score), Some(length)) = (scores.get_mut(*document), self.lengths.get(*document))
+                else {
                     continue;
                 };
                 let norm = K1 * (1.0 - B + B * length / self.mean_length);
@@ -119,7 +120,7 @@ impl<T: Hash + Eq> Bm25<T> {
             scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
         // Equal scores keep the order of the set.
         found.sort_by(|(_, a), (_, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
-        found.into_iter().take(DEPTH).map(|(place, _)| place).collect()
+        found.into_iter().take(DEPTH).map(|(document, _)| document).collect()
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn report(cases: &[Case]) -> String {
     let mut fitted: HashMap<&str, Weights> = HashMap::new();
     let mut unseen = Vec::with_capacity(all.len());
     for case in &all {
-        let weights = fitted.entry(&case.asked_by).or_insert_with(|| without(&all, &case.asked_by));
+        let weights = fitted.entry(&case.query_set).or_insert_with(|| without(&all, &case.query_set));
         unseen.push(trust(weights, case));
     }
     text.push_str(&format!("left out: {}\n", areas(&all, &unseen)));
@@ -36,7 +36,7 @@ fn without(cases: &[&Case], left_out: &str) -> Weights {
     let rest: Vec<&Case> = cases
         .iter()
         .copied()
-        .filter(|case| case.asked_by != left_out && family(&case.set) != left_out)
+        .filter(|case| case.query_set != left_out && family(&case.set) != left_out)
         .collect();
     fit(&rest)
 }

@@ -39,7 +39,7 @@ pub(crate) enum Size {
 pub(crate) struct Case {
     pub(crate) set: String,
     /// The family of sets that the request is from.
-    pub(crate) asked_by: String,
+    pub(crate) query_set: String,
     pub(crate) kind: Kind,
     pub(crate) size: Size,
     pub(crate) request: String,
@@ -61,12 +61,12 @@ pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
         sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MAX_TOOLS).collect();
     let mut cases = Vec::new();
     for set in &usable {
-        let strangers: Vec<&Set> =
+        let other_sets: Vec<&Set> =
             usable.iter().copied().filter(|other| family(&other.name) != family(&set.name)).collect();
-        whole(set, &strangers, settings, &mut cases);
+        whole(set, &other_sets, settings, &mut cases);
         // A set must be clearly larger than the sample: at least 1.5 times its size.
         for size in SIZES.into_iter().filter(|size| size * 3 / 2 <= set.tools.len()) {
-            sampled_cases(set, &strangers, SampleOptions { size, settings }, &mut cases);
+            sampled_cases(set, &other_sets, SampleOptions { size, settings }, &mut cases);
         }
     }
     cases
@@ -78,18 +78,18 @@ pub(crate) fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Q
 
 /// `count` requests of other sets, the same number from each.
 fn requests_of_other_sets<'a>(
-    strangers: &[&'a Set],
+    other_sets: &[&'a Set],
     count: usize,
 ) -> impl Iterator<Item = (&'a str, &'a Query)> {
-    let each = count / strangers.len().max(1);
-    strangers.iter().flat_map(move |set| spread(&set.queries, each).map(|query| (family(&set.name), query)))
+    let each = count / other_sets.len().max(1);
+    other_sets.iter().flat_map(move |set| spread(&set.queries, each).map(|query| (family(&set.name), query)))
 }
 
-fn whole(set: &Set, strangers: &[&Set], settings: &Settings, cases: &mut Vec<Case>) {
+fn whole(set: &Set, other_sets: &[&Set], settings: &Settings, cases: &mut Vec<Case>) {
     let index = Index::new(set.tools(), settings.clone());
     let own = family(&set.name);
-    let mut note = |kind, (asked_by, query): (&str, &Query), index: &Index| {
-        cases.push(case(set, index, (asked_by, query), (kind, Size::Whole)));
+    let mut note = |kind, (query_set, query): (&str, &Query), index: &Index| {
+        cases.push(case(set, index, (query_set, query), (kind, Size::Whole)));
     };
     for query in spread(&set.queries, REQUESTS) {
         note(Kind::Own, (own, query), &index);
@@ -97,8 +97,8 @@ fn whole(set: &Set, strangers: &[&Set], settings: &Settings, cases: &mut Vec<Cas
         let others = Index::new(others.map(|(_, tool)| tool.clone()), settings.clone());
         note(Kind::Removed, (own, query), &others);
     }
-    for (asked_by, query) in requests_of_other_sets(strangers, REQUESTS) {
-        note(Kind::Foreign, (asked_by, query), &index);
+    for (query_set, query) in requests_of_other_sets(other_sets, REQUESTS) {
+        note(Kind::Foreign, (query_set, query), &index);
     }
 }
 
@@ -109,21 +109,21 @@ struct SampleOptions<'a> {
     settings: &'a Settings,
 }
 
-fn sampled_cases(set: &Set, strangers: &[&Set], drawing: SampleOptions<'_>, cases: &mut Vec<Case>) {
+fn sampled_cases(set: &Set, other_sets: &[&Set], drawing: SampleOptions<'_>, cases: &mut Vec<Case>) {
     let mut rng = Rng::new();
     let size = Size::Drawn(drawing.size);
     let index = |tools: &[Tool]| Index::new(tools.iter().cloned(), drawing.settings.clone());
     for query in spread(&set.queries, REQUESTS_PER_SMALL_SET) {
         let mut tools = sample_tools(set, query, drawing.size, &mut rng);
-        let asked = (family(&set.name), query);
-        cases.push(case(set, &index(&tools), asked, (Kind::Removed, size)));
+        let request = (family(&set.name), query);
+        cases.push(case(set, &index(&tools), request, (Kind::Removed, size)));
         let right = set.tools.iter().filter(|(id, _)| query.relevant.contains(id));
         tools.extend(right.map(|(_, tool)| tool.clone()));
-        cases.push(case(set, &index(&tools), asked, (Kind::Own, size)));
+        cases.push(case(set, &index(&tools), request, (Kind::Own, size)));
     }
-    for asked in requests_of_other_sets(strangers, REQUESTS_PER_SMALL_SET) {
-        let tools = sample_tools(set, asked.1, drawing.size, &mut rng);
-        cases.push(case(set, &index(&tools), asked, (Kind::Foreign, size)));
+    for request in requests_of_other_sets(other_sets, REQUESTS_PER_SMALL_SET) {
+        let tools = sample_tools(set, request.1, drawing.size, &mut rng);
+        cases.push(case(set, &index(&tools), request, (Kind::Foreign, size)));
     }
 }
 
@@ -131,22 +131,22 @@ fn sampled_cases(set: &Set, strangers: &[&Set], drawing: SampleOptions<'_>, case
 fn sample_tools(set: &Set, query: &Query, size: usize, rng: &mut Rng) -> Vec<Tool> {
     let mut places: Vec<usize> = Vec::new();
     while places.len() < size {
-        let place = rng.below(set.tools.len());
-        let right = set.tools.get(place).is_some_and(|(id, _)| query.relevant.contains(id));
-        if !right && !places.contains(&place) {
-            places.push(place);
+        let index = rng.below(set.tools.len());
+        let right = set.tools.get(index).is_some_and(|(id, _)| query.relevant.contains(id));
+        if !right && !places.contains(&index) {
+            places.push(index);
         }
     }
-    places.into_iter().filter_map(|place| set.tools.get(place).map(|(_, tool)| tool.clone())).collect()
+    places.into_iter().filter_map(|index| set.tools.get(index).map(|(_, tool)| tool.clone())).collect()
 }
 
-fn case(set: &Set, index: &Index, (asked_by, query): (&str, &Query), (kind, size): (Kind, Size)) -> Case {
+fn case(set: &Set, index: &Index, (query_set, query): (&str, &Query), (kind, size): (Kind, Size)) -> Case {
     let ranking = index.rank(&Request::new(&query.query));
     let is_right =
         |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|right| right == id));
     Case {
         set: set.name.clone(),
-        asked_by: asked_by.to_owned(),
+        query_set: query_set.to_owned(),
         kind,
         size,
         request: query.query.clone(),

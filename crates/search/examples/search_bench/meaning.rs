@@ -31,8 +31,8 @@ pub(crate) fn measure(sets: &[Set], folder: &Path, settings: &Settings) -> Resul
     let model = Arc::new(SentenceEncoder::open(folder)?);
     let mut rows = Vec::new();
     for set in sets.iter().filter(|set| !set.queries.is_empty()) {
-        let most = if set.name == "metatool_single" { LARGE_SAMPLE } else { SAMPLE };
-        let count = set.queries.len().min(most);
+        let sample_size = if set.name == "metatool_single" { LARGE_SAMPLE } else { SAMPLE };
+        let count = set.queries.len().min(sample_size);
         let sample: Vec<&Query> =
             (0..count).filter_map(|at| set.queries.get(at * set.queries.len() / count)).collect();
         let plain = Index::new(set.tools(), settings.clone());

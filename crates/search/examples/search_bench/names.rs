@@ -124,11 +124,11 @@ fn change(name: &str, seed: usize, new: impl Fn(char) -> Vec<char>) -> String {
     let letters: Vec<char> = name.chars().collect();
     let places: Vec<usize> =
         (0..letters.len()).filter(|at| letters.get(*at).is_some_and(|c| c.is_alphabetic())).collect();
-    let place = places.get(seed % places.len().max(1)).copied();
+    let position = places.get(seed % places.len().max(1)).copied();
     letters
         .iter()
         .enumerate()
-        .flat_map(|(at, c)| if Some(at) == place { new(*c) } else { vec![*c] })
+        .flat_map(|(at, c)| if Some(at) == position { new(*c) } else { vec![*c] })
         .collect()
 }
 

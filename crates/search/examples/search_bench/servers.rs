@@ -56,10 +56,10 @@ fn row(set: &Set, servers: &Servers, others: usize, settings: &Settings) -> Row 
     for query in spread(&set.queries, REQUESTS) {
         let right: Vec<&Source> = set.right_tools(query).map(|tool| &tool.source).collect();
         let is_right = |source: &Source| right.contains(&source);
-        let strangers: Vec<&Vec<Tool>> =
+        let other_sets: Vec<&Vec<Tool>> =
             servers.iter().filter(|(source, _)| !is_right(source)).map(|(_, tools)| tools).collect();
         let drawn: Vec<Tool> = (0..others)
-            .filter_map(|_| strangers.get(rng.below(strangers.len())))
+            .filter_map(|_| other_sets.get(rng.below(other_sets.len())))
             .flat_map(|tools| tools.iter().cloned())
             .collect();
         let own = set.tools().filter(|tool| is_right(&tool.source));
@@ -76,11 +76,11 @@ impl Row {
     fn add(&mut self, set: &Set, query: &Query, index: &Index) {
         let ranking = index.rank(&Request::new(&query.query));
         let is_right = |tool: &Tool| set.id_of(tool).is_some_and(|id| query.relevant.iter().any(|r| r == id));
-        let place = ranking.hits.iter().position(|hit| is_right(hit.tool));
+        let rank = ranking.hits.iter().position(|hit| is_right(hit.tool));
         self.requests += 1;
-        self.first += usize::from(place == Some(0));
-        self.among_five += usize::from(place.is_some_and(|place| place < 5));
-        self.reciprocal_rank += place.map_or(0.0, |place| 1.0 / (place + 1) as f64);
+        self.first += usize::from(rank == Some(0));
+        self.among_five += usize::from(rank.is_some_and(|rank| rank < 5));
+        self.reciprocal_rank += rank.map_or(0.0, |rank| 1.0 / (rank + 1) as f64);
         self.kept += usize::from(ranking.fits);
     }
 }

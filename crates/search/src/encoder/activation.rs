@@ -25,8 +25,8 @@ impl Norm {
 
 /// Normalises a row to positive values that sum to one.
 pub(super) fn softmax(mut row: ArrayViewMut1<'_, f32>) {
-    let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    row.mapv_inplace(|number| (number - most).exp());
+    let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    row.mapv_inplace(|number| (number - max).exp());
     let sum = row.sum();
     row /= sum;
 }

@@ -72,7 +72,7 @@ impl Shape {
         let config: Config = folder.json(CONFIG)?.ok_or_else(absent)?;
         config.check().map_err(|what| folder.wrong(CONFIG, what))?;
         let sentence: Option<SentenceConfig> = folder.json("sentence_bert_config.json")?;
-        let asked = sentence.and_then(|sentence| sentence.max_seq_length).unwrap_or(MAX_TOKENS);
+        let configured = sentence.and_then(|sentence| sentence.max_seq_length).unwrap_or(MAX_TOKENS);
         let pooling = match folder.json::<PoolingConfig>(POOLING)? {
             None => Pooling::Mean,
             Some(modes) => match (modes.pooling_mode_mean_tokens, modes.pooling_mode_cls_token) {
@@ -91,7 +91,7 @@ impl Shape {
             types: config.type_vocab_size,
             epsilon: config.layer_norm_eps.unwrap_or(1e-12),
             pooling,
-            max_tokens: asked.min(MAX_TOKENS).min(config.max_position_embeddings).max(3),
+            max_tokens: configured.min(MAX_TOKENS).min(config.max_position_embeddings).max(3),
         })
     }
 }

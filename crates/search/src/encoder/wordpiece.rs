@@ -90,7 +90,7 @@ impl WordPiece {
 
     /// The tokens of a text between the special tokens, at most as many as the model supports.
     pub(super) fn tokens(&self, text: &str) -> Vec<usize> {
-        let most = self.max_tokens - 1;
+        let limit = self.max_tokens - 1;
         let mut tokens = vec![self.first];
         let mut word = Word::default();
         let characters = text.chars().filter_map(cleaned).nfd();
@@ -106,12 +106,12 @@ impl WordPiece {
             if alone {
                 self.cut(&mut word, &mut tokens);
             }
-            if tokens.len() >= most {
+            if tokens.len() >= limit {
                 break;
             }
         }
         self.cut(&mut word, &mut tokens);
-        tokens.truncate(most);
+        tokens.truncate(limit);
         tokens.push(self.last);
         tokens
     }

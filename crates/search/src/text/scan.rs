@@ -77,7 +77,7 @@ pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
 #[derive(Default)]
 struct Parts {
     part: String,
-    whole: String,
+    compound: String,
 }
 
 impl Parts {
@@ -93,7 +93,7 @@ impl Parts {
 
     fn cut(&mut self, letters: &[char], sink: &mut impl FnMut(Run<'_>)) {
         self.part.clear();
-        self.whole.clear();
+        self.compound.clear();
         let mut count = 0;
         let mut previous = None;
         for (index, c) in letters.iter().enumerate() {
@@ -106,13 +106,13 @@ impl Parts {
             }
             for small in c.to_lowercase() {
                 self.part.push(small);
-                self.whole.push(small);
+                self.compound.push(small);
             }
             previous = Some(kind);
         }
         sink(Run::Word(&self.part));
         if count > 0 {
-            sink(Run::Compound(&self.whole));
+            sink(Run::Compound(&self.compound));
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
         runs(text, |run| {
             found.push(match run {
                 Run::Word(word) => word.to_owned(),
-                Run::Compound(whole) => format!("={whole}"),
+                Run::Compound(compound) => format!("={compound}"),
                 Run::Han(han) => format!("#{han}"),
             });
         });

@@ -103,9 +103,9 @@ fn fast_path_and_hyper_decide_common_heads() {
 fn fast_path_and_hyper_agree_on_bare_line_feeds() {
     let crlf = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: 1\r\nContent-Length: 2\r\n\r\n{}";
     let next = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n[{}]";
-    for place in 0..=crlf.matches("\r\n").count() {
+    for index in 0..=crlf.matches("\r\n").count() {
         let mut lines: Vec<String> = crlf.split("\r\n").map(|line| format!("{line}\r\n")).collect();
-        if let Some(line) = lines.get_mut(place) {
+        if let Some(line) = lines.get_mut(index) {
             *line = line.replace("\r\n", "\n");
         }
         let message = lines.concat();

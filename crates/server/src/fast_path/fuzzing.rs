@@ -24,14 +24,14 @@ const COMPARED_HEADERS: [&str; 9] = [
 /// next request. Requests that the fast path leaves to hyper are not compared.
 pub fn server_requests(data: &[u8]) {
     // Input in many small pieces is parsed again after each piece.
-    let whole = [data];
+    let uncut = [data];
     let cut = pieces(data);
-    for input in [&whole[..], &cut] {
+    for input in [&uncut[..], &cut] {
         let expected = requests(input);
         let end = accepted(input, &expected);
-        let behind = data.get(end.bytes..).unwrap_or_default();
+        let remainder = data.get(end.bytes..).unwrap_or_default();
         let rest: Vec<Message> = expected.into_iter().skip(end.messages).collect();
-        assert_eq!(requests(&[behind]), rest, "the request after the accepted ones begins elsewhere");
+        assert_eq!(requests(&[remainder]), rest, "the request after the accepted ones begins elsewhere");
     }
 }
 
@@ -60,18 +60,18 @@ fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
             },
         };
         let message = read.split_to(lengths.all()).freeze();
-        let shown = message.escape_ascii().to_string();
+        let escaped = message.escape_ascii().to_string();
         let Some(head) = cached.as_ref().map(|cached| cached.head(&message, lengths)) else { return end };
         // Any other path is passed to hyper when the endpoint is looked up.
         if !is_endpoint(head.path) {
             return end;
         }
         let hyper = expected.get(end.messages);
-        assert!(hyper.is_some(), "hyper does not accept {shown}");
+        assert!(hyper.is_some(), "hyper does not accept {escaped}");
         let Some(hyper) = hyper else { return end };
-        assert_eq!(hyper.start, format!("POST {} HTTP/1.1", head.path), "{shown}");
-        assert!(hyper.complete, "hyper waits for more than {shown}");
-        assert_eq!(hyper.body.escape_ascii().to_string(), head.body.escape_ascii().to_string(), "{shown}");
+        assert_eq!(hyper.start, format!("POST {} HTTP/1.1", head.path), "{escaped}");
+        assert!(hyper.complete, "hyper waits for more than {escaped}");
+        assert_eq!(hyper.body.escape_ascii().to_string(), head.body.escape_ascii().to_string(), "{escaped}");
         let names = hyper.headers.keys().map(http::HeaderName::as_str).chain(COMPARED_HEADERS);
         for name in names.filter(|name| *name != "content-length") {
             let mut ours = Vec::new();
@@ -79,13 +79,13 @@ fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
                 ours.push(value.to_vec());
                 false
             });
-            assert_eq!(ours, values(&hyper.headers, name), "{name} in {shown}");
+            assert_eq!(ours, values(&hyper.headers, name), "{name} in {escaped}");
             assert_eq!(head.value(name), ours.first().map(Vec::as_slice));
-            assert_eq!(head.text(name), hyper.headers.text(name), "{name} in {shown}");
+            assert_eq!(head.text(name), hyper.headers.text(name), "{name} in {escaped}");
         }
         assert_eq!((head.session(), head.revision()), (hyper.headers.session(), hyper.headers.revision()));
         for framing in ["transfer-encoding", "expect", "upgrade", "origin"] {
-            assert!(!hyper.headers.contains_key(framing), "{framing} in {shown}");
+            assert!(!hyper.headers.contains_key(framing), "{framing} in {escaped}");
         }
         end = End { messages: end.messages + 1, bytes: end.bytes + message.len() };
         ParsedHead::admit(&mut cached);

@@ -196,7 +196,7 @@ mod tests {
     fn finds_headers_by_name() {
         let text = "POST /mcp/ops HTTP/1.1\r\nAccept: a\r\nACCEPT: b\r\ncontent-length: 2\r\n\r\n{}POST";
         let mut cached = None;
-        let (length, head) = whole(text, &mut cached).unwrap();
+        let (length, head) = parse_head(text, &mut cached).unwrap();
         assert_eq!((head.path, &head.body[..], length), ("/mcp/ops", &b"{}"[..], text.len() - 4));
         assert_eq!(head.value("accept"), Some(&b"a"[..]));
         assert!(head.any("accept", &mut |value| value == b"b"));
@@ -227,7 +227,7 @@ mod tests {
         let text = |more: &str| format!("POST /mcp HTTP/1.1\r\n{more}Content-Length: 2\r\n\r\n{{}}");
         let mut cached = None;
         let mut find = |text: &str, answered: bool| {
-            let admitted = whole(text, &mut cached).unwrap().1.was_admitted();
+            let admitted = parse_head(text, &mut cached).unwrap().1.was_admitted();
             if answered {
                 ParsedHead::admit(&mut cached);
             }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// Returns the lengths and the head of a complete request.
-    fn whole<'a>(text: &str, cached: &'a mut Option<ParsedHead>) -> Option<(usize, Head<'a>)> {
+    fn parse_head<'a>(text: &str, cached: &'a mut Option<ParsedHead>) -> Option<(usize, Head<'a>)> {
         let ParseOutcome::Complete(lengths) = ParsedHead::find(text.as_bytes(), cached) else { return None };
         let message = Bytes::copy_from_slice(&text.as_bytes()[..lengths.all()]);
         Some((lengths.all(), cached.as_ref()?.head(&message, lengths)))
@@ -250,7 +250,7 @@ mod tests {
 
     /// Everything that a head exposes.
     fn lookup(text: &str, cached: &mut Option<ParsedHead>) -> String {
-        match (ParsedHead::find(text.as_bytes(), cached), whole(text, cached)) {
+        match (ParsedHead::find(text.as_bytes(), cached), parse_head(text, cached)) {
             (ParseOutcome::Complete(_), Some((length, head))) => {
                 let (path, body) = (head.path, &head.body);
                 format!("{path} {body:?} {length} {:?} {}", head.text("accept"), head.valid_headers())

@@ -196,8 +196,8 @@ impl FastPathConnection<'_> {
                     Some(principal) => principal.take(Resource::Unread, length).map(Some),
                     None => Ok(None),
                 };
-                let _unread = unread.unwrap_or_else(|exhausted| {
-                    body = body.dropped(exhausted);
+                let _unread = unread.unwrap_or_else(|exceeded| {
+                    body = body.dropped(exceeded);
                     None
                 });
                 if let Some(record) = &mut record {

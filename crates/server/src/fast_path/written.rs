@@ -84,8 +84,8 @@ mod tests {
         assert_eq!(lines[0], "HTTP/1.1 200 OK");
         assert!(lines[1].starts_with("date: ") && lines[1].ends_with(" GMT"), "{}", lines[1]);
         assert_eq!(lines[2..], ["content-type: application/json", "content-length: 7"]);
-        let whole = RawJson::from("x".repeat(MAX_COPIED_BODY_BYTES));
-        for (result, copied) in [(RawJson::from(7), true), (whole, false)] {
+        let large_result = RawJson::from("x".repeat(MAX_COPIED_BODY_BYTES));
+        for (result, copied) in [(RawJson::from(7), true), (large_result, false)] {
             let body = Body::Result { id: RawJson::from("i"), result };
             let (text, all) = (written(200, None, &body), body.parts().concat());
             let (head, rest) = text.split_once("\r\n\r\n").unwrap();

@@ -86,8 +86,8 @@ impl Exchange<'_> {
                 return Ok(message);
             }
             Err(BodyError::TooLong) => return Err(too_large()),
-            Err(BodyError::OverBudget(exhausted)) => {
-                return Err(Box::new(retry_later(StatusCode::SERVICE_UNAVAILABLE, &exhausted.to_string())));
+            Err(BodyError::OverBudget(exceeded)) => {
+                return Err(Box::new(retry_later(StatusCode::SERVICE_UNAVAILABLE, &exceeded.to_string())));
             }
             Err(BodyError::Broken) => text(StatusCode::BAD_REQUEST, "the message broke off"),
             // The connection is closed after this response.

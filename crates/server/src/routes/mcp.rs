@@ -57,8 +57,8 @@ async fn respond(
             let length = body.len();
             let permit =
                 (length > MAX_UNCOUNTED).then(|| principal.take(Resource::Unread, length)).transpose();
-            let permit = permit.unwrap_or_else(|exhausted| {
-                body = body.dropped(exhausted);
+            let permit = permit.unwrap_or_else(|exceeded| {
+                body = body.dropped(exceeded);
                 None
             });
             if let Some(record) = record {
@@ -175,11 +175,13 @@ pub(crate) fn valid_headers(headers: &dyn HeaderLookup) -> Result<(), (StatusCod
 /// Returns whether the client accepts a media type. Without an `Accept` header it accepts any.
 fn accepts(headers: &dyn HeaderLookup, kind: &str) -> bool {
     let family = kind.split('/').next().unwrap_or_default();
-    let takes = |one: &str| {
-        let one = one.split(';').next().unwrap_or_default().trim();
-        one == "*/*" || one.eq_ignore_ascii_case(kind) || one.strip_suffix("/*") == Some(family)
+    let is_match = |media_type: &str| {
+        let media_type = media_type.split(';').next().unwrap_or_default().trim();
+        media_type == "*/*"
+            || media_type.eq_ignore_ascii_case(kind)
+            || media_type.strip_suffix("/*") == Some(family)
     };
-    let mut any = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|value| value.split(',').any(takes));
+    let mut any = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|value| value.split(',').any(is_match));
     headers.value("accept").is_none() || headers.any("accept", &mut any)
 }
 

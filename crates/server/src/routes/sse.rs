@@ -69,7 +69,7 @@ impl LegacyClients {
     ) -> Response<Body> {
         let permit = match principal.take(Resource::Streams, 1) {
             Ok(permit) => permit,
-            Err(exhausted) => return retry_later(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
+            Err(exceeded) => return retry_later(StatusCode::TOO_MANY_REQUESTS, &exceeded.to_string()),
         };
         let (duplex, messages) = Duplex::open(gateway, principal.clone());
         let duplex = Arc::new(duplex);
@@ -131,8 +131,8 @@ struct ClientGuard {
 
 impl Drop for ClientGuard {
     fn drop(&mut self) {
-        let gone = self.clients.all().remove(&self.name);
-        drop(gone);
+        let removed = self.clients.all().remove(&self.name);
+        drop(removed);
     }
 }
 

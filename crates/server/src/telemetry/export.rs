@@ -82,13 +82,13 @@ impl Exporter {
 
     /// Reports a failure. Only host and port are named, as path and query may contain a key.
     fn report(&self, why: &str) {
-        let place = self.url.host_str().unwrap_or_default();
+        let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or_default();
         (self.report_problem)(LocalizedText::new(
             format!(
-                "traces cannot be sent to {place}:{port}: {why}; serving goes on, and they are sent again when they can be"
+                "traces cannot be sent to {host}:{port}: {why}; serving goes on, and they are sent again when they can be"
             ),
-            format!("无法向 {place}:{port} 发送追踪数据：{why}；服务不受影响，恢复后会继续发送"),
+            format!("无法向 {host}:{port} 发送追踪数据：{why}；服务不受影响，恢复后会继续发送"),
         ));
     }
 }
@@ -101,8 +101,8 @@ async fn gather(waiting: &mut Receiver<Span>, batch: &mut Vec<Span>, closing: &C
         }
         let until = tokio::time::Instant::now() + BATCH_WINDOW;
         while batch.len() < MAX_BATCH_SPANS {
-            let room = MAX_BATCH_SPANS - batch.len();
-            match tokio::time::timeout_at(until, waiting.recv_many(batch, room)).await {
+            let free_slots = MAX_BATCH_SPANS - batch.len();
+            match tokio::time::timeout_at(until, waiting.recv_many(batch, free_slots)).await {
                 Ok(0) => return false,
                 Ok(_) => {}
                 Err(_) => break,

@@ -40,12 +40,12 @@ pub(super) struct Span {
 
 impl Span {
     /// Creates a span that starts at `began` and has not ended.
-    pub(super) fn at(place: &TraceContext, parent: Option<u64>, began: SystemTime) -> Self {
+    pub(super) fn at(context: &TraceContext, parent: Option<u64>, began: SystemTime) -> Self {
         Self {
-            trace: place.trace(),
-            number: place.span(),
+            trace: context.trace(),
+            number: context.span(),
             parent,
-            state: place.state().map(Arc::from),
+            state: context.state().map(Arc::from),
             name: String::new(),
             kind: Kind::Internal,
             began,

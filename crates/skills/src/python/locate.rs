@@ -18,15 +18,15 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const PROBE_CODE: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
 
 /// Runs the interpreter in `folder` to get its real path: the command may be a wrapper script.
-pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, LocalizedText> {
+pub(super) async fn locate(requested: &str, folder: &Path) -> Result<Program, LocalizedText> {
     let none = |english: &str, chinese: &str| {
         LocalizedText::new(
-            format!("there is no Python to run it with: `{wanted}` {english}"),
-            format!("没有可用的 Python：`{wanted}` {chinese}"),
+            format!("there is no Python to run it with: `{requested}` {english}"),
+            format!("没有可用的 Python：`{requested}` {chinese}"),
         )
     };
     let failed = |why: &str| none(why, why);
-    let command = command_path(wanted).map_err(|why| match why {
+    let command = command_path(requested).map_err(|why| match why {
         CommandError::Missing => none(
             "is not installed: install it, or correct `[skills] python`",
             "未安装：请安装，或更正 `[skills] python`",
@@ -42,9 +42,9 @@ pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Local
     let answer = answer
         .map_err(|_| none("did not answer", "没有回应"))?
         .map_err(|error| failed(&error.to_string()))?;
-    let told: [String; 3] = serde_json::from_slice(&answer.stdout)
+    let paths: [String; 3] = serde_json::from_slice(&answer.stdout)
         .map_err(|_| failed(String::from_utf8_lossy(&answer.stderr).trim()))?;
-    let [program, prefix, base] = told.map(PathBuf::from);
+    let [program, prefix, base] = paths.map(PathBuf::from);
     // The configured path may contain `..`. Symbolic links are kept, because a virtual environment is found by them.
     let has_parents = program.components().any(|part| part == Component::ParentDir);
     let program = if has_parents { canonical_place(&program) } else { program };
@@ -60,19 +60,19 @@ enum CommandError {
 }
 
 /// Resolves a command to a path that does not depend on the current folder.
-fn command_path(wanted: &str) -> Result<PathBuf, CommandError> {
-    let path = Path::new(wanted);
+fn command_path(requested: &str) -> Result<PathBuf, CommandError> {
+    let path = Path::new(requested);
     if path.is_absolute() {
         return Ok(path.to_owned());
     }
-    if wanted.contains(std::path::is_separator) {
+    if requested.contains(std::path::is_separator) {
         return Err(CommandError::Relative);
     }
     // Windows resolves commands with implicit file extensions.
     if cfg!(windows) {
         return Ok(path.to_owned());
     }
-    interpreter::on_path(wanted).ok_or(CommandError::Missing)
+    interpreter::on_path(requested).ok_or(CommandError::Missing)
 }
 
 /// The environment variables that version managers need: the same as for scripts, with the values of this process.
@@ -87,9 +87,9 @@ fn variables() -> Vec<(&'static str, OsString)> {
 
 /// Canonicalizes the folder of a file, but not the file itself, which may be a symbolic link.
 pub(super) fn canonical_place(file: &Path) -> PathBuf {
-    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    let folder = whole.parent().and_then(|folder| folder.canonicalize().ok());
-    folder.zip(whole.file_name()).map_or(whole.clone(), |(folder, name)| folder.join(name))
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(absolute.file_name()).map_or(absolute.clone(), |(folder, name)| folder.join(name))
 }
 
 #[cfg(all(test, unix))]

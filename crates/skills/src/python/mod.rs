@@ -35,7 +35,7 @@ const NEUTRAL_FOLDER: &str = "/";
 #[derive(Debug)]
 pub(crate) struct Python {
     /// The command of the interpreter.
-    wanted: String,
+    requested: String,
     /// Must permit each start of a configured interpreter. `None` for the interpreter of the user's own configuration
     /// and for the default.
     consent: Option<Consent>,
@@ -80,17 +80,17 @@ pub(crate) enum InspectionMode {
 }
 
 impl Python {
-    /// Creates it for a command; results are cached in `folder`. `consent` applies only if `wanted` is configured
+    /// Creates it for a command; results are cached in `folder`. `consent` applies only if `requested` is configured
     /// (`Some`).
-    pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>, consent: Option<Consent>) -> Self {
-        let consent = consent.filter(|_| wanted.is_some());
+    pub(crate) fn new(requested: Option<&str>, folder: Option<&Path>, consent: Option<Consent>) -> Self {
+        let consent = consent.filter(|_| requested.is_some());
         let cache_file = folder.map(|folder| folder.join("python-skills.json"));
         let read = |file: &PathBuf| serde_json::from_slice(&std::fs::read(file).ok()?).ok();
         let cache = cache_file.as_ref().and_then(read).unwrap_or_default();
-        let wanted = wanted.unwrap_or("python3");
-        let home = || Some(std::env::home_dir()?.join(Path::new(wanted).strip_prefix("~").ok()?));
+        let requested = requested.unwrap_or("python3");
+        let home = || Some(std::env::home_dir()?.join(Path::new(requested).strip_prefix("~").ok()?));
         Self {
-            wanted: home().map_or_else(|| wanted.to_owned(), |place| place.display().to_string()),
+            requested: home().map_or_else(|| requested.to_owned(), |path| path.display().to_string()),
             consent,
             found: OnceCell::new(),
             cache_file,
@@ -106,9 +106,9 @@ impl Python {
     /// caller starts the interpreter.
     pub(crate) async fn interpreter(&self) -> Result<&Program, LocalizedText> {
         let permit = self.consent.as_ref().map(Consent::permit).transpose();
-        let permit = permit.map_err(|why| refused(&self.wanted, &why))?;
+        let permit = permit.map_err(|why| refused(&self.requested, &why))?;
         let folder = permit.as_ref().and_then(LaunchPermit::folder).unwrap_or(Path::new(NEUTRAL_FOLDER));
-        let found = self.found.get_or_init(|| async { locate(&self.wanted, folder).await }).await;
+        let found = self.found.get_or_init(|| async { locate(&self.requested, folder).await }).await;
         found.as_ref().map_err(Clone::clone)
     }
 
@@ -167,17 +167,17 @@ impl Python {
             input: Vec::new(),
         };
         let slow = || LocalizedText::new("Python took too long", "Python 用时过长");
-        let ended = tokio::time::timeout(ANSWER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
-        let ended = ended.map_err(|error| match error {
+        let exit = tokio::time::timeout(ANSWER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
+        let exit = exit.map_err(|error| match error {
             RunError::NotStarted(why) | RunError::OutputTooLarge(why) | RunError::Lost(why) => why,
         })?;
-        let inspection: Vec<Inspection> = serde_json::from_slice(&ended.output).map_err(|error| {
-            let said = ended
+        let inspection: Vec<Inspection> = serde_json::from_slice(&exit.output).map_err(|error| {
+            let message = exit
                 .stopped
-                .unwrap_or_else(|| LocalizedText::from(format!("{error} {}", ended.stderr_text.trim())));
+                .unwrap_or_else(|| LocalizedText::from(format!("{error} {}", exit.stderr_text.trim())));
             LocalizedText::new(
-                format!("Python could not look at the files: {said}"),
-                format!("Python 无法查看文件：{said}"),
+                format!("Python could not look at the files: {message}"),
+                format!("Python 无法查看文件：{message}"),
             )
         })?;
         for (file, inspection) in files.iter().zip(inspection) {
@@ -243,11 +243,11 @@ fn no_cache(interpreter: &Path) -> OsString {
     option
 }
 
-fn refused(wanted: &str, why: &LocalizedText) -> LocalizedText {
+fn refused(requested: &str, why: &LocalizedText) -> LocalizedText {
     let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     LocalizedText::new(
-        format!("the interpreter of `[skills] python = \"{wanted}\"` was not started: {en}"),
-        format!("未启动 `[skills] python = \"{wanted}\"` 指定的解释器：{zh}"),
+        format!("the interpreter of `[skills] python = \"{requested}\"` was not started: {en}"),
+        format!("未启动 `[skills] python = \"{requested}\"` 指定的解释器：{zh}"),
     )
 }
 
@@ -263,22 +263,23 @@ fn candidate(file: &Path) -> Option<(String, bool)> {
 }
 
 fn classes_of(file: &Path, inspection: Option<Inspection>, trouble: Option<&LocalizedText>) -> Classes {
-    let diagnostic =
-        |what: LocalizedText, instead: LocalizedText| Diagnostic::new(file, Severity::Error, (what, instead));
+    let diagnostic = |problem: LocalizedText, remedy: LocalizedText| {
+        Diagnostic::new(file, Severity::Error, (problem, remedy))
+    };
     let Some(inspection) = inspection else {
         let why = trouble.cloned().unwrap_or_else(|| LocalizedText::new("it was not looked at", "尚未查看"));
-        let instead = LocalizedText::new(
+        let remedy = LocalizedText::new(
             "its classes are no tools until then; install Python 3, or name it: `[skills] python = \"…\"`",
             "在此之前其中的类不能用作工具；请安装 Python 3，或用 `[skills] python = \"…\"` 指定",
         );
-        return Classes { tools: Vec::new(), diagnostics: vec![diagnostic(why, instead)] };
+        return Classes { tools: Vec::new(), diagnostics: vec![diagnostic(why, remedy)] };
     };
     if let Some(error) = inspection.error {
-        let what = LocalizedText::new(
+        let problem = LocalizedText::new(
             format!("Python cannot read it: {error}"),
             format!("Python 无法读取：{error}"),
         );
-        let diagnostic = diagnostic(what, LocalizedText::new("mend it", "请改正"));
+        let diagnostic = diagnostic(problem, LocalizedText::new("correct it", "请改正"));
         let diagnostic = match inspection.line {
             Some(line) => diagnostic.at(line),
             None => diagnostic,

@@ -82,8 +82,8 @@ mod tests {
             assert_eq!(format!("{:?}", (&frame.start, &frame.end)), format!("{:?}", (start, end)));
         }
         for length in 0..bytes.len() {
-            let whole = offsets.iter().skip(1).filter(|offset| **offset <= length).count();
-            assert_eq!(read(&bytes[..length]).count(), whole, "{length}");
+            let complete_frames = offsets.iter().skip(1).filter(|offset| **offset <= length).count();
+            assert_eq!(read(&bytes[..length]).count(), complete_frames, "{length}");
         }
         bytes[offsets[3] + HEADER_BYTES + 9] ^= 1;
         assert_eq!(read(&bytes).count(), 3);

@@ -45,24 +45,24 @@ impl Scan {
         let query = &self.query;
         let record =
             |record: &Option<RecordId>| record.as_ref().map(|id| Value::Text(id.as_str().to_owned()));
-        let mut wanted = Conditions::new(dialect);
-        wanted.compare("last", ">", record(&query.after));
-        wanted.compare("first", "<", record(&query.before));
-        wanted.compare("began_last", ">=", query.since.map(|since| Value::Int(micros(since))));
+        let mut filter = Conditions::new(dialect);
+        filter.compare("last", ">", record(&query.after));
+        filter.compare("first", "<", record(&query.before));
+        filter.compare("began_last", ">=", query.since.map(|since| Value::Int(micros(since))));
         if let Some(status) = query.status {
-            wanted.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
+            filter.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
         }
         let lists =
             [("tools", &query.tool), ("sources", &query.source), ("conversations", &query.conversation)];
         for (column, name) in lists {
             if let Some(name) = name {
-                wanted.may_hold(column, place(name));
+                filter.may_hold(column, place(name));
             }
         }
         if let Some((last, id)) = &self.position {
-            wanted.behind(["last", "id"], [Value::Text(last.clone()), Value::Int(*id)]);
+            filter.less_than(["last", "id"], [Value::Text(last.clone()), Value::Int(*id)]);
         }
-        let (clause, values) = wanted.finish();
+        let (clause, values) = filter.finish();
         let sql = format!(
             "SELECT id, last, entries FROM call_blocks{clause} ORDER BY last DESC, id DESC LIMIT {PAGE_BLOCKS}"
         );
@@ -105,7 +105,7 @@ impl Scan {
     }
 
     fn keep_newest(&mut self) {
-        self.matches.sort_unstable_by(|one, other| other.start.record.cmp(&one.start.record));
+        self.matches.sort_unstable_by(|left, right| right.start.record.cmp(&left.start.record));
         if let Some(limit) = self.query.limit {
             self.matches.truncate(limit);
         }
@@ -150,11 +150,11 @@ fn record_of(entry: Entry) -> CallRecord {
 
 /// The statement that finds the block that may contain a call, with its outputs.
 pub(crate) fn output(dialect: Dialect, record: &RecordId) -> (String, Vec<Value>) {
-    let mut wanted = Conditions::new(dialect);
+    let mut filter = Conditions::new(dialect);
     let record = || Some(Value::Text(record.as_str().to_owned()));
-    wanted.compare("first", "<=", record());
-    wanted.compare("last", ">=", record());
-    let (clause, values) = wanted.finish();
+    filter.compare("first", "<=", record());
+    filter.compare("last", ">=", record());
+    let (clause, values) = filter.finish();
     (format!("SELECT entries, outputs FROM call_blocks JOIN block_outputs USING (id){clause}"), values)
 }
 

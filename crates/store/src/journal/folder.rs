@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::owner::OwnerId;
-use crate::private;
+use crate::private_file;
 
 /// The folder of the lock files, beside the database.
 const FOLDER: &str = "running";
@@ -93,9 +93,9 @@ impl JournalFolder {
         }
         let path = path(&self.folder, self.owner);
         if let Some(folder) = path.parent() {
-            private::create_dir(folder)?;
+            private_file::create_dir(folder)?;
         }
-        let file = private::open_file(&path, File::options().write(true).create(true).truncate(true))?;
+        let file = private_file::open_file(&path, File::options().write(true).create(true).truncate(true))?;
         file.try_lock()?;
         *lock = Some(file);
         Ok(())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::folder::{JournalFolder, Kind};
 use crate::options::Durability;
-use crate::private;
+use crate::private_file;
 
 /// Size from which a new file is started.
 const MAX_SEGMENT_BYTES: u64 = 4 << 20;
@@ -29,7 +29,7 @@ impl Segment {
     }
 
     /// Keeps the file for the next store that is opened.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn keep_for_replay(&self) {
         self.needed.store(true, Ordering::Relaxed);
     }
 }
@@ -90,7 +90,7 @@ impl Tail {
             Some(open) => open,
             none => {
                 let (path, number) = self.folder.next_file(self.kind)?;
-                let file = private::open_file(&path, OpenOptions::new().append(true).create(true))?;
+                let file = private_file::open_file(&path, OpenOptions::new().append(true).create(true))?;
                 let segment = Arc::new(Segment { path, number, needed: AtomicBool::new(false) });
                 none.insert(Open { file, length: 0, segment })
             }
@@ -109,7 +109,7 @@ impl Tail {
             Err(error) => {
                 // A partial entry would corrupt the next one. If it cannot be truncated, a new file is started.
                 if file.set_len(*length).is_err() {
-                    segment.leave();
+                    segment.keep_for_replay();
                     self.open = None;
                 }
                 Err(error)
@@ -173,8 +173,8 @@ mod tests {
                 .env(IN_CHILD, "1")
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&child.stdout);
-            assert!(child.status.success() && said.contains("1 passed"), "{said}{child:?}");
+            let stdout = String::from_utf8_lossy(&child.stdout);
+            assert!(child.status.success() && stdout.contains("1 passed"), "{stdout}{child:?}");
             return;
         }
         let folder = tempfile::tempdir().unwrap();

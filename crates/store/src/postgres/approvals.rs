@@ -7,15 +7,19 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::{BoxFuture, Source, ToolName};
 
 use super::transact::WriteSession;
-use super::{PgStore, plain, query};
-use crate::query as words;
+use super::{PgStore, query, replace_nul};
+use crate::query as sql_query;
 use crate::rows::micros;
 use crate::write::Write;
 
 impl Approvals for PgStore {
     fn approvals(&self) -> BoxFuture<'_, Result<Vec<Approval>, StoreError>> {
         Box::pin(self.read(|session| async move {
-            query(&session, words::APPROVALS, Vec::new()).await?.iter().map(words::approval_of).collect()
+            query(&session, sql_query::APPROVALS, Vec::new())
+                .await?
+                .iter()
+                .map(sql_query::approval_of)
+                .collect()
         }))
     }
 
@@ -38,9 +42,9 @@ pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Resu
         version = excluded.version, definition = excluded.definition, at = excluded.at";
     let source = approval.source.to_string();
     let values: [&(dyn ToSql + Sync); 5] = [
-        &plain(&source),
-        &plain(approval.tool.as_str()),
-        &plain(&approval.version),
+        &replace_nul(&source),
+        &replace_nul(approval.tool.as_str()),
+        &replace_nul(&approval.version),
         &approval.definition.get(),
         &micros(approval.at),
     ];
@@ -52,5 +56,5 @@ pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Resu
 pub(super) async fn revoke(session: &WriteSession, source: &Source, tool: &ToolName) -> Result<bool, Error> {
     let sql = "DELETE FROM approvals WHERE source = $1 AND tool = $2";
     let source = source.to_string();
-    Ok(session.client().execute(sql, &[&plain(&source), &plain(tool.as_str())]).await? > 0)
+    Ok(session.client().execute(sql, &[&replace_nul(&source), &replace_nul(tool.as_str())]).await? > 0)
 }

@@ -6,7 +6,7 @@ use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::session::Session;
 use super::transact::WriteSession;
-use super::{plain, query};
+use super::{query, replace_nul};
 use crate::blocks::Block;
 use crate::blocks::scan::{self, Row, Scan};
 use crate::owner::OwnerId;
@@ -46,14 +46,14 @@ pub(super) async fn insert<'a>(
 async fn insert_one(session: &WriteSession, block: &Block, owner: OwnerId) -> Result<bool, Error> {
     let summary = &block.summary;
     let range = block.journal.as_ref();
-    let column = |names: Option<String>| names.map(|names| plain(&names).into_owned());
+    let column = |names: Option<String>| names.map(|names| replace_nul(&names).into_owned());
     let rows = session
         .client()
         .query(
             &session.blocks.insert,
             &[
-                &plain(summary.first.as_str()),
-                &plain(summary.last.as_str()),
+                &replace_nul(summary.first.as_str()),
+                &replace_nul(summary.last.as_str()),
                 &summary.began_first,
                 &summary.began_last,
                 &summary.statuses,
@@ -84,10 +84,10 @@ async fn insert_one(session: &WriteSession, block: &Block, owner: OwnerId) -> Re
 /// Merges the matching calls in blocks with `rows`, those stored as rows.
 pub(super) async fn merge(
     session: &Session,
-    wanted: CallQuery,
+    call_query: CallQuery,
     rows: Vec<CallRecord>,
 ) -> Result<Vec<CallRecord>, Error> {
-    let mut scan = Scan::new(wanted, rows);
+    let mut scan = Scan::new(call_query, rows);
     while let Some((sql, values)) = scan.page(Dialect::Postgres) {
         let rows = query(session, &sql, values).await?;
         let blocks = rows

@@ -12,7 +12,7 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use super::transact::WriteSession;
-use super::{PgStore, plain};
+use super::{PgStore, replace_nul};
 use crate::owner::OwnerId;
 use crate::rows::{Columns as _, EndColumns, arguments_hash, micros, source_list, unescaped};
 use crate::write::{FinishedCall, Write};
@@ -90,10 +90,10 @@ pub(super) async fn insert(
         return Ok(HashSet::new());
     }
     let running = begun.iter().map(|start| (*start, EndColumns::running(start)));
-    let whole = notes.iter().map(|note| (&note.start, EndColumns::of(&note.end)));
+    let noted = notes.iter().map(|note| (&note.start, EndColumns::of(&note.end)));
     let mut starts = StartArrays::default();
     let mut ends = EndArrays::default();
-    for (start, end) in running.chain(whole) {
+    for (start, end) in running.chain(noted) {
         starts.push(start, owner);
         ends.push(end);
     }
@@ -107,7 +107,7 @@ pub(super) async fn finish(session: &WriteSession, ends: &[&CallEnd]) -> Result<
     if ends.is_empty() {
         return Ok(HashMap::new());
     }
-    let records: Vec<_> = ends.iter().map(|end| plain(end.record.as_str())).collect();
+    let records: Vec<_> = ends.iter().map(|end| replace_nul(end.record.as_str())).collect();
     let mut arrays = EndArrays::default();
     ends.iter().for_each(|end| arrays.push(EndColumns::of(end)));
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&records];
@@ -126,18 +126,18 @@ pub(super) async fn known(session: &WriteSession, records: &[&str]) -> Result<Ha
 
 /// Stores the outputs of calls with the given start times.
 pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)]) -> Result<(), Error> {
-    let kept: Vec<_> = ends
+    let with_output: Vec<_> = ends
         .iter()
         .filter_map(|(end, began)| Some((&end.record, *began, end.output.as_ref()?.get())))
         .collect();
-    if kept.is_empty() {
+    if with_output.is_empty() {
         return Ok(());
     }
-    let records: Vec<_> = kept.iter().map(|(record, _, _)| plain(record.as_str())).collect();
-    let began: Vec<i64> = kept.iter().map(|(_, began, _)| *began).collect();
+    let records: Vec<_> = with_output.iter().map(|(record, _, _)| replace_nul(record.as_str())).collect();
+    let began: Vec<i64> = with_output.iter().map(|(_, began, _)| *began).collect();
     let bytes: Vec<i64> =
-        kept.iter().map(|(_, _, output)| i64::try_from(output.len()).unwrap_or(i64::MAX)).collect();
-    let outputs: Vec<&str> = kept.iter().map(|(_, _, output)| *output).collect();
+        with_output.iter().map(|(_, _, output)| i64::try_from(output.len()).unwrap_or(i64::MAX)).collect();
+    let outputs: Vec<&str> = with_output.iter().map(|(_, _, output)| *output).collect();
     session.client().execute(&session.calls.outputs, &[&records, &began, &bytes, &outputs]).await?;
     Ok(())
 }
@@ -163,12 +163,12 @@ impl StartArrays {
             &candidates,
         ];
         for (array, text) in self.texts.iter_mut().zip(texts) {
-            array.push(plain(text).into_owned());
+            array.push(replace_nul(text).into_owned());
         }
         let unescaped = unescaped(arguments);
         let may_be_null = [&unescaped, &start.conversation, &start.request];
         for (array, text) in self.may_be_null.iter_mut().zip(may_be_null) {
-            array.push(text.as_deref().map(|text| plain(text).into_owned()));
+            array.push(text.as_deref().map(|text| replace_nul(text).into_owned()));
         }
         let numbers = [arguments_hash(arguments), i64::from(start.may_change), micros(start.at), owner.0];
         for (array, number) in self.numbers.iter_mut().zip(numbers) {
@@ -214,11 +214,11 @@ impl EndArrays {
     fn push(&mut self, end: EndColumns<'_>) {
         self.status.push(end.status);
         self.took.push(end.took);
-        self.error_kind.push(end.error_kind.map(|kind| plain(kind).into_owned()));
+        self.error_kind.push(end.error_kind.map(|kind| replace_nul(kind).into_owned()));
         self.error.push(end.error);
         self.sources.push(end.sources);
         self.attempts.push(end.attempts);
-        self.places.push(plain(&end.places).into_owned());
+        self.places.push(replace_nul(&end.places).into_owned());
     }
 
     fn values(&self) -> Vec<&(dyn ToSql + Sync)> {

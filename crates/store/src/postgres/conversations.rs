@@ -7,8 +7,8 @@ use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQ
 use toolhub_core::ports::StoreError;
 
 use super::transact::WriteSession;
-use super::{PgStore, plain, query};
-use crate::query::{self as words, Dialect};
+use super::{PgStore, query, replace_nul};
+use crate::query::{self as sql_query, Dialect};
 use crate::rows::micros;
 use crate::write::Write;
 
@@ -17,10 +17,10 @@ impl Conversations for PgStore {
         Box::pin(async { self.write(Write::AppendTurn(RecordId::generate(), turn)).await.map(drop) })
     }
 
-    fn turns(&self, wanted: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
+    fn turns(&self, turn_query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
         Box::pin(self.read(move |session| {
-            let (sql, values) = words::turns(Dialect::Postgres, &wanted);
-            async move { query(&session, &sql, values).await?.iter().rev().map(words::turn_of).collect() }
+            let (sql, values) = sql_query::turns(Dialect::Postgres, &turn_query);
+            async move { query(&session, &sql, values).await?.iter().rev().map(sql_query::turn_of).collect() }
         }))
     }
 
@@ -29,8 +29,8 @@ impl Conversations for PgStore {
         limit: Option<usize>,
     ) -> BoxFuture<'_, Result<Vec<ConversationSummary>, StoreError>> {
         Box::pin(self.read(move |session| async move {
-            let sql = words::conversations(limit);
-            query(&session, &sql, Vec::new()).await?.iter().map(words::conversation_of).collect()
+            let sql = sql_query::conversations(limit);
+            query(&session, &sql, Vec::new()).await?.iter().map(sql_query::conversation_of).collect()
         }))
     }
 }
@@ -38,7 +38,7 @@ impl Conversations for PgStore {
 /// Adds a turn; returns whether it was new.
 pub(super) async fn append_turn(session: &WriteSession, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
     let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
-    let (conversation, text) = (plain(&turn.conversation), plain(&turn.text));
+    let (conversation, text) = (replace_nul(&turn.conversation), replace_nul(&turn.text));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
         [&key.as_str(), &conversation, &turn.role.name(), &text, &micros(turn.at)];
     Ok(session.client().execute(sql, &values).await? == 1)

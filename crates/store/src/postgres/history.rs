@@ -9,7 +9,7 @@ use toolhub_core::{BoxFuture, RawJson};
 use super::session::Session;
 use super::{PgStore, blocks, query, statistics};
 use crate::owner::OwnerId;
-use crate::query::{self as words, Dialect, Value};
+use crate::query::{self as sql_query, Dialect, Value};
 use crate::rows::{Columns as _, call_of, json};
 
 /// The owners with calls without an end whose advisory lock is released. A lock by a single key is shown as two
@@ -66,8 +66,8 @@ impl CallHistory for PgStore {
     }
 }
 
-async fn calls(session: &Session, wanted: &CallQuery, dead: &[i64]) -> Result<Vec<CallRecord>, Error> {
-    let (sql, values) = words::calls(Dialect::Postgres, wanted, dead);
+async fn calls(session: &Session, call_query: &CallQuery, dead: &[i64]) -> Result<Vec<CallRecord>, Error> {
+    let (sql, values) = sql_query::calls(Dialect::Postgres, call_query, dead);
     query(session, &sql, values).await?.iter().map(call_of).collect()
 }
 

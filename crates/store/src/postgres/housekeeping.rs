@@ -49,15 +49,15 @@ pub(super) async fn keep(
     let excess = too_large.max(bytes(0)?.saturating_sub(retention.result_bytes));
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
     let before = cutoff(now, retention.result_age());
-    let mut gone = client.query(DELETE_OUTPUTS, &[&MAX_STEP_BLOCKS, &before, &excess]).await?.len() as u64;
-    if gone == 0 {
-        gone = client.query(DELETE_RESULTS, &[&MAX_STEP_ROWS, &before, &excess]).await?.len() as u64;
+    let mut deleted = client.query(DELETE_OUTPUTS, &[&MAX_STEP_BLOCKS, &before, &excess]).await?.len() as u64;
+    if deleted == 0 {
+        deleted = client.query(DELETE_RESULTS, &[&MAX_STEP_ROWS, &before, &excess]).await?.len() as u64;
     }
     // Calls are deleted because of size only if no result is left to delete.
-    let before = if too_large > 0 && gone == 0 { i64::MAX } else { cutoff(now, retention.calls) };
-    gone += client.execute(DELETE_BLOCKS, &[&MAX_STEP_BLOCKS, &before]).await?;
-    gone += client.execute(DELETE_CALLS, &[&MAX_STEP_ROWS, &before]).await?;
-    if gone == 0 {
+    let before = if too_large > 0 && deleted == 0 { i64::MAX } else { cutoff(now, retention.calls) };
+    deleted += client.execute(DELETE_BLOCKS, &[&MAX_STEP_BLOCKS, &before]).await?;
+    deleted += client.execute(DELETE_CALLS, &[&MAX_STEP_ROWS, &before]).await?;
+    if deleted == 0 {
         return Ok(Progress::Done);
     }
     client.execute("DELETE FROM housekeeping WHERE name = 'kept_house_at'", &[]).await?;

@@ -16,9 +16,9 @@ const STEPS: [&str; 5] = [
 const LOCK: i64 = 0x746f_6f6c_6875_6200;
 
 /// Migrates the database to the newest version.
-pub(super) async fn migrate(session: &Session, place: &str) -> Result<(), OpenError> {
+pub(super) async fn migrate(session: &Session, location: &str) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Postgres {
-        place: place.to_owned(),
+        location: location.to_owned(),
         cause: format!("its tables could not be made: {}", error_text(&error)),
     };
     let current = version(session).await.map_err(failed)?;
@@ -44,8 +44,8 @@ pub(super) async fn migrate(session: &Session, place: &str) -> Result<(), OpenEr
 }
 
 async fn version(session: &Session) -> Result<usize, tokio_postgres::Error> {
-    let there = session.client.query_one("SELECT to_regclass('toolhub.migrations') IS NOT NULL", &[]).await?;
-    if !there.try_get::<_, bool>(0)? {
+    let row = session.client.query_one("SELECT to_regclass('toolhub.migrations') IS NOT NULL", &[]).await?;
+    if !row.try_get::<_, bool>(0)? {
         return Ok(0);
     }
     let row = session.client.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await?;

@@ -61,28 +61,28 @@ pub struct PgStore {
     reads: Option<mpsc::Sender<Arc<dyn PendingQuery>>>,
     thread: Option<JoinHandle<()>>,
     owner: OwnerId,
-    place: String,
+    location: String,
 }
 
 impl PgStore {
     /// Connects, and creates the tables if necessary. Times out after ten seconds. With `data`, calls that the
     /// database lacks are kept in journals in that folder.
     pub async fn connect(url: &PgUrl, options: StoreOptions, data: Option<&Path>) -> Result<Self, OpenError> {
-        let place = url.to_string();
-        let failed = |cause: String| OpenError::Postgres { place: place.clone(), cause };
+        let location = url.to_string();
+        let failed = |cause: String| OpenError::Postgres { location: location.clone(), cause };
         let address = Address::new(url).map_err(failed)?;
         let owner = OwnerId::generate();
-        let folder = data.map(|data| journal_folder(data, &place));
+        let folder = data.map(|data| journal_folder(data, &location));
         let journals = folder.as_deref().map(|folder| Arc::new(JournalFolder::new(folder, owner)));
         let recorder = Recorder::new(options.detail, journals.as_ref());
         let queue = Arc::new(Queue::new(WriterWaker::Task(Notify::new()), recorder));
-        let (reads, asked) = mpsc::channel(MAX_QUEUED_READS);
-        let again = reads.downgrade();
+        let (reads, requests) = mpsc::channel(MAX_QUEUED_READS);
+        let retry_sender = reads.downgrade();
         let (opened, ready) = oneshot::channel();
         let work = {
-            let (queue, place) = (Arc::clone(&queue), place.clone());
+            let (queue, location) = (Arc::clone(&queue), location.clone());
             async move {
-                let session = match first_session(&address, &place).await {
+                let session = match first_session(&address, &location).await {
                     Ok(session) => session,
                     Err(error) => {
                         let _ = opened.send(Err(error));
@@ -94,21 +94,22 @@ impl PgStore {
                 }
                 let journals = Journals { folder, owner };
                 let writer = writer::Writer::new(queue, journals, address.clone(), options.retention);
-                let reader = reader::Reader::new(address, asked, again);
+                let reader = reader::Reader::new(address, requests, retry_sender);
                 tokio::join!(writer.run(session), reader.run());
             }
         };
         let thread = start(work)?;
-        let store = Self { queue, reads: Some(reads), thread: Some(thread), owner, place: place.clone() };
+        let store =
+            Self { queue, reads: Some(reads), thread: Some(thread), owner, location: location.clone() };
         match ready.await {
             Ok(opened) => opened.map(|()| store),
-            Err(_) => Err(OpenError::Postgres { place, cause: "its thread has ended".to_owned() }),
+            Err(_) => Err(OpenError::Postgres { location, cause: "its thread has ended".to_owned() }),
         }
     }
 
     /// The location without the password.
-    pub fn place(&self) -> &str {
-        &self.place
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
     async fn write(&self, write: Write) -> Result<bool, StoreError> {
@@ -129,9 +130,9 @@ impl PgStore {
     }
 }
 
-/// The folder of the journals for the database at `place`.
-fn journal_folder(data: &Path, place: &str) -> PathBuf {
-    let digest = Sha256::digest(place.as_bytes());
+/// The folder of the journals for the database at `location`.
+fn journal_folder(data: &Path, location: &str) -> PathBuf {
+    let digest = Sha256::digest(location.as_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     data.join(format!("postgres-{name}"))
 }
@@ -144,14 +145,14 @@ fn start(work: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<(
     std::thread::Builder::new().name("store".to_owned()).spawn(run).map_err(OpenError::Thread)
 }
 
-async fn first_session(address: &Address, place: &str) -> Result<Session, OpenError> {
-    let failed = |cause: String| OpenError::Postgres { place: place.to_owned(), cause };
+async fn first_session(address: &Address, location: &str) -> Result<Session, OpenError> {
+    let failed = |cause: String| OpenError::Postgres { location: location.to_owned(), cause };
     let opening = async {
         let session = address.connect().await.map_err(|cause| match address.failed_to_verify(&cause) {
-            true => OpenError::Unverified { place: place.to_owned(), cause },
+            true => OpenError::Unverified { location: location.to_owned(), cause },
             false => failed(cause),
         })?;
-        migrate::migrate(&session, place).await?;
+        migrate::migrate(&session, location).await?;
         Ok(session)
     };
     timeout(OPEN_TIMEOUT, opening)
@@ -181,7 +182,7 @@ impl Drop for PgStore {
 }
 
 /// Replaces NUL, which PostgreSQL texts cannot contain, by `␀`.
-fn plain(text: &str) -> Cow<'_, str> {
+fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "␀")) } else { Cow::Borrowed(text) }
 }
 
@@ -189,7 +190,7 @@ fn plain(text: &str) -> Cow<'_, str> {
 fn parameters(values: Vec<Value>) -> Vec<Box<dyn ToSql + Sync + Send>> {
     let boxed = |value| -> Box<dyn ToSql + Sync + Send> {
         match value {
-            Value::Text(text) => Box::new(plain(&text).into_owned()),
+            Value::Text(text) => Box::new(replace_nul(&text).into_owned()),
             Value::Int(number) => Box::new(number),
         }
     };

@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, ServerId};
 
 use super::session::Session;
 use super::transact::WriteSession;
-use super::{plain, query};
+use super::{query, replace_nul};
 use crate::rows::{Columns as _, from_millis, millis};
 
 /// Retention of a list that is not refreshed.
@@ -38,9 +38,9 @@ pub(super) async fn save(
     session.client().execute("DELETE FROM offers WHERE listed_at < $1", &[&old]).await?;
     let sql = "INSERT INTO offers VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (server, fingerprint, kind) DO UPDATE SET listed_at = excluded.listed_at, items = excluded.items";
-    let (server, fingerprint) = (plain(server.as_str()), plain(&offers.fingerprint));
+    let (server, fingerprint) = (replace_nul(server.as_str()), replace_nul(&offers.fingerprint));
     let (kind, listed_at, items) =
-        (plain(&offers.kind), millis(offers.listed_at), RawJson::of(&offers.items));
+        (replace_nul(&offers.kind), millis(offers.listed_at), RawJson::of(&offers.items));
     session.client().execute(sql, &[&server, &fingerprint, &kind, &listed_at, &items.get()]).await?;
     Ok(())
 }
@@ -51,6 +51,6 @@ pub(super) async fn forget(
     fingerprint: &str,
 ) -> Result<(), Error> {
     let sql = "DELETE FROM offers WHERE server = $1 AND fingerprint = $2";
-    session.client().execute(sql, &[&plain(server.as_str()), &plain(fingerprint)]).await?;
+    session.client().execute(sql, &[&replace_nul(server.as_str()), &replace_nul(fingerprint)]).await?;
     Ok(())
 }

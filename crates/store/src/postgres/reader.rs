@@ -92,28 +92,28 @@ where
 /// Owns the read connection.
 pub(super) struct Reader {
     address: Address,
-    asked: mpsc::Receiver<Arc<dyn PendingQuery>>,
+    requests: mpsc::Receiver<Arc<dyn PendingQuery>>,
     /// Receives queries to be repeated. Weak, so that it does not keep the store open.
-    again: mpsc::WeakSender<Arc<dyn PendingQuery>>,
+    retry_sender: mpsc::WeakSender<Arc<dyn PendingQuery>>,
     session: Option<Arc<Session>>,
 }
 
 impl Reader {
     pub(super) fn new(
         address: Address,
-        asked: mpsc::Receiver<Arc<dyn PendingQuery>>,
-        again: mpsc::WeakSender<Arc<dyn PendingQuery>>,
+        requests: mpsc::Receiver<Arc<dyn PendingQuery>>,
+        retry_sender: mpsc::WeakSender<Arc<dyn PendingQuery>>,
     ) -> Self {
-        Self { address, asked, again, session: None }
+        Self { address, requests, retry_sender, session: None }
     }
 
     /// Executes queries until the store is closed.
     pub(super) async fn run(mut self) {
         let mut in_flight = JoinSet::new();
-        while let Some(question) = self.asked.recv().await {
+        while let Some(question) = self.requests.recv().await {
             while in_flight.try_join_next().is_some() {}
             if let Some(session) = self.session_for(&*question).await {
-                in_flight.spawn(put(question, session, self.again.clone()));
+                in_flight.spawn(put(question, session, self.retry_sender.clone()));
             }
         }
     }
@@ -141,15 +141,15 @@ impl Reader {
 async fn put(
     question: Arc<dyn PendingQuery>,
     session: Arc<Session>,
-    again: mpsc::WeakSender<Arc<dyn PendingQuery>>,
+    retry_sender: mpsc::WeakSender<Arc<dyn PendingQuery>>,
 ) {
     let left = QUERY_TIMEOUT.saturating_sub(question.since().elapsed());
     match timeout(left, Arc::clone(&question).ask(session)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => match again.upgrade().filter(|_| is_transient(&error)) {
-            Some(again) if question.since().elapsed() < QUERY_TIMEOUT => {
+        Ok(Err(error)) => match retry_sender.upgrade().filter(|_| is_transient(&error)) {
+            Some(retry_sender) if question.since().elapsed() < QUERY_TIMEOUT => {
                 sleep(RECONNECT_INTERVAL).await;
-                if again.send(Arc::clone(&question)).await.is_err() {
+                if retry_sender.send(Arc::clone(&question)).await.is_err() {
                     question.give_up(StoreError(error_text(&error).into()));
                 }
             }

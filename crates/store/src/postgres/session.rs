@@ -48,7 +48,7 @@ impl Address {
 
     /// Connects and configures the session.
     pub(super) async fn connect(&self) -> Result<Session, String> {
-        let made = async {
+        let connecting = async {
             let (client, connection) = self.url.config.connect(self.tls.clone()).await?;
             let mut driver = JoinSet::new();
             driver.spawn(async move {
@@ -58,8 +58,8 @@ impl Address {
             client.batch_execute(SETTINGS).await?;
             Ok(Session { client, _driver: driver })
         };
-        match timeout(CONNECT_TIMEOUT, made).await {
-            Ok(made) => made.map_err(|error| error_text(&error)),
+        match timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connecting) => connecting.map_err(|error| error_text(&error)),
             Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
         }
     }
@@ -113,9 +113,9 @@ fn is_broken(error: &Error) -> bool {
 /// The error message with its cause.
 pub(super) fn error_text(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
-        (Some(said), _) => match said.detail() {
-            Some(detail) => format!("{}: {detail}", said.message()),
-            None => said.message().to_owned(),
+        (Some(db_error), _) => match db_error.detail() {
+            Some(detail) => format!("{}: {detail}", db_error.message()),
+            None => db_error.message().to_owned(),
         },
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),

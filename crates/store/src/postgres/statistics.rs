@@ -6,7 +6,7 @@ use tokio_postgres::{Client, Error, Statement};
 use toolhub_core::statistics::{Day, ToolStatistics};
 use toolhub_core::{Source, ToolName};
 
-use super::plain;
+use super::replace_nul;
 use super::session::Session;
 use super::transact::WriteSession;
 use crate::pending_statistics::PendingStatistics;
@@ -52,17 +52,17 @@ pub(super) async fn add(session: &WriteSession, counted: &PendingStatistics) -> 
     let mut of_days = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_steps = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_last = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for one in counted.sorted() {
-        let source = plain(&one.source.to_string()).into_owned();
-        let tool = plain(one.tool.as_str()).into_owned();
-        for (day, tally) in &one.days {
+    for entry in counted.sorted() {
+        let source = replace_nul(&entry.source.to_string()).into_owned();
+        let tool = replace_nul(entry.tool.as_str()).into_owned();
+        for (day, tally) in &entry.days {
             of_days.0.push(source.clone());
             of_days.1.push(tool.clone());
             of_days.2.push(day.0);
             of_days.3.push(tally.successes.cast_signed());
             of_days.4.push(tally.failures.cast_signed());
         }
-        for (step, count) in one.latency.buckets() {
+        for (step, count) in entry.latency.buckets() {
             of_steps.0.push(source.clone());
             of_steps.1.push(tool.clone());
             of_steps.2.push(i64::from(step));
@@ -70,8 +70,8 @@ pub(super) async fn add(session: &WriteSession, counted: &PendingStatistics) -> 
         }
         of_last.0.push(source);
         of_last.1.push(tool);
-        of_last.2.push(one.last_success.map(micros));
-        of_last.3.push(one.last_failure.map(micros));
+        of_last.2.push(entry.last_success.map(micros));
+        of_last.3.push(entry.last_failure.map(micros));
     }
     let (client, Statements { days, steps, last }) = (session.client(), &session.statistics);
     try_join3(
@@ -98,9 +98,9 @@ pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error>
     };
     for row in &last {
         let (source, tool) = name(row)?;
-        let one = found.of(&source, &tool);
-        one.last_success = row.maybe_int(2)?.map(from_micros);
-        one.last_failure = row.maybe_int(3)?.map(from_micros);
+        let entry = found.of(&source, &tool);
+        entry.last_success = row.maybe_int(2)?.map(from_micros);
+        entry.last_failure = row.maybe_int(3)?.map(from_micros);
     }
     for row in &days {
         let (source, tool) = name(row)?;

@@ -8,7 +8,7 @@ use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore, T
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
 use super::transact::WriteSession;
-use super::{PgStore, offers, plain, query};
+use super::{PgStore, offers, query, replace_nul};
 use crate::query::Value;
 use crate::rows::{Columns as _, from_millis, json, json_text, millis};
 use crate::write::Write;
@@ -122,10 +122,10 @@ pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &Cache
     let ttl = list.ttl.map(|ttl| i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
     let tools: Vec<&str> = list.tools.iter().map(RawJson::get).collect();
     let values: [&(dyn ToSql + Sync); 13] = [
-        &plain(server.as_str()),
-        &plain(&list.fingerprint),
-        &plain(&list.era),
-        &plain(&list.peer),
+        &replace_nul(server.as_str()),
+        &replace_nul(&list.fingerprint),
+        &replace_nul(&list.era),
+        &replace_nul(&list.peer),
         &list.listed_at.map(millis),
         &ttl,
         &json_text(&list.skipped),
@@ -151,7 +151,8 @@ pub(super) async fn forget(
 ) -> Result<bool, Error> {
     offers::forget(session, server, fingerprint).await?;
     let sql = "DELETE FROM tool_lists WHERE server = $1 AND fingerprint = $2";
-    let deleted = session.client().execute(sql, &[&plain(server.as_str()), &plain(fingerprint)]).await?;
+    let deleted =
+        session.client().execute(sql, &[&replace_nul(server.as_str()), &replace_nul(fingerprint)]).await?;
     Ok(deleted > 0)
 }
 
@@ -164,10 +165,11 @@ async fn note_versions(
 ) -> Result<(), Error> {
     let definitions: Vec<ToolDefinition> =
         tools.iter().filter_map(|tool| ToolDefinition::parse(tool.clone()).ok()).collect();
-    let server = plain(server.as_str());
-    let names: Vec<_> = definitions.iter().map(|one| plain(one.name().as_str())).collect();
+    let server = replace_nul(server.as_str());
+    let names: Vec<_> =
+        definitions.iter().map(|definition| replace_nul(definition.name().as_str())).collect();
     let versions: Vec<&str> = definitions.iter().map(ToolDefinition::version).collect();
-    let raws: Vec<&str> = definitions.iter().map(|one| one.raw().get()).collect();
+    let raws: Vec<&str> = definitions.iter().map(|definition| definition.raw().get()).collect();
     // A list may contain a tool twice, but one statement must not update a row twice.
     let insert = "INSERT INTO tool_versions
         SELECT DISTINCT ON (name, version) $1, name, version, definition, $5, $5

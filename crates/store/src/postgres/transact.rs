@@ -8,7 +8,7 @@ use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
 
 use super::session::Session;
-use super::{approvals, blocks, calls, conversations, offers, plain, statistics, tool_lists};
+use super::{approvals, blocks, calls, conversations, offers, replace_nul, statistics, tool_lists};
 use crate::blocks::{Block, MIN_BLOCK_CALLS};
 use crate::owner::OwnerId;
 use crate::pending_statistics::PendingStatistics;
@@ -139,10 +139,11 @@ fn newly_ended<'a>(
     notes: &'a [FinishedCall],
     (new, began): (&HashSet<String>, &HashMap<String, i64>),
 ) -> (Vec<(&'a CallEnd, i64)>, PendingStatistics) {
-    let finished = ended.iter().filter_map(|end| Some((*end, *began.get(&*plain(end.record.as_str()))?)));
+    let finished =
+        ended.iter().filter_map(|end| Some((*end, *began.get(&*replace_nul(end.record.as_str()))?)));
     let noted = notes
         .iter()
-        .filter(|note| new.contains(&*plain(note.start.record.as_str())))
+        .filter(|note| new.contains(&*replace_nul(note.start.record.as_str())))
         .map(|note| (&note.end, micros(note.start.at)));
     let mut seen = HashSet::new();
     let all: Vec<_> = finished.chain(noted).filter(|(end, _)| seen.insert(end.record.as_str())).collect();

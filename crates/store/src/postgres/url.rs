@@ -30,15 +30,15 @@ impl FromStr for PgUrl {
         if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(OpenError::Url("it must begin with `postgres://`".to_owned()));
         }
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (base, query) = url.split_once('?').unwrap_or((url, ""));
         // `sslmode` and `sslrootcert` are parsed here: the library supports neither all modes nor the file.
         let mut written = None;
         let mut root_certificates = None;
         let mut others = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=').unwrap_or((pair, "")) {
-                ("sslmode", wanted) => {
-                    let mode = ssl_mode(wanted)?;
+                ("sslmode", mode_name) => {
+                    let mode = ssl_mode(mode_name)?;
                     if written.is_some_and(|before| before != mode) {
                         return Err(OpenError::Url("it has two different `sslmode`".to_owned()));
                     }
@@ -48,7 +48,7 @@ impl FromStr for PgUrl {
                 _ => others.push(pair),
             }
         }
-        let rest = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
+        let rest = if others.is_empty() { base.to_owned() } else { format!("{base}?{}", others.join("&")) };
         // The library's error names only keys, but it is not guaranteed to omit secrets.
         let mut config = Config::from_str(&rest).map_err(|_| {
             let form = "postgres://USER:PASSWORD@HOST:PORT/NAME";
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn never_prints_passwords() {
-        for (url, shown) in [
+        for (url, redacted) in [
             ("postgres://ann:s3cret@db.example:5433/hub", "postgres://db.example:5433/hub"),
             (
                 "postgresql://ann:s3cret@db/hub?sslmode=verify-full&sslrootcert=a%20b",
@@ -132,7 +132,7 @@ mod tests {
             ("postgres://ann:s3cret@one,two:5/hub", "postgres://one:5432,two:5/hub"),
         ] {
             let url: PgUrl = url.parse().unwrap();
-            assert_eq!(url.to_string(), shown);
+            assert_eq!(url.to_string(), redacted);
             assert!(!format!("{url:?}{:?}", StoreLocation::Postgres(url.clone())).contains("s3cret"));
         }
         for bad in [
@@ -142,11 +142,11 @@ mod tests {
             "postgres://ann:s3cret@db/hub?s3cret=1",
             "mysql://ann:s3cret@db/hub",
         ] {
-            let shown = match bad.parse::<PgUrl>() {
+            let redacted = match bad.parse::<PgUrl>() {
                 Ok(url) => format!("{url} {url:?}"),
                 Err(error) => format!("{error} {error:?}"),
             };
-            assert!(!shown.contains("s3cret"), "{bad}: {shown}");
+            assert!(!redacted.contains("s3cret"), "{bad}: {redacted}");
         }
     }
 

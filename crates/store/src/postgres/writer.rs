@@ -65,7 +65,7 @@ impl Writer {
 
     /// Writes until the store is closed and everything is written.
     pub(super) async fn run(mut self, session: Session) {
-        let _ = self.take(session).await;
+        let _ = self.adopt(session).await;
         self.replay().await;
         loop {
             match self.queue.next(Instant::now()) {
@@ -92,7 +92,7 @@ impl Writer {
         if self.session.as_ref().is_none_or(|session| session.client().is_closed()) {
             self.session = None;
             let session = self.address.connect().await?;
-            self.take(session).await?;
+            self.adopt(session).await?;
         }
         match &self.session {
             Some(session) => {
@@ -109,7 +109,7 @@ impl Writer {
         }
     }
 
-    async fn take(&mut self, session: Session) -> Result<(), String> {
+    async fn adopt(&mut self, session: Session) -> Result<(), String> {
         self.holds_liveness_lock =
             session.acquire_liveness_lock(self.owner).await.map_err(|error| error_text(&error))?;
         self.session = Some(WriteSession::prepare(session).await.map_err(|error| error_text(&error))?);
@@ -121,7 +121,7 @@ impl Writer {
         loop {
             group.drop_abandoned();
             let failure = match self.try_write(&group).await {
-                Ok(answers) => return self.wrote(group, answers),
+                Ok(answers) => return self.answer_group(group, answers),
                 Err(Failure::Transient(why)) => why,
                 Err(Failure::Permanent(why)) => return self.write_singly(group, &why).await,
             };
@@ -138,29 +138,29 @@ impl Writer {
         }
     }
 
-    fn wrote(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>) {
+    fn answer_group(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>) {
         self.pause = RECONNECT_PAUSES.0;
         self.queue.written(&group.recorded);
-        for (one, answer) in group.pending.into_iter().zip(answers) {
-            let _ = one.reply.send(answer);
+        for (item, answer) in group.pending.into_iter().zip(answers) {
+            let _ = item.reply.send(answer);
         }
     }
 
     /// Replies with an error to writes that have waited too long; keeps the ends of calls among them for later.
     fn expire(&mut self, group: &mut Group, why: &str) {
         let expired: Vec<PendingWrite> =
-            group.pending.extract_if(.., |one| one.since.elapsed() > WRITE_TIMEOUT).collect();
-        for one in expired {
-            let _ = one.reply.send(Err(StoreError(format!("PostgreSQL cannot be reached: {why}").into())));
-            if matches!(one.write, Write::Finish(_)) && self.late.len() < MAX_LATE_WRITES {
-                self.late.push(one.write);
+            group.pending.extract_if(.., |item| item.since.elapsed() > WRITE_TIMEOUT).collect();
+        for item in expired {
+            let _ = item.reply.send(Err(StoreError(format!("PostgreSQL cannot be reached: {why}").into())));
+            if matches!(item.write, Write::Finish(_)) && self.late.len() < MAX_LATE_WRITES {
+                self.late.push(item.write);
             }
         }
     }
 
     async fn try_write(&mut self, group: &Group) -> Result<Vec<Result<bool, StoreError>>, Failure> {
         let late = std::mem::take(&mut self.late);
-        let writes: Vec<&Write> = late.iter().chain(group.pending.iter().map(|one| &one.write)).collect();
+        let writes: Vec<&Write> = late.iter().chain(group.pending.iter().map(|item| &item.write)).collect();
         let done = self.transact(&writes, &group.recorded).await;
         if done.is_err() {
             self.late = late;
@@ -178,21 +178,21 @@ impl Writer {
             let _ = self.transact(&[write], &RecordedCalls::default()).await;
         }
         let (settles, others): (Vec<_>, Vec<_>) =
-            group.pending.into_iter().partition(|one| matches!(one.write, Write::Settle));
-        for one in others {
+            group.pending.into_iter().partition(|item| matches!(item.write, Write::Settle));
+        for item in others {
             let answer = if alone {
                 Err(StoreError(why.to_owned().into()))
             } else {
-                match self.transact(&[&one.write], &RecordedCalls::default()).await {
+                match self.transact(&[&item.write], &RecordedCalls::default()).await {
                     Ok(mut answers) => answers.pop().unwrap_or(Ok(true)),
                     Err(Failure::Transient(why) | Failure::Permanent(why)) => Err(StoreError(why.into())),
                 }
             };
-            let _ = one.reply.send(answer);
+            let _ = item.reply.send(answer);
         }
         let recorded = self.record_singly(group.recorded).await;
-        for one in settles {
-            let _ = one
+        for item in settles {
+            let _ = item
                 .reply
                 .send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.clone().into())));
         }
@@ -206,15 +206,15 @@ impl Writer {
             .into_iter()
             .map(|block| RecordedCalls { blocks: vec![block], ..RecordedCalls::default() });
         let mut failed = Ok(());
-        for one in each.chain([counted]).filter(|one| !one.is_empty()).collect::<Vec<_>>() {
-            match self.transact(&[], &one).await {
-                Ok(_) => self.queue.written(&one),
+        for item in each.chain([counted]).filter(|item| !item.is_empty()).collect::<Vec<_>>() {
+            match self.transact(&[], &item).await {
+                Ok(_) => self.queue.written(&item),
                 Err(Failure::Transient(why)) => {
-                    self.queue.put_back(one);
+                    self.queue.put_back(item);
                     failed = Err(why);
                 }
                 Err(Failure::Permanent(why)) => {
-                    self.queue.drop_details(one);
+                    self.queue.drop_details(item);
                     failed = Err(why);
                 }
             }
@@ -269,9 +269,9 @@ impl Writer {
     async fn clean_up(&mut self) {
         self.replay().await;
         let Some(session) = &self.session else { return };
-        let kept =
+        let progress =
             timeout(TRANSACTION_TIMEOUT, housekeeping::keep(session, self.owner, &self.retention)).await;
-        let wait = match kept {
+        let wait = match progress {
             Ok(Ok(Progress::More)) => housekeeping::STEP_INTERVAL,
             Ok(Ok(Progress::Done) | Err(_)) => self.retention.every,
             Err(_) => {

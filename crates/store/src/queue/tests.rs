@@ -111,7 +111,7 @@ async fn begin_without_a_waiting_caller_is_dropped_from_its_group() {
     for one in &mut waiting {
         assert!(futures_util::poll!(one).is_pending());
     }
-    let [abandoned, kept, other] = waiting;
+    let [abandoned, remaining, other] = waiting;
     drop(abandoned);
     drop(other);
     let Next::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
@@ -119,5 +119,5 @@ async fn begin_without_a_waiting_caller_is_dropped_from_its_group() {
     group.drop_abandoned();
     let left: Vec<bool> = group.pending.iter().map(|one| matches!(one.write, Write::Begin(_))).collect();
     assert_eq!(left, [true, false], "only beginnings depend on their caller");
-    drop(kept);
+    drop(remaining);
 }

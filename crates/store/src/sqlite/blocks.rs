@@ -31,9 +31,9 @@ pub(super) fn store(
 ) -> rusqlite::Result<()> {
     if block.calls < MIN_BLOCK_CALLS {
         for note in block.finished_calls() {
-            if let Some(kept) = calls::note(connection, &note, owner)? {
+            if let Some(stored_bytes) = calls::note(connection, &note, owner)? {
                 sums.counted.count(&note.end.attempts, note.start.at);
-                sums.output_bytes += kept;
+                sums.output_bytes += stored_bytes;
             }
         }
         return Ok(());

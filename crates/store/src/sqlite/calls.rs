@@ -22,9 +22,9 @@ impl CallLog for SqliteStore {
             let journal = self.journal()?;
             // If the database rejects the pending entries, new calls might never reach it: nothing is started until
             // it accepts them.
-            if self.waiting.stuck().is_some() {
+            if self.waiting.move_error().is_some() {
                 self.write(Write::MoveIntents).await?;
-                self.waiting.stuck().map_or(Ok(()), Err)?;
+                self.waiting.move_error().map_or(Ok(()), Err)?;
             }
             journal.begin(start).await
         })
@@ -89,7 +89,7 @@ pub(super) enum FinishResult {
         /// Start time of the call.
         began: i64,
         /// Size of its output in bytes.
-        kept: i64,
+        stored_bytes: i64,
     },
     /// The call was already finished.
     Before,
@@ -127,7 +127,7 @@ pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result
         )
         .optional()?;
     if let Some((id, began)) = found {
-        return Ok(FinishResult::Now { began, kept: keep_output(connection, id, began, end)? });
+        return Ok(FinishResult::Now { began, stored_bytes: keep_output(connection, id, began, end)? });
     }
     let known =
         connection.prepare_cached("SELECT 1 FROM calls WHERE record = ?1")?.exists([end.record.as_str()])?;

@@ -45,7 +45,7 @@ impl Housekeeping {
 
     /// Adds to the number of written bytes of results and blocks. Very many of them trigger an immediate cleanup:
     /// within the hour they could fill a disk.
-    pub(super) fn wrote(&mut self, bytes: i64) {
+    pub(super) fn add_written_bytes(&mut self, bytes: i64) {
         self.written = self.written.saturating_add(bytes.unsigned_abs());
         if self.is_early() {
             self.next = self.next.min(Instant::now());
@@ -64,7 +64,7 @@ impl Housekeeping {
 
     /// Performs one step. Failed work is left for the next time.
     pub(super) fn keep(&mut self, connection: &mut Connection) {
-        let wait = match self.bite(connection) {
+        let wait = match self.step(connection) {
             Ok(Progress::More) => STEP_INTERVAL,
             Ok(Progress::Done) | Err(_) => {
                 self.written = 0;
@@ -74,7 +74,7 @@ impl Housekeeping {
         self.next = Instant::now() + wait;
     }
 
-    fn bite(&self, connection: &mut Connection) -> rusqlite::Result<Progress> {
+    fn step(&self, connection: &mut Connection) -> rusqlite::Result<Progress> {
         let now = SystemTime::now();
         let last = value(connection, "kept_house_at")?;
         if !self.is_early() && last > cutoff(now, self.retention.every) && last <= micros(now) {
@@ -136,11 +136,11 @@ fn prune_results(connection: &Connection, before: i64, excess: u64) -> rusqlite:
     let single = oldest(connection, "SELECT began FROM results ORDER BY id LIMIT 1")?;
     let block = oldest(connection, "SELECT began FROM block_outputs ORDER BY id LIMIT 1")?;
     let results = (DELETE_RESULTS, MAX_STEP_ROWS);
-    let (sql, bite) = if is_older(single, block) { results } else { (DELETE_OUTPUTS, MAX_STEP_BLOCKS) };
+    let (sql, step) = if is_older(single, block) { results } else { (DELETE_OUTPUTS, MAX_STEP_BLOCKS) };
     let mut delete = connection.prepare_cached(sql)?;
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
     let bytes = delete
-        .query_map([bite, before, excess], |row| row.get::<_, i64>(0))?
+        .query_map([step, before, excess], |row| row.get::<_, i64>(0))?
         .collect::<rusqlite::Result<Vec<i64>>>()?;
     add_result_bytes(connection, -bytes.iter().sum::<i64>())?;
     Ok(bytes.len())
@@ -157,8 +157,8 @@ fn prune_calls(connection: &Connection, before: i64) -> rusqlite::Result<usize> 
     if !is_older(single, block) {
         order.reverse();
     }
-    for (sql, bite) in order {
-        let deleted = connection.prepare_cached(sql)?.execute([bite, before])?;
+    for (sql, step) in order {
+        let deleted = connection.prepare_cached(sql)?.execute([step, before])?;
         if deleted > 0 {
             return Ok(deleted);
         }

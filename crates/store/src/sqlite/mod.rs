@@ -33,7 +33,7 @@ use crate::error::OpenError;
 use crate::journal::JournalFolder;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
-use crate::private::{self, PrivateError};
+use crate::private_file::{self, PrivateError};
 use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
@@ -83,7 +83,7 @@ impl SqliteStore {
     /// Opens the store with `options`.
     pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, OpenError> {
         // The returned notes are dropped: the hub calls `prepare` first and reports them.
-        private::prepare(folder).map_err(|error| match error {
+        private_file::prepare(folder).map_err(|error| match error {
             PrivateError::Io { source, .. } => OpenError::Folder { folder: folder.to_owned(), source },
             other => OpenError::Private(other),
         })?;
@@ -130,14 +130,14 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let gone = || StoreError("its thread has ended".into());
+        let thread_ended = || StoreError("its thread has ended".into());
         let (reply, answer) = oneshot::channel();
         let read: Read = Box::new(move |connection| {
             let _ = reply.send(read(connection));
         });
-        let reads = self.reads.as_ref().ok_or_else(gone)?;
+        let reads = self.reads.as_ref().ok_or_else(thread_ended)?;
         reads.try_send(read).map_err(|_| StoreError("too many reads are waiting".into()))?;
-        answer.await.map_err(|_| gone())?.map_err(|error| store_error(&error))
+        answer.await.map_err(|_| thread_ended())?.map_err(|error| store_error(&error))
     }
 
     /// Queues a write and waits for its result.
@@ -169,7 +169,7 @@ impl SqliteStore {
             return self.queue.settle().await;
         }
         self.write(Write::Settle).await?;
-        self.waiting.stuck().map_or(Ok(()), Err)
+        self.waiting.move_error().map_or(Ok(()), Err)
     }
 
     fn journal(&self) -> Result<&journal::Journal, StoreError> {
@@ -246,7 +246,7 @@ fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::
 /// Opens the file and configures the connection.
 fn connect(file: &Path) -> Result<Connection, OpenError> {
     // SQLite creates its `-wal` and `-shm` files with the mode of the database.
-    private::ensure_file(file).map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
+    private_file::ensure_file(file).map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -261,8 +261,8 @@ fn connect(file: &Path) -> Result<Connection, OpenError> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("folded_contains", 2, flags, |context| {
         let text: String = context.get(0)?;
-        let wanted: String = context.get(1)?;
-        Ok(text.to_lowercase().contains(&wanted.to_lowercase()))
+        let needle: String = context.get(1)?;
+        Ok(text.to_lowercase().contains(&needle.to_lowercase()))
     })?;
     Ok(connection)
 }

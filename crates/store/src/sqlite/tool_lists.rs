@@ -155,11 +155,11 @@ pub(super) fn save(
 }
 
 /// Parses the reasons for skipped tools: pairs of both languages, or single texts of an older version.
-fn read_texts(kept: &str) -> Vec<LocalizedText> {
-    match serde_json::from_str::<Vec<[String; 2]>>(kept) {
+fn read_texts(json_text: &str) -> Vec<LocalizedText> {
+    match serde_json::from_str::<Vec<[String; 2]>>(json_text) {
         Ok(pairs) => pairs.into_iter().map(|[en, zh]| LocalizedText::new(en, zh)).collect(),
         Err(_) => {
-            let texts: Vec<String> = serde_json::from_str(kept).unwrap_or_default();
+            let texts: Vec<String> = serde_json::from_str(json_text).unwrap_or_default();
             texts.into_iter().map(LocalizedText::from).collect()
         }
     }

@@ -72,7 +72,7 @@ impl Writer {
                 Next::Wait(until) => self.wait(until.into_iter().chain(journal).min()),
                 Next::End => {
                     self.move_all();
-                    return self.waiting.leave();
+                    return self.waiting.keep_for_replay();
                 }
             }
         }
@@ -107,7 +107,9 @@ impl Writer {
                 self.waiting.moved();
                 true
             }
-            Err(_) => batch.singly().map(|one| self.move_in(one)).filter(|moved| !moved).count() == 0,
+            Err(_) => {
+                batch.into_single_entries().map(|item| self.move_in(item)).filter(|moved| !moved).count() == 0
+            }
         }
     }
 
@@ -127,27 +129,27 @@ impl Writer {
             blocks::store(&transaction, &block, owner, &mut sums)?;
         }
         for (note, _) in known {
-            if let Some(kept) = calls::note(&transaction, note, owner)? {
+            if let Some(stored_bytes) = calls::note(&transaction, note, owner)? {
                 sums.counted.count(&note.end.attempts, note.start.at);
-                sums.output_bytes += kept;
+                sums.output_bytes += stored_bytes;
             }
         }
         statistics::add(&transaction, &sums.counted)?;
         housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
         transaction.commit()?;
-        self.housekeeping.wrote(sums.output_bytes + sums.entry_bytes);
+        self.housekeeping.add_written_bytes(sums.output_bytes + sums.entry_bytes);
         Ok(())
     }
 
     /// Begins a transaction with the given durability.
-    fn transaction(&mut self, wanted: Durability) -> Result<Transaction<'_>, WriteError> {
+    fn transaction(&mut self, requested: Durability) -> Result<Transaction<'_>, WriteError> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => none.insert(connect(&self.file).map_err(WriteError::Open)?),
         };
-        if wanted != self.durability {
-            set_durability(connection, wanted)?;
-            self.durability = wanted;
+        if requested != self.durability {
+            set_durability(connection, requested)?;
+            self.durability = requested;
         }
         // `IMMEDIATE`: a transaction that starts with a read may fail to upgrade to a write (SQLITE_BUSY).
         Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
@@ -171,7 +173,7 @@ impl Writer {
 
     fn write(&mut self, mut group: Group) {
         group.drop_abandoned();
-        let writes: Vec<&Write> = group.pending.iter().map(|one| &one.write).collect();
+        let writes: Vec<&Write> = group.pending.iter().map(|item| &item.write).collect();
         let long = writes.iter().any(|write| matches!(write, Write::SaveList(..) | Write::SaveOffers(..)));
         let done = self.transact(&writes, &group.recorded);
         if let (true, Some(connection)) = (long, &self.connection) {
@@ -181,8 +183,8 @@ impl Writer {
         match done {
             Ok(answers) => {
                 self.queue.written(&group.recorded);
-                for (one, answer) in group.pending.into_iter().zip(answers) {
-                    let _ = one.reply.send(answer);
+                for (item, answer) in group.pending.into_iter().zip(answers) {
+                    let _ = item.reply.send(answer);
                 }
             }
             Err(error) => self.write_singly(group, &error),
@@ -194,16 +196,16 @@ impl Writer {
         let has_calls = !group.recorded.is_empty();
         let alone = error.concerns_all() || (group.pending.len() == 1 && !has_calls);
         let (settles, others): (Vec<_>, Vec<_>) =
-            group.pending.into_iter().partition(|one| matches!(one.write, Write::Settle));
+            group.pending.into_iter().partition(|item| matches!(item.write, Write::Settle));
         let only = others.is_empty() && settles.is_empty();
-        for one in others {
+        for item in others {
             let answer = if alone {
                 Err(error.to_store())
             } else {
-                let answers = self.transact(&[&one.write], &RecordedCalls::default());
+                let answers = self.transact(&[&item.write], &RecordedCalls::default());
                 answers.map_or_else(|error| Err(error.to_store()), |mut all| all.pop().unwrap_or(Ok(true)))
             };
-            let _ = one.reply.send(answer);
+            let _ = item.reply.send(answer);
         }
         let recorded = match has_calls {
             false => Ok(()),
@@ -216,8 +218,9 @@ impl Writer {
                 Err(error) => self.record_failed(group.recorded, &error),
             },
         };
-        for one in settles {
-            let _ = one.reply.send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.0.clone())));
+        for item in settles {
+            let _ =
+                item.reply.send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.0.clone())));
         }
     }
 
@@ -239,10 +242,10 @@ impl Writer {
             .into_iter()
             .map(|block| RecordedCalls { blocks: vec![block], ..RecordedCalls::default() });
         let mut failed = Ok(());
-        for one in each.chain([counted]) {
-            match self.transact(&[], &one) {
-                Ok(_) => self.queue.written(&one),
-                Err(error) => failed = self.record_failed(one, &error),
+        for item in each.chain([counted]) {
+            match self.transact(&[], &item) {
+                Ok(_) => self.queue.written(&item),
+                Err(error) => failed = self.record_failed(item, &error),
             }
         }
         failed
@@ -254,18 +257,18 @@ impl Writer {
         writes: &[&Write],
         recorded: &RecordedCalls,
     ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
-        let wanted = if writes.is_empty() { Durability::Program } else { self.options.durability };
+        let requested = if writes.is_empty() { Durability::Program } else { self.options.durability };
         let owner = self.owner;
-        let transaction = self.transaction(wanted)?;
+        let transaction = self.transaction(requested)?;
         let mut sums = Sums::default();
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match write {
                 Write::Begin(start) => Ok(calls::begin(&transaction, start, owner)?),
                 Write::Finish(end) => match calls::finish(&transaction, end)? {
-                    FinishResult::Now { began, kept } => {
+                    FinishResult::Now { began, stored_bytes } => {
                         sums.counted.count(&end.attempts, from_micros(began));
-                        sums.output_bytes += kept;
+                        sums.output_bytes += stored_bytes;
                         Ok(true)
                     }
                     FinishResult::Before => Ok(false),
@@ -297,7 +300,7 @@ impl Writer {
         statistics::add(&transaction, &sums.counted)?;
         housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
         transaction.commit()?;
-        self.housekeeping.wrote(sums.output_bytes + sums.entry_bytes);
+        self.housekeeping.add_written_bytes(sums.output_bytes + sums.entry_bytes);
         Ok(answers)
     }
 }

@@ -46,21 +46,21 @@ pub(crate) async fn records_flood_of_calls(database: Database) {
             (CallStart { record: record.clone(), ..call.clone() }, CallEnd { record, ..end.clone() });
         store.record_finished(call, end);
     }
-    let kept = store.calls(CallQuery::default()).await.unwrap();
-    assert_eq!((kept.len(), store.dropped_details()), (CALLS, 0));
-    let ids: std::collections::HashSet<_> = kept.iter().map(|call| &call.start.record).collect();
+    let stored_calls = store.calls(CallQuery::default()).await.unwrap();
+    assert_eq!((stored_calls.len(), store.dropped_details()), (CALLS, 0));
+    let ids: std::collections::HashSet<_> = stored_calls.iter().map(|call| &call.start.record).collect();
     assert_eq!(ids.len(), CALLS);
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), CALLS as u64);
     let newest = store.calls(CallQuery { limit: Some(10), ..CallQuery::default() }).await.unwrap();
-    let expect: Vec<_> = kept[..10].iter().map(|call| &call.start.record).collect();
+    let expect: Vec<_> = stored_calls[..10].iter().map(|call| &call.start.record).collect();
     assert_eq!(newest.iter().map(|call| &call.start.record).collect::<Vec<_>>(), expect);
 
     // The queue is also bounded in bytes, which large outputs exhaust.
     let large = RawJson::of(&"x".repeat(1 << 20));
     let mut records = Vec::new();
     for _ in 0..80 {
-        if let Some(room) = store.wait_for_capacity() {
-            room.await;
+        if let Some(capacity) = store.wait_for_capacity() {
+            capacity.await;
         }
         let call = start("large", "{}");
         records.push(call.record.clone());

@@ -57,12 +57,12 @@ pub(crate) async fn lists_conversations(database: Database) {
     assert!(store.conversations(None).await.unwrap().is_empty());
     fill(&*store).await;
     let found = store.conversations(None).await.unwrap();
-    let shown: Vec<_> = found
+    let summaries: Vec<_> = found
         .iter()
         .map(|one| (one.id.as_str(), one.opening.as_str(), one.turns, one.first, one.last))
         .collect();
     assert_eq!(
-        shown,
+        summaries,
         [("b", "Hello", 2, hour(2), hour(4)), ("a", "How is the weather in 京都?", 3, hour(1), hour(3))]
     );
     assert_eq!(store.conversations(Some(1)).await.unwrap()[..], found[..1]);

@@ -41,11 +41,11 @@ impl Database {
     }
 
     pub(crate) async fn open_with(&self, options: StoreOptions) -> Arc<dyn HubStore> {
-        let place = match self {
+        let location = match self {
             Self::Sqlite(folder) => StoreLocation::Folder(folder.path().to_owned()),
             Self::Postgres(url) => StoreLocation::Postgres(url.parse().unwrap()),
         };
-        open(&place, options, None).await.unwrap()
+        open(&location, options, None).await.unwrap()
     }
 }
 

@@ -18,12 +18,12 @@ const ODD: [&str; 7] = [
 
 pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
     let store = database.open().await;
-    for odd in ODD {
-        let mut call = start(odd, &RawJson::of(&[odd]).to_string());
-        call.request = Some(odd.to_owned());
-        call.conversation = Some(odd.to_owned());
-        odd.clone_into(&mut call.strategy);
-        let end = success(&call, &format!("s{odd}"), &RawJson::of(odd).to_string());
+    for unusual in ODD {
+        let mut call = start(unusual, &RawJson::of(&[unusual]).to_string());
+        call.request = Some(unusual.to_owned());
+        call.conversation = Some(unusual.to_owned());
+        unusual.clone_into(&mut call.strategy);
+        let end = success(&call, &format!("s{unusual}"), &RawJson::of(unusual).to_string());
         store.begin(call.clone()).await.unwrap();
         store.finish(end.clone()).await.unwrap();
         let found = find(&*store, &call.record).await.unwrap();
@@ -31,14 +31,14 @@ pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
         assert_eq!(found.sources, end.sources);
         assert_eq!(format!("{:?}", found.attempts), format!("{:?}", end.attempts));
         let same = CallQuery {
-            tool: Some(odd.to_owned()),
-            conversation: Some(odd.to_owned()),
-            source: Some(format!("s{odd}")),
-            arguments: Some(RawJson::of(&[odd]).to_string()),
+            tool: Some(unusual.to_owned()),
+            conversation: Some(unusual.to_owned()),
+            source: Some(format!("s{unusual}")),
+            arguments: Some(RawJson::of(&[unusual]).to_string()),
             ..CallQuery::default()
         };
-        assert_eq!(store.calls(same).await.unwrap().len(), 1, "{odd:?}");
-        assert_eq!(store.output(&call.record).await.unwrap().unwrap().decode::<String>().unwrap(), odd);
+        assert_eq!(store.calls(same).await.unwrap().len(), 1, "{unusual:?}");
+        assert_eq!(store.output(&call.record).await.unwrap().unwrap().decode::<String>().unwrap(), unusual);
     }
     let mut tools: Vec<String> =
         store.statistics().await.unwrap().iter().map(|one| one.tool.to_string()).collect();
@@ -55,10 +55,10 @@ pub(crate) async fn searches_case_insensitively(database: Database) {
         call.request = Some(text.to_owned());
         store.record_finished(call.clone(), success(&call, "native", "1"));
     }
-    for (wanted, expect) in [("école", 1), ("ёЛКА", 1), ("天气", 1), ("STRASSE", 0), ("ίσυφ", 1), ("天氣", 0)]
+    for (needle, expect) in [("école", 1), ("ёЛКА", 1), ("天气", 1), ("STRASSE", 0), ("ίσυφ", 1), ("天氣", 0)]
     {
-        let query = CallQuery { text: Some(wanted.to_owned()), ..CallQuery::default() };
-        assert_eq!(store.calls(query).await.unwrap().len(), expect, "{wanted}");
+        let query = CallQuery { text: Some(needle.to_owned()), ..CallQuery::default() };
+        assert_eq!(store.calls(query).await.unwrap().len(), expect, "{needle}");
     }
 }
 
@@ -66,38 +66,43 @@ pub(crate) async fn searches_case_insensitively(database: Database) {
 /// because JSON escapes it as `\u0000`.
 pub(crate) async fn stores_nul_characters(database: Database) {
     let store = database.open().await;
-    let kept = match &database {
+    let stored = match &database {
         Database::Sqlite(_) => "a\0b",
         Database::Postgres(_) => "a␀b",
     };
-    let odd = "a\0b".to_owned();
-    let mut call = start(&odd, r#"["\u0000"]"#);
-    call.request = Some(odd.clone());
-    call.conversation = Some(odd.clone());
+    let unusual = "a\0b".to_owned();
+    let mut call = start(&unusual, r#"["\u0000"]"#);
+    call.request = Some(unusual.clone());
+    call.conversation = Some(unusual.clone());
     store.begin(call.clone()).await.unwrap();
-    let output = RawJson::of(&odd);
-    store.finish(success(&call, &odd, output.get())).await.unwrap();
+    let output = RawJson::of(&unusual);
+    store.finish(success(&call, &unusual, output.get())).await.unwrap();
     let found = find(&*store, &call.record).await.unwrap();
-    assert_eq!(found.start.tool.as_str(), kept);
-    assert_eq!(found.start.request.as_deref(), Some(kept));
+    assert_eq!(found.start.tool.as_str(), stored);
+    assert_eq!(found.start.request.as_deref(), Some(stored));
     assert_eq!(found.start.arguments.get(), r#"["\u0000"]"#);
-    assert_eq!(found.sources[0].to_string(), odd);
-    assert_eq!(found.attempts[0].tool.as_str(), odd);
+    assert_eq!(found.sources[0].to_string(), unusual);
+    assert_eq!(found.attempts[0].tool.as_str(), unusual);
     assert_eq!(store.output(&call.record).await.unwrap().unwrap().get(), output.get());
     let same = CallQuery {
-        tool: Some(odd.clone()),
-        conversation: Some(odd.clone()),
-        source: Some(odd.clone()),
-        text: Some(odd.clone()),
+        tool: Some(unusual.clone()),
+        conversation: Some(unusual.clone()),
+        source: Some(unusual.clone()),
+        text: Some(unusual.clone()),
         ..CallQuery::default()
     };
     assert_eq!(store.calls(same).await.unwrap().len(), 1);
     store
-        .append_turn(Turn { conversation: odd.clone(), role: Role::User, text: odd.clone(), at: hour(0) })
+        .append_turn(Turn {
+            conversation: unusual.clone(),
+            role: Role::User,
+            text: unusual.clone(),
+            at: hour(0),
+        })
         .await
         .unwrap();
-    let turns = store.turns(TurnQuery { conversation: Some(odd), ..TurnQuery::default() }).await.unwrap();
-    assert_eq!(turns[0].text, kept);
+    let turns = store.turns(TurnQuery { conversation: Some(unusual), ..TurnQuery::default() }).await.unwrap();
+    assert_eq!(turns[0].text, stored);
 }
 
 pub(crate) async fn stores_long_numbers_verbatim(database: Database) {

@@ -32,9 +32,9 @@ pub(crate) async fn call_is_running_while_its_owner_is_alive(database: Database)
 
 /// Waits until the call is `Unknown`. PostgreSQL releases the locks of a closed connection with a short delay.
 async fn becomes_unknown(store: &dyn HubStore, record: &RecordId) {
-    let patience = Instant::now();
+    let started = Instant::now();
     while find(store, record).await.unwrap().status != Status::Unknown {
-        assert!(patience.elapsed() < Duration::from_secs(10), "it still counts as running");
+        assert!(started.elapsed() < Duration::from_secs(10), "it still counts as running");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -34,20 +34,20 @@ async fn stored(store: &dyn HubStore, records: &[RecordId]) -> (Vec<bool>, Vec<b
     (records.iter().map(|one| found.iter().any(|call| call.start.record == *one)).collect(), outputs)
 }
 
-/// Waits until the stored calls and outputs equal `wanted`, then checks once more that they stay so.
-async fn wait_until_stored(store: &dyn HubStore, records: &[RecordId], wanted: (Vec<bool>, Vec<bool>)) {
+/// Waits until the stored calls and outputs equal `expected`, then checks once more that they stay so.
+async fn wait_until_stored(store: &dyn HubStore, records: &[RecordId], expected: (Vec<bool>, Vec<bool>)) {
     let started = Instant::now();
     loop {
         let found = stored(store, records).await;
-        if found == wanted {
+        if found == expected {
             break;
         }
-        assert!(started.elapsed() < Duration::from_secs(10), "{found:?}, not {wanted:?}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{found:?}, not {expected:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // Long enough for several more retention runs.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(stored(store, records).await, wanted);
+    assert_eq!(stored(store, records).await, expected);
 }
 
 pub(crate) async fn deletes_old_calls(database: Database) {
@@ -58,8 +58,8 @@ pub(crate) async fn deletes_old_calls(database: Database) {
         record_call(&*store, 95),
         record_call(&*store, 0),
     ];
-    let kept = vec![false, true, false, true];
-    wait_until_stored(&*store, &records, (kept, vec![false, false, false, true])).await;
+    let present = vec![false, true, false, true];
+    wait_until_stored(&*store, &records, (present, vec![false, false, false, true])).await;
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 4, "statistics stay");
 }
 
@@ -146,10 +146,10 @@ async fn database_stays_within_its_size_in_sqlite() {
         assert!(started.elapsed() < Duration::from_secs(30), "{used} bytes");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let (kept, outputs) = stored(&*store, &records).await;
-    assert!(outputs.is_sorted() && kept.is_sorted(), "the oldest go first");
-    assert!(kept[7_999] && outputs[7_999] && !outputs[0], "the newest stay");
-    let gone_with_output_left = kept.iter().zip(&outputs).any(|(kept, output)| !kept && *output);
+    let (present, outputs) = stored(&*store, &records).await;
+    assert!(outputs.is_sorted() && present.is_sorted(), "the oldest go first");
+    assert!(present[7_999] && outputs[7_999] && !outputs[0], "the newest stay");
+    let gone_with_output_left = present.iter().zip(&outputs).any(|(present, output)| !present && *output);
     assert!(!gone_with_output_left);
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 8_000, "statistics stay");
 }

@@ -42,9 +42,9 @@ pub(crate) async fn tool_lists_survive_a_restart(database: Database) {
         store.forget(&ServerId::new("gone"), "f").await.unwrap();
     }
     let store = database.open().await;
-    let kept = store.load().await.unwrap();
+    let loaded = store.load().await.unwrap();
     let expected = [(ServerId::new("late"), late()), (server, list(&[ODD, r#"{"name":"second"}"#]))];
-    assert_eq!(format!("{kept:?}"), format!("{expected:?}"));
+    assert_eq!(format!("{loaded:?}"), format!("{expected:?}"));
 }
 
 pub(crate) async fn offers_survive_a_restart(database: Database) {
@@ -66,10 +66,10 @@ pub(crate) async fn offers_survive_a_restart(database: Database) {
         store.save(&server, &list(&[ODD])).await.unwrap();
     }
     let store = database.open().await;
-    let kept = store.load_offers().await.unwrap();
+    let loaded = store.load_offers().await.unwrap();
     let expected =
         [(server.clone(), offers("prompts", &[ODD, ODD])), (server.clone(), offers("resources", &[]))];
-    assert_eq!(format!("{kept:?}"), format!("{expected:?}"));
+    assert_eq!(format!("{loaded:?}"), format!("{expected:?}"));
     store.forget(&server, "f").await.unwrap();
     assert!(store.load_offers().await.unwrap().is_empty());
 }

@@ -13,7 +13,7 @@ fn damaged_database_is_reported_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolhub.db");
     drop(SqliteStore::open(folder.path()).unwrap());
-    let whole = fs::read(&file).unwrap();
+    let intact = fs::read(&file).unwrap();
     let check = |name: &str, damaged: &[u8]| {
         fs::write(&file, damaged).unwrap();
         let error = SqliteStore::open(folder.path()).unwrap_err();
@@ -22,10 +22,10 @@ fn damaged_database_is_reported_and_not_changed() {
         assert!(fs::read(&file).unwrap() == damaged, "{name}: the file was changed");
     };
     check("another kind of file", "an essay, which is not a database ".repeat(40).as_bytes());
-    let mut header = whole.clone();
+    let mut header = intact.clone();
     header[..16].copy_from_slice(b"SQLite format 9\0");
     check("a damaged header", &header);
-    let mut schema = whole;
+    let mut schema = intact;
     schema[100..140].fill(0xee);
     check("a damaged list of tables", &schema);
 }

@@ -12,9 +12,9 @@ fn full_disk_stops_only_calls_that_must_be_recorded() {
     let script = r#"mount -t tmpfs -o size=8m none "$1" && exec "$0" full-disk "$1""#;
     unshare.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_store-load")]).arg(folder.path());
     let output = unshare.output().expect("`unshare` starts; it is part of util-linux");
-    let said = String::from_utf8(output.stdout).unwrap();
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{complaint}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stdout}\n{stderr}");
     let expect = [
         "full: the store failed: the disk is full: free some space, and it will work again",
         "flush: true",
@@ -27,5 +27,5 @@ fn full_disk_stops_only_calls_that_must_be_recorded() {
         "statistics: true",
         "integrity: ok",
     ];
-    assert_eq!(said.lines().collect::<Vec<_>>(), expect);
+    assert_eq!(stdout.lines().collect::<Vec<_>>(), expect);
 }

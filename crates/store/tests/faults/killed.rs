@@ -27,8 +27,8 @@ async fn sqlite_keeps_what_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     check(folder.path().to_str().unwrap(), folder.path()).await;
     let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
-    let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    assert_eq!(whole, "ok");
+    let integrity: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(integrity, "ok");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,34 +37,37 @@ async fn postgres_keeps_what_was_acknowledged() {
     check(&PostgresServer::shared().new_database(), data.path()).await;
 }
 
-async fn check(place: &str, data: &Path) {
+async fn check(location: &str, data: &Path) {
     let mut calls = HashMap::new();
     for round in 0..KILLS {
-        let lines = hammer_until_killed(place, data);
+        let lines = hammer_until_killed(location, data);
         read(&lines, &mut calls);
-        let store = open_with_journals(place, data).await.unwrap();
+        let store = open_with_journals(location, data).await.unwrap();
         assert_no_running_call(&*store, round).await;
     }
-    let store = open_with_journals(place, data).await.unwrap();
-    let kept: HashMap<String, Status> = store
+    let store = open_with_journals(location, data).await.unwrap();
+    let stored: HashMap<String, Status> = store
         .calls(CallQuery::default())
         .await
         .unwrap()
         .into_iter()
         .map(|call| (call.start.record.to_string(), call.status))
         .collect();
-    for (record, came) in &calls {
-        let status = kept.get(record).copied();
-        let right = match came {
+    for (record, printed) in &calls {
+        let status = stored.get(record).copied();
+        let right = match printed {
             PrintedState::Begun => status == Some(Status::Unknown),
             PrintedState::Finishing(as_what) => status == Some(Status::Unknown) || status == Some(*as_what),
             PrintedState::Finished(as_what) => status == Some(*as_what),
         };
-        assert!(right, "`{record}` came to {came:?} and is kept as {status:?}");
+        assert!(right, "`{record}` came to {printed:?} and is kept as {status:?}");
     }
-    let count = |wanted: fn(&PrintedState) -> bool| calls.values().filter(|came| wanted(came)).count();
-    let (begun, finished) =
-        (count(|came| *came == PrintedState::Begun), count(|came| matches!(came, PrintedState::Finished(_))));
+    let count =
+        |predicate: fn(&PrintedState) -> bool| calls.values().filter(|printed| predicate(printed)).count();
+    let (begun, finished) = (
+        count(|printed| *printed == PrintedState::Begun),
+        count(|printed| matches!(printed, PrintedState::Finished(_))),
+    );
     let left: Vec<_> = std::fs::read_dir(data.join("running"))
         .into_iter()
         .flatten()
@@ -75,14 +78,14 @@ async fn check(place: &str, data: &Path) {
     assert!(begun >= KILLS && finished >= KILLS, "too little happened: {begun} begun, {finished} finished");
     // Statistics count each ended call exactly once.
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
-    let ended = kept.values().filter(|status| **status != Status::Unknown).count();
+    let ended = stored.values().filter(|status| **status != Status::Unknown).count();
     assert_eq!(counted, ended as u64);
 }
 
 /// Starts `store-load hammer`, kills it after a random delay of 1 to 120 ms, and returns the lines it printed.
-fn hammer_until_killed(place: &str, data: &Path) -> Vec<String> {
+fn hammer_until_killed(location: &str, data: &Path) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
-        .args(["hammer", place])
+        .args(["hammer", location])
         .arg(data)
         .stdout(Stdio::piped())
         .spawn()
@@ -100,8 +103,8 @@ fn hammer_until_killed(place: &str, data: &Path) -> Vec<String> {
 
 fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) {
     for line in lines {
-        let words: Vec<&str> = line.split(' ').collect();
-        match words[..] {
+        let fields: Vec<&str> = line.split(' ').collect();
+        match fields[..] {
             ["noted", record, status] => {
                 // The status of a line truncated by the kill is incomplete.
                 if let Some(status) = Status::from_name(status) {
@@ -113,13 +116,13 @@ fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) {
                 calls.insert(record.to_owned(), PrintedState::Finishing(Status::from_name(status).unwrap()));
             }
             ["finished", record] => {
-                let came = calls.get_mut(record).unwrap();
+                let printed = calls.get_mut(record).unwrap();
                 assert!(
-                    matches!(came, PrintedState::Finishing(_)),
+                    matches!(printed, PrintedState::Finishing(_)),
                     "`{record}` was finished out of the blue"
                 );
-                if let PrintedState::Finishing(status) = *came {
-                    *came = PrintedState::Finished(status);
+                if let PrintedState::Finishing(status) = *printed {
+                    *printed = PrintedState::Finished(status);
                 }
             }
             // The kill may truncate the last line.

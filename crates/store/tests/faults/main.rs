@@ -16,20 +16,20 @@ use std::sync::Arc;
 use toolhub_core::ports::HubStore;
 use toolhub_store::{OpenError, StoreLocation, StoreOptions, open};
 
-/// Opens the store in the folder or at the PostgreSQL URL `place`.
-async fn open_at(place: &str) -> Result<Arc<dyn HubStore>, OpenError> {
-    open_with(place, None).await
+/// Opens the store in the folder or at the PostgreSQL URL `location`.
+async fn open_at(location: &str) -> Result<Arc<dyn HubStore>, OpenError> {
+    open_with(location, None).await
 }
 
 /// Like `open_at`, with the journals of a PostgreSQL store in `data`.
-async fn open_with_journals(place: &str, data: &Path) -> Result<Arc<dyn HubStore>, OpenError> {
-    open_with(place, Some(data)).await
+async fn open_with_journals(location: &str, data: &Path) -> Result<Arc<dyn HubStore>, OpenError> {
+    open_with(location, Some(data)).await
 }
 
-async fn open_with(place: &str, data: Option<&Path>) -> Result<Arc<dyn HubStore>, OpenError> {
-    let place = match place.parse() {
+async fn open_with(location: &str, data: Option<&Path>) -> Result<Arc<dyn HubStore>, OpenError> {
+    let location = match location.parse() {
         Ok(url) => StoreLocation::Postgres(url),
-        Err(_) => StoreLocation::Folder(place.into()),
+        Err(_) => StoreLocation::Folder(location.into()),
     };
-    open(&place, StoreOptions::default(), data).await
+    open(&location, StoreOptions::default(), data).await
 }

@@ -96,9 +96,12 @@ async fn server_restart_loses_no_call() {
     let finished: Vec<RecordId> = tasks.join_all().await.into_iter().flatten().collect();
     store.flush().await.unwrap();
 
-    let kept = store.calls(CallQuery::default()).await.unwrap();
-    let succeeded: std::collections::HashSet<_> =
-        kept.iter().filter(|call| call.status == Status::Succeeded).map(|call| &call.start.record).collect();
+    let stored = store.calls(CallQuery::default()).await.unwrap();
+    let succeeded: std::collections::HashSet<_> = stored
+        .iter()
+        .filter(|call| call.status == Status::Succeeded)
+        .map(|call| &call.start.record)
+        .collect();
     assert!(finished.len() > 100, "too little happened: {}", finished.len());
     assert!(finished.iter().all(|record| succeeded.contains(record)));
     let (calls, counted) = all_counted(&*store).await;
@@ -129,8 +132,8 @@ async fn unreachable_server_fails_calls_that_must_be_recorded() {
     }
     assert!(started.elapsed() < Duration::from_secs(5), "a note never waits");
     let (begun, finished) = tokio::join!(store.begin(two.clone()), store.finish(one_end));
-    let waited = started.elapsed();
-    assert!(waited < Duration::from_secs(20), "{waited:?}");
+    let elapsed = started.elapsed();
+    assert!(elapsed < Duration::from_secs(20), "{elapsed:?}");
     for answer in [begun, finished] {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("cannot be reached"), "{error}");

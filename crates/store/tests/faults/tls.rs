@@ -64,17 +64,17 @@ async fn remote_host_without_verified_certificate_is_rejected() {
     assert_ne!(url, elsewhere);
     let refused = async |url: &str| {
         let error = open_at(url).await.map(drop).unwrap_err();
-        let (said, chinese) = (error.to_string(), error.chinese().unwrap_or_default());
-        assert!(said.contains("did not prove by TLS who it is"), "{url}: {said}");
-        assert!(said.contains("`sslmode=disable`") && said.contains("`sslrootcert=FILE`"), "{said}");
+        let (message, chinese) = (error.to_string(), error.chinese().unwrap_or_default());
+        assert!(message.contains("did not prove by TLS who it is"), "{url}: {message}");
+        assert!(message.contains("`sslmode=disable`") && message.contains("`sslrootcert=FILE`"), "{message}");
         assert!(chinese.contains("`sslmode=verify-full`"), "{chinese}");
-        said
+        message
     };
     // A server without TLS.
     let modes = ["", "?sslmode=prefer", "?sslmode=allow", "?sslmode=require"];
     for mode in modes {
-        let said = refused(&format!("{elsewhere}{mode}")).await;
-        assert!(said.contains("server does not support TLS"), "{said}");
+        let message = refused(&format!("{elsewhere}{mode}")).await;
+        assert!(message.contains("server does not support TLS"), "{message}");
     }
     assert!(open_at(&url).await.is_ok());
     let (certificate, key) = certificate();

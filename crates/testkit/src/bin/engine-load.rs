@@ -79,8 +79,8 @@ async fn rate(hub: &Arc<Hub>, tool: &'static str, callers: usize) -> Result<f64>
             }
         });
     }
-    while let Some(ended) = tasks.join_next().await {
-        ended?;
+    while let Some(joined) = tasks.join_next().await {
+        joined?;
     }
     let failed = failed.load(Ordering::Relaxed);
     ensure!(failed == 0, "{failed} calls failed");

@@ -30,11 +30,11 @@ const MAX_LOGINS: u32 = 3;
 
 /// Runs the scenario named in the environment against the server given as argument.
 pub fn run(mut args: impl Iterator<Item = String>) -> ExitCode {
-    let ran = args.next().context("usage: conformance-client URL").and_then(|url| {
+    let result = args.next().context("usage: conformance-client URL").and_then(|url| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(run_scenario(&Scenario::of_environment(url)?))
     });
-    match ran {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "{error:#}");

@@ -15,17 +15,18 @@ pub(super) fn calls(scenario: &Scenario, catalog: &Catalog) -> Result<Vec<ToolCa
         // Only lists the tools: the schema of the tool refers to another document, so it cannot be called.
         "json-schema-ref-no-deref" => return Ok(Vec::new()),
         "json-schema-2020-12-preservation" => {
-            let shown = catalog.named("json_schema_2020_12_tool").next().context("the tool is not listed")?;
-            let schema = shown.tool.definition.input_schema();
+            let entry = catalog.named("json_schema_2020_12_tool").next().context("the tool is not listed")?;
+            let schema = entry.tool.definition.input_schema();
             return Ok(vec![call("json_schema_echo", json!({"schema": schema.value()}))]);
         }
         _ => {}
     }
     if scenario.context.get("toolCalls").is_some() {
-        let wanted = ExpectedCalls::deserialize(&scenario.context)?;
-        let call =
-            |wanted: ExpectedCall| call(&wanted.name, Value::Object(placeholder_arguments(wanted.arguments)));
-        return Ok(wanted.tool_calls.into_iter().map(call).collect());
+        let expected = ExpectedCalls::deserialize(&scenario.context)?;
+        let call = |expected: ExpectedCall| {
+            call(&expected.name, Value::Object(placeholder_arguments(expected.arguments)))
+        };
+        return Ok(expected.tool_calls.into_iter().map(call).collect());
     }
     let every = catalog.iter().map(|entry| {
         let schema = entry.tool.definition.input_schema().value();

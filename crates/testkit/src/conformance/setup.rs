@@ -36,8 +36,8 @@ impl Scenario {
 
     /// The login settings of the config.
     fn oauth(&self) -> Vec<(&'static str, &str)> {
-        let given = |key: &'static str| self.context[key].as_str().map(|value| (key, value));
-        let known = [given("client_id"), given("client_secret")].into_iter().flatten();
+        let credential = |key: &'static str| self.context[key].as_str().map(|value| (key, value));
+        let known = [credential("client_id"), credential("client_secret")].into_iter().flatten();
         let by_itself = self.name.starts_with("auth/client-credentials");
         let grant = by_itself.then_some(("grant", "client_credentials"));
         known.chain(grant).chain([("client_metadata_url", CLIENT_METADATA)]).collect()

@@ -56,18 +56,18 @@ impl ServerReport {
     #[must_use]
     pub fn of(url: &str, version: &str, selection: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let ran = suite(version)
+        let output = suite(version)
             .args(["server", "--url", url, "--output-dir"])
             .arg(folder.path())
             .args(selection)
             .output()
             .expect("the suite starts");
-        let printed = [ran.stdout, ran.stderr].concat();
+        let printed = [output.stdout, output.stderr].concat();
         let words = String::from_utf8_lossy(&printed).into_owned();
         let mut report = Self {
             version: version.to_owned(),
             selection: selection.iter().map(ToString::to_string).collect(),
-            content: ran.status.success(),
+            content: output.status.success(),
             words,
             ..Self::default()
         };

@@ -46,15 +46,15 @@ enum Part {
 }
 
 pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard) -> Body {
-    let whole = body.into_bytes();
-    let (kept, last) = match ending {
-        Ending::Whole => (whole.len(), None),
+    let content = body.into_bytes();
+    let (length, last) = match ending {
+        Ending::Whole => (content.len(), None),
         Ending::CutAfter(bytes) => (bytes, Some(Part::Break)),
         Ending::EndAfter(bytes) => (bytes, None),
         Ending::SilentAfter(bytes) => (bytes, Some(Part::Silence)),
     };
-    let whole = Bytes::from(whole[..kept.min(whole.len())].to_vec());
-    let mut parts = pieces(&whole, pacing);
+    let content = Bytes::from(content[..length.min(content.len())].to_vec());
+    let mut parts = pieces(&content, pacing);
     parts.extend(last);
     let state = (parts.into_iter(), Some(guard));
     let parts = stream::unfold(state, |(mut parts, mut guard)| async move {
@@ -91,16 +91,16 @@ impl Never for Infallible {
     }
 }
 
-fn pieces(whole: &Bytes, pacing: Pacing) -> Vec<Part> {
+fn pieces(content: &Bytes, pacing: Pacing) -> Vec<Part> {
     match pacing {
-        Pacing::AtOnce => vec![Part::Bytes(whole.clone())],
+        Pacing::AtOnce => vec![Part::Bytes(content.clone())],
         Pacing::SplitAt(at) => {
-            let at = at.min(whole.len());
-            vec![Part::Bytes(whole.slice(..at)), Part::Bytes(whole.slice(at..))]
+            let at = at.min(content.len());
+            vec![Part::Bytes(content.slice(..at)), Part::Bytes(content.slice(at..))]
         }
-        Pacing::EveryByte => (0..whole.len()).map(|at| Part::Bytes(whole.slice(at..=at))).collect(),
+        Pacing::EveryByte => (0..content.len()).map(|at| Part::Bytes(content.slice(at..=at))).collect(),
         Pacing::Delayed(pause) => {
-            let lines = whole.split_inclusive(|byte| *byte == b'\n');
+            let lines = content.split_inclusive(|byte| *byte == b'\n');
             lines.flat_map(|line| [Part::Wait(pause), Part::Bytes(Bytes::copy_from_slice(line))]).collect()
         }
     }

@@ -50,7 +50,7 @@ pub(super) struct AuthorizationState {
     /// Access tokens with their scopes.
     pub(super) access: HashMap<String, String>,
     pub(super) refresh: HashMap<String, Grant>,
-    pub(super) spent: Vec<String>,
+    pub(super) used_tokens: Vec<String>,
     pub(super) counts: Counts,
     pub(super) violations: Vec<String>,
     pub(super) secrets: Vec<String>,

@@ -74,10 +74,11 @@ fn describe_server(oauth_state: &OAuthState) -> Value {
 /// Dynamic client registration (RFC 7591).
 pub(super) fn register(oauth_state: &OAuthState, body: &[u8]) -> Response {
     let mut authorization = oauth_state.authorization();
-    let wish: Value = serde_json::from_slice(body).unwrap_or_default();
-    let redirects: Vec<String> = serde_json::from_value(wish["redirect_uris"].clone()).unwrap_or_default();
-    if redirects.is_empty() || wish["application_type"] != "native" {
-        authorization.record_violation(format!("an odd registration: {wish}"));
+    let registration: Value = serde_json::from_slice(body).unwrap_or_default();
+    let redirects: Vec<String> =
+        serde_json::from_value(registration["redirect_uris"].clone()).unwrap_or_default();
+    if redirects.is_empty() || registration["application_type"] != "native" {
+        authorization.record_violation(format!("an odd registration: {registration}"));
         return json_with(400, &json!({"error": "invalid_redirect_uri"}));
     }
     authorization.counts.registered += 1;
@@ -97,10 +98,10 @@ pub(super) fn authorize(oauth_state: &OAuthState, query: &str) -> Response {
     let (client, redirect) = (get("client_id"), get("redirect_uri"));
     let by_document = oauth_state.plan.client_documents && client.starts_with("https://");
     let known = authorization.clients.get(&client).map(|client| client.redirects.clone());
-    let ours = redirect.starts_with("http://127.0.0.1:") && redirect.ends_with("/callback");
+    let is_loopback = redirect.starts_with("http://127.0.0.1:") && redirect.ends_with("/callback");
     match known {
-        Some(list) if list.contains(&redirect) || (list.is_empty() && ours) => {}
-        None if by_document && ours => {}
+        Some(list) if list.contains(&redirect) || (list.is_empty() && is_loopback) => {}
+        None if by_document && is_loopback => {}
         _ => {
             authorization.record_violation(format!("an unknown client or redirect: {client} {redirect}"));
             return status(400);

@@ -27,9 +27,9 @@ impl Form {
 
 fn refuse(code: u16, error: &str, form: &Form) -> Response {
     // Some servers echo the parameters of a request; they must not appear in output even then.
-    let said =
+    let description =
         format!("was given {} {} {}", form.get("refresh_token"), form.get("code"), form.get("code_verifier"));
-    json_with(code, &json!({"error": error, "error_description": said}))
+    json_with(code, &json!({"error": error, "error_description": description}))
 }
 
 pub(super) async fn answer(oauth_state: &OAuthState, headers: &HeaderMap, body: &[u8]) -> Response {
@@ -90,9 +90,9 @@ fn client_of(
 fn redeem(authorization: &mut AuthorizationState, form: &Form) -> Option<Grant> {
     authorization.counts.codes += 1;
     let grant = authorization.codes.remove(form.get("code"))?;
-    let shown = URL_SAFE_NO_PAD.encode(Sha256::digest(form.get("code_verifier").as_bytes()));
+    let computed = URL_SAFE_NO_PAD.encode(Sha256::digest(form.get("code_verifier").as_bytes()));
     authorization.secrets.push(form.get("code_verifier").to_owned());
-    if shown != grant.challenge || form.get("redirect_uri") != grant.redirect {
+    if computed != grant.challenge || form.get("redirect_uri") != grant.redirect {
         authorization.record_violation("a code came back with another verifier or redirect");
         return None;
     }
@@ -102,7 +102,7 @@ fn redeem(authorization: &mut AuthorizationState, form: &Form) -> Option<Grant> 
 fn refresh(authorization: &mut AuthorizationState, form: &Form) -> Option<Grant> {
     authorization.counts.refreshed += 1;
     let token = form.get("refresh_token").to_owned();
-    if authorization.spent.contains(&token) {
+    if authorization.used_tokens.contains(&token) {
         // A reused refresh token may be stolen, so all tokens are revoked (OAuth 2.1 §4.3.1).
         authorization.counts.reused += 1;
         authorization.refresh.clear();
@@ -110,7 +110,7 @@ fn refresh(authorization: &mut AuthorizationState, form: &Form) -> Option<Grant>
         return None;
     }
     let grant = authorization.refresh.remove(&token)?;
-    authorization.spent.push(token);
+    authorization.used_tokens.push(token);
     Some(grant)
 }
 

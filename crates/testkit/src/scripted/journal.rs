@@ -29,9 +29,10 @@ impl Journal {
         let path = path.as_ref().to_owned();
         let text = fs::read_to_string(&path).unwrap_or_default();
         // An incomplete line has no newline yet.
-        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let entries =
-            whole.map(|line| serde_json::from_str(line).expect("a journal's line is JSON")).collect();
+        let complete_lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let entries = complete_lines
+            .map(|line| serde_json::from_str(line).expect("a journal's line is JSON"))
+            .collect();
         Self { path, entries }
     }
 
@@ -86,7 +87,7 @@ impl Journal {
     /// [`Self::wait_for_async`] in async tests.
     pub fn wait_for(&mut self, predicate: impl Fn(&Self) -> bool, timeout: Duration) -> &Self {
         let deadline = Instant::now() + timeout;
-        while !self.holds(&predicate, deadline) {
+        while !self.satisfies(&predicate, deadline) {
             thread::sleep(POLL);
         }
         self
@@ -95,20 +96,20 @@ impl Journal {
     /// [`Self::wait_for`] for async tests. Waits in real time even if the test's clock is paused.
     pub async fn wait_for_async(&mut self, predicate: impl Fn(&Self) -> bool, timeout: Duration) -> &Self {
         let deadline = Instant::now() + timeout;
-        while !self.holds(&predicate, deadline) {
+        while !self.satisfies(&predicate, deadline) {
             tokio::task::spawn_blocking(|| thread::sleep(POLL)).await.expect("sleeping does not panic");
         }
         self
     }
 
-    fn holds(&mut self, predicate: impl Fn(&Self) -> bool, deadline: Instant) -> bool {
+    fn satisfies(&mut self, predicate: impl Fn(&Self) -> bool, deadline: Instant) -> bool {
         self.refresh();
-        let holds = predicate(self);
+        let satisfies = predicate(self);
         assert!(
-            holds || Instant::now() < deadline,
+            satisfies || Instant::now() < deadline,
             "the journal never showed what was expected: {:#?}",
             self.entries
         );
-        holds
+        satisfies
     }
 }

@@ -156,8 +156,8 @@ impl Client {
             if let Some(place) = found(&self.buffer) {
                 return place;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.stdout.recv_timeout(left) {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            match self.stdout.recv_timeout(remaining) {
                 Ok(chunk) => self.buffer.extend(chunk),
                 Err(error) => panic!("{error}: {}", String::from_utf8_lossy(&self.buffer)),
             }

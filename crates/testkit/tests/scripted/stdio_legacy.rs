@@ -46,11 +46,11 @@ fn rejects_requests_before_the_handshake() {
 
 #[test]
 fn returns_fixed_or_requested_version() {
-    for (version, asked, answered) in
+    for (version, requested, answered) in
         [("2024-11-05", "2025-11-25", "2024-11-05"), ("echo", "2026-07-28", "2026-07-28")]
     {
         let mut client = Client::start(&Script::legacy().set("version", version));
-        let answer = client.ask(json!(1), "initialize", json!({"protocolVersion": asked}));
+        let answer = client.ask(json!(1), "initialize", json!({"protocolVersion": requested}));
         assert_eq!(answer["result"]["protocolVersion"], answered);
     }
 }

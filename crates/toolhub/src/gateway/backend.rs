@@ -185,13 +185,13 @@ impl HubBackend {
     /// The enabled servers of this profile that have been listed, in configuration order.
     pub(super) fn servers(&self) -> Vec<Arc<Server>> {
         let lists = self.hub.lists();
-        let met = |server: &&Arc<Server>| {
+        let is_listed = |server: &&Arc<Server>| {
             let id = server.id();
             server.spec().enabled
                 && self.profile.has_source(id.as_str())
                 && lists.get(id).is_some_and(|list| list.listed_at.is_some())
         };
-        self.hub.servers.load().iter().filter(met).cloned().collect()
+        self.hub.servers.load().iter().filter(is_listed).cloned().collect()
     }
 
     /// The servers of this profile that were never listed, or not with their current configuration.
@@ -296,11 +296,15 @@ impl Backend for HubBackend {
             let OfferedItems { entries, mut missing } = self.offers.all(&self.servers(), offer).await;
             missing.extend(self.never_listed());
             let own = if offer == Offer::Resources { self.skill_resources().await } else { Vec::new() };
-            let theirs = entries.into_iter().filter(|entry| !own.iter().any(|(uri, _)| *uri == entry.key));
+            let server_items =
+                entries.into_iter().filter(|entry| !own.iter().any(|(uri, _)| *uri == entry.key));
             let lossless = self.profile.lossless;
             let offered = |item: RawJson| if lossless { Some(item) } else { portable_offer(offer, &item) };
-            let theirs: Vec<RawJson> = theirs.filter_map(|entry| offered(entry.item)).collect();
-            Ok(ItemList { items: own.iter().map(|(_, item)| item.clone()).chain(theirs).collect(), missing })
+            let server_items: Vec<RawJson> = server_items.filter_map(|entry| offered(entry.item)).collect();
+            Ok(ItemList {
+                items: own.iter().map(|(_, item)| item.clone()).chain(server_items).collect(),
+                missing,
+            })
         })
     }
 
@@ -308,8 +312,8 @@ impl Backend for HubBackend {
         Box::pin(self.forward_request(request))
     }
 
-    fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>> {
-        Box::pin(self.set_subscribed(uri, wanted))
+    fn watch<'a>(&'a self, uri: &'a str, subscribed: bool) -> BoxFuture<'a, Result<(), RpcError>> {
+        Box::pin(self.set_subscribed(uri, subscribed))
     }
 
     fn changes(&self) -> broadcast::Receiver<ChangeNotification> {
@@ -319,9 +323,9 @@ impl Backend for HubBackend {
 
 impl HubBackend {
     pub(super) fn unknown(&self, view: &View, name: &str) -> RpcError {
-        let near = toolhub_engine::similar_names(name, view.targets.keys().map(String::as_str), 3);
-        let near = near.iter().map(|near| format!("`{near}`")).collect::<Vec<_>>().join(", ");
-        let hint = if near.is_empty() { String::new() } else { format!("; did you mean {near}?") };
+        let similar = toolhub_engine::similar_names(name, view.targets.keys().map(String::as_str), 3);
+        let similar = similar.iter().map(|similar| format!("`{similar}`")).collect::<Vec<_>>().join(", ");
+        let hint = if similar.is_empty() { String::new() } else { format!("; did you mean {similar}?") };
         RpcError::new(UNKNOWN_TOOL, format!("Unknown tool: {name}{hint}"))
     }
 }

@@ -24,27 +24,27 @@ pub(super) fn error_for_clients(error: &ToolError, lang: Lang) -> String {
 /// Removes the parts of a text that name commands for the owner.
 pub(super) fn for_clients(text: &str) -> String {
     let mut rest = text;
-    let mut kept = String::new();
-    while let Some(place) = rest.find(COMMAND) {
-        let before = &rest[..place];
+    let mut output = String::new();
+    while let Some(position) = rest.find(COMMAND) {
+        let before = &rest[..position];
         let begun = BREAKS
             .iter()
             .filter_map(|(begin, end)| before.rfind(begin).map(|at| (at, *end)))
             .max_by_key(|(at, _)| *at);
         let Some((begin, closing)) = begun else {
             // No delimiter precedes the command, so the text is kept.
-            kept.push_str(&rest[..place + COMMAND.len()]);
-            rest = &rest[place + COMMAND.len()..];
+            output.push_str(&rest[..position + COMMAND.len()]);
+            rest = &rest[position + COMMAND.len()..];
             continue;
         };
-        kept.push_str(&rest[..begin]);
-        let after = &rest[place..];
+        output.push_str(&rest[..begin]);
+        let after = &rest[position..];
         rest = match closing {
             "" => after.find("; ").or_else(|| after.find('；')).map_or("", |end| &after[end..]),
             closing => after.find(closing).map_or("", |end| &after[end + closing.len()..]),
         };
     }
-    kept + rest
+    output + rest
 }
 
 #[cfg(test)]

@@ -37,37 +37,39 @@ impl HubBackend {
             Ok(arguments) => arguments,
             Err(error) => return Ok(tool_error(&error_for_clients(&error, self.lang))),
         };
-        let given = arguments.object().unwrap_or_default();
-        let text = |key: &str| given.get(key).and_then(RawJson::text).unwrap_or_default().into_owned();
+        let call_arguments = arguments.object().unwrap_or_default();
+        let text =
+            |key: &str| call_arguments.get(key).and_then(RawJson::text).unwrap_or_default().into_owned();
         match target.kind {
             Kind::Plain => self.call_target(view, target, call).await,
             Kind::Search => {
-                let limit = given.get("limit").and_then(|limit| limit.decode::<usize>().ok());
+                let limit = call_arguments.get("limit").and_then(|limit| limit.decode::<usize>().ok());
                 Ok(self
                     .search(view, &text("query"), limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT))
                     .await)
             }
             Kind::Describe => {
-                let wanted = text("name");
-                Ok(match view.target(wanted.trim()) {
+                let tool_name = text("name");
+                Ok(match view.target(tool_name.trim()) {
                     Some(found) => described(&found.definition),
-                    None => tool_error(&self.unknown(view, wanted.trim()).message),
+                    None => tool_error(&self.unknown(view, tool_name.trim()).message),
                 })
             }
             Kind::Call => {
-                let wanted = text("name");
-                let wanted = wanted.trim();
-                match called(view, wanted, &text("source")).as_deref() {
+                let tool_name = text("name");
+                let tool_name = tool_name.trim();
+                match find_target(view, tool_name, &text("source")).as_deref() {
                     Some(found) if found.kind == Kind::Call => {
                         Ok(tool_error(&self_call_error().localize(self.lang)))
                     }
                     Some(found) => {
-                        let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
                         let inner =
-                            GatewayCall { name: wanted.to_owned(), arguments: inner, caller: call.caller };
+                            call_arguments.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
+                        let inner =
+                            GatewayCall { name: tool_name.to_owned(), arguments: inner, caller: call.caller };
                         Box::pin(self.dispatch(view, found, inner)).await
                     }
-                    None => Ok(tool_error(&self.not_found(view, wanted, text("source").trim()))),
+                    None => Ok(tool_error(&self.not_found(view, tool_name, text("source").trim()))),
                 }
             }
             Kind::UseSkill => {
@@ -108,16 +110,16 @@ impl HubBackend {
 
     /// The arguments that a control tool receives: with the arguments fixed by the owner, coerced if the profile enables
     /// coercion, and validated against the tool's schema.
-    fn final_arguments(&self, target: &Target, given: &RawJson) -> Result<RawJson, ToolError> {
-        let arguments = target.with_fixed(given.clone());
+    fn final_arguments(&self, target: &Target, call_arguments: &RawJson) -> Result<RawJson, ToolError> {
+        let arguments = target.with_fixed(call_arguments.clone());
         let catalog = self.hub.catalog();
         let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {
             return Err(ToolError::Internal);
         };
         match entry.check(&arguments) {
             Err(error) if self.profile.coerce_arguments => {
-                let mended = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
-                entry.check(&mended.arguments).map(|()| mended.arguments)
+                let coerced = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
+                entry.check(&coerced.arguments).map(|()| coerced.arguments)
             }
             checked => checked.map(|()| arguments),
         }
@@ -127,7 +129,7 @@ impl HubBackend {
         let mut depth = limit.saturating_mul(DEPTH_FACTOR);
         let (found, hits) = loop {
             let found = self.hub.search(query, depth).await;
-            let hits = shown(view, &found, limit);
+            let hits = visible_hits(view, &found, limit);
             let exhausted = !found.fits || found.hits.len() < depth;
             if hits.len() >= limit || exhausted {
                 break (found, hits);
@@ -169,7 +171,7 @@ impl HubBackend {
 }
 
 /// Resolves the target of `call_tool`. If a source is named, only that source is searched.
-fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
+fn find_target<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
     match source.trim() {
         "" | "auto" => view.target(name).map(Cow::Borrowed),
         source => view.target_at(name, source).map(Cow::Owned),
@@ -177,7 +179,7 @@ fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target
 }
 
 /// The hits that the profile shows, best first, under the names it shows.
-fn shown<'v>(view: &'v View, found: &SearchResult, limit: usize) -> Vec<(&'v str, f64)> {
+fn visible_hits<'v>(view: &'v View, found: &SearchResult, limit: usize) -> Vec<(&'v str, f64)> {
     let mut seen = HashSet::new();
     let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
     named.filter(|(name, _)| seen.insert(*name)).take(limit).collect()

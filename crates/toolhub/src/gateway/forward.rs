@@ -117,7 +117,7 @@ impl HubBackend {
         let servers = self.servers();
         let mut own = self.tasks.all(caller.principal());
         own.retain(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()));
-        let asked = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
+        let requested = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
             server.forward(ForwardedRequest {
                 method: BackendMethod::GetTask.name().to_owned(),
                 params: RawObject::default().with("taskId", &**task),
@@ -127,8 +127,8 @@ impl HubBackend {
             })
         });
         // Omits tasks that their server no longer has.
-        let told = join_all(asked).await.into_iter().filter_map(|told| told.ok()?.object());
-        let tasks: Vec<RawObject> = told
+        let received = join_all(requested).await.into_iter().filter_map(|received| received.ok()?.object());
+        let tasks: Vec<RawObject> = received
             .map(|mut task| {
                 task.retain(|name| TASK_FIELDS.contains(&name));
                 task
@@ -144,10 +144,10 @@ impl HubBackend {
 
     /// Subscribes one client to a resource, or unsubscribes it. The server receives only the first subscription and the last
     /// unsubscription.
-    pub(super) async fn set_subscribed(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
+    pub(super) async fn set_subscribed(&self, uri: &str, subscribed: bool) -> Result<(), RpcError> {
         let servers = self.servers();
         let known = self.resource_subscriptions.server(&servers, uri).cloned();
-        if !wanted {
+        if !subscribed {
             let Some(server) = known else { return Ok(()) };
             if !self.resource_subscriptions.remove(&server, uri) {
                 return Ok(());
@@ -164,11 +164,11 @@ impl HubBackend {
         if !self.resource_subscriptions.add(&server, uri) {
             return Ok(());
         }
-        let asked = server.watch_resource(uri, true).await;
-        if asked.is_err() {
+        let requested = server.watch_resource(uri, true).await;
+        if requested.is_err() {
             self.resource_subscriptions.remove(&server, uri);
         }
-        asked.map_err(|error| rpc(error, server.id()))
+        requested.map_err(|error| rpc(error, server.id()))
     }
 
     async fn wait_until_settled(&self) {
@@ -209,7 +209,7 @@ impl HubBackend {
 
     async fn prompt(&self, name: &str) -> Result<OfferedItem, RpcError> {
         let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.entries;
-        let found = prompts.into_iter().find(|entry| entry.shown == name);
+        let found = prompts.into_iter().find(|entry| entry.exposed_name == name);
         found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
 

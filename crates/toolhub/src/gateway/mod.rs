@@ -125,8 +125,8 @@ impl Gateways {
             self.hub.list_still_missing().await;
             std::future::pending::<()>().await;
         };
-        let notify = |server: &ServerId, news: ChangeNotification| {
-            self.profiles.values().for_each(|(backend, _)| backend.notify(Some(server), &news));
+        let notify = |server: &ServerId, change: ChangeNotification| {
+            self.profiles.values().for_each(|(backend, _)| backend.notify(Some(server), &change));
         };
         let (_, (), (), (), (), (), ()) = tokio::join!(
             swept,
@@ -171,8 +171,8 @@ impl Gateways {
     }
 
     async fn follow_tools(&self) {
-        let mut kept = self.hub.lists_version.subscribe();
-        while kept.changed().await.is_ok() {
+        let mut lists_version = self.hub.lists_version.subscribe();
+        while lists_version.changed().await.is_ok() {
             let mut pause = Duration::ZERO;
             for (backend, _) in self.profiles.values() {
                 backend.rebuild_view();
@@ -186,14 +186,14 @@ impl Gateways {
     async fn follow_notifications(&self) {
         let mut notifications = self.notifications.subscribe();
         loop {
-            let (server, news) = match notifications.recv().await {
-                Ok(told) => told,
+            let (server, change) = match notifications.recv().await {
+                Ok(notification) => notification,
                 Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {
                     (None, ChangeNotification::Resources)
                 }
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
             };
-            match &news {
+            match &change {
                 ChangeNotification::Prompts => self.offers.note_changed(server.as_ref(), &[Offer::Prompts]),
                 ChangeNotification::Resources => {
                     self.hub.server_skills.forget(server.as_ref());
@@ -202,7 +202,7 @@ impl Gateways {
                 ChangeNotification::Tools | ChangeNotification::Updated { .. } => {}
             }
             for (backend, _) in self.profiles.values() {
-                backend.notify(server.as_ref(), &news);
+                backend.notify(server.as_ref(), &change);
             }
         }
     }

@@ -26,9 +26,9 @@ impl NotificationBus {
         self.0.subscribe()
     }
 
-    fn publish(&self, server: &ServerId, news: ChangeNotification) {
+    fn publish(&self, server: &ServerId, change: ChangeNotification) {
         // Sending fails only if there is no receiver.
-        let _ = self.0.send((Some(server.clone()), news));
+        let _ = self.0.send((Some(server.clone()), change));
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct OfferedItem {
     /// Its name or URI at its server.
     pub(super) key: String,
     /// Its name or URI as offered to clients.
-    pub(super) shown: String,
+    pub(super) exposed_name: String,
     pub(super) item: RawJson,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct OfferedItems {
 }
 
 /// The key of a list: its server and its kind.
-type Place = (ServerId, &'static str);
+type ListKey = (ServerId, &'static str);
 
 #[derive(Debug)]
 struct List {
@@ -58,15 +58,15 @@ struct List {
 
 #[derive(Debug, Default)]
 struct State {
-    lists: HashMap<Place, List>,
+    lists: HashMap<ListKey, List>,
     /// Requests that wait to be sent.
     queue: Vec<(Arc<Server>, Offer)>,
     /// Lists that are being requested, queued or in flight.
-    requested: HashSet<Place>,
+    requested: HashSet<ListKey>,
     /// When a request last failed.
-    failed: HashMap<Place, SystemTime>,
+    failed: HashMap<ListKey, SystemTime>,
     /// Lists that were missing in a response to a client: the client is notified once they are fetched.
-    promised: HashSet<Place>,
+    promised: HashSet<ListKey>,
 }
 
 /// The fetched lists of all servers.
@@ -123,14 +123,14 @@ impl OfferCache {
     /// Marks the lists of one server, or of all servers, as changed.
     pub(super) fn note_changed(&self, server: Option<&ServerId>, offers: &[Offer]) {
         let mut state = self.state();
-        let concerned = |(id, key): &Place| {
+        let concerned = |(id, key): &ListKey| {
             server.is_none_or(|server| server == id) && offers.iter().any(|offer| offer.key() == *key)
         };
-        state.failed.retain(|place, _| !concerned(place));
+        state.failed.retain(|list_key, _| !concerned(list_key));
         state
             .lists
             .iter_mut()
-            .filter(|(place, _)| concerned(place))
+            .filter(|(list_key, _)| concerned(list_key))
             .for_each(|(_, list)| list.changed = true);
     }
 
@@ -153,20 +153,20 @@ impl OfferCache {
     /// Requests a list unless it is fresh, already requested or failed recently. Returns whether to wait for the response: a
     /// request is in flight, and there is no current list.
     fn request(&self, server: &Arc<Server>, offer: Offer) -> bool {
-        let place = (server.id().clone(), offer.key());
+        let list_key = (server.id().clone(), offer.key());
         let mut state = self.state();
-        let known = state.lists.get(&place);
+        let known = state.lists.get(&list_key);
         let unknown = known.is_none_or(|list| list.changed);
         if !unknown && known.is_some_and(|list| is_recent(list.listed_at, DEFAULT_LIST_TTL)) {
             return false;
         }
-        if state.requested.contains(&place) {
+        if state.requested.contains(&list_key) {
             return unknown;
         }
-        if state.failed.get(&place).is_some_and(|at| is_recent(*at, RETRY_AFTER)) {
+        if state.failed.get(&list_key).is_some_and(|at| is_recent(*at, RETRY_AFTER)) {
             return false;
         }
-        state.requested.insert(place);
+        state.requested.insert(list_key);
         state.queue.push((Arc::clone(server), offer));
         drop(state);
         self.queued.notify_one();
@@ -181,10 +181,10 @@ impl OfferCache {
             running.extend(queue.into_iter().map(|(server, offer)| self.fetch(server, offer)));
             tokio::select! {
                 () = self.queued.notified() => {}
-                Some((server, news)) = running.next(), if !running.is_empty() => {
+                Some((server, change)) = running.next(), if !running.is_empty() => {
                     self.answered.send_modify(|count| *count += 1);
-                    if let Some(news) = news {
-                        notify(server.id(), news);
+                    if let Some(change) = change {
+                        notify(server.id(), change);
                     }
                 }
             }
@@ -193,35 +193,35 @@ impl OfferCache {
 
     /// Fetches and stores a list. Returns the notification to send, if any.
     async fn fetch(&self, server: Arc<Server>, offer: Offer) -> (Arc<Server>, Option<ChangeNotification>) {
-        let place = (server.id().clone(), offer.key());
+        let list_key = (server.id().clone(), offer.key());
         let permit = self.hub.start_permit(&server).await;
         let fetched = server.offers(offer).await;
         drop(permit);
         let listed_at = SystemTime::now();
         let Ok(items) = fetched else {
             let mut state = self.state();
-            state.requested.remove(&place);
-            state.failed.insert(place, listed_at);
+            state.requested.remove(&list_key);
+            state.failed.insert(list_key, listed_at);
             drop(state);
             return (server, None);
         };
         let items = Arc::new(items);
         let promised = {
             let mut state = self.state();
-            state.requested.remove(&place);
-            state.failed.remove(&place);
+            state.requested.remove(&list_key);
+            state.failed.remove(&list_key);
             let list = List { listed_at, items: Arc::clone(&items), changed: false };
-            let before = state.lists.insert(place.clone(), list);
+            let before = state.lists.insert(list_key.clone(), list);
             let changed = before.map_or(!items.is_empty(), |before| !is_same(&before.items, &items));
-            state.promised.remove(&place) && changed
+            state.promised.remove(&list_key) && changed
         };
-        let news = match offer {
+        let change = match offer {
             Offer::Prompts => ChangeNotification::Prompts,
             Offer::Resources | Offer::ResourceTemplates => ChangeNotification::Resources,
         };
         let (fingerprint, kind) = (server.spec().fingerprint(), offer.key().to_owned());
         self.save(&server, CachedOffers { fingerprint, kind, listed_at, items: items.to_vec() }).await;
-        (server, promised.then_some(news))
+        (server, promised.then_some(change))
     }
 
     async fn save(&self, server: &Server, offers: CachedOffers) {
@@ -237,7 +237,7 @@ impl OfferCache {
     pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
         self.loaded.get_or_init(|| self.load()).await;
         let mut answered = self.answered.subscribe();
-        let mut awaited: Vec<Place> = Vec::new();
+        let mut awaited: Vec<ListKey> = Vec::new();
         for server in servers {
             if self.request(server, offer) {
                 awaited.push((server.id().clone(), offer.key()));
@@ -245,7 +245,7 @@ impl OfferCache {
         }
         let done = answered.wait_for(|_| {
             let state = self.state();
-            !awaited.iter().any(|place| state.requested.contains(place))
+            !awaited.iter().any(|list_key| state.requested.contains(list_key))
         });
         let _ = tokio::time::timeout(LIST_TIMEOUT, done).await;
         let (lists, missing) = self.known(servers, offer);
@@ -261,8 +261,8 @@ impl OfferCache {
                 let key = item.object().and_then(|item| item.get(member)?.decode::<String>().ok());
                 let Some(key) = key else { continue };
                 *count.entry(key.clone()).or_default() += 1;
-                let (server, shown, item) = (Arc::clone(server), key.clone(), item.clone());
-                entries.push(OfferedItem { server, key, shown, item });
+                let (server, exposed_name, item) = (Arc::clone(server), key.clone(), item.clone());
+                entries.push(OfferedItem { server, key, exposed_name, item });
             }
         }
         if offer == Offer::Prompts {
@@ -279,13 +279,13 @@ impl OfferCache {
         let mut state = self.state();
         let (mut lists, mut missing) = (Vec::new(), Vec::new());
         for server in servers {
-            let place = (server.id().clone(), offer.key());
-            let known = state.lists.get(&place).map(|list| Arc::clone(&list.items));
+            let list_key = (server.id().clone(), offer.key());
+            let known = state.lists.get(&list_key).map(|list| Arc::clone(&list.items));
             if known.is_none() {
                 missing.push(server.id().clone());
             }
-            if known.is_none() || state.requested.contains(&place) {
-                state.promised.insert(place);
+            if known.is_none() || state.requested.contains(&list_key) {
+                state.promised.insert(list_key);
             }
             lists.push(known.unwrap_or_default());
         }
@@ -319,7 +319,7 @@ fn name_prompts(reserved: &ReservedNames, entries: &mut [OfferedItem], count: &B
         let Some(name) = free.find(|name| taken.insert(name.clone())) else { continue };
         if name != entry.key {
             let item = entry.item.object().unwrap_or_default().with("name", name.as_str());
-            (entry.shown, entry.item) = (name, item.into_raw());
+            (entry.exposed_name, entry.item) = (name, item.into_raw());
         }
     }
 }

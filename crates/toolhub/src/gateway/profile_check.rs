@@ -23,8 +23,8 @@ impl Hub {
             let servers = self.servers.load();
             let sources = servers.iter().map(|server| server.id().as_str()).chain(["native", "skill"]);
             let sources: Vec<&str> = sources.collect();
-            let strange = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
-            found.extend(strange.map(|name| {
+            let unknown = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
+            found.extend(unknown.map(|name| {
                 let hint = hint(name, &sources, ("toolhub servers list", "列出所有服务器"));
                 LocalizedText::new(
                     format!(
@@ -38,8 +38,8 @@ impl Hub {
                 found.extend(unknown_tools(profile, settings, &names));
             }
             if self.settings().auth.tokens.len() > 1 {
-                let kept = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
-                found.extend(kept.map(|name| not_for_several(profile, name)));
+                let reserved = OWNER_TOOLS.iter().filter(|name| settings.names_tool(name));
+                found.extend(reserved.map(|name| not_for_several(profile, name)));
             }
         }
         let left_out =
@@ -92,10 +92,10 @@ fn not_for_several(profile: &str, name: &str) -> LocalizedText {
 fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, String) {
     // Wildcards are ignored in the comparison.
     match similar_names(name.trim_matches('*'), names.iter().copied(), 3) {
-        near if near.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
-        near => {
-            let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
-            (format!("near to it: {}", near.join(", ")), format!("相近的名称：{}", near.join("、")))
+        similar if similar.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
+        similar => {
+            let similar: Vec<String> = similar.iter().map(|similar| format!("`{similar}`")).collect();
+            (format!("near to it: {}", similar.join(", ")), format!("相近的名称：{}", similar.join("、")))
         }
     }
 }

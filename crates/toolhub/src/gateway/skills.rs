@@ -43,10 +43,10 @@ impl ListedSkill {
         match &self.source {
             SkillSource::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
             SkillSource::Server(_, entry) => {
-                let here = |uri: &str| {
+                let exposed_uri = |uri: &str| {
                     format!("{}{}", self.root(), uri.strip_prefix(entry.root()).unwrap_or_default())
                 };
-                entry.files.iter().flatten().map(|file| (here(&file.uri), file.size)).collect()
+                entry.files.iter().flatten().map(|file| (exposed_uri(&file.uri), file.size)).collect()
             }
         }
     }
@@ -56,7 +56,7 @@ impl HubBackend {
     /// The skills of this profile, the hub's own first. If two have the same URI, the later one is shown below its server's name,
     /// so that it does not replace the earlier one.
     async fn shown_skills(&self) -> Vec<ListedSkill> {
-        let mut shown: Vec<ListedSkill> = self
+        let mut listed: Vec<ListedSkill> = self
             .own_skills()
             .await
             .into_iter()
@@ -71,7 +71,7 @@ impl HubBackend {
                 continue;
             }
             // A URI below the name of another server belongs to that server, regardless of the order of the servers.
-            let taken = shown.iter().any(|known| known.uri == entry.uri)
+            let taken = listed.iter().any(|known| known.uri == entry.uri)
                 || self.belongs_to_other_server(&server, &entry.uri);
             let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
             let uri = own.map(|path| format!("skill://{}/{path}", encoded(server.id().as_str())));
@@ -82,11 +82,11 @@ impl HubBackend {
                 source: SkillSource::Server(server, entry),
             };
             // Skips a skill whose URI is still not unique. URIs with another scheme are never prefixed.
-            if !shown.iter().any(|known| known.uri == one.uri) {
-                shown.push(one);
+            if !listed.iter().any(|known| known.uri == one.uri) {
+                listed.push(one);
             }
         }
-        shown
+        listed
     }
 
     /// Whether the URI of a skill begins with the name of a server other than `server`.
@@ -115,11 +115,11 @@ impl HubBackend {
                 .parse::<usize>()
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
-        let shown = self.shown_skills().await;
-        let page: Vec<&RawJson> = shown.iter().skip(start).take(PAGE_SIZE).map(|one| &one.entry).collect();
+        let listed = self.shown_skills().await;
+        let page: Vec<&RawJson> = listed.iter().skip(start).take(PAGE_SIZE).map(|one| &one.entry).collect();
         let result = RawObject::default().with("skills", RawJson::of(&page));
         let next = start.saturating_add(PAGE_SIZE);
-        Ok(match next < shown.len() {
+        Ok(match next < listed.len() {
             true => result.with("nextCursor", next.to_string()).into_raw(),
             false => result.into_raw(),
         })
@@ -148,20 +148,21 @@ impl HubBackend {
     /// Reads a file of a skill. Returns `None` if the URI belongs to no skill.
     pub(super) async fn read_skill_file(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
-        let wanted = uri.starts_with("skill:") || self.hub.server_skills.contains_uri(uri);
-        if !wanted {
+        let requested = uri.starts_with("skill:") || self.hub.server_skills.contains_uri(uri);
+        if !requested {
             return None;
         }
-        let shown = self.shown_skills().await;
-        let one = shown
+        let listed = self.shown_skills().await;
+        let one = listed
             .iter()
             .find(|one| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/')))?;
         Some(match &one.source {
             SkillSource::Own(skill) => own_file(skill, uri).await,
             SkillSource::Server(server, entry) => {
-                let theirs = format!("{}{}", entry.root(), uri.strip_prefix(one.root()).unwrap_or_default());
-                let read = self.hub.server_skills.read(server, entry, &theirs).await;
-                read.map(|result| if theirs == uri { result } else { renamed(&result, uri) })
+                let server_uri =
+                    format!("{}{}", entry.root(), uri.strip_prefix(one.root()).unwrap_or_default());
+                let read = self.hub.server_skills.read(server, entry, &server_uri).await;
+                read.map(|result| if server_uri == uri { result } else { renamed(&result, uri) })
                     .map_err(|why| RpcError::invalid_params(why.localize(Lang::En)))
             }
         })
@@ -170,8 +171,8 @@ impl HubBackend {
     /// `resources/directory/read`. Returns `None` if the URI is not a folder of a skill whose files are listed.
     pub(super) async fn read_skill_folder(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
         let folder = uri.trim_end_matches('/');
-        let shown = self.shown_skills().await;
-        let files: Vec<(String, u64)> = shown.iter().flat_map(ListedSkill::files).collect();
+        let listed = self.shown_skills().await;
+        let files: Vec<(String, u64)> = listed.iter().flat_map(ListedSkill::files).collect();
         if files.iter().any(|(file, _)| file == folder) {
             return Some(Err(RpcError::invalid_params(format!("{uri} is not a directory resource"))));
         }
@@ -201,13 +202,13 @@ impl HubBackend {
     /// The `SKILL.md` of each of the hub's own skills, as a resource.
     pub(super) async fn skill_resources(&self) -> Vec<(String, RawJson)> {
         let skills = self.own_skills().await;
-        let shown = skills.into_iter().map(|skill| {
+        let listed = skills.into_iter().map(|skill| {
             let size = skill.files.iter().find(|file| file.uri == skill.uri).map_or(0, |file| file.size);
             let item = json!({"uri": skill.uri, "name": skill.name, "description": skill.description,
                 "mimeType": "text/markdown", "size": size});
             (skill.uri, RawJson::from(item))
         });
-        shown.collect()
+        listed.collect()
     }
 }
 
@@ -217,8 +218,8 @@ async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcErr
             .with_data(RawObject::default().with("uri", uri))
     };
     let file = skill.files.iter().find(|file| file.uri == uri).cloned().ok_or_else(unknown)?;
-    let (skill, wanted) = (Arc::clone(skill), file.clone());
-    let bytes = match tokio::task::spawn_blocking(move || skill.read(&wanted)).await {
+    let (skill, requested) = (Arc::clone(skill), file.clone());
+    let bytes = match tokio::task::spawn_blocking(move || skill.read(&requested)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(why)) => return Err(RpcError::invalid_params(why.localize(Lang::En))),
         Err(_) => return Err(RpcError::new(-32603, "the file could not be read")),
@@ -234,22 +235,22 @@ async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcErr
 /// Rewrites the URIs of an entry to a new base.
 fn moved(entry: &SkillEntry, uri: &str) -> RawJson {
     let root = uri.strip_suffix("/SKILL.md").unwrap_or(uri);
-    let mut shown = entry.raw.object().unwrap_or_default().with("uri", uri);
-    let files = shown.get("resources").and_then(|files| files.decode::<Vec<RawJson>>().ok());
+    let mut listed = entry.raw.object().unwrap_or_default().with("uri", uri);
+    let files = listed.get("resources").and_then(|files| files.decode::<Vec<RawJson>>().ok());
     if let Some(files) = files {
         let files: Vec<RawJson> = files
             .into_iter()
             .map(|file| {
                 let members = file.object().unwrap_or_default();
-                let theirs =
+                let server_uri =
                     members.get("uri").and_then(|uri| uri.decode::<String>().ok()).unwrap_or_default();
-                let below = theirs.strip_prefix(entry.root()).unwrap_or_default();
+                let below = server_uri.strip_prefix(entry.root()).unwrap_or_default();
                 members.with("uri", format!("{root}{below}")).into_raw()
             })
             .collect();
-        shown.set("resources", RawJson::of(&files));
+        listed.set("resources", RawJson::of(&files));
     }
-    shown.into_raw()
+    listed.into_raw()
 }
 
 /// Sets the URI of the contents to the requested one.

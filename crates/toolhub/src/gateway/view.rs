@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use toolhub_core::json::{canonical, folded};
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
@@ -123,13 +123,13 @@ impl ViewOptions<'_> {
 impl View {
     pub(super) fn new(catalog: &Catalog, options: &ViewOptions<'_>) -> Self {
         let ViewOptions { policy, profile, principals, .. } = options;
-        let mut shown = ViewBuilder::default();
+        let mut exposed = ViewBuilder::default();
         let groups = groups(catalog, policy, (profile, *principals));
         let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
             groups.iter().flat_map(|group| named(group, options)).collect();
         let many = named.len() > SEARCH_THRESHOLD;
-        let wanted = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
-        if wanted {
+        let search_mode = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
+        if search_mode {
             add_finders(&mut named, catalog, profile);
         }
         // A name assigned by the owner takes precedence over a tool that has the same name.
@@ -141,13 +141,13 @@ impl View {
         let (prefixed, plain): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, (name, entries))| {
             entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
         });
-        for (place, (name, entries)) in overridden.into_iter().chain(prefixed).chain(plain) {
-            shown.add((place, name), &entries, profile);
+        for (order, (name, entries)) in overridden.into_iter().chain(prefixed).chain(plain) {
+            exposed.add((order, name), &entries, profile);
         }
-        shown.targets.sort_by_key(|(place, _, _)| *place);
+        exposed.targets.sort_by_key(|(order, _, _)| *order);
         // If a search tool is missing, all tools are listed.
-        let finders = shown.targets.iter().filter(|(_, _, target)| target.is_search_tool()).count();
-        let search = wanted && finders == FINDERS.len();
+        let finders = exposed.targets.iter().filter(|(_, _, target)| target.is_search_tool()).count();
+        let search = search_mode && finders == FINDERS.len();
         let listed = |name: &str, target: &Target| {
             !search
                 || target.is_search_tool()
@@ -155,17 +155,17 @@ impl View {
                 || profile.pinned.iter().any(|pinned| pinned == name)
         };
         let list = ToolList::new(
-            shown
+            exposed
                 .targets
                 .iter()
                 .map(|(_, name, target)| (name.as_str(), &target.definition, listed(name, target))),
         );
         let targets: FastMap<String, Target> =
-            shown.targets.into_iter().map(|(_, name, target)| (name, target)).collect();
+            exposed.targets.into_iter().map(|(_, name, target)| (name, target)).collect();
         let mut view = Self {
             list: Arc::new(list),
             targets,
-            names: shown.names,
+            names: exposed.names,
             aliases: HashMap::new(),
             holders: options.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             settled: options.settled,
@@ -178,20 +178,20 @@ impl View {
     }
 
     fn add_holders(&mut self) {
-        for ((source, tool), shown) in &self.names {
+        for ((source, tool), exposed) in &self.names {
             // The prefixed name stays reserved after the source is removed, so that no other source can take it.
             let prefixed = qualified(source, tool.as_str());
             self.holders.entry(prefixed).or_insert_with(|| source.clone());
-            let alone = self.targets.get(shown).is_some_and(|target| target.among.len() == 1);
-            if alone && tool.as_str() == *shown {
+            let alone = self.targets.get(exposed).is_some_and(|target| target.among.len() == 1);
+            if alone && tool.as_str() == *exposed {
                 self.holders.entry(tool.as_str().to_owned()).or_insert_with(|| source.clone());
             }
         }
     }
 
     fn add_aliases(&mut self) {
-        for ((source, tool), shown) in &self.names {
-            let Some(target) = self.targets.get(shown) else { continue };
+        for ((source, tool), exposed) in &self.names {
+            let Some(target) = self.targets.get(exposed) else { continue };
             let mut further = vec![qualified(source, tool.as_str())];
             further.extend(prefixed_name(source, tool.as_str()));
             further
@@ -206,8 +206,9 @@ impl View {
     pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
         let of_source = |((at, _), _): &(&(Source, ToolName), &String)| at.to_string() == source;
         let mut own = self.names.iter().filter(of_source);
-        let ((at, _), shown) = own.find(|((_, tool), shown)| tool.as_str() == name || *shown == name)?;
-        let target = self.targets.get(shown)?;
+        let ((at, _), exposed) =
+            own.find(|((_, tool), exposed)| tool.as_str() == name || *exposed == name)?;
+        let target = self.targets.get(exposed)?;
         Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
     }
 
@@ -219,7 +220,7 @@ impl View {
     /// The offered names of the tools of a source.
     pub(super) fn names_at(&self, source: &str) -> impl Iterator<Item = &str> {
         let own = self.names.iter().filter(move |((at, _), _)| at.to_string() == source);
-        own.map(|(_, shown)| shown.as_str())
+        own.map(|(_, exposed)| exposed.as_str())
     }
 
     /// Resolves a name in a call.
@@ -295,15 +296,15 @@ fn add_finders<'a>(
     catalog: &'a Catalog,
     profile: &ProfileSettings,
 ) {
-    let there = |tool: &Tool| {
+    let is_present = |tool: &Tool| {
         named.iter().any(|(_, entries)| {
             entries.iter().any(|entry| is_finder(&entry.tool) && entry.tool.name() == tool.name())
         })
     };
     let missing: Vec<&Arc<Entry>> = catalog
         .iter()
-        .filter(|entry| is_finder(&entry.tool) && entry.tool.trust != Trust::Quarantined)
-        .filter(|entry| !denied(&entry.tool, profile) && !there(&entry.tool))
+        .filter(|entry| is_finder(&entry.tool) && entry.tool.trust != ApprovalStatus::Quarantined)
+        .filter(|entry| !denied(&entry.tool, profile) && !is_present(&entry.tool))
         .collect();
     named.extend(missing.into_iter().map(|entry| (entry.tool.name().as_str().to_owned(), vec![entry])));
 }
@@ -332,7 +333,7 @@ struct ViewBuilder {
 }
 
 impl ViewBuilder {
-    fn add(&mut self, (place, name): (usize, String), entries: &[&Arc<Entry>], profile: &ProfileSettings) {
+    fn add(&mut self, (order, name): (usize, String), entries: &[&Arc<Entry>], profile: &ProfileSettings) {
         let Some(first) = entries.first() else { return };
         let own = first.tool.name();
         let overridden = find_override(&name, entries, profile);
@@ -367,7 +368,7 @@ impl ViewBuilder {
             fixed,
             definition,
         };
-        self.targets.push((place, name, target));
+        self.targets.push((order, name, target));
     }
 }
 
@@ -386,7 +387,7 @@ fn groups<'a>(
 ) -> Vec<Vec<&'a Arc<Entry>>> {
     let shows_owners = |name: &str| principals == Principals::One && profile.names_tool(name);
     let admitted = |entry: &&Arc<Entry>| {
-        entry.tool.trust != Trust::Quarantined
+        entry.tool.trust != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || shows_owners(entry.tool.name().as_str()))
             && !denied(&entry.tool, profile)
             && profile.has_source(&entry.tool.source.to_string())
@@ -404,11 +405,11 @@ fn groups<'a>(
     let mut places: HashMap<&ToolName, usize> = HashMap::new();
     let mut groups: Vec<Vec<&Arc<Entry>>> = Vec::new();
     for (_, entry) in entries {
-        let place = *places.entry(entry.tool.name()).or_insert_with(|| {
+        let order = *places.entry(entry.tool.name()).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
         });
-        groups[place].push(entry);
+        groups[order].push(entry);
     }
     groups
 }
@@ -462,8 +463,9 @@ fn offered(
     members.set("name", name);
     let Some(overridden) = overridden else {
         // The name no longer identifies the server, because characters were replaced: the description names it.
-        let tells = prefixed_name(&tool.source, tool.name().as_str()).is_some_and(|whole| whole == name);
-        if !tells && !profile.lossless {
+        let is_prefixed =
+            prefixed_name(&tool.source, tool.name().as_str()).is_some_and(|whole| whole == name);
+        if !is_prefixed && !profile.lossless {
             members
                 .set("description", format!("[{}] {}", tool.source, tool.definition.description()).as_str());
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toolhub_agent::{AgentMode, Budget, ToolAllowlist};
 
-use super::span::Span;
+use super::span::DurationSetting;
 
 /// The agent that is used if none is named.
 pub const DEFAULT_AGENT: &str = "default";
@@ -24,7 +24,7 @@ pub struct AgentSettings {
     /// The maximum number of model requests per user request.
     pub rounds: Option<u32>,
     /// The time limit of a request.
-    pub time: Option<Span>,
+    pub time: Option<DurationSetting>,
     /// The maximum number of input and output tokens per request.
     pub tokens: Option<u64>,
     /// The maximum number of prompt tokens that describe tools.
@@ -53,17 +53,17 @@ impl From<ModeName> for AgentMode {
 impl AgentSettings {
     /// The limits of a request.
     pub fn budget(&self) -> Budget {
-        let usual = Budget::default();
+        let defaults = Budget::default();
         Budget {
-            rounds: self.rounds.unwrap_or(usual.rounds),
-            time: self.time.map_or(usual.time, |span| span.0),
-            tokens: self.tokens.unwrap_or(usual.tokens),
-            prompt_tokens: self.prompt_tokens.unwrap_or(usual.prompt_tokens),
+            rounds: self.rounds.unwrap_or(defaults.rounds),
+            time: self.time.map_or(defaults.time, |span| span.0),
+            tokens: self.tokens.unwrap_or(defaults.tokens),
+            prompt_tokens: self.prompt_tokens.unwrap_or(defaults.prompt_tokens),
         }
     }
 
     /// The tools it may use.
-    pub fn allowed(&self) -> ToolAllowlist {
+    pub fn allowlist(&self) -> ToolAllowlist {
         self.tools.clone().map_or_else(ToolAllowlist::default, ToolAllowlist::only)
     }
 }

@@ -14,10 +14,11 @@ impl FromStr for Bind {
     type Err = LocalizedText;
 
     fn from_str(text: &str) -> Result<Self, LocalizedText> {
-        let here =
+        let on_loopback =
             |port: &str| port.parse().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
         let text = text.trim();
-        let found = text.parse().ok().or_else(|| here(text.strip_prefix("localhost:").unwrap_or(text)));
+        let found =
+            text.parse().ok().or_else(|| on_loopback(text.strip_prefix("localhost:").unwrap_or(text)));
         found.map(Self).ok_or_else(|| {
             LocalizedText::new(
                 format!("`{text}` is no address to listen on: write it like `127.0.0.1:7460`, `localhost:7460` or `7460`"),

@@ -7,7 +7,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_llm::discover::{Address, ModelChoice};
 use toolhub_llm::{Api, ApiKey, ToolCalls};
 
-use super::span::Span;
+use super::span::DurationSetting;
 
 /// `[llm]`
 #[derive(Clone, Default, Deserialize)]
@@ -26,7 +26,7 @@ pub struct LlmSettings {
     /// How it calls tools.
     pub tool_calls: Option<ToolCalls>,
     /// Timeout of a response.
-    pub timeout: Option<Span>,
+    pub timeout: Option<DurationSetting>,
     /// The maximum number of output tokens.
     pub max_tokens: Option<u32>,
     /// The sampling temperature.
@@ -100,8 +100,8 @@ mod tests {
         assert_eq!(choice.key, ApiKey::new("hunter2"));
         assert_eq!(choice.timeout.unwrap().as_secs(), 300);
         assert_eq!(choice.tool_calls, Some(ToolCalls::Text));
-        let shown = format!("{settings:?} {choice:?}");
-        assert!(!shown.contains("hunter") && shown.contains("\"m\""), "{shown}");
+        let debug = format!("{settings:?} {choice:?}");
+        assert!(!debug.contains("hunter") && debug.contains("\"m\""), "{debug}");
         assert!(settings.choice(&|_| None).unwrap_err().to_string().contains("${PASS}"));
     }
 

@@ -2,13 +2,14 @@
 
 mod agents;
 mod bind;
+mod known_keys;
 mod llm;
 mod places;
 mod profiles;
+mod restart_sections;
 mod sandbox;
 mod schema;
 mod search;
-mod sections;
 mod serve;
 mod servers;
 mod size;
@@ -17,7 +18,6 @@ mod span;
 mod store;
 mod telemetry;
 mod toml;
-mod unknown;
 mod web_search;
 
 pub use agents::{AgentSettings, DEFAULT_AGENT, ModeName};
@@ -25,15 +25,15 @@ pub use bind::Bind;
 pub use llm::LlmSettings;
 pub use places::{Places, PlacesError};
 pub use profiles::{DEFAULT_PROFILE, Expose, Override, ProfileSettings};
+pub use restart_sections::RestartSections;
 pub use sandbox::{ProtectionName, SandboxSetting};
 pub use schema::schema;
 pub use search::SearchSettings;
-pub use sections::BuildSections;
 pub use serve::{AuthSettings, DEFAULT_BIND, ServeSettings, TokenSettings};
 pub use servers::{folder_note, load_servers};
 pub use size::Size;
 pub use skills::SkillSettings;
-pub use span::Span;
+pub use span::DurationSetting;
 pub use store::{DetailName, DurabilityName, StoreSettings};
 pub use telemetry::TelemetrySettings;
 pub use toml::{

@@ -63,13 +63,13 @@ impl Places {
         home: Option<&Path>,
         run: &RunTrust,
     ) -> Result<Self, PlacesError> {
-        let usual = etcetera::choose_base_strategy().ok();
-        let usual = || usual.as_ref().ok_or(PlacesError::NoHome);
+        let base_strategy = etcetera::choose_base_strategy().ok();
+        let base_strategy = || base_strategy.as_ref().ok_or(PlacesError::NoHome);
         let home = match home {
             Some(folder) => folder.to_owned(),
-            None => usual()?.data_dir().join("toolhub"),
+            None => base_strategy()?.data_dir().join("toolhub"),
         };
-        let own = usual().ok().map(|usual| usual.config_dir().join("toolhub"));
+        let own = base_strategy().ok().map(|base_strategy| base_strategy.config_dir().join("toolhub"));
         let user = std::env::home_dir();
         let search =
             Search { here: Path::new("."), user: user.as_deref(), own_config: own.as_deref(), data: &home };
@@ -82,7 +82,7 @@ impl Places {
                 workspace.use_config();
                 PathBuf::from("toolhub.toml")
             }
-            None => usual()?.config_dir().join("toolhub").join("toolhub.toml"),
+            None => base_strategy()?.config_dir().join("toolhub").join("toolhub.toml"),
         };
         Ok(Self { servers: config.with_file_name("mcp.json"), config, home, user, workspace })
     }
@@ -90,8 +90,8 @@ impl Places {
     /// Uses the user's own config instead of the project's, unless `explicit` names one.
     pub fn of_user(mut self, explicit: Option<&Path>) -> Result<Self, PlacesError> {
         if explicit.is_none() {
-            let usual = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;
-            self.config = usual.config_dir().join("toolhub").join("toolhub.toml");
+            let base_strategy = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;
+            self.config = base_strategy.config_dir().join("toolhub").join("toolhub.toml");
             self.servers = self.config.with_file_name("mcp.json");
             self.workspace.leave_config();
         }

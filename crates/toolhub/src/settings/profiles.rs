@@ -99,8 +99,8 @@ impl ProfileSettings {
 
     /// Whether the tool with these tags is offered.
     pub fn has_tool(&self, name: &str, tags: &[String]) -> bool {
-        let wanted: Vec<String> = self.tools.iter().chain(&self.allow).cloned().collect();
+        let patterns: Vec<String> = self.tools.iter().chain(&self.allow).cloned().collect();
         let tagged = self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag));
-        !self.denies(name) && tagged && ToolAllowlist::new(wanted).has(name)
+        !self.denies(name) && tagged && ToolAllowlist::new(patterns).has(name)
     }
 }

@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use toolhub_sandbox::{Isolation, Limits, Network, Policy, Protection};
 
-use super::span::Span;
+use super::span::DurationSetting;
 
 /// Whether a process is sandboxed, and its permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct SandboxTable {
 #[serde(default)]
 struct LimitsTable {
     memory: Option<Size>,
-    cpu: Option<Span>,
+    cpu: Option<DurationSetting>,
     processes: Option<u64>,
     open_files: Option<u64>,
     file_size: Option<Size>,
@@ -55,21 +55,21 @@ impl SandboxSetting {
         let table = self.0.as_ref()?;
         let base = config.parent().unwrap_or(Path::new(""));
         let rooted = |paths: &[PathBuf]| paths.iter().map(|path| base.join(at_home(path))).collect();
-        let (limits, usual) = (&table.limits, Limits::default());
-        let size = |size: &Option<Size>, usual| size.as_ref().map_or(usual, |size| size.0);
+        let (limits, defaults) = (&table.limits, Limits::default());
+        let size = |size: &Option<Size>, defaults| size.as_ref().map_or(defaults, |size| size.0);
         Some(Policy {
             read: rooted(&table.read),
             write: rooted(&table.write),
             network: if table.network { Network::All } else { Network::None },
             unix_sockets: table.unix_sockets,
             limits: Limits {
-                memory: size(&limits.memory, usual.memory),
+                memory: size(&limits.memory, defaults.memory),
                 // Unlimited by default: a server may run for weeks.
                 cpu: limits.cpu.map_or(Duration::MAX, |span| span.0),
-                processes: limits.processes.unwrap_or(usual.processes),
-                open_files: limits.open_files.unwrap_or(usual.open_files),
-                file_size: size(&limits.file_size, usual.file_size),
-                disk: size(&limits.disk, usual.disk),
+                processes: limits.processes.unwrap_or(defaults.processes),
+                open_files: limits.open_files.unwrap_or(defaults.open_files),
+                file_size: size(&limits.file_size, defaults.file_size),
+                disk: size(&limits.disk, defaults.disk),
             },
             isolation: match table.isolation {
                 IsolationName::Auto => Isolation::Auto,
@@ -97,8 +97,8 @@ impl<'de> Deserialize<'de> for SandboxSetting {
                 f.write_str("`true`, `false` or a table of what it may do")
             }
 
-            fn visit_bool<E: Error>(self, wanted: bool) -> Result<SandboxSetting, E> {
-                Ok(SandboxSetting(wanted.then(SandboxTable::default)))
+            fn visit_bool<E: Error>(self, enabled: bool) -> Result<SandboxSetting, E> {
+                Ok(SandboxSetting(enabled.then(SandboxTable::default)))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SandboxSetting, A::Error> {
@@ -185,8 +185,11 @@ mod tests {
     fn sandbox_is_off_by_default() {
         assert_eq!(policy(""), Ok(None));
         assert_eq!(policy("sandbox = false"), Ok(None));
-        let usual = policy("sandbox = true").unwrap().unwrap();
-        assert_eq!((usual.network, usual.read.len(), usual.limits.cpu), (Network::None, 0, Duration::MAX));
+        let defaults = policy("sandbox = true").unwrap().unwrap();
+        assert_eq!(
+            (defaults.network, defaults.read.len(), defaults.limits.cpu),
+            (Network::None, 0, Duration::MAX)
+        );
     }
 
     #[test]

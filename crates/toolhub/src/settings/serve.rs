@@ -8,7 +8,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_server::{Access, Limits, LogDestination, ServeOptions, Token};
 
 use super::bind::Bind;
-use super::span::Span;
+use super::span::DurationSetting;
 
 /// The default address of the gateway.
 pub const DEFAULT_BIND: SocketAddr =
@@ -32,11 +32,11 @@ pub struct ServeSettings {
     /// The maximum number of requests per second and caller.
     pub per_second: Option<u32>,
     /// Timeout for receiving the head of a request.
-    pub header_timeout: Option<Span>,
+    pub header_timeout: Option<DurationSetting>,
     /// Whether the usual request is handled without hyper.
     pub fast_path: Option<bool>,
     /// Grace period for running requests when the server is stopped.
-    pub drain: Option<Span>,
+    pub drain: Option<DurationSetting>,
     /// Resource limits per caller.
     pub limits: ServeLimits,
     /// The access log: `off`, `stderr`, or a file, relative to the folder of the config file.
@@ -65,7 +65,7 @@ pub struct ServeLimits {
     /// Connections per address that have not sent their first request yet.
     pub unproven_connections: Option<usize>,
     /// How long a client may read nothing of a response before its connection is closed.
-    pub write_timeout: Option<Span>,
+    pub write_timeout: Option<DurationSetting>,
 }
 
 impl ServeLimits {
@@ -120,7 +120,7 @@ impl ServeSettings {
             );
             return Some(("origins", what));
         }
-        for (place, token) in auth.tokens.iter().enumerate() {
+        for (index, token) in auth.tokens.iter().enumerate() {
             let name = &token.name;
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 let what = LocalizedText::new(
@@ -133,8 +133,8 @@ impl ServeSettings {
                 );
                 return Some(("sha256", what));
             }
-            let twice = auth.tokens[..place].iter().any(|other| other.name == *name);
-            if name.trim().is_empty() || twice {
+            let is_duplicate = auth.tokens[..index].iter().any(|other| other.name == *name);
+            if name.trim().is_empty() || is_duplicate {
                 let what = LocalizedText::new(
                     format!("each token needs a name of its own; `{name}` is not"),
                     format!("每个令牌需要各自的名称；`{name}` 不行"),
@@ -154,24 +154,24 @@ impl ServeSettings {
         }
     }
 
-    fn limits_of_callers(&self, usual: &Limits) -> Limits {
+    fn limits_of_callers(&self, defaults: &Limits) -> Limits {
         let limits = &self.limits;
         Limits {
-            max_concurrent: self.max_concurrent.unwrap_or(usual.max_concurrent),
-            per_second: self.per_second.or(usual.per_second),
-            sessions: limits.sessions.unwrap_or(usual.sessions),
-            streams: limits.streams.unwrap_or(usual.streams),
-            pending_input: limits.pending_input.unwrap_or(usual.pending_input),
-            subscriptions: limits.subscriptions.unwrap_or(usual.subscriptions),
-            upload_bytes: limits.upload_bytes.unwrap_or(usual.upload_bytes),
-            unread_bytes: limits.unread_bytes.unwrap_or(usual.unread_bytes),
-            replay_bytes: limits.replay_bytes.unwrap_or(usual.replay_bytes),
+            max_concurrent: self.max_concurrent.unwrap_or(defaults.max_concurrent),
+            per_second: self.per_second.or(defaults.per_second),
+            sessions: limits.sessions.unwrap_or(defaults.sessions),
+            streams: limits.streams.unwrap_or(defaults.streams),
+            pending_input: limits.pending_input.unwrap_or(defaults.pending_input),
+            subscriptions: limits.subscriptions.unwrap_or(defaults.subscriptions),
+            upload_bytes: limits.upload_bytes.unwrap_or(defaults.upload_bytes),
+            unread_bytes: limits.unread_bytes.unwrap_or(defaults.unread_bytes),
+            replay_bytes: limits.replay_bytes.unwrap_or(defaults.replay_bytes),
         }
     }
 
     /// The options of the HTTP server.
     pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
-        let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
+        let defaults = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
         let token = |token: &TokenSettings| Token { name: token.name.clone(), sha256: token.sha256.clone() };
         let access = Access {
             hosts: self.hosts.clone(),
@@ -181,14 +181,14 @@ impl ServeSettings {
         };
         ServeOptions {
             access,
-            body_bytes: self.body_bytes.unwrap_or(usual.body_bytes),
-            limits: self.limits_of_callers(&usual.limits),
-            unproven_connections: self.limits.unproven_connections.unwrap_or(usual.unproven_connections),
-            write_timeout: self.limits.write_timeout.map_or(usual.write_timeout, |span| span.0),
-            header_timeout: self.header_timeout.map_or(usual.header_timeout, |span| span.0),
-            fast_path: self.fast_path.unwrap_or(usual.fast_path),
-            drain: self.drain.map_or(usual.drain, |span| span.0),
-            ..usual
+            body_bytes: self.body_bytes.unwrap_or(defaults.body_bytes),
+            limits: self.limits_of_callers(&defaults.limits),
+            unproven_connections: self.limits.unproven_connections.unwrap_or(defaults.unproven_connections),
+            write_timeout: self.limits.write_timeout.map_or(defaults.write_timeout, |span| span.0),
+            header_timeout: self.header_timeout.map_or(defaults.header_timeout, |span| span.0),
+            fast_path: self.fast_path.unwrap_or(defaults.fast_path),
+            drain: self.drain.map_or(defaults.drain, |span| span.0),
+            ..defaults
         }
     }
 }
@@ -210,9 +210,10 @@ mod tests {
 
     #[test]
     fn access_log_is_off_by_default() {
-        let check = |said: Option<&str>, expect: Option<LogDestination>| {
-            let settings = ServeSettings { access_log: said.map(str::to_owned), ..ServeSettings::default() };
-            assert_eq!(settings.access_log(Path::new("/etc/hub/toolhub.toml")), expect, "{said:?}");
+        let check = |setting: Option<&str>, expect: Option<LogDestination>| {
+            let settings =
+                ServeSettings { access_log: setting.map(str::to_owned), ..ServeSettings::default() };
+            assert_eq!(settings.access_log(Path::new("/etc/hub/toolhub.toml")), expect, "{setting:?}");
         };
         check(None, None);
         check(Some("off"), None);

@@ -9,7 +9,7 @@ use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
-use crate::fence::Sandbox;
+use crate::process_sandbox::Sandbox;
 
 /// All configured servers in file order, and warnings.
 pub fn load_servers(
@@ -23,10 +23,10 @@ pub fn load_servers(
     };
     for spec in shared_servers(places)? {
         if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
-            let (id, kept, left) = (&spec.id, first.origin.display(), spec.origin.display());
+            let (id, used, left) = (&spec.id, first.origin.display(), spec.origin.display());
             notes.push(LocalizedText::new(
-                format!("server `{id}` stands in `{kept}` and in `{left}`; the first one is used"),
-                format!("服务器 `{id}` 同时在 `{kept}` 和 `{left}` 中；使用前者"),
+                format!("server `{id}` stands in `{used}` and in `{left}`; the first one is used"),
+                format!("服务器 `{id}` 同时在 `{used}` 和 `{left}` 中；使用前者"),
             ));
         } else {
             servers.push(spec);
@@ -114,7 +114,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
 fn apply_sandbox(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<LocalizedText> {
     let policy = extras.sandbox.policy(&places.config)?;
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
-        stdio.fence = Some(Arc::new(Sandbox(policy)));
+        stdio.process_sandbox = Some(Arc::new(Sandbox(policy)));
         return None;
     }
     let id = &extras.id;

@@ -64,16 +64,17 @@ impl SkillSettings {
     fn roots(&self, places: &Places) -> Vec<Root> {
         let mut roots = Vec::new();
         // Absolute, because scripts run in another working directory.
-        let whole = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
-        let mut add = |folder: PathBuf, origin: Origin| roots.push(Root { folder: whole(folder), origin });
+        let absolute = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
+        let mut add = |folder: PathBuf, origin: Origin| roots.push(Root { folder: absolute(folder), origin });
         let workspace = &places.workspace;
         for folder in workspace.skill_folders() {
             add(folder, Origin::Project);
         }
-        let beside = places.config.parent().unwrap_or(Path::new(""));
+        let config_folder = places.config.parent().unwrap_or(Path::new(""));
         let home = |folder: &Path| Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?));
-        let named = self.folders.iter().map(|folder| home(folder).unwrap_or_else(|| beside.join(folder)));
-        for folder in [beside.join("skills")].into_iter().chain(named) {
+        let named =
+            self.folders.iter().map(|folder| home(folder).unwrap_or_else(|| config_folder.join(folder)));
+        for folder in [config_folder.join("skills")].into_iter().chain(named) {
             // Skills that the settings of a trusted project name still belong to the project: each is approved separately.
             if let Some(origin) = workspace.origin_of_skills(&places.config, &folder) {
                 add(folder, origin);

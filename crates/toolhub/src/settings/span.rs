@@ -8,9 +8,9 @@ use toolhub_core::lang::LocalizedText;
 
 /// A duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub Duration);
+pub struct DurationSetting(pub Duration);
 
-impl FromStr for Span {
+impl FromStr for DurationSetting {
     type Err = LocalizedText;
 
     fn from_str(text: &str) -> Result<Self, LocalizedText> {
@@ -39,29 +39,29 @@ impl FromStr for Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for DurationSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnySpan;
-        impl Visitor<'_> for AnySpan {
-            type Value = Span;
+        struct DurationVisitor;
+        impl Visitor<'_> for DurationVisitor {
+            type Value = DurationSetting;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a time such as \"30s\"")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<DurationSetting, E> {
                 text.parse().map_err(E::custom)
             }
 
-            fn visit_i64<E: Error>(self, seconds: i64) -> Result<Span, E> {
+            fn visit_i64<E: Error>(self, seconds: i64) -> Result<DurationSetting, E> {
                 seconds.to_string().parse().map_err(E::custom)
             }
 
-            fn visit_f64<E: Error>(self, seconds: f64) -> Result<Span, E> {
+            fn visit_f64<E: Error>(self, seconds: f64) -> Result<DurationSetting, E> {
                 seconds.to_string().parse().map_err(E::custom)
             }
         }
-        deserializer.deserialize_any(AnySpan)
+        deserializer.deserialize_any(DurationVisitor)
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn parses_duration_settings() {
         let check = |text: &str, millis: Option<u64>| {
-            let span = text.parse::<Span>().ok().map(|span| span.0);
+            let span = text.parse::<DurationSetting>().ok().map(|span| span.0);
             assert_eq!(span, millis.map(Duration::from_millis), "{text}");
         };
         check("30s", Some(30_000));

@@ -6,7 +6,7 @@ use toolhub_store::{Detail, Durability, OpenError, Retention, StoreLocation, Sto
 
 use super::places::Places;
 use super::size::Size;
-use super::span::Span;
+use super::span::DurationSetting;
 
 /// `[store]`
 #[derive(Clone, Default, Deserialize)]
@@ -19,9 +19,9 @@ pub struct StoreSettings {
     /// Whether calls with side effects require a working store; default `true`.
     pub required: Option<bool>,
     /// Retention of calls.
-    pub keep_calls: Option<Span>,
+    pub keep_calls: Option<DurationSetting>,
     /// Retention of full results.
-    pub keep_results: Option<Span>,
+    pub keep_results: Option<DurationSetting>,
     /// The maximum total size of full results in bytes.
     pub result_bytes: Option<u64>,
     /// The maximum size of the database; the oldest results are deleted first, then the oldest calls.
@@ -59,7 +59,7 @@ impl std::fmt::Debug for StoreSettings {
 
 impl StoreSettings {
     /// The location of the store.
-    pub fn place(&self, places: &Places) -> Result<StoreLocation, OpenError> {
+    pub fn location(&self, places: &Places) -> Result<StoreLocation, OpenError> {
         let Some(url) = &self.url else { return Ok(StoreLocation::Folder(places.home.clone())) };
         let lookup = |name: &str| std::env::var(name).ok();
         let url = expand(url, &lookup)
@@ -69,18 +69,18 @@ impl StoreSettings {
 
     /// The durability and retention of the store.
     pub fn options(&self) -> StoreOptions {
-        let usual = Retention::default();
+        let defaults = Retention::default();
         let durability = match self.durability {
             None => Durability::default(),
             Some(DurabilityName::Program) => Durability::Program,
             Some(DurabilityName::Power) => Durability::Power,
         };
         let retention = Retention {
-            calls: self.keep_calls.map_or(usual.calls, |span| span.0),
-            results: self.keep_results.map_or(usual.results, |span| span.0),
-            result_bytes: self.result_bytes.unwrap_or(usual.result_bytes),
-            max_bytes: self.max_size.map_or(usual.max_bytes, |size| size.0),
-            ..usual
+            calls: self.keep_calls.map_or(defaults.calls, |span| span.0),
+            results: self.keep_results.map_or(defaults.results, |span| span.0),
+            result_bytes: self.result_bytes.unwrap_or(defaults.result_bytes),
+            max_bytes: self.max_size.map_or(defaults.max_bytes, |size| size.0),
+            ..defaults
         };
         let detail = match self.detail {
             None => Detail::default(),

@@ -38,10 +38,10 @@ impl TelemetrySettings {
             );
             return Some(("sampling", what));
         }
-        let place = self.otlp.as_deref().filter(|place| endpoint(place).is_none())?;
+        let endpoint_url = self.otlp.as_deref().filter(|endpoint_url| endpoint(endpoint_url).is_none())?;
         let what = LocalizedText::new(
-            format!("`{place}` is no address of a collector: write it like `{DEFAULT_ENDPOINT}`"),
-            format!("`{place}` 不是收集器地址：请写成 `{DEFAULT_ENDPOINT}` 的形式"),
+            format!("`{endpoint_url}` is no address of a collector: write it like `{DEFAULT_ENDPOINT}`"),
+            format!("`{endpoint_url}` 不是收集器地址：请写成 `{DEFAULT_ENDPOINT}` 的形式"),
         );
         Some(("otlp", what))
     }
@@ -54,19 +54,22 @@ impl TelemetrySettings {
         if !self.is_on() {
             return Ok(None);
         }
-        let said = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let (name, place) = match &self.otlp {
-            Some(place) => ("otlp", place.clone()),
-            None => match (said("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), said("OTEL_EXPORTER_OTLP_ENDPOINT")) {
-                (Some(place), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", place),
-                (None, Some(place)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", place),
+        let non_empty = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let (name, endpoint_url) = match &self.otlp {
+            Some(endpoint_url) => ("otlp", endpoint_url.clone()),
+            None => match (
+                non_empty("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+                non_empty("OTEL_EXPORTER_OTLP_ENDPOINT"),
+            ) {
+                (Some(endpoint_url), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", endpoint_url),
+                (None, Some(endpoint_url)) => ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint_url),
                 (None, None) => ("otlp", DEFAULT_ENDPOINT.to_owned()),
             },
         };
         // The variable for traces contains the full URL, the others the base URL.
         let url = match name {
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" => web_address(&place),
-            _ => endpoint(&place),
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" => web_address(&endpoint_url),
+            _ => endpoint(&endpoint_url),
         };
         let url = url.ok_or_else(|| {
             LocalizedText::new(
@@ -74,8 +77,8 @@ impl TelemetrySettings {
                 format!("`{name}` 不是收集器地址：请写成 `{DEFAULT_ENDPOINT}` 的形式"),
             )
         })?;
-        let headers = headers(&said("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default());
-        let service = self.service.clone().or_else(|| said("OTEL_SERVICE_NAME"));
+        let headers = headers(&non_empty("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default());
+        let service = self.service.clone().or_else(|| non_empty("OTEL_SERVICE_NAME"));
         Ok(Some(TelemetryOptions {
             url,
             headers,
@@ -85,14 +88,14 @@ impl TelemetrySettings {
     }
 }
 
-fn web_address(place: &str) -> Option<Url> {
-    let url = Url::parse(place.trim()).ok()?;
+fn web_address(endpoint_url: &str) -> Option<Url> {
+    let url = Url::parse(endpoint_url.trim()).ok()?;
     (["http", "https"].contains(&url.scheme()) && url.has_host()).then_some(url)
 }
 
 /// The traces endpoint of a collector.
-fn endpoint(place: &str) -> Option<Url> {
-    let mut url = web_address(place)?;
+fn endpoint(endpoint_url: &str) -> Option<Url> {
+    let mut url = web_address(endpoint_url)?;
     let path = url.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/v1/traces") {
         url.set_path(&format!("{path}/v1/traces"));
@@ -140,17 +143,20 @@ mod tests {
         check("enabled = true", Some("http://collector:4318/v1/traces"));
         let options = settings("enabled = true").options(all).unwrap().unwrap();
         assert_eq!((options.headers["x-key"].to_str().unwrap(), options.headers.len()), ("abc", 2));
-        let usual = settings("enabled = true").options(|_| None).unwrap().unwrap();
+        let defaults = settings("enabled = true").options(|_| None).unwrap().unwrap();
         assert_eq!(
-            (usual.url.as_str(), usual.service.as_str()),
+            (defaults.url.as_str(), defaults.service.as_str()),
             ("http://127.0.0.1:4318/v1/traces", "toolhub")
         );
-        let whole =
+        let traces_endpoint =
             |name: &str| (name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").then(|| "http://t/x".to_owned());
-        assert_eq!(settings("enabled = true").options(whole).unwrap().unwrap().url.as_str(), "http://t/x");
+        assert_eq!(
+            settings("enabled = true").options(traces_endpoint).unwrap().unwrap().url.as_str(),
+            "http://t/x"
+        );
         let wrong = |name: &str| (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| "collector".to_owned());
-        let told = settings("enabled = true").options(wrong).unwrap_err().localize(Lang::En);
-        assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
+        let message = settings("enabled = true").options(wrong).unwrap_err().localize(Lang::En);
+        assert!(message.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{message}");
     }
 
     #[test]

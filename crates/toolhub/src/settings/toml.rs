@@ -1,4 +1,4 @@
-//! The contents of `toolhub.toml`. Unknown keys are ignored here; `unknown` reports them.
+//! The contents of `toolhub.toml`. Unknown keys are ignored here; `known_keys` reports them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -15,18 +15,18 @@ use toolhub_mcp_client::config::Instances;
 use toolhub_mcp_wire::Era;
 
 use super::agents::AgentSettings;
+use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
 use super::places::Places;
 use super::profiles::ProfileSettings;
+use super::restart_sections::RestartSections;
 use super::sandbox::SandboxSetting;
 use super::search::SearchSettings;
-use super::sections::BuildSections;
 use super::serve::{AuthSettings, ServeSettings};
 use super::skills::SkillSettings;
-use super::span::Span;
+use super::span::DurationSetting;
 use super::store::StoreSettings;
 use super::telemetry::TelemetrySettings;
-use super::unknown::{misplaced_tokens, unknown_keys};
 use super::web_search::WebSearchSettings;
 
 /// The settings.
@@ -70,7 +70,7 @@ pub struct Settings {
     pub notes: Vec<LocalizedText>,
     /// Digests of the sections that are read when a hub is built, for detecting changes that require a restart.
     #[serde(skip)]
-    pub sections: BuildSections,
+    pub restart_sections: RestartSections,
 }
 
 /// `[routing]`
@@ -126,8 +126,13 @@ impl Routing {
 
 impl Default for Routing {
     fn default() -> Self {
-        let usual = Policy::default();
-        Self { order: usual.order, batch: usual.batch, strategies: BTreeMap::new(), equivalent: Vec::new() }
+        let defaults = Policy::default();
+        Self {
+            order: defaults.order,
+            batch: defaults.batch,
+            strategies: BTreeMap::new(),
+            equivalent: Vec::new(),
+        }
     }
 }
 
@@ -136,11 +141,11 @@ impl Default for Routing {
 #[serde(default)]
 pub struct Limits {
     /// Timeout of a call.
-    pub call: Option<Span>,
+    pub call: Option<DurationSetting>,
     /// The maximum timeout of a call that is extended by progress.
-    pub call_cap: Option<Span>,
+    pub call_cap: Option<DurationSetting>,
     /// Timeout for connecting to a server.
-    pub connect: Option<Span>,
+    pub connect: Option<DurationSetting>,
     /// The number of servers that are started concurrently for listings.
     pub starts: Option<NonZeroUsize>,
     /// The maximum length of a result for a model, in characters.
@@ -177,16 +182,16 @@ pub struct ResultLimits {
 
 impl ResultLimits {
     /// The limits, with defaults for unset ones.
-    pub fn lengths(&self) -> OutputLimits {
-        let usual = OutputLimits::default();
+    pub fn output_limits(&self) -> OutputLimits {
+        let defaults = OutputLimits::default();
         OutputLimits {
-            calculate: self.calculate.unwrap_or(usual.calculate),
-            time: self.time.unwrap_or(usual.time),
-            search: self.search.unwrap_or(usual.search),
-            hits: self.hits.unwrap_or(usual.hits),
-            history: self.history.unwrap_or(usual.history),
-            skills: self.skills.unwrap_or(usual.skills),
-            other: self.other.unwrap_or(usual.other),
+            calculate: self.calculate.unwrap_or(defaults.calculate),
+            time: self.time.unwrap_or(defaults.time),
+            search: self.search.unwrap_or(defaults.search),
+            hits: self.hits.unwrap_or(defaults.hits),
+            history: self.history.unwrap_or(defaults.history),
+            skills: self.skills.unwrap_or(defaults.skills),
+            other: self.other.unwrap_or(defaults.other),
         }
     }
 }
@@ -230,13 +235,13 @@ pub struct ServerExtras {
     pub era: Option<Era>,
     /// Timeout for connecting.
     #[serde(default)]
-    pub connect_timeout: Option<Span>,
+    pub connect_timeout: Option<DurationSetting>,
     /// Timeout of a call.
     #[serde(default)]
-    pub call_timeout: Option<Span>,
+    pub call_timeout: Option<DurationSetting>,
     /// How long its process may be idle before it is stopped.
     #[serde(default)]
-    pub idle_timeout: Option<Span>,
+    pub idle_timeout: Option<DurationSetting>,
     /// Whether all callers of the gateway share one instance, or each has its own.
     #[serde(default)]
     pub instances: InstancesName,
@@ -347,7 +352,7 @@ impl Settings {
             return Err(ConfigError::at(file, text, byte, what));
         }
         settings.notes = unknown_keys(file, text);
-        settings.sections = BuildSections::of(text);
+        settings.restart_sections = RestartSections::of(text);
         Ok(settings)
     }
 

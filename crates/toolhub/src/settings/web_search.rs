@@ -70,8 +70,8 @@ mod tests {
         let choice = settings.filled_in(&lookup).unwrap();
         assert_eq!(choice.url.as_deref(), Some("http://a:hunter3@host"));
         assert_eq!(choice.api_key.as_deref(), Some("hunter2"));
-        let shown = format!("{settings:?} {choice:?}");
-        assert!(!shown.contains("hunter") && shown.contains("Tavily"), "{shown}");
+        let debug = format!("{settings:?} {choice:?}");
+        assert!(!debug.contains("hunter") && debug.contains("Tavily"), "{debug}");
         assert_eq!(settings.filled_in(&|_| None).unwrap_err(), "PASS");
     }
 }

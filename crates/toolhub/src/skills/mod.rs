@@ -1,8 +1,8 @@
 //! The skills of a hub: found, approved by their owner, and added to the catalog.
 
-mod definition_scan;
 mod served;
 mod servers;
+mod skill_scan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use toolhub_skills::{ApprovalState, FileKind, FileSet, Skill, SkillApprovals, Sk
 
 use crate::hub::Hub;
 
-pub(crate) use definition_scan::{chunks, scan_text};
 pub(crate) use served::{ServedSkill, encoded};
 pub(crate) use servers::{ServerSkills, is_manifest};
+pub(crate) use skill_scan::{chunks, scan_text};
 
 /// The changes of a skill since its approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

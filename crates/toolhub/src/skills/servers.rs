@@ -115,8 +115,8 @@ impl ServerSkills {
         uri: &str,
     ) -> Result<RawJson, LocalizedText> {
         let id = server.id();
-        let place = |entry: &SkillEntry| entry.file(uri).map(|file| (id.clone(), file.digest.clone()));
-        let known = place(entry).and_then(|place| self.files().by_digest.get(&place).cloned());
+        let cache_key = |entry: &SkillEntry| entry.file(uri).map(|file| (id.clone(), file.digest.clone()));
+        let known = cache_key(entry).and_then(|cache_key| self.files().by_digest.get(&cache_key).cloned());
         if let Some(known) = known {
             return Ok(known);
         }
@@ -132,7 +132,7 @@ impl ServerSkills {
             }
         }
         let result = read.map_err(|error| refused(&error, id))?;
-        if let Some(place) = place(&entry) {
+        if let Some(cache_key) = cache_key(&entry) {
             let mut files = self.files();
             let size = result.get().len();
             if files.bytes + size > MAX_CACHED_BYTES {
@@ -140,7 +140,7 @@ impl ServerSkills {
             }
             if size <= MAX_CACHED_BYTES {
                 files.bytes += size;
-                files.by_digest.insert(place, result.clone());
+                files.by_digest.insert(cache_key, result.clone());
             }
         }
         Ok(result)
@@ -210,16 +210,16 @@ impl Fetch for ServerSkills {
         file: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<u8>, LocalizedText>> {
         Box::pin(async move {
-            let gone = || {
+            let not_found = || {
                 let name = skill.shown();
                 LocalizedText::new(
                     format!("the skill `{name}` is not there any more"),
                     format!("技能 `{name}` 已不存在"),
                 )
             };
-            let server = self.servers.find(&skill.server).ok_or_else(gone)?;
+            let server = self.servers.find(&skill.server).ok_or_else(not_found)?;
             let entries = self.of(&server).await;
-            let entry = entries.iter().find(|entry| entry.uri == skill.uri).ok_or_else(gone)?;
+            let entry = entries.iter().find(|entry| entry.uri == skill.uri).ok_or_else(not_found)?;
             let uri = match file {
                 None => entry.uri.clone(),
                 Some(file) => format!("{}/{}", entry.root(), file.trim_start_matches("./")),

@@ -107,15 +107,15 @@ fn state(file: &Path, found: &Metadata, sha256: [u8; 32]) -> FileState {
 }
 
 /// Whether any user may execute a file.
-pub(super) fn is_executable(about: &Metadata) -> bool {
+pub(super) fn is_executable(metadata: &Metadata) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        about.permissions().mode() & 0o111 != 0
+        metadata.permissions().mode() & 0o111 != 0
     }
     #[cfg(not(unix))]
     {
-        let _ = about;
+        let _ = metadata;
         false
     }
 }
@@ -125,7 +125,7 @@ pub(super) fn is_open_to_all(folder: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        std::fs::metadata(folder).is_ok_and(|about| about.permissions().mode() & 0o002 != 0)
+        std::fs::metadata(folder).is_ok_and(|metadata| metadata.permissions().mode() & 0o002 != 0)
     }
     #[cfg(not(unix))]
     {
@@ -136,7 +136,7 @@ pub(super) fn is_open_to_all(folder: &Path) -> bool {
 
 /// Whether a file or symbolic link belongs to a user other than the current user and root.
 pub(super) fn is_foreign(file: &Path) -> bool {
-    let owner = file.symlink_metadata().ok().and_then(|about| owner_of(&about));
+    let owner = file.symlink_metadata().ok().and_then(|metadata| owner_of(&metadata));
     owner.is_some_and(|owner| owner != 0 && Some(owner) != current_user())
 }
 

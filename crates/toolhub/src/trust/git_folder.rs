@@ -25,7 +25,7 @@ const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Whether `git` starts no program because of this folder. A symbolic link or a file in its place refers to another folder, and
 /// is not harmless.
 pub(super) fn is_harmless(folder: &Path) -> bool {
-    folder.symlink_metadata().is_ok_and(|about| about.is_dir())
+    folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
         && REDIRECTING_FILES.iter().all(|name| !exists(&folder.join(name)))
         && has_plain_config(&folder.join("config"))
         && has_no_hooks(&folder.join("hooks"))
@@ -37,8 +37,8 @@ fn exists(file: &Path) -> bool {
 }
 
 fn has_plain_config(file: &Path) -> bool {
-    let Ok(about) = file.symlink_metadata() else { return true };
-    let text = about.is_file().then(|| files::read(file).ok().flatten()).flatten();
+    let Ok(metadata) = file.symlink_metadata() else { return true };
+    let text = metadata.is_file().then(|| files::read(file).ok().flatten()).flatten();
     text.is_some_and(|(bytes, _)| std::str::from_utf8(&bytes).is_ok_and(is_plain))
 }
 
@@ -85,11 +85,11 @@ fn starts_program(value: &str) -> bool {
 }
 
 fn has_no_hooks(folder: &Path) -> bool {
-    let Ok(about) = folder.symlink_metadata() else { return true };
+    let Ok(metadata) = folder.symlink_metadata() else { return true };
     let is_sample = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(|name| name.ends_with(".sample")))
     };
-    about.is_dir() && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_sample))
+    metadata.is_dir() && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_sample))
 }
 
 /// Searches the bytes of each index for the mode: there may be false positives, but no false negatives.
@@ -102,7 +102,8 @@ fn has_no_nested_repository(folder: &Path) -> bool {
         if name != "index" && !name.starts_with("sharedindex.") {
             return true;
         }
-        let fits = entry.metadata().is_ok_and(|about| about.is_file() && about.len() <= MAX_INDEX_BYTES);
+        let fits =
+            entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_INDEX_BYTES);
         let bytes = fits.then(|| std::fs::read(entry.path()).ok()).flatten();
         bytes.is_some_and(|bytes| bytes.windows(4).all(|four| four != NESTED_REPOSITORY))
     })
@@ -175,13 +176,13 @@ mod tests {
     #[test]
     fn symlink_or_file_in_place_of_git_folder_is_not_harmless() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join(".git");
-        std::fs::write(&place, "gitdir: /elsewhere").unwrap();
-        assert!(!is_harmless(&place));
-        std::fs::remove_file(&place).unwrap();
+        let git_path = folder.path().join(".git");
+        std::fs::write(&git_path, "gitdir: /elsewhere").unwrap();
+        assert!(!is_harmless(&git_path));
+        std::fs::remove_file(&git_path).unwrap();
         std::fs::create_dir(folder.path().join("real")).unwrap();
         assert!(is_harmless(&folder.path().join("real")));
-        std::os::unix::fs::symlink("real", &place).unwrap();
-        assert!(!is_harmless(&place));
+        std::os::unix::fs::symlink("real", &git_path).unwrap();
+        assert!(!is_harmless(&git_path));
     }
 }

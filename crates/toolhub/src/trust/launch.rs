@@ -9,7 +9,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_client::config::find_executable;
 
 use super::files::{self, FileState};
-use super::launch_form::{MAX_WORD_BYTES, Surroundings, is_plain};
+use super::launch_form::{LaunchContext, MAX_WORD_BYTES, is_plain};
 use super::python_files::Folders;
 use super::tree;
 
@@ -127,7 +127,7 @@ impl LaunchSite {
             candidates.extend(files.map(|path| Candidate { path, relative: true }));
         }
         let mut found = self.states(candidates)?;
-        if !complete || !is_plain(spec, &Surroundings { work: &work, project: &self.project }) {
+        if !complete || !is_plain(spec, &LaunchContext { work: &work, project: &self.project }) {
             let outside = bases.into_iter().filter(|base| !base.starts_with(&self.project));
             tree::add(outside.chain([self.project.clone()]), &mut found)?;
         }

@@ -21,32 +21,32 @@ const IN_ADDRESSES: &str = "?&*!$()[];{}";
 /// Characters of plain shell code, besides letters and digits.
 const PLAIN_CODE: &str = "_-./:=,@+ ;&";
 /// The location of a launch, for words whose meaning depends on it.
-pub(super) struct Surroundings<'a> {
+pub(super) struct LaunchContext<'a> {
     pub(super) work: &'a Path,
     pub(super) project: &'a Path,
 }
 
 /// Whether the words of an entry name every file that it starts.
-pub(super) fn is_plain(spec: &StdioSpec, around: &Surroundings<'_>) -> bool {
+pub(super) fn is_plain(spec: &StdioSpec, context: &LaunchContext<'_>) -> bool {
     let words: Vec<String> =
         [&spec.command].into_iter().chain(&spec.args).map(|text| normalized(text)).collect();
     let fits = words.iter().all(|word| word.len() <= MAX_WORD_BYTES && !word.contains('\0'));
-    let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), around));
+    let variables = spec.env.iter().all(|(name, value)| is_plain_variable(name, &normalized(value), context));
     let in_container = words.first().is_some_and(|word| CONTAINERS.contains(&name_of(word).as_str()));
     fits && variables
-        && (in_container || (is_plain_launch(&words, around) && is_plain_behind_link(words, around)))
+        && (in_container || (is_plain_launch(&words, context) && is_plain_behind_link(words, context)))
 }
 
 /// Whether the launch is also plain with the target's name, if the command is a symbolic link in the project.
-fn is_plain_behind_link(mut words: Vec<String>, around: &Surroundings<'_>) -> bool {
+fn is_plain_behind_link(mut words: Vec<String>, context: &LaunchContext<'_>) -> bool {
     let Some(command) = words.first_mut() else { return true };
-    let named = around.work.join(&*command);
-    if !command.contains('/') || !named.starts_with(around.project) {
+    let named = context.work.join(&*command);
+    if !command.contains('/') || !named.starts_with(context.project) {
         return true;
     }
     let Ok(real) = named.canonicalize() else { return true };
     *command = real.to_string_lossy().into_owned();
-    is_plain_launch(&words, around)
+    is_plain_launch(&words, context)
 }
 
 /// Replaces each variable without a default by a letter: values are set by the owner and must not affect the form. Defaults are
@@ -72,7 +72,7 @@ fn name_of(word: &str) -> String {
     if bare.is_empty() { word.to_owned() } else { bare.trim_end_matches('-').to_owned() }
 }
 
-fn is_plain_launch(words: &[String], around: &Surroundings<'_>) -> bool {
+fn is_plain_launch(words: &[String], context: &LaunchContext<'_>) -> bool {
     let Some((command, mut rest)) = words.split_first() else { return true };
     let mut pieces = vec![command.clone()];
     while let Some((word, after)) = rest.split_first() {
@@ -81,14 +81,14 @@ fn is_plain_launch(words: &[String], around: &Surroundings<'_>) -> bool {
         let options = shell.and_then(|at| pieces.get(at + 1..)).unwrap_or_default();
         let only_options = options.iter().all(|option| option.starts_with('-'));
         if only_options && options.last().is_some_and(|option| takes_code(option)) {
-            if !options.iter().all(|option| is_shell_option(option)) || !is_plain_code(word, around) {
+            if !options.iter().all(|option| is_shell_option(option)) || !is_plain_code(word, context) {
                 return false;
             }
             // Arguments of the code: plain code cannot refer to them.
             pieces.push("code".to_owned());
             continue;
         }
-        if !is_plain_word(word, around) {
+        if !is_plain_word(word, context) {
             return false;
         }
         if word.contains('"') {
@@ -106,7 +106,7 @@ fn is_plain_launch(words: &[String], around: &Surroundings<'_>) -> bool {
     let first = programs.next().unwrap_or_default();
     let is_reader = |name: String| READERS.contains(&name.as_str());
     let reads = is_reader(first.clone()) || (WRAPPERS.contains(&first.as_str()) && programs.any(is_reader));
-    !reads && (0..pieces.len()).all(|at| has_known_form(&pieces, at, around))
+    !reads && (0..pieces.len()).all(|at| has_known_form(&pieces, at, context))
 }
 
 /// Whether a word is the name of a program that can run files its arguments do not name.
@@ -117,14 +117,14 @@ fn can_hide_files(word: &str) -> bool {
 }
 
 /// Whether the word at this position, if it is such a program, is followed by arguments of a known form.
-fn has_known_form(pieces: &[String], at: usize, around: &Surroundings<'_>) -> bool {
+fn has_known_form(pieces: &[String], at: usize, context: &LaunchContext<'_>) -> bool {
     let (Some(piece), Some(rest)) = (pieces.get(at), pieces.get(at + 1..)) else { return true };
     let name = name_of(piece);
     if piece.starts_with('-') && !piece.contains('=') {
         return true;
     }
     match name.as_str() {
-        "env" => has_env_form(rest, around),
+        "env" => has_env_form(rest, context),
         "cmd" => has_cmd_form(rest),
         "powershell" | "pwsh" => has_powershell_form(rest),
         shell if SHELLS.contains(&shell) => has_shell_form(rest),
@@ -139,7 +139,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-fn has_env_form(rest: &[String], around: &Surroundings<'_>) -> bool {
+fn has_env_form(rest: &[String], context: &LaunchContext<'_>) -> bool {
     let mut words = rest.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
@@ -149,7 +149,7 @@ fn has_env_form(rest: &[String], around: &Surroundings<'_>) -> bool {
             _ if word.starts_with('-') => return false,
             _ => match word.split_once('=') {
                 Some((name, value)) if is_assignment(word) => {
-                    if !is_plain_variable(name, value, around) {
+                    if !is_plain_variable(name, value, context) {
                         return false;
                     }
                 }
@@ -196,7 +196,7 @@ fn has_powershell_form(rest: &[String]) -> bool {
 }
 
 /// Whether shell code consists of plain commands, each of a known form, joined by `;` and `&&`.
-fn is_plain_code(code: &str, around: &Surroundings<'_>) -> bool {
+fn is_plain_code(code: &str, context: &LaunchContext<'_>) -> bool {
     let code = code.replace("${PWD}", ".").replace("$PWD", ".");
     if !code.chars().all(|c| c.is_alphanumeric() || PLAIN_CODE.contains(c)) {
         return false;
@@ -208,7 +208,7 @@ fn is_plain_code(code: &str, around: &Surroundings<'_>) -> bool {
             let assigned = words.iter().take_while(|word| is_assignment(word)).count();
             let (before, mut words) = words.split_at(assigned);
             let is_plain_assignment = |word: &String| {
-                word.split_once('=').is_some_and(|(name, value)| is_plain_variable(name, value, around))
+                word.split_once('=').is_some_and(|(name, value)| is_plain_variable(name, value, context))
             };
             if words.first().is_some_and(|word| word == "exec") {
                 words = words.get(1..).unwrap_or_default();
@@ -222,21 +222,21 @@ fn is_plain_code(code: &str, around: &Surroundings<'_>) -> bool {
                     _ => {
                         !first.starts_with('-')
                             && !BUILTINS.contains(&first)
-                            && is_plain_launch(words, around)
+                            && is_plain_launch(words, context)
                     }
                 }
         })
 }
 
-fn is_plain_word(word: &str, around: &Surroundings<'_>) -> bool {
+fn is_plain_word(word: &str, context: &LaunchContext<'_>) -> bool {
     let is_data_address = word.split('=').any(|part| part.starts_with("data:"));
     let is_plain = |c: char| c.is_alphanumeric() || PLAIN.contains(c) || (cfg!(windows) && c == '\\');
-    !is_data_address && (word.chars().all(is_plain) || is_address(word, around) || is_json(word))
+    !is_data_address && (word.chars().all(is_plain) || is_address(word, context) || is_json(word))
 }
 
 /// Whether a word is a URL. Not if the folder has an entry named like its scheme (`https:`): then the word is also a path, which
 /// a shell could expand.
-fn is_address(word: &str, around: &Surroundings<'_>) -> bool {
+fn is_address(word: &str, context: &LaunchContext<'_>) -> bool {
     let Some((scheme, _)) = word.split_once("://") else { return false };
     let scheme = scheme.rsplit('=').next().unwrap_or(scheme);
     let is_scheme =
@@ -245,14 +245,14 @@ fn is_address(word: &str, around: &Surroundings<'_>) -> bool {
         && word
             .chars()
             .all(|c| c.is_alphanumeric() || (c != ' ' && PLAIN.contains(c)) || IN_ADDRESSES.contains(c))
-        && !around.work.join(format!("{scheme}:")).exists()
+        && !context.work.join(format!("{scheme}:")).exists()
 }
 
 fn is_json(word: &str) -> bool {
     word.starts_with(['{', '[']) && serde_json::from_str::<serde_json::Value>(word).is_ok()
 }
 
-fn is_plain_variable(name: &str, value: &str, around: &Surroundings<'_>) -> bool {
+fn is_plain_variable(name: &str, value: &str, context: &LaunchContext<'_>) -> bool {
     let name = name.to_uppercase();
     let is_plain = |value: &str| {
         value.len() <= MAX_WORD_BYTES
@@ -261,14 +261,14 @@ fn is_plain_variable(name: &str, value: &str, around: &Surroundings<'_>) -> bool
                 .all(|c| c.is_alphanumeric() || PLAIN.contains(c) || (cfg!(windows) && "\\;()".contains(c)))
     };
     let leads_inside = |part: std::path::PathBuf| {
-        let part = around.work.join(part);
-        part.starts_with(around.project)
-            || part.canonicalize().is_ok_and(|real| real.starts_with(around.project))
+        let part = context.work.join(part);
+        part.starts_with(context.project)
+            || part.canonicalize().is_ok_and(|real| real.starts_with(context.project))
     };
     match name.as_str() {
         "NODE_OPTIONS" => {
             let words: Vec<String> = value.split_whitespace().map(str::to_owned).collect();
-            words.iter().all(|word| is_plain_word(word, around))
+            words.iter().all(|word| is_plain_word(word, context))
                 && form_of("node").is_some_and(|form| form.accepts(&words))
         }
         name if CODE_VARIABLES.contains(&name) || name.starts_with("BASH_FUNC_") => value.is_empty(),
@@ -278,7 +278,7 @@ fn is_plain_variable(name: &str, value: &str, around: &Surroundings<'_>) -> bool
         name if READ_AS_CODE.contains(&name)
             || READ_AS_CODE_PREFIXES.iter().any(|head| name.starts_with(head)) =>
         {
-            is_plain(value) || is_address(value, around)
+            is_plain(value) || is_address(value, context)
         }
         _ => true,
     }
@@ -290,7 +290,7 @@ mod tests {
 
     fn check(command: &str, args: &[&str], env: &[(&str, &str)]) -> bool {
         let folder = tempfile::tempdir().unwrap();
-        let around = Surroundings { work: folder.path(), project: folder.path() };
+        let context = LaunchContext { work: folder.path(), project: folder.path() };
         let pairs = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let spec = StdioSpec {
             command: command.to_owned(),
@@ -298,7 +298,7 @@ mod tests {
             env: pairs.collect(),
             ..StdioSpec::default()
         };
-        is_plain(&spec, &around)
+        is_plain(&spec, &context)
     }
 
     /// Entries from READMEs of servers must not be bound to every file of the project.
@@ -426,10 +426,10 @@ mod tests {
     fn symlink_to_interpreter_counts_as_interpreter() {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink("/bin/sh", folder.path().join("tool")).unwrap();
-        let around = Surroundings { work: folder.path(), project: folder.path() };
+        let context = LaunchContext { work: folder.path(), project: folder.path() };
         let plain = |args: &[&str]| {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-            is_plain(&StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() }, &around)
+            is_plain(&StdioSpec { command: "./tool".to_owned(), args, ..StdioSpec::default() }, &context)
         };
         assert!(plain(&["a.sh"]));
         assert!(!plain(&["-s"]));
@@ -445,9 +445,9 @@ mod tests {
     #[test]
     fn address_that_is_also_a_local_path_is_not_plain() {
         let folder = tempfile::tempdir().unwrap();
-        let around = Surroundings { work: folder.path(), project: folder.path() };
-        assert!(is_plain_word("https://a/ru?.sh", &around));
+        let context = LaunchContext { work: folder.path(), project: folder.path() };
+        assert!(is_plain_word("https://a/ru?.sh", &context));
         std::fs::create_dir(folder.path().join("https:")).unwrap();
-        assert!(!is_plain_word("https://a/ru?.sh", &around));
+        assert!(!is_plain_word("https://a/ru?.sh", &context));
     }
 }

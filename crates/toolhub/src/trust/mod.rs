@@ -15,8 +15,8 @@ mod record;
 mod review;
 mod scan;
 mod steering;
-mod suspicious;
 mod tree;
+mod workspace_scan;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -79,7 +79,7 @@ impl RunTrust {
 
 /// The trust decision for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustStatus {
     /// `toolhub trust` was run for exactly this state.
     Trusted,
     /// It is trusted for this run.
@@ -94,7 +94,7 @@ pub enum Verdict {
     Unreadable(LocalizedText),
 }
 
-impl Verdict {
+impl TrustStatus {
     /// Whether its contents are used.
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::Trusted | Self::TrustedForRun)
@@ -106,7 +106,7 @@ impl Verdict {
 struct Folder {
     scan: Arc<Scan>,
     digest: String,
-    verdict: Verdict,
+    status: TrustStatus,
     /// Whether it is the current folder; of parent folders only the skills are used.
     is_here: bool,
     /// The changes since the folder was trusted.
@@ -147,14 +147,14 @@ impl Workspace {
         let Ok(here) = search.here.canonicalize() else { return Self::default() };
         let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
         let (user, own) = (real(search.user), real(search.own_config));
-        let spots = project(&here, user.as_deref());
-        let top = spots.last().cloned().unwrap_or_else(|| here.clone());
+        let project_folders = project(&here, user.as_deref());
+        let top = project_folders.last().cloned().unwrap_or_else(|| here.clone());
         let list = TrustList::read(search.data);
         let mut folders = Vec::new();
         let is_own = Some(&here) == user.as_ref() || Some(&here) == own.as_ref();
         let mut untrusted_here = Some(here.clone()).filter(|_| !is_own);
         let mut changed_here = false;
-        for folder in spots.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
+        for folder in project_folders.into_iter().filter(|folder| Some(folder) != own.as_ref()) {
             let is_here = folder == here;
             let is_home = Some(&folder) == user.as_ref();
             let known = match holds(&folder, search.data, user.as_deref()) {
@@ -174,21 +174,21 @@ impl Workspace {
             let foreign = |scan: &Scan| may_be_foreign && scan.foreign_owner().is_some();
             let scan = Scan::of(FolderLocation { folder, project: top.clone(), is_home }, depth);
             let digest = scan.digest();
-            let verdict = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
-            if is_here && verdict.is_trusted() {
+            let status = decide(&scan, &digest, (known, by_run && !foreign(&scan)));
+            if is_here && status.is_trusted() {
                 untrusted_here = None;
             }
-            changed_here |= is_here && verdict == Verdict::Changed;
+            changed_here |= is_here && status == TrustStatus::Changed;
             let steers =
                 run.review && is_here && steering::find_in(&scan.location.folder, user.as_deref()).is_some();
             if (scan.is_empty() && !steers) || (!is_here && scan.skill_folders.is_empty()) {
                 continue;
             }
-            let changes = match (&verdict, known) {
-                (Verdict::Changed, Some(record)) => changes::since(record, &scan),
+            let changes = match (&status, known) {
+                (TrustStatus::Changed, Some(record)) => changes::since(record, &scan),
                 _ => Vec::new(),
             };
-            folders.push(Folder { scan: Arc::new(scan), digest, verdict, is_here, changes });
+            folders.push(Folder { scan: Arc::new(scan), digest, status, is_here, changes });
         }
         let data = search.data.to_owned();
         Self {
@@ -232,7 +232,7 @@ impl Workspace {
 
     /// The trusted folders of agents' skills, nearest first.
     pub(crate) fn skill_folders(&self) -> Vec<PathBuf> {
-        let trusted = self.folders.iter().filter(|folder| folder.verdict.is_trusted());
+        let trusted = self.folders.iter().filter(|folder| folder.status.is_trusted());
         let roots = trusted.filter(|folder| !folder.scan.location.is_home);
         roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.location.folder.join(name))).collect()
     }
@@ -244,23 +244,23 @@ impl Workspace {
             return Some(Origin::Project);
         }
         let real = |path: &Path| path.canonicalize().ok();
-        let beside = config.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let beside = real(beside.unwrap_or(Path::new(".")));
+        let config_folder = config.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let config_folder = real(config_folder.unwrap_or(Path::new(".")));
         let here = self.folders.iter().find(|folder| folder.is_here);
-        let of_project = here.filter(|here| beside.as_ref() == Some(&here.scan.location.folder));
+        let of_project = here.filter(|here| config_folder.as_ref() == Some(&here.scan.location.folder));
         let inside = |here: &&Folder| {
             real(folder).is_some_and(|folder| folder.starts_with(&here.scan.location.project))
         };
         match of_project.filter(inside) {
             None => Some(Origin::Config),
-            Some(here) => here.verdict.is_trusted().then_some(Origin::Project),
+            Some(here) => here.status.is_trusted().then_some(Origin::Project),
         }
     }
 
     /// Whether the settings in use are those of a trusted project and bound to their state at that time. Not if the folder is
     /// trusted for this run only.
     pub fn is_bound_config(&self) -> bool {
-        self.config_in_use && self.here().is_some_and(|folder| folder.verdict == Verdict::Trusted)
+        self.config_in_use && self.here().is_some_and(|folder| folder.status == TrustStatus::Trusted)
     }
 
     /// A file of the current folder that can change what a server of the owner's own `file` runs, if the folder is not trusted.
@@ -269,8 +269,9 @@ impl Workspace {
         let here = self.untrusted_here.as_deref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
         // A config of this folder that was named on the command line applies to this folder.
-        let beside = std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
-        if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
+        let config_folder =
+            std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
+        if stdio.cwd.is_some() || config_folder.as_deref() == Some(here) {
             return None;
         }
         self.steering.get_or_init(|| steering::find_in(here, self.user.as_deref())).clone()
@@ -280,7 +281,7 @@ impl Workspace {
     pub(crate) fn neutral_folder(&self) -> PathBuf {
         let folder = self.data.join("work");
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        let _ = toolhub_store::private::create_dir(&folder);
+        let _ = toolhub_store::private_file::create_dir(&folder);
         folder
     }
 
@@ -301,9 +302,9 @@ impl Workspace {
             };
         }
         let Some(folder) = self.here() else { return Consent::default() };
-        let launch = match (&spec.transport, &folder.verdict) {
+        let launch = match (&spec.transport, &folder.status) {
             // Trusted for this run, including later changes.
-            (TransportSpec::Stdio(_), Verdict::TrustedForRun) => None,
+            (TransportSpec::Stdio(_), TrustStatus::TrustedForRun) => None,
             (TransportSpec::Stdio(stdio), _) => {
                 let known = folder.scan.launches.iter().find(|(known, _)| same(known, stdio));
                 let Some((spec, files)) = known else { return Consent::default() };
@@ -313,8 +314,8 @@ impl Workspace {
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
         // For one run the folder is trusted regardless of its contents, so the digest is its path.
-        let digest = match folder.verdict {
-            Verdict::TrustedForRun => folder.scan.location.folder.display().to_string(),
+        let digest = match folder.status {
+            TrustStatus::TrustedForRun => folder.scan.location.folder.display().to_string(),
             _ => folder.digest.clone(),
         };
         Consent::bound(Arc::new(ConsentBinding { digest, launch }))
@@ -340,7 +341,7 @@ impl Workspace {
         let review = |folder: &Folder| Review {
             changes: folder.changes.clone(),
             is_here: folder.is_here,
-            ..review::review(&folder.scan, &folder.verdict)
+            ..review::review(&folder.scan, &folder.status)
         };
         self.folders.iter().map(review).collect()
     }
@@ -352,7 +353,7 @@ impl Workspace {
 
     /// Why a gateway must not be started here silently: the folder's settings contain access rules and are not used.
     pub fn unused_access_rules(&self) -> Option<LocalizedText> {
-        let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted());
+        let here = self.folders.iter().find(|folder| folder.is_here && !folder.status.is_trusted());
         let rules = here.is_some_and(|here| match files::read(&here.scan.location.folder.join(CONFIG)) {
             Ok(None) => false,
             // An unreadable file may contain access rules.
@@ -398,16 +399,16 @@ impl Workspace {
         let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let mut records = BTreeMap::new();
         for folder in &self.folders {
-            match &folder.verdict {
-                Verdict::Unreadable(why) => return Err(why.clone()),
-                Verdict::ForeignOwner(uid) => return Err(foreign(*uid)),
+            match &folder.status {
+                TrustStatus::Unreadable(why) => return Err(why.clone()),
+                TrustStatus::ForeignOwner(uid) => return Err(foreign(*uid)),
                 _ => {}
             }
             if let Some(uid) = folder.scan.foreign_owner() {
                 return Err(foreign(uid));
             }
-            let place = &folder.scan.location.folder;
-            if holds(place, &self.data, user.as_deref()) {
+            let folder_path = &folder.scan.location.folder;
+            if holds(folder_path, &self.data, user.as_deref()) {
                 let data = self.data.display();
                 return Err(LocalizedText::new(
                     format!(
@@ -418,11 +419,11 @@ impl Workspace {
                     ),
                 ));
             }
-            let Some(path) = place.to_str() else {
-                let shown = place.display();
+            let Some(path) = folder_path.to_str() else {
+                let display = folder_path.display();
                 return Err(LocalizedText::new(
-                    format!("the path `{shown}` is not UTF-8: rename the folder, or use `--trust`"),
-                    format!("路径 `{shown}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
+                    format!("the path `{display}` is not UTF-8: rename the folder, or use `--trust`"),
+                    format!("路径 `{display}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
                 ));
             };
             records.insert(path.to_owned(), record(&folder.scan, &folder.digest));
@@ -432,11 +433,11 @@ impl Workspace {
 
     /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.
     pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), LocalizedText> {
-        let Some(folder) = self.here().filter(|folder| folder.verdict == Verdict::Trusted) else {
+        let Some(folder) = self.here().filter(|folder| folder.status == TrustStatus::Trusted) else {
             return Ok(());
         };
-        let place = &folder.scan.location.folder;
-        let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
+        let folder_path = &folder.scan.location.folder;
+        let edited: Vec<PathBuf> = edited.iter().map(|file| folder_path.join(file)).collect();
         let now = Scan::of(folder.scan.location.clone(), Depth::Full);
         // Files that appeared meanwhile were not reviewed.
         let is_new = |key: &(scan::Part, PathBuf)| {
@@ -450,7 +451,7 @@ impl Workspace {
                 // An entry that was removed no longer names its files.
                 || (*part == scan::Part::Launched && !now.parts.contains_key(&(*part, path.clone())))
             });
-        let Some(path) = place.to_str().filter(|_| same) else { return Ok(()) };
+        let Some(path) = folder_path.to_str().filter(|_| same) else { return Ok(()) };
         let digest = now.digest();
         TrustList::read(&self.data).change(|folders| {
             folders.insert(path.to_owned(), record(&now, &digest));
@@ -459,7 +460,7 @@ impl Workspace {
 
     /// The current folder, if it is trusted.
     fn here(&self) -> Option<&Folder> {
-        self.folders.iter().find(|folder| folder.is_here && folder.verdict.is_trusted())
+        self.folders.iter().find(|folder| folder.is_here && folder.status.is_trusted())
     }
 }
 
@@ -477,7 +478,7 @@ impl TrustList {
         let location =
             FolderLocation { folder: path.to_owned(), project: top, is_home: user.as_deref() == Some(path) };
         let scan = Scan::of(location, Depth::Full);
-        decide(&scan, &scan.digest(), (self.folders.get(folder), false)) == Verdict::Trusted
+        decide(&scan, &scan.digest(), (self.folders.get(folder), false)) == TrustStatus::Trusted
     }
 
     /// The files that a server of a trusted folder is started from, if the folder is unchanged since it was trusted.
@@ -487,8 +488,8 @@ impl TrustList {
         spec: &StdioSpec,
     ) -> Option<BTreeMap<PathBuf, FileState>> {
         let scan = Scan::of(location.clone(), Depth::Full);
-        let verdict = decide(&scan, &scan.digest(), (known(self, &location.folder), false));
-        let launches = Some(scan.launches).filter(|_| verdict == Verdict::Trusted)?;
+        let status = decide(&scan, &scan.digest(), (known(self, &location.folder), false));
+        let launches = Some(scan.launches).filter(|_| status == TrustStatus::Trusted)?;
         launches.into_iter().find(|(known, _)| same(known, spec)).map(|(_, files)| files)
     }
 }
@@ -498,20 +499,22 @@ fn known<'a>(list: &'a TrustList, folder: &Path) -> Option<&'a TrustRecord> {
 }
 
 /// Decides whether a scanned folder is trusted.
-fn decide(scan: &Scan, digest: &str, (known, by_run): (Option<&TrustRecord>, bool)) -> Verdict {
+fn decide(scan: &Scan, digest: &str, (known, by_run): (Option<&TrustRecord>, bool)) -> TrustStatus {
     if let Some(problem) = scan.problems.first() {
-        return Verdict::Unreadable(problem.clone());
+        return TrustStatus::Unreadable(problem.clone());
     }
     if by_run {
-        return Verdict::TrustedForRun;
+        return TrustStatus::TrustedForRun;
     }
     if let Some(uid) = scan.foreign_owner() {
-        return Verdict::ForeignOwner(uid);
+        return TrustStatus::ForeignOwner(uid);
     }
     match known {
-        Some(record) if record.sha256 == digest && record.uid == files::current_user() => Verdict::Trusted,
-        Some(_) => Verdict::Changed,
-        None => Verdict::New,
+        Some(record) if record.sha256 == digest && record.uid == files::current_user() => {
+            TrustStatus::Trusted
+        }
+        Some(_) => TrustStatus::Changed,
+        None => TrustStatus::New,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use super::scan::{AGENT_SKILLS, CONFIG, SERVERS};
-use super::{Folder, Verdict};
+use super::{Folder, TrustStatus};
 
 /// The maximum number of changed files in the notice.
 const MAX_NAMED: usize = 3;
@@ -13,23 +13,23 @@ const MAX_NAMED: usize = 3;
 impl Folder {
     /// The notice of the unused parts of the folder; `None` if everything is used.
     pub(super) fn notice(&self, explicit: Option<&Path>) -> Option<LocalizedText> {
-        if self.verdict.is_trusted() {
+        if self.status.is_trusted() {
             return None;
         }
-        let place = &self.scan.location.folder;
+        let folder_path = &self.scan.location.folder;
         let mut names = self.scan.names();
-        if explicit.is_some_and(|file| file == place.join(CONFIG)) {
+        if explicit.is_some_and(|file| file == folder_path.join(CONFIG)) {
             names.retain(|name| *name != CONFIG && *name != SERVERS);
         }
         if !self.is_here {
             names.retain(|name| AGENT_SKILLS.contains(&name.as_str()));
         }
-        let shown = place.display();
-        if let Verdict::Unreadable(why) = &self.verdict {
+        let display = folder_path.display();
+        if let TrustStatus::Unreadable(why) = &self.status {
             let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
             return Some(LocalizedText::new(
-                format!("nothing that `{shown}` brings is used, as it cannot be checked: {en}"),
-                format!("`{shown}` 带有的内容无法检查，不会使用：{zh}"),
+                format!("nothing that `{display}` brings is used, as it cannot be checked: {en}"),
+                format!("`{display}` 带有的内容无法检查，不会使用：{zh}"),
             ));
         }
         let (en_list, zh_list) = (listed(&names, ", ", " and ")?, listed(&names, "、", " 和 ")?);
@@ -37,11 +37,11 @@ impl Folder {
         let (is, it) = if one { ("is", "it") } else { ("are", "they") };
         let (en_here, zh_here) = match self.is_here {
             true => ("this folder".to_owned(), "此文件夹".to_owned()),
-            false => (format!("the folder `{shown}`"), format!("文件夹 `{shown}` ")),
+            false => (format!("the folder `{display}`"), format!("文件夹 `{display}` ")),
         };
         let them = if one { "it" } else { "them" };
-        Some(match &self.verdict {
-            Verdict::Changed if !self.changes.is_empty() => {
+        Some(match &self.status {
+            TrustStatus::Changed if !self.changes.is_empty() => {
                 let named = |suffix: &dyn Fn(usize) -> String| {
                     let first =
                         self.changes.iter().take(MAX_NAMED).map(|change| format!("`{}`", change.file));
@@ -61,7 +61,7 @@ impl Folder {
                     ),
                 )
             }
-            Verdict::Changed => LocalizedText::new(
+            TrustStatus::Changed => LocalizedText::new(
                 format!(
                     "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"
                 ),
@@ -69,7 +69,7 @@ impl Folder {
                     "{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"
                 ),
             ),
-            Verdict::ForeignOwner(uid) => LocalizedText::new(
+            TrustStatus::ForeignOwner(uid) => LocalizedText::new(
                 format!(
                     "{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"
                 ),

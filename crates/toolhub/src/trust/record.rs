@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_store::private;
+use toolhub_store::private_file;
 
 use super::files;
 
@@ -69,13 +69,13 @@ impl TrustList {
                 format!("无法写入 `{file}`：{error}"),
             )
         };
-        let refused = |error: private::PrivateError| {
+        let refused = |error: private_file::PrivateError| {
             LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))
         };
-        private::prepare(&self.home).map_err(refused)?;
+        private_file::prepare(&self.home).map_err(refused)?;
         let lock = self.home.join("trust.lock");
         let mut options = std::fs::OpenOptions::new();
-        let lock = private::open_file(&lock, options.create(true).truncate(false).write(true));
+        let lock = private_file::open_file(&lock, options.create(true).truncate(false).write(true));
         let _lock = lock.and_then(|lock| lock.lock().map(|()| lock)).map_err(failed)?;
         let mut folders = Self::read(&self.home).folders;
         edit(&mut folders);

@@ -11,7 +11,7 @@ use toolhub_mcp_client::config::{ServerSpec, parse_servers};
 use super::bound::same;
 use super::changes::Change;
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
-use super::{Verdict, steering, suspicious};
+use super::{TrustStatus, steering, workspace_scan};
 use crate::settings::Settings;
 
 /// The maximum number of characters of a value that are shown.
@@ -25,7 +25,7 @@ pub struct Review {
     /// Its canonical path.
     pub folder: PathBuf,
     /// The trust decision.
-    pub verdict: Verdict,
+    pub status: TrustStatus,
     /// Whether it is the current folder; of parent folders only the skills are used.
     pub is_here: bool,
     /// The changes since the folder was trusted.
@@ -98,7 +98,7 @@ pub struct ReviewedSkill {
     pub scripts: Vec<PathBuf>,
 }
 
-pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
+pub(super) fn review(scan: &Scan, status: &TrustStatus) -> Review {
     let mut problems = scan.problems.clone();
     let mut keep = |error: ConfigError| {
         problems.push(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
@@ -115,7 +115,7 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
     }
     let mut review = Review {
         folder: scan.location.folder.clone(),
-        verdict: verdict.clone(),
+        status: status.clone(),
         is_here: true,
         changes: Vec::new(),
         brings: scan.names(),
@@ -140,14 +140,14 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
     // Both files may contain the same entry.
     review.programs.dedup();
     review.addresses.dedup();
-    review.suspicious = suspicious::find_suspicious(scan, &review);
+    review.suspicious = workspace_scan::find_suspicious(scan, &review);
     review
 }
 
-fn entry(review: &mut Review, spec: &ServerSpec, around: (&Scan, &Settings)) {
+fn entry(review: &mut Review, spec: &ServerSpec, context: (&Scan, &Settings)) {
     match &spec.transport {
         TransportSpec::Stdio(stdio) => {
-            review.programs.push(program(spec.id.as_str(), stdio, around));
+            review.programs.push(program(spec.id.as_str(), stdio, context));
         }
         TransportSpec::Http(http) | TransportSpec::Sse(http) => {
             let texts = http.headers.iter().map(|(_, value)| value).chain([&http.url]);
@@ -315,7 +315,7 @@ fn add_table(table: &dyn TableLike, prefix: &str, all: &mut Vec<(String, String)
         let key = if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") };
         match item {
             Item::Value(Value::InlineTable(inner)) => add_table(inner, &key, all),
-            Item::Value(value) => all.push((key.clone(), shown(&key, value))),
+            Item::Value(value) => all.push((key.clone(), redacted(&key, value))),
             Item::Table(inner) => add_table(inner, &key, all),
             Item::ArrayOfTables(tables) => {
                 for (at, inner) in tables.iter().enumerate() {
@@ -327,7 +327,7 @@ fn add_table(table: &dyn TableLike, prefix: &str, all: &mut Vec<(String, String)
     }
 }
 
-fn shown(key: &str, value: &Value) -> String {
+fn redacted(key: &str, value: &Value) -> String {
     let text = value.clone().decorated("", "").to_string();
     let last = key.rsplit('.').next().unwrap_or(key).to_lowercase();
     let secret = SECRET_KEYS.iter().any(|word| last.contains(word)) && value.is_str();

@@ -137,14 +137,14 @@ impl Scan {
     /// A user other than the current user and root who owns the folder or a file in it.
     pub(crate) fn foreign_owner(&self) -> Option<u32> {
         // Includes the parents of skill folders up to the folder itself: their owners can replace their contents.
-        let around = |root: &'_ PathBuf| {
+        let ancestors = |root: &'_ PathBuf| {
             let parts = root.ancestors().take_while(|part| *part != self.location.folder);
             parts
                 .filter_map(|part| part.symlink_metadata().ok())
                 .map(|found| files::owner_of(&found))
                 .collect::<Vec<_>>()
         };
-        let folders = self.skill_folders.iter().flat_map(around);
+        let folders = self.skill_folders.iter().flat_map(ancestors);
         let owners = self.parts.values().map(|state| state.owner).chain([self.owner]).chain(folders);
         let me = files::current_user()?;
         owners.flatten().find(|owner| *owner != me && *owner != 0)

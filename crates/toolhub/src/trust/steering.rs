@@ -140,23 +140,29 @@ fn find_below(folder: &Path) -> Option<String> {
     for _ in 0..MAX_LEVELS {
         let (mut found, mut next) = (Vec::new(), Vec::new());
         for inner in level {
-            let shown = |inner: &Path| match inner.as_os_str().is_empty() {
+            let display_path = |inner: &Path| match inner.as_os_str().is_empty() {
                 true => ".".to_owned(),
                 false => inner.display().to_string(),
             };
-            let Ok(entries) = std::fs::read_dir(folder.join(&inner)) else { return Some(shown(&inner)) };
+            let Ok(entries) = std::fs::read_dir(folder.join(&inner)) else {
+                return Some(display_path(&inner));
+            };
             for entry in entries {
-                let Ok(entry) = entry else { return Some(shown(&inner)) };
+                let Ok(entry) = entry else { return Some(display_path(&inner)) };
                 count += 1;
                 let name = entry.file_name();
                 let path = inner.join(&name);
                 match kind_of(&entry) {
                     Kind::Folder => next.push(path.clone()),
                     Kind::Data => {}
-                    Kind::Other => found.push((rank(&name.to_string_lossy()), shown(&path))),
+                    Kind::Other => found.push((rank(&name.to_string_lossy()), display_path(&path))),
                 }
                 if count > MAX_ENTRIES {
-                    return found.into_iter().min().map(|(_, name)| name).or_else(|| Some(shown(&path)));
+                    return found
+                        .into_iter()
+                        .min()
+                        .map(|(_, name)| name)
+                        .or_else(|| Some(display_path(&path)));
                 }
             }
         }
@@ -282,9 +288,9 @@ mod tests {
             ("unknown.thing", false),
         ] {
             let folder = tempfile::tempdir().unwrap();
-            let place = folder.path().join(file);
-            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-            std::fs::write(place, "").unwrap();
+            let path = folder.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
             let found = find_in(folder.path(), folder.path().parent());
             assert_eq!(found.is_none(), harmless, "{file}: {found:?}");
         }

@@ -54,10 +54,10 @@ fn server(command: &str, args: &[&str], env: &[(&str, &str)]) -> ServerSpec {
 
 #[test]
 fn project_extends_to_repository_root_but_not_to_home() {
-    let place = TestWorkspace::new();
-    place.write("work/app/.git/HEAD", "");
-    place.write("work/app/src/a", "");
-    let home = &place.root;
+    let workspace = TestWorkspace::new();
+    workspace.write("work/app/.git/HEAD", "");
+    workspace.write("work/app/src/a", "");
+    let home = &workspace.root;
     let inner = home.join("work/app/src");
     assert_eq!(project(&inner, Some(home)), [inner.clone(), home.join("work/app")]);
     assert_eq!(project(&home.join("work"), Some(home)), [home.join("work")]);
@@ -66,14 +66,14 @@ fn project_extends_to_repository_root_but_not_to_home() {
 
 #[test]
 fn grants_consent_to_project_servers_only_in_trusted_folder() {
-    let place = TestWorkspace::new();
-    place.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "./run"}}}"#);
+    let workspace = TestWorkspace::new();
+    workspace.write(".mcp.json", r#"{"mcpServers": {"a": {"command": "./run"}}}"#);
     let (spec, file) = (server("./run", &[], &[]), Path::new(".mcp.json"));
     assert!(Workspace::default().consent(&spec, file).permit().is_err());
-    let untrusted = place.find(&RunTrust::default());
+    let untrusted = workspace.find(&RunTrust::default());
     assert!(untrusted.consent(&spec, file).permit().is_err());
     assert_eq!(untrusted.shared_servers(), None);
-    let trusted = place.find(&RunTrust { current_folder: true, ..RunTrust::default() });
+    let trusted = workspace.find(&RunTrust { current_folder: true, ..RunTrust::default() });
     assert!(trusted.consent(&spec, file).permit().is_ok());
     assert!(trusted.shared_servers().is_some());
     // The owner's own file requires no trust.
@@ -103,15 +103,15 @@ fn fingerprints_depend_on_boundaries() {
 
 #[test]
 fn every_part_of_a_workspace_affects_its_digest() {
-    let place = TestWorkspace::new();
-    place.write(
+    let workspace = TestWorkspace::new();
+    workspace.write(
         ".mcp.json",
         r#"{"mcpServers": {"a": {"command": "node", "args": ["--import=./b.js", "c.js"]}}}"#,
     );
-    let mut before = place.digest();
+    let mut before = workspace.digest();
     let mut changes = |path: &str, text: &str| {
-        place.write(path, text);
-        let now = place.digest();
+        workspace.write(path, text);
+        let now = workspace.digest();
         assert_ne!(now, before, "{path}");
         before = now;
     };
@@ -126,16 +126,16 @@ fn every_part_of_a_workspace_affects_its_digest() {
     changes("toolhub.toml", "[skills]\npython = \"./python\"\nfolders = [\"more\"]\n");
     changes("python", "#!/bin/sh");
     changes("more/x/SKILL.md", "");
-    let same = place.digest();
-    place.write("README.md", "what nothing names");
-    assert_eq!(place.digest(), same);
+    let same = workspace.digest();
+    workspace.write("README.md", "what nothing names");
+    assert_eq!(workspace.digest(), same);
 }
 
 #[test]
 fn incomplete_scan_is_never_trusted() {
-    let place = TestWorkspace::new();
-    place.write(".mcp.json", vec![b' '; files::MAX_CONFIG_BYTES as usize + 1]);
-    let found = place.find(&RunTrust { current_folder: true, ..RunTrust::default() });
+    let workspace = TestWorkspace::new();
+    workspace.write(".mcp.json", vec![b' '; files::MAX_CONFIG_BYTES as usize + 1]);
+    let found = workspace.find(&RunTrust { current_folder: true, ..RunTrust::default() });
     assert!(found.shared_servers().is_none() && found.notice(None).is_some());
     assert!(found.trust().is_err());
 }

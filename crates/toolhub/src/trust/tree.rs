@@ -134,18 +134,18 @@ mod tests {
             (&format!(".git/objects/ab/{object}"), false),
             (&format!(".git/objects/pack/pack-{object}.idx"), false),
         ] {
-            let place = root.join(file);
-            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-            std::fs::write(&place, "").unwrap();
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
             let mut found = BTreeMap::new();
             add([root.clone()], &mut found).unwrap();
-            assert_eq!(found.contains_key(&place), bound, "{file}");
+            assert_eq!(found.contains_key(&path), bound, "{file}");
             #[cfg(unix)]
             {
                 use std::os::unix::fs::PermissionsExt as _;
-                std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
                 add([root.clone()], &mut found).unwrap();
-                assert!(found.contains_key(&place), "{file}");
+                assert!(found.contains_key(&path), "{file}");
             }
         }
     }

@@ -13,7 +13,7 @@ pub(super) enum Expect {
 }
 
 impl Expect {
-    pub(super) fn is_met(&self, calls: &Value) -> bool {
+    pub(super) fn is_satisfied(&self, calls: &Value) -> bool {
         let Some(calls) = calls.as_array() else { return false };
         match self {
             Self::Exactly(expected) => {
@@ -29,11 +29,11 @@ impl Expect {
             },
             Self::OneOfMany(expected) => {
                 let expected = expected.as_array().map(Vec::as_slice).unwrap_or_default();
-                let mut left: Vec<&Value> = calls.iter().collect();
+                let mut unmatched: Vec<&Value> = calls.iter().collect();
                 calls.len() == expected.len()
                     && expected.iter().all(|expected| {
-                        let found = left.iter().position(|call| accepted(call, expected));
-                        found.map(|place| left.remove(place)).is_some()
+                        let found = unmatched.iter().position(|call| accepted(call, expected));
+                        found.map(|place| unmatched.remove(place)).is_some()
                     })
             }
         }
@@ -59,18 +59,18 @@ fn accepted(call: &Value, expected: &Value) -> bool {
     let Some((name, arguments)) = expected.as_object().and_then(|object| object.iter().next()) else {
         return false;
     };
-    let same_name = call["name"].as_str().is_some_and(|given| plain(given) == plain(name));
+    let same_name = call["name"].as_str().is_some_and(|actual| normalize(actual) == normalize(name));
     same_name && members_accepted(&call["arguments"], arguments)
 }
 
-fn members_accepted(given: &Value, accepted: &Value) -> bool {
-    let (Some(given), Some(accepted)) = (given.as_object(), accepted.as_object()) else { return false };
+fn members_accepted(actual: &Value, accepted: &Value) -> bool {
+    let (Some(actual), Some(accepted)) = (actual.as_object(), accepted.as_object()) else { return false };
     let fits = |(key, value): (&String, &Value)| {
         accepted.get(key).is_some_and(|options| options_of(options).iter().any(|option| close(value, option)))
     };
     let optional = |options: &Value| options_of(options).contains(&Value::from(""));
-    given.iter().all(fits)
-        && accepted.iter().all(|(key, options)| given.contains_key(key) || optional(options))
+    actual.iter().all(fits)
+        && accepted.iter().all(|(key, options)| actual.contains_key(key) || optional(options))
 }
 
 fn options_of(options: &Value) -> &[Value] {
@@ -79,7 +79,7 @@ fn options_of(options: &Value) -> &[Value] {
 
 fn close(value: &Value, option: &Value) -> bool {
     match (value, option) {
-        (Value::String(value), Value::String(option)) => plain(value) == plain(option),
+        (Value::String(value), Value::String(option)) => normalize(value) == normalize(option),
         (Value::Array(values), Value::Array(options)) => {
             values.len() == options.len()
                 && values.iter().zip(options).all(|(value, option)| close(value, option))
@@ -90,7 +90,7 @@ fn close(value: &Value, option: &Value) -> bool {
 }
 
 /// Normalizes a string as the leaderboards do: without spaces and punctuation, in lower case.
-fn plain(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let kept =
         text.chars().filter(|character| !matches!(character, ' ' | ',' | '.' | '/' | '-' | '_' | '*' | '^'));
     kept.flat_map(char::to_lowercase)
@@ -113,18 +113,18 @@ mod tests {
         let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
         let power = call("math_power", json!({"base": 3, "exponent": 4}));
         let find = call("find", json!({"place": "new york NY", "options": {"open": true}}));
-        assert!(expected.is_met(&json!([find, power])));
-        assert!(!expected.is_met(&json!([power])));
-        assert!(
-            !expected
-                .is_met(&json!([power, call("find", json!({"place": "Boston", "options": {"open": true}}))]))
-        );
-        assert!(!expected.is_met(&json!([
+        assert!(expected.is_satisfied(&json!([find, power])));
+        assert!(!expected.is_satisfied(&json!([power])));
+        assert!(!expected.is_satisfied(&json!([
+            power,
+            call("find", json!({"place": "Boston", "options": {"open": true}}))
+        ])));
+        assert!(!expected.is_satisfied(&json!([
             power,
             call("find", json!({"place": "NYC", "options": {"open": true}, "x": 1}))
         ])));
-        let begun = Expect::Truncated { name: "find".to_owned(), argument: "place".to_owned() };
-        assert!(begun.is_met(&json!([call("find", json!({"place": "N"}))])));
-        assert!(!begun.is_met(&json!([call("find", json!({}))])));
+        let truncated = Expect::Truncated { name: "find".to_owned(), argument: "place".to_owned() };
+        assert!(truncated.is_satisfied(&json!([call("find", json!({"place": "N"}))])));
+        assert!(!truncated.is_satisfied(&json!([call("find", json!({}))])));
     }
 }

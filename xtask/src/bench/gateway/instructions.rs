@@ -41,8 +41,8 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
         let mut counts = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
             // Otherwise this round would also read and prune the data stored by an earlier one.
-            for kept in [folder.clone(), programs.folder.join(COUNTED_HOME)] {
-                fs::remove_dir_all(&kept).or_else(|error| match error.kind() {
+            for stale in [folder.clone(), programs.folder.join(COUNTED_HOME)] {
+                fs::remove_dir_all(&stale).or_else(|error| match error.kind() {
                     ErrorKind::NotFound => Ok(()),
                     _ => Err(error),
                 })?;

@@ -98,7 +98,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
                     ]);
                 }
                 row.push(format!("{:.0}", median(&cell.turns[1][1], |turn| turn.rate)));
-                row.push(format!("{:.1} %", cell.kept * 100.0));
+                row.push(format!("{:.1} %", cell.retained * 100.0));
                 table.row(row);
             }
         }
@@ -197,7 +197,7 @@ struct Pair {
 struct Cell {
     turns: [[Vec<Measurement>; 2]; 2],
     /// Share of the calls that are stored.
-    kept: f64,
+    retained: f64,
 }
 
 impl Pair {
@@ -264,7 +264,7 @@ impl Pair {
                 }
             }
         }
-        let kept = (history::wait_until_stored(&self.home)? - kept_before) as f64 / made as f64;
-        Ok(Cell { turns, kept })
+        let retained = (history::wait_until_stored(&self.home)? - kept_before) as f64 / made as f64;
+        Ok(Cell { turns, retained })
     }
 }

@@ -65,10 +65,10 @@ pub(super) fn found(workspace: &Workspace, install: bool) -> Result<Vec<Installe
     for peer in PEERS {
         let CargoTool { name, version } = peer.tool;
         let known = |program: &PathBuf| {
-            run::read(run::program(program).arg("--help")).is_ok_and(|said| said.contains(peer.help))
+            run::read(run::program(program).arg("--help")).is_ok_and(|output| output.contains(peer.help))
         };
         let program = match peer.tool.installed(workspace) {
-            Some(ours) => Some(ours),
+            Some(installed) => Some(installed),
             None if install => Some(peer.tool.install(workspace, &[])?),
             None => Some(PathBuf::from(name)).filter(known),
         };
@@ -106,16 +106,16 @@ impl InstalledPeer {
         // The peers do not report a port assigned by the system, so that a free port is chosen here.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let mut command = wrap((self.peer.command)(&self.program, (folder, server, port))?);
-        let said = fs::File::create(folder.join("said"))?;
-        command.current_dir(folder).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+        let output = fs::File::create(folder.join("said"))?;
+        command.current_dir(folder).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let child = command.spawn().with_context(|| format!("{} does not start", self.name()))?;
         let mut running_server =
             RunningServer { child, url: format!("http://127.0.0.1:{port}{}", self.peer.path) };
         let (address, since) = (SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Instant::now());
         while TcpStream::connect(address).is_err() {
             if running_server.child.try_wait()?.is_some() || since.elapsed() > START_TIMEOUT {
-                let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
-                bail!("{} does not serve:\n{said}", self.name());
+                let output = fs::read_to_string(folder.join("said")).unwrap_or_default();
+                bail!("{} does not serve:\n{output}", self.name());
             }
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -89,23 +89,23 @@ impl<'a> Catalog<'a> {
     /// Installs the selected servers.
     pub(super) fn servers(&self, options: &Options) -> Result<Vec<Installed<Server>>> {
         let entries = parse(SERVERS, Server::parse)?.into_iter();
-        let wanted = entries.filter(|server| options.selects(&server.name, server.few));
+        let selected = entries.filter(|server| options.selects(&server.name, server.few));
         let install = |entry: Server| {
             let folder = self.install(&entry.name, &entry.source, &entry.program);
             Installed { entry, folder }
         };
-        Ok(wanted.map(install).collect())
+        Ok(selected.map(install).collect())
     }
 
     /// Installs the selected clients.
     pub(super) fn clients(&self, options: &Options) -> Result<Vec<Installed<Client>>> {
         let entries = parse(CLIENTS, Client::parse)?.into_iter();
-        let wanted = entries.filter(|client| options.selects(&client.name, client.few));
+        let selected = entries.filter(|client| options.selects(&client.name, client.few));
         let install = |entry: Client| {
             let folder = self.install(&entry.name, &entry.source, entry.interpreter());
             Installed { entry, folder }
         };
-        Ok(wanted.map(install).collect())
+        Ok(selected.map(install).collect())
     }
 
     fn install(&self, name: &str, source: &Source, program: &str) -> Result<PathBuf> {

@@ -180,8 +180,8 @@ impl Row {
 
     fn print_details(&self) {
         for text in self.failure.iter().chain(&self.left_over).chain(&self.rejected) {
-            let shown: String = text.chars().take(MAX_SHOWN).collect();
-            println!("  {}: {shown}", self.name);
+            let truncated: String = text.chars().take(MAX_SHOWN).collect();
+            println!("  {}: {truncated}", self.name);
         }
     }
 }

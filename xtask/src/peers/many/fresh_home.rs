@@ -35,7 +35,7 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
     let (by_hand, before) = timed(|| start_all(&servers, &mark));
     println!("{before}\n`toolhub tools` with the same servers in a fresh home");
     let (listed, by_hub) = timed(|| run::read(&mut hub.command(&["tools"])));
-    let left = left_over::collect(hub.mark(), &folder);
+    let leftover = left_over::collect(hub.mark(), &folder);
     let states = states(&hub)?;
     println!("{by_hub}\nby hand again");
     let (_, after) = timed(|| start_all(&servers, &mark));
@@ -45,11 +45,11 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
     let mut unlisted = 0;
     for (server, by_hand) in servers.iter().zip(&by_hand) {
         let (state, reason) = states.get(&server.id).context("a server is not in `servers list`")?;
-        let shown: String = reason.chars().take(MAX_SHOWN).collect();
+        let truncated: String = reason.chars().take(MAX_SHOWN).collect();
         match (by_hand, state == "ready") {
             (Ok(_), false) => {
                 unlisted += 1;
-                println!("  {}: starts by hand, through the hub {state}: {shown}", server.id);
+                println!("  {}: starts by hand, through the hub {state}: {truncated}", server.id);
             }
             (Err(error), true) => println!("  {}: ready through the hub, by hand: {error}", server.id),
             (Err(error), false) => println!("  {}: does not start: {error}", server.id),
@@ -63,12 +63,12 @@ pub(super) fn measure(context: &Context<'_>, options: &Options) -> Result<()> {
         "ready {ready} of {can_start} that start by hand ({} configured), processes left over: {}; \
          of the time by hand {:.2}, of its CPU time {:.2}",
         servers.len(),
-        left.len(),
+        leftover.len(),
         by_hub.seconds / mean(|cost| cost.seconds),
         by_hub.cpu_seconds / mean(|cost| cost.cpu_seconds),
     );
     listed?;
-    ensure!(left.is_empty(), "left over: {}", left.join("; "));
+    ensure!(leftover.is_empty(), "left over: {}", leftover.join("; "));
     ensure!(unlisted == 0, "{unlisted} servers that start by hand are not `ready` after `toolhub tools`");
     Ok(())
 }
@@ -95,7 +95,10 @@ fn states(hub: &Hub) -> Result<BTreeMap<String, (String, String)>> {
     let listed: Vec<Value> =
         serde_json::from_str(&run::read(&mut hub.command(&["--json", "servers", "list"]))?)?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Ok(listed.iter().map(|one| (text(&one["id"]), (text(&one["state"]), text(&one["error"])))).collect())
+    Ok(listed
+        .iter()
+        .map(|server| (text(&server["id"]), (text(&server["state"]), text(&server["error"]))))
+        .collect())
 }
 
 /// Starts a server directly and returns the number of its tools. Dropping the client kills it.
@@ -123,10 +126,10 @@ impl fmt::Display for Cost {
 }
 
 fn timed<R>(run: impl FnOnce() -> R) -> (R, Cost) {
-    let (begun, cpu_before) = (Instant::now(), cpu_of_children());
+    let (started, cpu_before) = (Instant::now(), cpu_of_children());
     let result = run();
     let cpu_seconds = cpu_of_children() - cpu_before;
-    (result, Cost { seconds: begun.elapsed().as_secs_f64(), cpu_seconds })
+    (result, Cost { seconds: started.elapsed().as_secs_f64(), cpu_seconds })
 }
 
 /// User and system time of terminated child processes and their descendants; see `proc_pid_stat(5)`.

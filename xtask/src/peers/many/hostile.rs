@@ -14,7 +14,9 @@ pub(super) fn definitions(seed: u64) -> Vec<Value> {
     let mut random = Random(seed | 1);
     let mut tools = Vec::new();
     let fixed = fixed();
-    tools.extend(fixed.iter().enumerate().map(|(index, odd)| tool(&format!("odd_{index}"), &[odd])));
+    tools.extend(
+        fixed.iter().enumerate().map(|(index, malformed)| tool(&format!("odd_{index}"), &[malformed])),
+    );
     for index in 0..RANDOM_DEFINITIONS {
         let count = 1 + random.below(MAX_ODDITIES);
         let picks: Vec<&Value> =
@@ -25,9 +27,9 @@ pub(super) fn definitions(seed: u64) -> Vec<Value> {
 }
 
 /// A valid definition in which these members are replaced.
-fn tool(name: &str, odd: &[&Value]) -> Value {
+fn tool(name: &str, malformed: &[&Value]) -> Value {
     let mut tool = json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
-    for (key, value) in odd.iter().filter_map(|odd| odd.as_object()).flatten() {
+    for (key, value) in malformed.iter().filter_map(|malformed| malformed.as_object()).flatten() {
         tool[key] = value.clone();
     }
     tool

@@ -20,9 +20,9 @@ const BETWEEN_SCANS: Duration = Duration::from_millis(50);
 pub(super) fn collect(mark: &str, folder: &Path) -> Vec<String> {
     let deadline = Instant::now() + GRACE;
     loop {
-        let left = marked(mark, folder);
-        if left.is_empty() || Instant::now() > deadline {
-            return left.into_iter().map(Process::kill).collect();
+        let leftover = marked(mark, folder);
+        if leftover.is_empty() || Instant::now() > deadline {
+            return leftover.into_iter().map(Process::kill).collect();
         }
         thread::sleep(BETWEEN_SCANS);
     }

@@ -132,8 +132,8 @@ impl RpcClient {
     }
 
     fn receive(&self, deadline: Instant) -> Result<Value> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        self.messages.recv_timeout(left).map_err(|error| match error {
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        self.messages.recv_timeout(remaining).map_err(|error| match error {
             RecvTimeoutError::Timeout => anyhow!("no message before the deadline"),
             RecvTimeoutError::Disconnected => anyhow!("its output has ended"),
         })

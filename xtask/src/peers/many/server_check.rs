@@ -148,8 +148,8 @@ impl Row {
 
     fn print_details(&self) {
         let detail = |what: &str, text: &str| {
-            let shown: String = text.chars().take(MAX_SHOWN).collect();
-            println!("  {}: {what}{shown}", self.name);
+            let truncated: String = text.chars().take(MAX_SHOWN).collect();
+            println!("  {}: {what}{truncated}", self.name);
         };
         if let Some(failure) = &self.failure {
             detail("", failure);

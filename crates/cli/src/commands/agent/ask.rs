@@ -7,11 +7,11 @@ use std::time::SystemTime;
 
 use anstream::adapter::strip_str;
 use toolhub::{
-    AgentMode, AllowAll, Answer, AskError, AskOptions, ChangeSummary, DenyAll, Hub, ModelSelection, NoModel,
-    Permission, PermissionDecision, RawJson, ReplyDelta, ToolError,
+    AgentMode, AllowAll, Answer, AskError, AskOptions, ChangeSummary, Confirmation, DenyAll, Hub,
+    ModelSelection, NoModel, PermissionDecision, RawJson, ReplyDelta, ToolError,
 };
 use toolhub_core::{BoxFuture, Localize as _, ToolName};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::ask::{AgentArgs, AskArgs, ModeArg};
@@ -36,12 +36,12 @@ pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     }
     let conversation = args.conversation.clone().unwrap_or_else(Hub::new_conversation);
     let options = options(app, &args.agent, &conversation);
-    let begun = SystemTime::now();
+    let started_at = SystemTime::now();
     match answer(app, &request, (&args.agent, &options)).await {
         Ok(answer) => Ok(show(app, &answer, &conversation)),
         Err(error) => {
             if error.is::<Interrupted>() && app.screen.json {
-                interrupted::show(app, &conversation, begun).await;
+                interrupted::show(app, &conversation, started_at).await;
             }
             Err(error)
         }
@@ -110,14 +110,14 @@ pub(crate) async fn answer(
         report_missing_model_once(app, hub).await;
     }
     let asking = RequestContext { app, all: AtomicBool::new(false) };
-    let permission: &dyn Permission = match (args.yes, can_prompt(app)) {
+    let confirmation: &dyn Confirmation = match (args.yes, can_prompt(app)) {
         (true, _) => &AllowAll,
         (false, true) => &asking,
         (false, false) => &DenyAll,
     };
     let streams = !app.screen.json && (args.stream || std::io::stdout().is_terminal());
     let spoken = Mutex::new(String::new());
-    let heard = |delta: ReplyDelta| {
+    let on_delta = |delta: ReplyDelta| {
         if let (ReplyDelta::Text(text), true) = (delta, streams) {
             app.live.suspend();
             app.screen.delta(&text);
@@ -125,7 +125,7 @@ pub(crate) async fn answer(
         }
     };
     let work = async {
-        let work = hub.ask(request, (options, permission), &heard);
+        let work = hub.ask(request, (options, confirmation), &on_delta);
         tokio::pin!(work);
         let mut turn = tokio::time::interval(FRAME_INTERVAL);
         loop {
@@ -152,15 +152,16 @@ pub(crate) async fn answer(
 
 /// Without a model, requests are planned by rules; prints a note about that once per data folder.
 async fn report_missing_model_once(app: &App, hub: &Hub) {
-    let told = hub.places().home.join("no-model.told");
-    if told.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
+    let marker = hub.places().home.join("no-model.told");
+    if marker.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
         return;
     }
     app.screen.note(app.lang().choose(
         "no language model is set up: requests are planned by rules. `toolhub doctor` tells how to set one up (this is said once)",
         "没有配置语言模型：请求按规则规划。`toolhub doctor` 说明如何配置（此提示只显示一次）",
     ));
-    let _ = toolhub_store::private::open_file(&told, std::fs::File::options().write(true).create(true));
+    let _ =
+        toolhub_store::private_file::open_file(&marker, std::fs::File::options().write(true).create(true));
 }
 
 fn can_prompt(app: &App) -> bool {
@@ -174,7 +175,7 @@ struct RequestContext<'a> {
     all: AtomicBool,
 }
 
-impl Permission for RequestContext<'_> {
+impl Confirmation for RequestContext<'_> {
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
             if self.all.load(Ordering::Relaxed) {
@@ -184,11 +185,11 @@ impl Permission for RequestContext<'_> {
             let lang = self.app.lang();
             let change = ChangeSummary::new(tool, arguments);
             let text = change.text().localize(lang);
-            let text = visible(&text);
+            let text = escape_invisible(&text);
             let style = if change.deletes { BAD } else { ODD };
             self.app.screen.to_stderr(&format!("{style}!{style:#} {text}{}", lang.choose(".", "。")));
             if self.app.global.verbose > 0 {
-                self.app.screen.to_stderr(&format!("  {DIM}{}{DIM:#}", visible(arguments.get())));
+                self.app.screen.to_stderr(&format!("  {DIM}{}{DIM:#}", escape_invisible(arguments.get())));
             }
             self.app.screen.prompt(lang.choose(
                 "Run it? [y/N/a] (a: this and all others of this request) ",
@@ -208,21 +209,21 @@ impl Permission for RequestContext<'_> {
 }
 
 /// Prints an answer. Returns the exit code.
-pub(crate) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
-    let (lang, answer) = (app.lang(), &given.answer);
+pub(crate) fn show(app: &App, outcome: &Given, conversation: &str) -> Exit {
+    let (lang, answer) = (app.lang(), &outcome.answer);
     if app.screen.json {
-        let shown = answer.to_json(lang).with("conversation", conversation);
-        app.screen.json(&shown.into_raw());
+        let json = answer.to_json(lang).with("conversation", conversation);
+        app.screen.json(&json.into_raw());
         return exit(answer);
     }
     for note in &answer.notes {
         app.screen.warn(&note.localize(lang));
     }
-    let spoken = given.spoken.trim_end();
+    let spoken = outcome.spoken.trim_end();
     if !spoken.is_empty() && spoken.ends_with(answer.text.trim()) {
         app.screen.line("");
     } else if answer.success {
-        if !given.spoken.is_empty() {
+        if !outcome.spoken.is_empty() {
             app.screen.line("");
         }
         // An answer is text: removes terminal escape sequences from it.
@@ -241,9 +242,9 @@ pub(crate) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
     }
     for issue in &answer.verification.issues {
         // Failures and missing parts are already in the answer.
-        let said = issue.localize(lang);
-        if answer.success && !answer.text.contains(&said) {
-            app.screen.warn(&said);
+        let message = issue.localize(lang);
+        if answer.success && !answer.text.contains(&message) {
+            app.screen.warn(&message);
         }
     }
     if app.global.verbose > 0 && answer.usage.output > 0 {

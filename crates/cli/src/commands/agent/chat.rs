@@ -65,7 +65,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
             _ => {}
         }
         match answer(app, request, (&args.agent, &options)).await {
-            Ok(given) => last = show(app, &given, &conversation),
+            Ok(outcome) => last = show(app, &outcome, &conversation),
             // Ctrl-C cancels the current answer; at the prompt it ends the conversation.
             Err(error) if error.is::<Interrupted>() && talks => {
                 app.screen.warn(app.lang().choose("interrupted", "已中断"));
@@ -101,7 +101,7 @@ async fn resumed(app: &App, hub: &Hub, id: &str) -> anyhow::Result<String> {
 async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
     let known = hub.conversations(Some(MAX_LISTED)).await?;
     if app.screen.json {
-        let shown: Vec<RawObject> = known
+        let json: Vec<RawObject> = known
             .iter()
             .map(|one| {
                 RawObject::default()
@@ -112,7 +112,7 @@ async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
                     .with("last", utc(one.last))
             })
             .collect();
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&json));
         return Ok(Exit::Done);
     }
     let row = |one: &toolhub_core::conversation::ConversationSummary| {

@@ -7,37 +7,40 @@ use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 
-/// Prints the calls of a conversation between `begun` and the interruption.
-pub(crate) async fn show(app: &App, conversation: &str, begun: SystemTime) {
+/// Prints the calls of a conversation between `started_at` and the interruption.
+pub(crate) async fn show(app: &App, conversation: &str, started_at: SystemTime) {
     let lang = app.lang();
-    let said = lang.choose("interrupted", "已中断");
-    let query =
-        CallQuery { conversation: Some(conversation.to_owned()), since: Some(begun), ..CallQuery::default() };
+    let message = lang.choose("interrupted", "已中断");
+    let query = CallQuery {
+        conversation: Some(conversation.to_owned()),
+        since: Some(started_at),
+        ..CallQuery::default()
+    };
     let calls = match app.hub().await {
         Ok(hub) => hub.calls(query).await.unwrap_or_default(),
         Err(_) => Vec::new(),
     };
-    let step = |(place, call): (usize, &CallRecord)| {
+    let step = |(index, call): (usize, &CallRecord)| {
         let success = call.status == Status::Succeeded;
         let error = match (&call.error, success) {
             (Some((_, text)), _) => RawJson::from(text.localize(lang)),
             (None, true) => RawJson::null(),
-            (None, false) => RawJson::from(said),
+            (None, false) => RawJson::from(message),
         };
         RawObject::default()
-            .with("id", format!("step{}", place + 1))
+            .with("id", format!("step{}", index + 1))
             .with("tool", call.start.tool.as_str())
             .with("arguments", call.start.arguments.clone())
             .with("success", success)
             .with("error", error)
     };
     let steps: Vec<RawObject> = calls.iter().rev().enumerate().map(step).collect();
-    let shown = RawObject::default()
+    let json = RawObject::default()
         .with("success", false)
         .with("answer", "")
-        .with("error", said)
+        .with("error", message)
         .with("steps", RawJson::of(&steps))
         .with("verified", false)
         .with("conversation", conversation);
-    app.screen.json(&shown.into_raw());
+    app.screen.json(&json.into_raw());
 }

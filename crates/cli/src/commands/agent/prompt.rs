@@ -19,7 +19,7 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
     let options = AskOptions { lang: app.lang(), ..AskOptions::default() };
     let agent_context = hub.agent_context(&settings, (&options, &DenyAll));
     let examples = hub.examples().await;
-    let wanted = PromptOptions {
+    let prompt_options = PromptOptions {
         purpose: if args.plan { Purpose::Plan } else { Purpose::Talk },
         query: args.query.as_deref(),
         tool_presentation: format(args.format, hub),
@@ -28,20 +28,20 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
         lang: detect_language(app, args.query.as_deref()),
         examples: &examples,
     };
-    let prompt = prompt(&agent_context, wanted).await;
+    let prompt = prompt(&agent_context, prompt_options).await;
     show(app, &prompt);
     Ok(Exit::Done)
 }
 
 /// The given format; otherwise that of the configured model; text without a model.
-fn format(asked: Option<FormatArg>, hub: &Hub) -> ToolPresentation {
+fn format(requested: Option<FormatArg>, hub: &Hub) -> ToolPresentation {
     let configured = hub
         .settings()
         .llm
         .as_ref()
         .filter(|llm| llm.is_enabled())
         .map(|llm| llm.tool_calls.unwrap_or_default());
-    match (asked, configured) {
+    match (requested, configured) {
         (Some(FormatArg::Text), _) | (None, None | Some(ToolCalls::Text)) => ToolPresentation::InSystemPrompt,
         (Some(FormatArg::Native), _) | (None, Some(ToolCalls::Native)) => ToolPresentation::Native,
     }
@@ -63,13 +63,13 @@ fn show(app: &App, prompt: &Prompt) {
             .with("parameters", tool.schema.clone())
     };
     let tools: Vec<RawObject> = prompt.tools.iter().map(definition).collect();
-    let (shown, total, tokens) = (prompt.tools.len(), prompt.total, prompt.tokens);
+    let (tool_count, total, tokens) = (prompt.tools.len(), prompt.total, prompt.tokens);
     if app.screen.json {
         let value = RawObject::default()
             .with("system", prompt.system.as_str())
             .with("tools", RawJson::of(&tools))
             .with("sent_apart", apart)
-            .with("shown", RawJson::of(&shown))
+            .with("shown", RawJson::of(&tool_count))
             .with("total", RawJson::of(&total))
             .with("tokens", RawJson::of(&tokens));
         app.screen.json(&value.into_raw());
@@ -82,7 +82,7 @@ fn show(app: &App, prompt: &Prompt) {
         }
     }
     app.screen.note(&app.lang().choose(
-        format!("{shown} of {}, about {tokens} tokens", plural(total, "tool")),
-        format!("{total} 个工具中的 {shown} 个，约 {tokens} 词元"),
+        format!("{tool_count} of {}, about {tokens} tokens", plural(total, "tool")),
+        format!("{total} 个工具中的 {tool_count} 个，约 {tokens} 词元"),
     ));
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use toolhub::settings::folder_note;
 use toolhub::{Hub, free_bytes};
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Entry;
 
@@ -42,8 +42,8 @@ pub(crate) struct Report<'a> {
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
 impl Report<'_> {
-    pub(crate) fn add(&mut self, what: &str, finding: CheckResult, text: &str) {
-        let (word, sign, style) = match finding {
+    pub(crate) fn add(&mut self, what: &str, result: CheckResult, text: &str) {
+        let (word, sign, style) = match result {
             CheckResult::Pass => ("ok", "✓", GOOD),
             CheckResult::Warning => ("warning", "!", ODD),
             CheckResult::Problem => ("problem", "✗", BAD),
@@ -71,10 +71,10 @@ pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
     let mut report = Report { app, checks: Vec::new(), reported: HashSet::new(), worst: Exit::Done };
     check(app, args, &mut report).await?;
     if app.screen.json {
-        let shown = RawObject::default()
+        let json = RawObject::default()
             .with("ok", report.worst == Exit::Done)
             .with("checks", RawJson::of(&report.checks));
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
     }
     Ok(report.worst)
 }
@@ -182,8 +182,8 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
     }
     approvals(app, hub, report);
     agents(app, hub, report);
-    for trouble in hub.profile_problems() {
-        report.add("profiles", CheckResult::Warning, &trouble.localize(lang));
+    for problem in hub.profile_problems() {
+        report.add("profiles", CheckResult::Warning, &problem.localize(lang));
     }
     model::check(app, hub, args, report).await
 }
@@ -200,13 +200,13 @@ fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
     for (agent, settings) in &hub.settings().agents {
-        let allowed = settings.allowed();
-        let strange: Vec<String> = allowed.without(&names).map(|pattern| format!("`{pattern}`")).collect();
-        if strange.is_empty() {
+        let allowlist = settings.allowlist();
+        let unknown: Vec<String> = allowlist.without(&names).map(|pattern| format!("`{pattern}`")).collect();
+        if unknown.is_empty() {
             continue;
         }
-        let listed = strange.join(", ");
-        let none = names.iter().all(|name| !allowed.has(name));
+        let listed = unknown.join(", ");
+        let none = names.iter().all(|name| !allowlist.has(name));
         let (en, zh) = match none {
             true => ("; it has no tool at all", "；它没有任何可用的工具"),
             false => ("", ""),
@@ -225,7 +225,7 @@ fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
 /// Reports approved, changed and suspicious tools.
 fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
-    let those = |test: fn(&Entry) -> bool| {
+    let names_of = |test: fn(&Entry) -> bool| {
         let mut found = catalog.iter().map(AsRef::as_ref).filter(move |entry| test(entry)).peekable();
         found.peek().is_some().then(|| findings::names(found, lang))
     };
@@ -235,23 +235,23 @@ fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
             lang.choose(format!("approvals: {}", plural(count, "tool")), format!("批准：{count} 个工具"));
         report.add("approvals", CheckResult::Pass, &text);
     }
-    if let Some(names) = those(|entry| entry.tool.trust == Trust::Changed) {
+    if let Some(names) = names_of(|entry| entry.tool.trust == ApprovalStatus::Changed) {
         let text = lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
         );
         report.add("changed", CheckResult::Warning, &text);
     }
-    if let Some(names) =
-        those(|entry| entry.tool.trust == Trust::Quarantined && entry.tool.source != Source::Skill)
-    {
+    if let Some(names) = names_of(|entry| {
+        entry.tool.trust == ApprovalStatus::Quarantined && entry.tool.source != Source::Skill
+    }) {
         let text = lang.choose(
             format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
             format!("因与批准的定义不同而被隔离：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
         );
         report.add("quarantined", CheckResult::Warning, &text);
     }
-    if let Some(names) = those(|entry| !entry.findings().is_empty()) {
+    if let Some(names) = names_of(|entry| !entry.findings().is_empty()) {
         let text = lang.choose(
             format!("suspicious: {names}; see `toolhub tools show TOOL`"),
             format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),

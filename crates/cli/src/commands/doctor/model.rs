@@ -76,9 +76,9 @@ async fn ask(chosen: &ChosenModel, lang: Lang) -> Result<(CheckResult, String), 
         timeout: Some(REQUEST_TIMEOUT),
         ..ChatRequest::new("Answer with one word.").user("Say yes.")
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     chosen.model.chat(&request, &|_| {}).await?;
-    let took = begun.elapsed().as_secs_f32();
+    let took = started.elapsed().as_secs_f32();
     let text = lang.choose(format!(": it answered in {took:.1} s"), format!("：{took:.1} 秒内回答"));
     Ok((CheckResult::Pass, text))
 }

@@ -25,8 +25,8 @@ struct Requirements {
 }
 
 fn check_results(support: &Support, requirements: &Requirements, lang: Lang) -> Vec<(CheckResult, String)> {
-    let there: Vec<&str> = support.present(Isolation::Auto).map(Protection::name).collect();
-    let there = there.join(lang.choose(", ", "、"));
+    let present: Vec<&str> = support.present(Isolation::Auto).map(Protection::name).collect();
+    let present = present.join(lang.choose(", ", "、"));
     let missing = support.missing(Isolation::Auto);
     let how = match (missing.is_empty(), support.chosen(Isolation::Auto)) {
         (true, Isolation::Bubblewrap) => lang.choose("complete, with Bubblewrap", "完整，使用 Bubblewrap"),
@@ -35,7 +35,7 @@ fn check_results(support: &Support, requirements: &Requirements, lang: Lang) -> 
     };
     let mut all = vec![(
         CheckResult::Pass,
-        lang.choose(format!("sandbox: {how} ({there})"), format!("沙箱：{how}（{there}）")),
+        lang.choose(format!("sandbox: {how} ({present})"), format!("沙箱：{how}（{present}）")),
     )];
     all.extend(missing.iter().map(|one| missing_result(one, requirements, lang)));
     if let Some(text) = improvement(support, lang) {

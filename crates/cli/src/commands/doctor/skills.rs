@@ -30,10 +30,10 @@ pub(crate) fn check(app: &App, hub: &Hub, report: &mut Report<'_>) {
     }
     for known in &snapshot.skills {
         if let Some(by) = &known.hidden_by {
-            let (place, by) = (known.skill.file.display(), by.display());
+            let (path, by) = (known.skill.file.display(), by.display());
             let text = lang.choose(
-                format!("skill `{place}` is hidden by `{by}`"),
-                format!("技能 `{place}` 被 `{by}` 遮盖"),
+                format!("skill `{path}` is hidden by `{by}`"),
+                format!("技能 `{path}` 被 `{by}` 遮盖"),
             );
             report.add("skills", CheckResult::Warning, &text);
         }

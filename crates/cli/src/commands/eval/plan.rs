@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
-use toolhub_agent::judge::{Expected, RESULT, Verdict, judge, judge_offered, wrong_changes};
+use toolhub_agent::judge::{Expected, PlanScore, RESULT, judge, judge_offered, wrong_changes};
 use toolhub_core::finder::{SearchHit, SearchResult};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::{Lang, RawJson, RawObject, Tool};
@@ -67,16 +67,16 @@ struct Failure {
     id: String,
     request: String,
     plan: Plan,
-    verdict: Verdict,
+    verdict: PlanScore,
     wrong_change: bool,
 }
 
 pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let tools = read_tools(args, lang)?;
-    let mut asked = Vec::new();
+    let mut case = Vec::new();
     for (number, line) in read_lines(&args.requests, REQUEST_SHAPE, lang)? {
-        asked.push(
+        case.push(
             line.decode::<EvalRequest>()
                 .map_err(|_| wrong_line(&args.requests, number, REQUEST_SHAPE, lang))?,
         );
@@ -93,33 +93,33 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     let today = Zoned::now().date();
     let mut report = Report { all: args.all, ..Report::default() };
     let mut unplanned = Vec::new();
-    let asked_count = asked.len();
-    let mut moved = Instant::now();
-    for (done, asked) in asked.iter().enumerate() {
-        if moved.elapsed() >= REDRAW_INTERVAL {
-            app.screen.status(&bar(done, asked_count));
-            moved = Instant::now();
+    let case_count = case.len();
+    let mut last_redraw = Instant::now();
+    for (done, case) in case.iter().enumerate() {
+        if last_redraw.elapsed() >= REDRAW_INTERVAL {
+            app.screen.status(&bar(done, case_count));
+            last_redraw = Instant::now();
         }
-        let begun = Instant::now();
+        let started = Instant::now();
         let plan = match &planner {
-            None => plan(&asked.request, &index, today),
+            None => plan(&case.request, &index, today),
             Some(planner) => {
-                let made = app.interruptible(planner.plan(&asked.request, today)).await?;
+                let made = app.interruptible(planner.plan(&case.request, today)).await?;
                 made.unwrap_or_else(|why| {
                     unplanned.push(why.clone());
                     Plan { problems: vec![why], ..Plan::default() }
                 })
             }
         };
-        report.add(asked, plan, begun.elapsed());
+        report.add(case, plan, started.elapsed());
     }
     app.screen.hide_status();
     if let Some(why) = unplanned.first() {
         // A missing plan counts as a plan without calls, which may be correct by accident.
         let (count, why) = (unplanned.len(), why.localize(lang));
         app.screen.warn(&lang.choose(
-            format!("the model made no plan for {count} of {asked_count} requests, first: {why}"),
-            format!("{asked_count} 个请求中有 {count} 个模型没有给出计划，第一个原因：{why}"),
+            format!("the model made no plan for {count} of {case_count} requests, first: {why}"),
+            format!("{case_count} 个请求中有 {count} 个模型没有给出计划，第一个原因：{why}"),
         ));
     }
     if app.screen.json {
@@ -168,35 +168,35 @@ pub(crate) fn search(index: &Index, part: &str, limit: usize) -> SearchResult {
 }
 
 impl Report {
-    fn add(&mut self, asked: &EvalRequest, plan: Plan, took: Duration) {
+    fn add(&mut self, case: &EvalRequest, plan: Plan, took: Duration) {
         self.requests += 1;
         self.total += took;
         self.slowest = self.slowest.max(took);
-        let verdict = judge(&plan, &asked.expected);
-        if asked.expected.is_empty() {
+        let verdict = judge(&plan, &case.expected);
+        if case.expected.is_empty() {
             self.refused_rightly += usize::from(verdict.arguments);
         } else {
             self.answerable += 1;
             self.tool_right += usize::from(verdict.tools);
             self.arguments_right += usize::from(verdict.arguments);
         }
-        let wrong_change = !wrong_changes(&plan, &asked.expected).is_empty();
+        let wrong_change = !wrong_changes(&plan, &case.expected).is_empty();
         self.wrong_changes += usize::from(wrong_change);
-        let offered = judge_offered(&plan, &asked.expected).arguments;
-        self.needless_refusals += usize::from(!asked.expected.is_empty() && offered && !verdict.arguments);
+        let offered = judge_offered(&plan, &case.expected).arguments;
+        self.needless_refusals += usize::from(!case.expected.is_empty() && offered && !verdict.arguments);
         let run = plan.runnable().count();
-        self.dropped += usize::from(run > 0 && run < asked.expected.len() && !plan.is_withheld());
+        self.dropped += usize::from(run > 0 && run < case.expected.len() && !plan.is_withheld());
         if let Some(confidence) = plan.confidence.filter(|_| run > 0 && !plan.is_withheld()) {
             let printed = self.calibration.entry((confidence * 100.0).round() as u8).or_default();
             printed.0 += 1;
             printed.1 += usize::from(verdict.arguments);
         }
-        let id = asked.id.clone().unwrap_or_else(|| self.requests.to_string());
-        let shown = Failure { id, request: asked.request.clone(), plan, verdict, wrong_change };
+        let id = case.id.clone().unwrap_or_else(|| self.requests.to_string());
+        let record = Failure { id, request: case.request.clone(), plan, verdict, wrong_change };
         if !verdict.arguments {
-            self.failures.push(shown);
+            self.failures.push(record);
         } else if self.all {
-            self.right.push(shown);
+            self.right.push(record);
         }
     }
 
@@ -211,12 +211,12 @@ impl Report {
     }
 
     fn json(&self, lang: Lang) -> RawJson {
-        let mut shown = RawObject::default().with("requests", RawJson::of(&self.requests));
+        let mut record = RawObject::default().with("requests", RawJson::of(&self.requests));
         for (name, share) in self.shares() {
-            shown.set(name, RawJson::of(&share));
+            record.set(name, RawJson::of(&share));
         }
         for (name, count) in self.counts() {
-            shown.set(name, RawJson::of(&count));
+            record.set(name, RawJson::of(&count));
         }
         let calibration: Vec<RawObject> = self
             .calibration
@@ -228,14 +228,14 @@ impl Report {
                     .with("right", RawJson::of(right))
             })
             .collect();
-        shown.set("calibration", RawJson::of(&calibration));
+        record.set("calibration", RawJson::of(&calibration));
         let failures: Vec<RawJson> = self.failures.iter().map(|failure| failure.json(lang)).collect();
-        shown.set("failures", RawJson::of(&failures));
+        record.set("failures", RawJson::of(&failures));
         if self.all {
             let right: Vec<RawJson> = self.right.iter().map(|plan| plan.json(lang)).collect();
-            shown.set("right", RawJson::of(&right));
+            record.set("right", RawJson::of(&right));
         }
-        shown.into_raw()
+        record.into_raw()
     }
 
     /// Counts of errors, and of needless refusals.
@@ -271,8 +271,8 @@ impl Report {
             app.screen.line(&line);
         }
         if self.all {
-            for shown in self.failures.iter().chain(&self.right) {
-                app.screen.line(&shown.json(app.lang()).to_string());
+            for record in self.failures.iter().chain(&self.right) {
+                app.screen.line(&record.json(app.lang()).to_string());
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use toolhub_core::{Lang, RawJson, RawObject, Tool, ToolDefinition};
-use toolhub_search::metrics::{Report, Tally, Verdict};
+use toolhub_search::metrics::{Report, Tally, UnanswerableResult};
 use toolhub_search::{Index, Request, Settings};
 
 use crate::app::App;
@@ -36,24 +36,24 @@ struct QuerySet {
     tools: Vec<Tool>,
     /// The id of each definition.
     ids: HashMap<*const ToolDefinition, String>,
-    asked: Vec<EvalQuery>,
+    queries: Vec<EvalQuery>,
 }
 
 pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let set = QuerySet::read(args, lang)?;
-    for doubt in set.warnings(lang) {
-        app.screen.warn(&doubt);
+    for warning in set.warnings(lang) {
+        app.screen.warn(&warning);
     }
-    let usual = Settings::default();
-    let mut columns = vec![(lang.choose("now", "当前").to_owned(), set.measure(app, usual)?)];
+    let defaults = Settings::default();
+    let mut columns = vec![(lang.choose("now", "当前").to_owned(), set.measure(app, defaults)?)];
     if let Some(file) = &args.compare {
         let other = read_settings(file, lang)?;
         columns.push((file.display().to_string(), set.measure(app, other)?));
     }
     app.screen.hide_status();
     if app.screen.json {
-        let shown = match columns.as_slice() {
+        let json = match columns.as_slice() {
             [(_, only)] => RawJson::of(only),
             _ => {
                 let mut all = RawObject::default();
@@ -63,7 +63,7 @@ pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
                 all.into_raw()
             }
         };
-        app.screen.json(&shown);
+        app.screen.json(&json);
     } else {
         print(app, &columns);
     }
@@ -79,17 +79,17 @@ impl QuerySet {
             ids.insert(Arc::as_ptr(&tool.definition), id);
             tools.push(tool);
         }
-        let mut asked = Vec::new();
+        let mut queries = Vec::new();
         for (number, line) in read_lines(&args.queries, QUERY_SHAPE, lang)? {
-            let mut one = line
+            let mut query = line
                 .decode::<EvalQuery>()
                 .map_err(|_| wrong_line(&args.queries, number, QUERY_SHAPE, lang))?;
             // Removes duplicate ids.
             let mut seen = HashSet::new();
-            one.relevant.retain(|id| seen.insert(id.clone()));
-            asked.push(one);
+            query.relevant.retain(|id| seen.insert(id.clone()));
+            queries.push(query);
         }
-        for (file, nothing) in [(&args.tools, tools.is_empty()), (&args.queries, asked.is_empty())] {
+        for (file, nothing) in [(&args.tools, tools.is_empty()), (&args.queries, queries.is_empty())] {
             if nothing {
                 let name = file.display();
                 return Err(UsageError(
@@ -97,7 +97,7 @@ impl QuerySet {
                 ));
             }
         }
-        Ok(Self { tools, ids, asked })
+        Ok(Self { tools, ids, queries })
     }
 
     /// Warnings about properties of the data set that distort the results.
@@ -105,9 +105,9 @@ impl QuerySet {
         let mut warnings = Vec::new();
         let mut known: HashSet<&str> = HashSet::new();
         let ids = self.tools.iter().filter_map(|tool| self.ids.get(&Arc::as_ptr(&tool.definition)));
-        let twice: Vec<&str> = ids.map(String::as_str).filter(|id| !known.insert(id)).collect();
-        if let Some(first) = twice.first() {
-            let count = twice.len();
+        let duplicates: Vec<&str> = ids.map(String::as_str).filter(|id| !known.insert(id)).collect();
+        if let Some(first) = duplicates.first() {
+            let count = duplicates.len();
             warnings.push(lang.choose(
                 format!(
                     "{} of another (such as `{first}`): either counts as found",
@@ -120,7 +120,7 @@ impl QuerySet {
                 format!("{count} 个工具的 id 与其他工具重复（例如 `{first}`）：找到任意一个都算找到"),
             ));
         }
-        let relevant = self.asked.iter().flat_map(|asked| &asked.relevant);
+        let relevant = self.queries.iter().flat_map(|query| &query.relevant);
         let unknown: Vec<&String> = relevant.filter(|id| !known.contains(id.as_str())).collect();
         if let Some(first) = unknown.first() {
             let count = unknown.len();
@@ -139,17 +139,18 @@ impl QuerySet {
         let index = Index::new(self.tools.iter().cloned(), settings);
         let building = started.elapsed();
         let mut tally = Tally::default();
-        let mut moved = Instant::now();
-        for (done, asked) in self.asked.iter().enumerate() {
-            if moved.elapsed() >= REDRAW_INTERVAL {
-                app.screen.status(&bar(done, self.asked.len()));
-                moved = Instant::now();
+        let mut last_redraw = Instant::now();
+        for (done, query) in self.queries.iter().enumerate() {
+            if last_redraw.elapsed() >= REDRAW_INTERVAL {
+                app.screen.status(&bar(done, self.queries.len()));
+                last_redraw = Instant::now();
             }
-            let begun = Instant::now();
-            let ranking = index.rank(&Request::new(&asked.query).limit(MAX_RANK));
-            let took = begun.elapsed();
-            if asked.relevant.is_empty() {
-                let verdict = if ranking.fits { Verdict::Shown } else { Verdict::Refused };
+            let query_started = Instant::now();
+            let ranking = index.rank(&Request::new(&query.query).limit(MAX_RANK));
+            let took = query_started.elapsed();
+            if query.relevant.is_empty() {
+                let verdict =
+                    if ranking.fits { UnanswerableResult::Shown } else { UnanswerableResult::Refused };
                 tally.add_unanswerable(verdict, took);
                 continue;
             }
@@ -159,7 +160,7 @@ impl QuerySet {
                 .filter_map(|hit| self.ids.get(&Arc::as_ptr(&hit.tool.definition)))
                 .map(String::as_str)
                 .collect();
-            let right: Vec<&str> = asked.relevant.iter().map(String::as_str).collect();
+            let right: Vec<&str> = query.relevant.iter().map(String::as_str).collect();
             tally.add(&found, &right, took);
         }
         Ok(tally.report(building))

@@ -91,7 +91,7 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     };
     let took = call.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
     let places = sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
-    let said = match &call.error {
+    let summary = match &call.error {
         Some((_, error)) => error.localize(lang).lines().next().unwrap_or_default().to_owned(),
         None => call.start.arguments.get().to_owned(),
     };
@@ -102,7 +102,7 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
         Cell::from(places),
         Cell::new(took, DIM),
         Cell::new(call.start.record.as_str(), DIM),
-        Cell::from(cut(&said, 120).unwrap_or(said)),
+        Cell::from(cut(&summary, 120).unwrap_or(summary)),
     ]
 }
 
@@ -165,10 +165,10 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
 /// Prints the existing calls, oldest first, and then every call when it ends, until Ctrl-C.
 async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
-    let mut shown: HashSet<RecordId> = HashSet::new();
+    let mut printed: HashSet<RecordId> = HashSet::new();
     let mut show = |calls: Vec<CallRecord>| {
         for call in calls.into_iter().rev() {
-            if call.status == Status::Running || !shown.insert(call.start.record.clone()) {
+            if call.status == Status::Running || !printed.insert(call.start.record.clone()) {
                 continue;
             }
             if app.screen.json {
@@ -234,7 +234,7 @@ async fn export(
     app: &App,
     hub: &Hub,
     query: CallQuery,
-    (file, most): (&Path, Option<usize>),
+    (file, max_records): (&Path, Option<usize>),
 ) -> anyhow::Result<Exit> {
     let mut out = match file == Path::new("-") {
         true => None,
@@ -242,7 +242,8 @@ async fn export(
     };
     let (mut before, mut count) = (None, 0);
     loop {
-        let left = most.map_or(PAGE_SIZE, |most| most.saturating_sub(count).min(PAGE_SIZE));
+        let left =
+            max_records.map_or(PAGE_SIZE, |max_records| max_records.saturating_sub(count).min(PAGE_SIZE));
         let page = CallQuery { before: before.clone(), limit: Some(left), ..query.clone() };
         let found = hub.calls(page).await?;
         let Some(last) = found.last() else { break };

@@ -11,12 +11,12 @@ use crate::render::table::{Cell, lines};
 
 pub(crate) async fn run(app: &App, args: RecommendArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
-    let wanted = match (&args.after, &args.request) {
+    let query = match (&args.after, &args.request) {
         (Some(tool), _) => RecommendationQuery::After(tool),
         (None, Some(request)) => RecommendationQuery::For(request),
         (None, None) => RecommendationQuery::Anything,
     };
-    let advice = hub.recommend(wanted, args.limit).await?;
+    let advice = hub.recommend(query, args.limit).await?;
     let lang = app.lang();
     if app.screen.json {
         let all: Vec<RawObject> = advice.iter().map(|one| as_json(app, one)).collect();
@@ -24,7 +24,7 @@ pub(crate) async fn run(app: &App, args: RecommendArgs) -> anyhow::Result<Exit> 
         return Ok(Exit::Done);
     }
     if advice.is_empty() {
-        let why = match wanted {
+        let why = match query {
             RecommendationQuery::After(tool) => lang.choose(
                 format!("nothing has worked after `{tool}` yet"),
                 format!("还没有在 `{tool}` 之后成功用过的工具"),

@@ -24,19 +24,19 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
         None => None,
     };
     let (Some(output), Some(handle)) = (found, handle) else {
-        let given = &args.handle;
+        let handle_arg = &args.handle;
         return Ok(refuse(app, &lang.choose(
-            format!("there is no result `{given}`, or it is no longer kept; `toolhub history` shows what there is"),
-            format!("没有结果 `{given}`，或已不再保留；`toolhub history` 列出现有的"),
+            format!("there is no result `{handle_arg}`, or it is no longer kept; `toolhub history` shows what there is"),
+            format!("没有结果 `{handle_arg}`，或已不再保留；`toolhub history` 列出现有的"),
         )));
     };
     let text = text_of(app, &output);
     let all = pages(&text, PAGE_CHARS);
     let count = all.len().max(1);
-    let shown = match args.page {
+    let content = match args.page {
         None => text.as_str(),
         Some(page) => match page.checked_sub(1).and_then(|index| all.get(index)) {
-            Some(shown) => shown,
+            Some(content) => content,
             None if page == 1 => "",
             None => {
                 return Ok(refuse(
@@ -50,10 +50,10 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
         },
     };
     if app.screen.json {
-        app.screen.json(&as_json(&handle, &output, (args.page, count, shown)));
+        app.screen.json(&as_json(&handle, &output, (args.page, count, content)));
         return Ok(Exit::Done);
     }
-    app.screen.verbatim(shown);
+    app.screen.verbatim(content);
     if let Some(page) = args.page {
         app.screen
             .note(&lang.choose(format!("page {page} of {count}"), format!("第 {page} 页，共 {count} 页")));
@@ -62,8 +62,8 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
 }
 
 /// Resolves a handle: `last` is the most recent call with a result.
-async fn resolve_handle(hub: &Hub, given: &str) -> anyhow::Result<Option<RecordId>> {
-    if given == "last" {
+async fn resolve_handle(hub: &Hub, handle_arg: &str) -> anyhow::Result<Option<RecordId>> {
+    if handle_arg == "last" {
         let newest = hub.calls(CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() }).await?;
         for call in newest {
             if hub.result(&call.start.record).await?.is_some() {
@@ -72,7 +72,7 @@ async fn resolve_handle(hub: &Hub, given: &str) -> anyhow::Result<Option<RecordI
         }
         return Ok(None);
     }
-    Ok(Some(RecordId::new(given.trim())))
+    Ok(Some(RecordId::new(handle_arg.trim())))
 }
 
 fn as_json(
@@ -80,18 +80,18 @@ fn as_json(
     output: &ToolOutput,
     (page, pages, text): (Option<usize>, usize, &str),
 ) -> RawJson {
-    let mut shown = RawObject::default().with("handle", handle.as_str()).with("pages", pages as u64);
+    let mut content = RawObject::default().with("handle", handle.as_str()).with("pages", pages as u64);
     match page {
         Some(page) => {
-            shown.set("page", page as u64);
-            shown.set("text", text);
+            content.set("page", page as u64);
+            content.set("text", text);
         }
         None => {
-            shown.set("result", output.result());
-            shown.set("output", output.raw().clone());
+            content.set("result", output.result());
+            content.set("output", output.raw().clone());
         }
     }
-    shown.into_raw()
+    content.into_raw()
 }
 
 fn refuse(app: &App, text: &str) -> Exit {

@@ -55,12 +55,12 @@ fn table(app: &App, all: &[ToolStatistics]) {
         Some(100..120) => &[4],
         _ => &[],
     };
-    let shown = |cells: Vec<Cell>| {
-        let kept = cells.into_iter().enumerate().filter(|(column, _)| !left_out.contains(column));
-        kept.map(|(_, cell)| cell).collect::<Vec<_>>()
+    let rendered = |cells: Vec<Cell>| {
+        let remaining = cells.into_iter().enumerate().filter(|(column, _)| !left_out.contains(column));
+        remaining.map(|(_, cell)| cell).collect::<Vec<_>>()
     };
-    let mut rows = vec![shown(heading.iter().map(|text| Cell::new(*text, BOLD)).collect())];
-    rows.extend(all.iter().map(|entry| shown(row(entry))));
+    let mut rows = vec![rendered(heading.iter().map(|text| Cell::new(*text, BOLD)).collect())];
+    rows.extend(all.iter().map(|entry| rendered(row(entry))));
     for line in lines(&rows, "", width) {
         app.screen.line(&line);
     }
@@ -88,7 +88,7 @@ fn row(entry: &ToolStatistics) -> Vec<Cell> {
         rate if rate >= 0.7 => ODD,
         _ => BAD,
     };
-    let time = |share: f64| entry.latency.percentile(share).map(shown).unwrap_or_default();
+    let time = |share: f64| entry.latency.percentile(share).map(rendered).unwrap_or_default();
     let used = entry.last_used().map(crate::commands::history::local).unwrap_or_default();
     vec![
         Cell::new(entry.tool.as_str(), NAME),
@@ -104,7 +104,7 @@ fn row(entry: &ToolStatistics) -> Vec<Cell> {
     ]
 }
 
-fn shown(time: Duration) -> String {
+fn rendered(time: Duration) -> String {
     match time.as_secs_f64() {
         small if small < 0.01 => format!("{:.1} ms", small * 1e3),
         medium if medium < 10.0 => format!("{:.0} ms", medium * 1e3),
@@ -124,10 +124,10 @@ fn chart(entry: &ToolStatistics) -> String {
     let counts: Vec<u64> = (today - DAYS + 1..=today)
         .map(|day| entry.days.get(&Day(day)).map(|tally| tally.total()).unwrap_or_default())
         .collect();
-    let most = counts.iter().copied().max().unwrap_or_default().max(1);
+    let max_count = counts.iter().copied().max().unwrap_or_default().max(1);
     let step = |count: u64| match count {
         0 => '·',
-        count => STEPS[usize::try_from((count * 8).div_ceil(most) - 1).unwrap_or_default().min(7)],
+        count => STEPS[usize::try_from((count * 8).div_ceil(max_count) - 1).unwrap_or_default().min(7)],
     };
     counts.into_iter().map(step).collect()
 }

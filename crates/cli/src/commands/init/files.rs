@@ -18,32 +18,32 @@ pub(crate) struct InstalledClient {
 }
 
 /// The environment for files of the user: no folder counts as the current project.
-pub(crate) fn surroundings() -> ClientEnvironment {
+pub(crate) fn client_environment() -> ClientEnvironment {
     ClientEnvironment { folder: PathBuf::new(), ..ClientEnvironment::current() }
 }
 
 /// The user's files of a client, in its own order.
-pub(crate) fn user_places(client: Client, around: &ClientEnvironment) -> Vec<Place> {
-    clients::places(client, around).into_iter().filter(|place| place.scope == Scope::User).collect()
+pub(crate) fn user_places(client: Client, environment: &ClientEnvironment) -> Vec<Place> {
+    clients::places(client, environment).into_iter().filter(|place| place.scope == Scope::User).collect()
 }
 
 /// The installed clients: those with a config file, or with a folder for it.
-pub(crate) fn find(around: &ClientEnvironment) -> Vec<InstalledClient> {
+pub(crate) fn find(environment: &ClientEnvironment) -> Vec<InstalledClient> {
     let found = |client: Client| {
-        let places = user_places(client, around);
+        let places = user_places(client, environment);
         let place = places
             .iter()
             .find(|place| place.file.symlink_metadata().is_ok())
-            .or_else(|| places.iter().find(|place| has_folder(place, around)))?;
+            .or_else(|| places.iter().find(|place| has_folder(place, environment)))?;
         Some(InstalledClient { client, place: place.clone() })
     };
     Client::all().filter_map(found).collect()
 }
 
 /// Whether a client without a config file has a folder. The home folder itself does not count.
-fn has_folder(place: &Place, around: &ClientEnvironment) -> bool {
-    let folder = place.client.folder(&place.file, around);
-    folder.is_some_and(|folder| Some(&folder) != around.home.as_ref() && folder.is_dir())
+fn has_folder(place: &Place, environment: &ClientEnvironment) -> bool {
+    let folder = place.client.folder(&place.file, environment);
+    folder.is_some_and(|folder| Some(&folder) != environment.home.as_ref() && folder.is_dir())
 }
 
 /// The canonical path of a file. Refuses links to outside of the home folder, files that are not regular, and files of another
@@ -53,13 +53,13 @@ pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, Confi
     let failed = |error: std::io::Error| ConfigError::io(file, &error);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real_folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let Ok(about) = file.symlink_metadata() else {
+    let Ok(metadata) = file.symlink_metadata() else {
         return Ok(real_folder.join(file.file_name().unwrap_or_default()));
     };
     let real = file.canonicalize().map_err(failed)?;
     let home = home.and_then(|home| home.canonicalize().ok());
     let inside = real.parent() == Some(&real_folder) || home.is_some_and(|home| real.starts_with(home));
-    if about.is_symlink() && !inside {
+    if metadata.is_symlink() && !inside {
         let target = real.display();
         return Err(wrong(
             format!(
@@ -68,8 +68,8 @@ pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, Confi
             format!("它是指向主文件夹之外 `{target}` 的链接，不会跟随：请自行编辑该文件"),
         ));
     }
-    let about = real.metadata().map_err(failed)?;
-    if !about.is_file() || about.len() > MAX_FILE_BYTES {
+    let metadata = real.metadata().map_err(failed)?;
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
         return Err(wrong(
             "it is not a regular file of less than 64 MiB".to_owned(),
             "它不是小于 64 MiB 的普通文件".to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, Confi
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        let owner = about.uid();
+        let owner = metadata.uid();
         if owner != rustix::process::geteuid().as_raw() {
             return Err(wrong(
                 format!("it belongs to another user (uid {owner})"),

@@ -19,7 +19,9 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::app::App;
 use crate::args::init::InitArgs;
-use crate::commands::init::files::{InstalledClient, checked, find, surroundings, text_of, user_places};
+use crate::commands::init::files::{
+    InstalledClient, checked, client_environment, find, text_of, user_places,
+};
 use crate::commands::init::plan::{ClientPlan, NEW_SETTINGS, Planner, same_decisions};
 use crate::commands::init::record::{FileChange, Record, Role, Run};
 use crate::commands::init::report::Plan;
@@ -34,30 +36,31 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
     }
     // An invalid configuration must not be written to.
     load_servers(&places, &Settings::read(&places)?)?;
-    let around = surroundings();
-    let found = find(&around);
-    let chosen = match choose(app, args, &around, &found).await? {
+    let environment = client_environment();
+    let found = find(&environment);
+    let chosen = match choose(app, args, &environment, &found).await? {
         Choice::Clients(chosen) => chosen,
-        Choice::NoClients => return Ok(report::no_clients(app, &around)),
+        Choice::NoClients => return Ok(report::no_clients(app, &environment)),
         Choice::Declined => return Ok(declined(app)),
     };
     // The file is created if a client's entry names it.
     let config = (!args.no_connect || places.config.is_file()).then_some(places.config.as_path());
-    let setup = Setup { app, args, places: &places, around: &around, hub: hub_entry(app, config, None)? };
+    let setup =
+        Setup { app, args, places: &places, environment: &environment, hub: hub_entry(app, config, None)? };
     let texts = |file: &Path| text_of(file).map(Option::unwrap_or_default);
-    let shown = setup.plan(&chosen, (texts(&places.servers)?, texts(&places.config)?), texts);
+    let preview = setup.plan(&chosen, (texts(&places.servers)?, texts(&places.config)?), texts);
     if args.dry_run {
-        return Ok(report::dry_run(app, &places, &shown));
+        return Ok(report::dry_run(app, &places, &preview));
     }
     if !args.yes {
-        report::show(app, &shown, true);
-        if shown.changes_something()
+        report::show(app, &preview, true);
+        if preview.changes_something()
             && !app.confirm(app.lang().choose("Go ahead? [y/N] ", "继续吗？[y/N] ")).await?
         {
             return Ok(declined(app));
         }
     }
-    let done = setup.apply(&chosen, &shown)?;
+    let done = setup.apply(&chosen, &preview)?;
     let trial = trial::run(app, &setup.hub, &places).await?;
     Ok(report::done(app, &places, &done, (args.yes, &trial)))
 }
@@ -79,12 +82,12 @@ enum Choice {
 async fn choose(
     app: &App,
     args: &InitArgs,
-    around: &ClientEnvironment,
+    environment: &ClientEnvironment,
     found: &[InstalledClient],
 ) -> anyhow::Result<Choice> {
     let lang = app.lang();
     if !args.client.is_empty() {
-        let chosen = named(app, args, around, found)?;
+        let chosen = named(app, args, environment, found)?;
         return must_agree(app, args).map(|()| Choice::Clients(chosen)).map_err(Into::into);
     }
     if found.is_empty() {
@@ -125,21 +128,21 @@ async fn choose(
 fn named(
     app: &App,
     args: &InitArgs,
-    around: &ClientEnvironment,
+    environment: &ClientEnvironment,
     found: &[InstalledClient],
 ) -> Result<Vec<InstalledClient>, UsageError> {
     let mut chosen: Vec<InstalledClient> = Vec::new();
     for name in &args.client {
         let client = Client::named(name).ok_or_else(|| UsageError(name.clone()))?;
         let Some(known) = found.iter().find(|found| found.client == client) else {
-            let looked: Vec<String> = user_places(client, around)
+            let searched: Vec<String> = user_places(client, environment)
                 .iter()
                 .map(|place| format!("`{}`", place.file.display()))
                 .collect();
-            let (title, looked) = (client.title(), looked.join(", "));
+            let (title, searched) = (client.title(), searched.join(", "));
             return Err(UsageError(app.lang().choose(
-                format!("{title} is not on this machine: looked for {looked}; `toolhub servers export {name} --gateway` writes that file even so"),
-                format!("此计算机上没有 {title}：已查找 {looked}；仍要写入可用 `toolhub servers export {name} --gateway`"),
+                format!("{title} is not on this machine: looked for {searched}; `toolhub servers export {name} --gateway` writes that file even so"),
+                format!("此计算机上没有 {title}：已查找 {searched}；仍要写入可用 `toolhub servers export {name} --gateway`"),
             )));
         };
         if chosen.iter().all(|chosen| chosen.client != client) {
@@ -170,16 +173,16 @@ fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
 
 /// Parses the user's selection of clients; `None` if it is invalid.
 fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>> {
-    let words: Vec<&str> =
+    let entered: Vec<&str> =
         line.split([',', ' ', '，', '、', '\n', '\r', '\t']).filter(|word| !word.is_empty()).collect();
-    match words.as_slice() {
+    match entered.as_slice() {
         [] => return Some(found.to_vec()),
         ["0" | "none" | "n" | "no"] => return Some(Vec::new()),
         ["all" | "a" | "全部"] => return Some(found.to_vec()),
         _ => {}
     }
     let mut chosen: Vec<InstalledClient> = Vec::new();
-    for word in words {
+    for word in entered {
         let by_number = word.parse::<usize>().ok().and_then(|number| found.get(number.checked_sub(1)?));
         let one = by_number.or_else(|| found.iter().find(|found| found.client.name() == word))?;
         if chosen.iter().all(|known| known.client != one.client) {
@@ -194,7 +197,7 @@ struct Setup<'a> {
     app: &'a App,
     args: &'a InitArgs,
     places: &'a Places,
-    around: &'a ClientEnvironment,
+    environment: &'a ClientEnvironment,
     /// The entry of the hub.
     hub: ClientServer,
 }
@@ -212,7 +215,7 @@ impl Setup<'_> {
         }
         let mut planner = Planner {
             places: self.places,
-            around: self.around,
+            environment: self.environment,
             hub: &self.hub,
             import: !self.args.no_import,
             connect: !self.args.no_connect,
@@ -223,7 +226,7 @@ impl Setup<'_> {
         let mut clients = Vec::new();
         for found in chosen {
             let before = (planner.servers.clone(), planner.settings.clone());
-            let plan = checked(&found.place.file, self.around.home.as_deref())
+            let plan = checked(&found.place.file, self.environment.home.as_deref())
                 .and_then(|_| text_of(&found.place.file))
                 .and_then(|text| planner.client(&found.place, &text));
             if plan.is_err() {
@@ -237,21 +240,21 @@ impl Setup<'_> {
 
     /// Applies the plan. The record is written first, then the user's own files, then those of the clients: at any time each
     /// server is in at least one of them.
-    fn apply(&self, chosen: &[InstalledClient], shown: &Plan) -> anyhow::Result<Plan> {
+    fn apply(&self, chosen: &[InstalledClient], preview: &Plan) -> anyhow::Result<Plan> {
         let (servers, settings) =
             (LockedFile::open(&self.places.servers)?, LockedFile::open(&self.places.config)?);
-        let mut held: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
+        let mut locked: Vec<(PathBuf, Result<LockedFile, ConfigError>)> = Vec::new();
         for found in chosen {
-            held.push((found.place.file.clone(), LockedFile::open(&found.place.file)));
+            locked.push((found.place.file.clone(), LockedFile::open(&found.place.file)));
         }
-        let text_of = |file: &Path| match held.iter().find(|(held, _)| held == file) {
-            Some((_, Ok(held))) => Ok(held.text().to_owned()),
+        let text_of = |file: &Path| match locked.iter().find(|(locked, _)| locked == file) {
+            Some((_, Ok(locked))) => Ok(locked.text().to_owned()),
             Some((_, Err(error))) => Err(error.clone()),
             None => text_of(file).map(Option::unwrap_or_default),
         };
         let own = (servers.text().to_owned(), settings.text().to_owned());
         let mut planned = self.plan(chosen, own, text_of);
-        self.refuse_other_decisions(shown, &mut planned)?;
+        self.refuse_other_decisions(preview, &mut planned)?;
         let mut changes = Vec::new();
         let own = [
             (Role::Servers, &self.places.servers, servers.text(), &planned.servers),
@@ -261,8 +264,8 @@ impl Setup<'_> {
             self.note_change(&mut changes, (role, None, file), (before, after))?;
         }
         for (found, plan) in &planned.clients {
-            let (Ok(plan), Some((_, Ok(held)))) =
-                (plan, held.iter().find(|(file, _)| *file == found.place.file))
+            let (Ok(plan), Some((_, Ok(locked)))) =
+                (plan, locked.iter().find(|(file, _)| *file == found.place.file))
             else {
                 continue;
             };
@@ -270,7 +273,7 @@ impl Setup<'_> {
             self.note_change(
                 &mut changes,
                 (Role::Client, Some(found.client), file),
-                (held.text(), &plan.text),
+                (locked.text(), &plan.text),
             )?;
         }
         if changes.is_empty() {
@@ -285,10 +288,10 @@ impl Setup<'_> {
             settings.write(&planned.settings)?;
         }
         for (found, plan) in &mut planned.clients {
-            let Some((_, Ok(held))) = held.iter().find(|(file, _)| *file == found.place.file) else {
+            let Some((_, Ok(locked))) = locked.iter().find(|(file, _)| *file == found.place.file) else {
                 continue;
             };
-            let written = plan.as_ref().map(|plan| held.write(&plan.text));
+            let written = plan.as_ref().map(|plan| locked.write(&plan.text));
             if let Ok(Err(error)) = written {
                 *plan = Err(error.localize(self.app.lang()));
             }
@@ -297,12 +300,12 @@ impl Setup<'_> {
     }
 
     /// Only the displayed plan is applied: a client whose servers changed in between is skipped.
-    fn refuse_other_decisions(&self, shown: &Plan, planned: &mut Plan) -> Result<(), UsageError> {
+    fn refuse_other_decisions(&self, preview: &Plan, planned: &mut Plan) -> Result<(), UsageError> {
         let changed = |(one, other): (&Result<ClientPlan, String>, &Result<ClientPlan, String>)| {
             matches!((one, other), (Ok(one), Ok(other)) if !same_decisions(one, other))
                 || (one.is_err() && other.is_ok())
         };
-        let pairs = shown.clients.iter().zip(&planned.clients);
+        let pairs = preview.clients.iter().zip(&planned.clients);
         let Some((_, (found, _))) = pairs.into_iter().find(|((_, one), (_, other))| changed((one, other)))
         else {
             return Ok(());
@@ -324,7 +327,7 @@ impl Setup<'_> {
             return Ok(());
         }
         let real = match role {
-            Role::Client => checked(file, self.around.home.as_deref())?,
+            Role::Client => checked(file, self.environment.home.as_deref())?,
             _ => {
                 file.canonicalize().or_else(|_| std::path::absolute(file)).unwrap_or_else(|_| file.to_owned())
             }

@@ -82,7 +82,7 @@ pub(crate) struct ClientPlan {
 /// The state of planning, shared by all clients.
 pub(crate) struct Planner<'a> {
     pub(crate) places: &'a Places,
-    pub(crate) around: &'a ClientEnvironment,
+    pub(crate) environment: &'a ClientEnvironment,
     /// The entry of the hub.
     pub(crate) hub: &'a ClientServer,
     pub(crate) import: bool,
@@ -97,7 +97,7 @@ impl Planner<'_> {
     /// Plans one client, and adds its servers to the texts.
     pub(crate) fn client(&mut self, place: &Place, text: &str) -> Result<ClientPlan, ConfigError> {
         let format = place.client.format();
-        let found = clients::read(place, text, self.around)?;
+        let found = clients::read(place, text, self.environment)?;
         let present = clients::entries(format, &place.file, text)?;
         let target = |text| Target { file: &place.file, text, format, replace: false };
         let (connection, with_hub) = match self.connect {
@@ -135,7 +135,7 @@ impl Planner<'_> {
             Err(EditError::Config(error)) => return Err(error),
             Err(EditError::Unsafe { why, .. }) => {
                 for server in servers.iter_mut().filter(|server| server.placement == Placement::Moved) {
-                    server.placement = Placement::Copied(why.what.clone());
+                    server.placement = Placement::Copied(why.message.clone());
                 }
                 with_hub
             }
@@ -173,14 +173,14 @@ impl Planner<'_> {
         match clients::merge(target, std::slice::from_ref(self.hub)) {
             Ok(edited) => match edited.outcomes.first().and_then(|outcome| outcome.why.clone()) {
                 Some(why) => unchanged(Connection::No(why)),
-                None if is_used(&clients::read(place, &edited.text, self.around)?) => {
+                None if is_used(&clients::read(place, &edited.text, self.environment)?) => {
                     Ok((Connection::Added, edited.text))
                 }
                 None => unchanged(Connection::No(left_out())),
             },
             Err(EditError::Config(error)) => Err(error),
             Err(EditError::Unsafe { why, .. }) => {
-                let (en, zh) = (why.what.localize(Lang::En), why.what.localize(Lang::Zh));
+                let (en, zh) = (why.message.localize(Lang::En), why.message.localize(Lang::Zh));
                 let name = place.client.name();
                 unchanged(Connection::No(LocalizedText::new(
                     format!("{en}: `toolhub servers export {name} --gateway` shows what to put into it"),

@@ -102,7 +102,7 @@ pub(crate) fn list(app: &App, found: &[InstalledClient]) {
 }
 
 /// Prints the next steps if no client is installed.
-pub(crate) fn no_clients(app: &App, around: &ClientEnvironment) -> Exit {
+pub(crate) fn no_clients(app: &App, environment: &ClientEnvironment) -> Exit {
     let lang = app.lang();
     let next = [
         lang.choose(
@@ -128,7 +128,7 @@ pub(crate) fn no_clients(app: &App, around: &ClientEnvironment) -> Exit {
         "此计算机上没有找到 MCP 客户端；已查找：",
     ));
     let row = |client: Client| {
-        let place = user_places(client, around).into_iter().next()?;
+        let place = user_places(client, environment).into_iter().next()?;
         Some(vec![Cell::new(client.title(), NAME), Cell::new(place.file.display().to_string(), DIM)])
     };
     let rows: Vec<Vec<Cell>> = Client::all().filter_map(row).collect();
@@ -140,12 +140,12 @@ pub(crate) fn no_clients(app: &App, around: &ClientEnvironment) -> Exit {
 pub(crate) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
     let lang = app.lang();
     if app.screen.json {
-        let shown = json!({
+        let report_json = json!({
             "dry_run": true,
             "clients": planned.as_json(lang),
             "servers": places.servers.to_string_lossy(),
         });
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&report_json));
         return planned.exit();
     }
     show(app, planned, true);
@@ -206,8 +206,8 @@ fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
         (Placement::Stays(_), true) => ("=", DIM, lang.choose("to keep", "将保留")),
         (Placement::Stays(_), false) => ("=", DIM, lang.choose("kept", "已保留")),
     };
-    let about = server.placement.why().map_or_else(|| server.summary.clone(), |why| why.localize(lang));
-    vec![Cell::new(mark, style), Cell::new(server.id.as_str(), NAME), word.into(), about.into()]
+    let details = server.placement.why().map_or_else(|| server.summary.clone(), |why| why.localize(lang));
+    vec![Cell::new(mark, style), Cell::new(server.id.as_str(), NAME), word.into(), details.into()]
 }
 
 /// Prints the changes, the result of the trial call, and the next steps.
@@ -238,7 +238,7 @@ pub(crate) fn done(app: &App, places: &Places, planned: &Plan, (shows, trial): (
         (_, exit) => exit,
     };
     if app.screen.json {
-        let shown = json!({
+        let report_json = json!({
             "dry_run": false,
             "clients": planned.as_json(lang),
             "servers": places.servers.to_string_lossy(),
@@ -248,7 +248,7 @@ pub(crate) fn done(app: &App, places: &Places, planned: &Plan, (shows, trial): (
             "trial": trial.as_json(),
             "next": next,
         });
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&report_json));
         return exit;
     }
     if shows {

@@ -90,8 +90,8 @@ async fn call(hub: &ClientServer, places: &Places) -> anyhow::Result<String> {
             Ok(text)
         }
         Err(error) => {
-            let heard = last_messages(&mut child).await;
-            Err(if heard.is_empty() { error } else { error.context(heard) })
+            let messages = last_messages(&mut child).await;
+            Err(if messages.is_empty() { error } else { error.context(messages) })
         }
     }
 }

@@ -111,11 +111,11 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
     }
     if app.screen.json {
         let files: Vec<RawObject> = rows.iter().map(Row::as_json).collect();
-        let shown = RawObject::default()
+        let json = RawObject::default()
             .with("dry_run", dry_run)
             .with("complete", complete)
             .with("files", RawJson::of(&files));
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
     } else {
         show_undo(app, &rows, (dry_run, &Record::path(&places.home)));
     }
@@ -154,8 +154,8 @@ impl Undo<'_> {
             ));
         }
         let exists = text_of(file)?.is_some();
-        let held = LockedFile::open(file)?;
-        let current = exists.then(|| held.text());
+        let locked = LockedFile::open(file)?;
+        let current = exists.then(|| locked.text());
         if current == change.before.as_deref() {
             return Ok(Row::new(change, UndoStatus::Unchanged));
         }

@@ -47,11 +47,11 @@ pub(crate) async fn run(app: &App, bind: SocketAddr) -> Exit {
     };
     let Readiness { ready, status } = &readiness;
     if app.screen.json {
-        let shown = RawObject::default()
+        let json = RawObject::default()
             .with("address", address.to_string())
             .with("ready", *ready)
             .with("status", status.as_str());
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
     } else if *ready {
         app.screen.line(status);
     } else {

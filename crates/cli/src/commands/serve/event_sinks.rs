@@ -29,9 +29,9 @@ impl EventSinks {
     }
 
     /// Opens the access log, if one is configured.
-    pub(crate) fn open_log(&mut self, app: &App, place: Option<LogDestination>) -> anyhow::Result<()> {
-        let Some(place) = place else { return Ok(()) };
-        let log = AccessLog::open(place, report_problem(app)).map_err(|error| {
+    pub(crate) fn open_log(&mut self, app: &App, destination: Option<LogDestination>) -> anyhow::Result<()> {
+        let Some(destination) = destination else { return Ok(()) };
+        let log = AccessLog::open(destination, report_problem(app)).map_err(|error| {
             let lang = app.lang();
             anyhow::anyhow!(lang.choose(
                 format!(

@@ -87,18 +87,18 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let gateways = Arc::new(gateways);
     let following = Arc::clone(&gateways);
-    let mut beside = tokio::task::JoinSet::new();
-    beside.spawn(async move { following.follow().await });
+    let mut background_tasks = tokio::task::JoinSet::new();
+    background_tasks.spawn(async move { following.follow().await });
     if !args.no_servers {
-        beside.spawn(ConfigWatcher::new(app).follow(Arc::clone(&gateways)));
+        background_tasks.spawn(ConfigWatcher::new(app).follow(Arc::clone(&gateways)));
     }
-    beside.spawn(report_problems(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
+    background_tasks.spawn(report_problems(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
         true => stdio(&gateways, &sinks).await.map(|exit| (exit, None)),
         false => http(app, &gateways, (&args, &sinks)).await.map(|unfinished| (Exit::Done, unfinished)),
     };
-    beside.shutdown().await;
+    background_tasks.shutdown().await;
     // Requests that exceed the grace period must not keep their servers, and so the process, running.
     gateways.abort_all();
     gateways.close(CLOSE_TIMEOUT).await;
@@ -123,7 +123,7 @@ pub(crate) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Re
         return Ok(());
     }
     let (en, zh) = match similar_names(profile, names.iter().copied(), 1).first() {
-        Some(near) => (format!("did you mean `{near}`?"), format!("是否想用 `{near}`？")),
+        Some(suggestion) => (format!("did you mean `{suggestion}`?"), format!("是否想用 `{suggestion}`？")),
         None => (format!("there are: {}", names.join(", ")), format!("现有：{}", names.join(", "))),
     };
     Err(UsageError(
@@ -139,28 +139,28 @@ const STDERR_TAIL_LINES: usize = 3;
 
 /// Prints problems of servers and profiles once, when they are detected.
 async fn report_problems(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
-    let (mut news, mut told) = (hub.server_updates(), HashMap::new());
-    let mut tell_of_profiles = {
-        let mut told = HashSet::new();
+    let (mut updates, mut reported) = (hub.server_updates(), HashMap::new());
+    let mut report_profile_problems = {
+        let mut reported = HashSet::new();
         move |hub: &Hub, screen: &Screen| {
-            for trouble in hub.profile_problems().into_iter().map(|trouble| trouble.localize(lang)) {
-                if told.insert(trouble.clone()) {
-                    screen.warn(&trouble);
+            for problem in hub.profile_problems().into_iter().map(|problem| problem.localize(lang)) {
+                if reported.insert(problem.clone()) {
+                    screen.warn(&problem);
                 }
             }
         }
     };
-    tell_of_profiles(&hub, &screen);
+    report_profile_problems(&hub, &screen);
     // Failures of an earlier run are reported only if they occur again.
     for view in hub.servers() {
-        told.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
+        reported.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
     }
-    while news.changed().await.is_ok() {
-        tell_of_profiles(&hub, &screen);
+    while updates.changed().await.is_ok() {
+        report_profile_problems(&hub, &screen);
         for view in hub.servers().into_iter().filter(|view| view.spec.enabled) {
             let failure = view.list.and_then(|list| list.failure);
             let at = failure.as_ref().map(|(at, _)| *at);
-            let before = told.insert(view.spec.id.clone(), at).flatten();
+            let before = reported.insert(view.spec.id.clone(), at).flatten();
             if let Some((_, why)) = failure.filter(|_| at != before) {
                 let (id, why) = (view.spec.id, why.localize(lang));
                 let mut text = lang.choose(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}"));
@@ -197,10 +197,10 @@ async fn http(
     #[cfg(unix)]
     let mut relay = relay::start(app, gateways, &stop, drain).await;
     if app.screen.json {
-        let shown = toolhub_core::RawObject::default()
+        let json = toolhub_core::RawObject::default()
             .with("mcp", format!("http://{address}/mcp"))
             .with("sse", format!("http://{address}/sse"));
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
     } else {
         let tools = gateways.tools();
         let head = lang.choose(
@@ -265,11 +265,11 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
     let token = secret.context("the system has no random numbers to give")?;
     let hash = hash_of(&token);
     if app.screen.json {
-        let shown = toolhub_core::RawObject::default()
+        let json = toolhub_core::RawObject::default()
             .with("name", name)
             .with("token", token.as_str())
             .with("sha256", hash.as_str());
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
         return Ok(Exit::Done);
     }
     app.screen.line(&token);

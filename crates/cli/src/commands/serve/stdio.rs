@@ -26,14 +26,14 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyho
     let principal = Principal::new("stdio");
     let recorder = StreamRecorder::new(sinks.request_sink(), principal.clone(), sinks.sampler());
     let (duplex, mut messages) = Duplex::open(&gateway, principal);
-    let (lines, mut heard) = mpsc::channel(QUEUE_CAPACITY);
+    let (lines, mut stdin_lines) = mpsc::channel(QUEUE_CAPACITY);
     std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read_lines(&lines))?;
-    let (said, mut to_say) = mpsc::channel::<String>(QUEUE_CAPACITY);
+    let (stdout_tx, mut stdout_rx) = mpsc::channel::<String>(QUEUE_CAPACITY);
     let writer = std::thread::Builder::new().name("stdout".to_owned()).spawn(move || {
         let mut out = std::io::stdout().lock();
-        while let Some(text) = to_say.blocking_recv() {
+        while let Some(text) = stdout_rx.blocking_recv() {
             let mut written = writeln!(out, "{text}");
-            while let Ok(text) = to_say.try_recv() {
+            while let Ok(text) = stdout_rx.try_recv() {
                 written = written.and_then(|()| writeln!(out, "{text}"));
             }
             if written.and_then(|()| out.flush()).is_err() {
@@ -41,14 +41,14 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyho
             }
         }
     })?;
-    let talking = async {
-        while let Some(line) = heard.recv().await {
+    let read_loop = async {
+        while let Some(line) = stdin_lines.recv().await {
             recorder.open_record(&line).scope(duplex.receive(&line)).await;
         }
     };
-    let until_the_end = async {
+    let run_until_closed = async {
         tokio::select! {
-            () = talking => {}
+            () = read_loop => {}
             () = stop_signal() => {}
         }
         // Pending requests are still answered, if necessary with the error that they were cancelled.
@@ -59,23 +59,23 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyho
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, duplex.drain()).await;
         }
     };
-    let saying = async {
+    let write_loop = async {
         while let Some(text) = messages.recv().await {
             recorder.close_record(&text);
-            if said.send(text.into_text()).await.is_err() {
+            if stdout_tx.send(text.into_text()).await.is_err() {
                 return;
             }
         }
     };
     tokio::select! {
-        () = until_the_end => {}
-        () = saying => {}
+        () = run_until_closed => {}
+        () = write_loop => {}
     }
     while let Ok(text) = messages.try_recv() {
         recorder.close_record(&text);
-        let _ = said.send(text.into_text()).await;
+        let _ = stdout_tx.send(text.into_text()).await;
     }
-    drop((said, duplex));
+    drop((stdout_tx, duplex));
     let _ = tokio::task::spawn_blocking(move || writer.join()).await;
     Ok(Exit::Done)
 }

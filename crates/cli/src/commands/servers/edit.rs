@@ -10,7 +10,7 @@ use toolhub_mcp_client::config::{
 };
 
 use crate::app::App;
-use crate::args::{AddArgs, RemoveArgs};
+use crate::args::{AddArgs, ServerIdArgs};
 use crate::commands::servers::show::show_tools;
 use crate::commands::servers::{exit_of, test_all, unknown};
 use crate::exit::{Exit, UsageError};
@@ -67,9 +67,9 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
             continue;
         }
         let tools: Vec<RawObject> = own.iter().map(|entry| findings::described(entry, lang)).collect();
-        let told = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
+        let report = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
         let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json(app));
-        app.screen.json(&told.with("test", RawJson::of(&test)).into_raw());
+        app.screen.json(&report.with("test", RawJson::of(&test)).into_raw());
     }
     for test in tests.iter().filter(|test| test.result.is_err()) {
         let id = &test.id;
@@ -84,10 +84,10 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
 /// Warns that calls by these names now reach the server before the built-in tools.
 fn warn_of_replaced_tools(app: &App, id: &str, names: &[&str]) {
     let Some(first) = names.first() else { return };
-    let shown = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let displayed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     app.screen.warn(&app.lang().choose(
-        format!("built-in tools have these names, too: {shown}; calls by name use `{id}` first, `native__{first}` is the built-in one"),
-        format!("内置工具也有这些名称：{shown}；按名称调用时先用 `{id}`，内置工具可用 `native__{first}` 调用"),
+        format!("built-in tools have these names, too: {displayed}; calls by name use `{id}` first, `native__{first}` is the built-in one"),
+        format!("内置工具也有这些名称：{displayed}；按名称调用时先用 `{id}`，内置工具可用 `native__{first}` 调用"),
     ));
 }
 
@@ -105,8 +105,8 @@ fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<Serve
     let members =
         object.object().ok_or_else(|| wrong(lang.choose("it is no object", "不是对象").to_owned()))?;
     let one = members.contains("command") || members.contains("url");
-    let whole = ["mcpServers", "servers"].iter().find_map(|key| members.get(key).and_then(RawJson::object));
-    let servers = match (one, name, whole) {
+    let full = ["mcpServers", "servers"].iter().find_map(|key| members.get(key).and_then(RawJson::object));
+    let servers = match (one, name, full) {
         (true, Some(name), _) => RawObject::default().with(name.to_owned(), members.into_raw()),
         (true, None, _) => {
             let why = lang.choose(
@@ -142,7 +142,7 @@ fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<Serve
     }
 }
 
-pub(crate) async fn remove(app: &App, args: RemoveArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn remove(app: &App, args: ServerIdArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == args.id) else {
         return Err(unknown(app, hub, &args.id).into());
@@ -180,7 +180,7 @@ fn change(action: &str, id: &str, file: &Path) -> RawObject {
 }
 
 fn report_change(app: &App, action: &str, id: &str, file: &Path) {
-    let shown = file.display();
+    let displayed = file.display();
     if app.screen.json {
         app.screen.json(&change(action, id, file).into_raw());
         return;
@@ -192,8 +192,9 @@ fn report_change(app: &App, action: &str, id: &str, file: &Path) {
         "disabled" => ("disabled", "已停用"),
         _ => ("removed", "已删除"),
     };
-    app.screen
-        .note(&app.lang().choose(format!("{en} `{id}` (`{shown}`)"), format!("{zh} `{id}`（`{shown}`）")));
+    app.screen.note(
+        &app.lang().choose(format!("{en} `{id}` (`{displayed}`)"), format!("{zh} `{id}`（`{displayed}`）")),
+    );
 }
 
 fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
@@ -251,13 +252,13 @@ fn rooted_argument(app: &App, arg: &str) -> String {
         return arg.to_owned();
     }
     // The canonical path, without `.` and `..` if it can be resolved.
-    let Ok(whole) = path.canonicalize().or_else(|_| std::path::absolute(path)) else { return arg.to_owned() };
-    let Some(whole) = whole.to_str() else { return arg.to_owned() };
+    let Ok(full) = path.canonicalize().or_else(|_| std::path::absolute(path)) else { return arg.to_owned() };
+    let Some(full) = full.to_str() else { return arg.to_owned() };
     app.screen.note(&app.lang().choose(
-        format!("`{arg}` is kept as `{whole}`, so that it is found from every folder"),
-        format!("`{arg}` 保存为 `{whole}`，以便在任何文件夹中都能找到"),
+        format!("`{arg}` is kept as `{full}`, so that it is found from every folder"),
+        format!("`{arg}` 保存为 `{full}`，以便在任何文件夹中都能找到"),
     ));
-    whole.to_owned()
+    full.to_owned()
 }
 
 fn pairs(app: &App, texts: &[String]) -> Result<Vec<(String, String)>, UsageError> {

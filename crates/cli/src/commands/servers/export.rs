@@ -30,9 +30,9 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
         .into_iter()
         .map(|server| adapt_to_format(server, client.format(), !args.servers.is_empty()))
         .partition(|server| server.enabled || client.format().disables);
-    let held = LockedFile::open(&file)?;
+    let locked = LockedFile::open(&file)?;
     let format = client.format();
-    let target = Target { file: &file, text: held.text(), format, replace: args.replace };
+    let target = Target { file: &file, text: locked.text(), format, replace: args.replace };
     let edited = match clients::merge(&target, &servers) {
         Ok(edited) => edited,
         Err(EditError::Config(error)) => return Err(error.into()),
@@ -52,7 +52,7 @@ pub(crate) fn run(app: &App, args: &ExportArgs) -> anyhow::Result<Exit> {
         }
     };
     if !args.dry_run {
-        held.write(&edited.text)?;
+        locked.write(&edited.text)?;
     }
     let row = |(outcome, server): (Outcome, &ClientServer)| Row {
         outcome,
@@ -107,11 +107,14 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
     let places = app.places()?;
     let settings = Settings::read(&places)?;
     let (servers, _) = load_servers(&places, &settings)?;
-    for wanted in &args.servers {
-        if !servers.iter().any(|spec| spec.id.as_str() == wanted) {
-            let near = toolhub_engine::similar_names(wanted, servers.iter().map(|spec| spec.id.as_str()), 1);
-            let (en, zh) = match near.first() {
-                Some(near) => (format!("; did you mean `{near}`?"), format!("；是否想用 `{near}`？")),
+    for requested in &args.servers {
+        if !servers.iter().any(|spec| spec.id.as_str() == requested) {
+            let suggestion =
+                toolhub_engine::similar_names(requested, servers.iter().map(|spec| spec.id.as_str()), 1);
+            let (en, zh) = match suggestion.first() {
+                Some(suggestion) => {
+                    (format!("; did you mean `{suggestion}`?"), format!("；是否想用 `{suggestion}`？"))
+                }
                 None => (
                     "; `toolhub servers list` shows what there is".to_owned(),
                     "；`toolhub servers list` 列出现有服务器".to_owned(),
@@ -119,17 +122,17 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
             };
             let lang = app.lang();
             return Err(UsageError(lang.choose(
-                format!("there is no server `{wanted}`{en}"),
-                format!("没有服务器 `{wanted}`{zh}"),
+                format!("there is no server `{requested}`{en}"),
+                format!("没有服务器 `{requested}`{zh}"),
             ))
             .into());
         }
     }
-    let wanted = |spec: &&ServerSpec| {
-        args.servers.is_empty() || args.servers.iter().any(|wanted| wanted == spec.id.as_str())
+    let requested = |spec: &&ServerSpec| {
+        args.servers.is_empty() || args.servers.iter().any(|requested| requested == spec.id.as_str())
     };
     let extras = |spec: &ServerSpec| settings.servers.iter().find(|extras| extras.id == spec.id.as_str());
-    Ok(servers.iter().filter(wanted).map(|spec| to_client_server(spec, extras(spec))).collect())
+    Ok(servers.iter().filter(requested).map(|spec| to_client_server(spec, extras(spec))).collect())
 }
 
 /// Toolhub itself as a server entry, with the current options.
@@ -159,20 +162,20 @@ pub(crate) fn hub_entry(
     config: Option<&Path>,
     profile: Option<&str>,
 ) -> std::io::Result<ClientServer> {
-    let mut words = Vec::new();
+    let mut arguments = Vec::new();
     for (option, path) in [("--config", config), ("--home", app.global.home.as_deref())] {
         if let Some(path) = path {
-            words.extend([option.to_owned(), std::path::absolute(path)?.display().to_string()]);
+            arguments.extend([option.to_owned(), std::path::absolute(path)?.display().to_string()]);
         }
     }
-    words.extend(["serve".to_owned(), "--stdio".to_owned()]);
+    arguments.extend(["serve".to_owned(), "--stdio".to_owned()]);
     if let Some(profile) = profile {
-        words.extend(["--profile".to_owned(), profile.to_owned()]);
+        arguments.extend(["--profile".to_owned(), profile.to_owned()]);
     }
     let command = own_path()?.display().to_string();
     Ok(ClientServer {
         id: "toolhub".to_owned(),
-        transport: TransportSpec::Stdio(StdioSpec { command, args: words, ..StdioSpec::default() }),
+        transport: TransportSpec::Stdio(StdioSpec { command, args: arguments, ..StdioSpec::default() }),
         enabled: true,
         extras: Extras::default(),
         left_out: Vec::new(),
@@ -184,11 +187,11 @@ pub(crate) fn hub_entry(
 /// upgrade replaces its target.
 fn own_path() -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
-    let called = PathBuf::from(std::env::args_os().next().unwrap_or_default());
+    let invoked_as = PathBuf::from(std::env::args_os().next().unwrap_or_default());
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut ways: Vec<PathBuf> = match called.components().count() {
-        0 | 1 => std::env::split_paths(&paths).map(|folder| folder.join(&called)).collect(),
-        _ => vec![std::path::absolute(&called)?],
+    let mut ways: Vec<PathBuf> = match invoked_as.components().count() {
+        0 | 1 => std::env::split_paths(&paths).map(|folder| folder.join(&invoked_as)).collect(),
+        _ => vec![std::path::absolute(&invoked_as)?],
     };
     ways.retain(|way| {
         way.is_absolute() && way.canonicalize().is_ok_and(|end| Some(end) == own.canonicalize().ok())
@@ -210,7 +213,7 @@ fn to_client_server(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientS
     if !spec.tags.is_empty() {
         left_out.push("tags".to_owned());
     }
-    if matches!(&spec.transport, TransportSpec::Stdio(stdio) if stdio.fence.is_some()) {
+    if matches!(&spec.transport, TransportSpec::Stdio(stdio) if stdio.process_sandbox.is_some()) {
         left_out.push("sandbox".to_owned());
     }
     ClientServer {

@@ -23,8 +23,8 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     let places = app.places()?;
     // An invalid configuration must not be written to.
     let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
-    let around = ClientEnvironment::current();
-    let sources = import_files::find(app, args, (&around, &places))?;
+    let environment = ClientEnvironment::current();
+    let sources = import_files::find(app, args, (&environment, &places))?;
     let (own, settings) = (LockedFile::open(&places.servers)?, LockedFile::open(&places.config)?);
     let of_project = servers.iter().filter(|spec| spec.origin != places.servers);
     let mut import = Import {
@@ -32,7 +32,7 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
         args,
         dry_run: args.dry_run || (args.what.is_none() && !args.all),
         places: &places,
-        around,
+        environment,
         of_project: of_project.map(|spec| (spec.id.as_str().to_owned(), spec.origin.clone())).collect(),
         seen: BTreeMap::new(),
         text: own.text().to_owned(),
@@ -56,7 +56,7 @@ struct Import<'a> {
     args: &'a ImportArgs,
     dry_run: bool,
     places: &'a Places,
-    around: ClientEnvironment,
+    environment: ClientEnvironment,
     /// Servers in the project's own file.
     of_project: BTreeMap<String, PathBuf>,
     /// The file of each name imported in this run.
@@ -74,7 +74,7 @@ impl Import<'_> {
         for place in files {
             let read = std::fs::read_to_string(&place.file)
                 .map_err(|error| ConfigError::io(&place.file, &error))
-                .and_then(|text| clients::read(place, &text, &self.around));
+                .and_then(|text| clients::read(place, &text, &self.environment));
             match read {
                 Ok(found) => {
                     for server in found {

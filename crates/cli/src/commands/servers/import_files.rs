@@ -15,7 +15,7 @@ use crate::exit::UsageError;
 pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
-    (around, places): (&ClientEnvironment, &Places),
+    (environment, places): (&ClientEnvironment, &Places),
 ) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
     let lang = app.lang();
     // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers
@@ -26,12 +26,12 @@ pub(crate) fn find(
             app.run_trust().covers_run(folder) || places.workspace.has_trusted(&place.file)
         }
     };
-    let there = |client: Client| -> Vec<Place> {
-        let found = clients::places(client, around).into_iter().filter(|place| place.file.is_file());
+    let present_files = |client: Client| -> Vec<Place> {
+        let found = clients::places(client, environment).into_iter().filter(|place| place.file.is_file());
         let (used, left): (Vec<Place>, Vec<Place>) = found.partition(allowed);
         for place in left {
             let file = place.file.file_name().map(Path::new).unwrap_or(&place.file);
-            let file = place.file.strip_prefix(&around.folder).unwrap_or(file).display();
+            let file = place.file.strip_prefix(&environment.folder).unwrap_or(file).display();
             app.screen.warn(&lang.choose(
                 format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {file}"),
                 format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {file}"),
@@ -40,20 +40,21 @@ pub(crate) fn find(
         used
     };
     let Some(what) = &args.what else {
-        let all = Client::all().map(|client| (client, there(client)));
+        let all = Client::all().map(|client| (client, present_files(client)));
         return Ok(all.filter(|(_, places)| !places.is_empty()).collect());
     };
     if let Some(client) = Client::named(what) {
-        let found = there(client);
+        let found = present_files(client);
         if !found.is_empty() {
             return Ok(vec![(client, found)]);
         }
-        let looked = clients::places(client, around);
-        let looked: Vec<String> = looked.iter().map(|place| format!("`{}`", place.file.display())).collect();
-        let (title, looked) = (client.title(), looked.join(", "));
+        let searched = clients::places(client, environment);
+        let searched: Vec<String> =
+            searched.iter().map(|place| format!("`{}`", place.file.display())).collect();
+        let (title, searched) = (client.title(), searched.join(", "));
         return Err(UsageError(lang.choose(
-            format!("there is no file of {title}: looked for {looked}"),
-            format!("没有找到 {title} 的文件：已查找 {looked}"),
+            format!("there is no file of {title}: looked for {searched}"),
+            format!("没有找到 {title} 的文件：已查找 {searched}"),
         ))
         .into());
     }
@@ -62,7 +63,7 @@ pub(crate) fn find(
         return Err(unknown(app, what).into());
     }
     let text = std::fs::read_to_string(file).map_err(|error| ConfigError::io(file, &error))?;
-    match clients::detect(file, &text, around) {
+    match clients::detect(file, &text, environment) {
         Some(place) => Ok(vec![(place.client, vec![place])]),
         None => Err(ConfigError::whole(
             file,
@@ -77,13 +78,13 @@ pub(crate) fn find(
 
 fn unknown(app: &App, what: &str) -> UsageError {
     let names: Vec<&str> = Client::all().map(|client| client.name()).collect();
-    let near = toolhub_engine::similar_names(what, names.iter().copied(), 1);
+    let suggestion = toolhub_engine::similar_names(what, names.iter().copied(), 1);
     let names = names.join(", ");
     let lang = app.lang();
-    UsageError(match near.first() {
-        Some(near) => lang.choose(
-            format!("`{what}` is neither a client nor a file; did you mean `{near}`?"),
-            format!("`{what}` 既不是客户端也不是文件；是否想用 `{near}`？"),
+    UsageError(match suggestion.first() {
+        Some(suggestion) => lang.choose(
+            format!("`{what}` is neither a client nor a file; did you mean `{suggestion}`?"),
+            format!("`{what}` 既不是客户端也不是文件；是否想用 `{suggestion}`？"),
         ),
         None => lang.choose(
             format!("`{what}` is neither a client nor a file; the clients are {names}"),

@@ -121,7 +121,7 @@ fn failure(server: &ServerView, lang: Lang) -> Option<String> {
     match &server.state {
         ServerState::Failed(cause) | ServerState::CircuitOpen { cause, .. } => Some(cause.localize(lang)),
         ServerState::Idle | ServerState::Connected { .. } => {
-            server.list.as_ref()?.known_problem().map(|trouble| trouble.localize(lang))
+            server.list.as_ref()?.known_problem().map(|problem| problem.localize(lang))
         }
     }
 }
@@ -153,8 +153,8 @@ fn stderr(hub: &Hub, server: &ServerView) -> Vec<String> {
     if !server.stderr.is_empty() {
         return server.stderr.clone();
     }
-    let kept = std::fs::read(hub.places().log_of(server.spec.id.as_str()));
-    kept.map(|bytes| last_lines(&bytes)).unwrap_or_default()
+    let log = std::fs::read(hub.places().log_of(server.spec.id.as_str()));
+    log.map(|bytes| last_lines(&bytes)).unwrap_or_default()
 }
 
 fn listed_at(server: &ServerView) -> Option<SystemTime> {
@@ -174,9 +174,9 @@ pub(crate) fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String>
         facts.push(lang.choose(format!("restarts: {restarts}"), format!("重启次数：{restarts}")));
     }
     let facts = Some(facts.join(lang.choose(", ", "，"))).filter(|facts| !facts.is_empty());
-    let said = stderr(hub, server);
-    let title = (!said.is_empty()).then(|| lang.choose("stderr:", "标准错误：").to_owned());
-    facts.into_iter().chain(title).chain(said.into_iter().map(|line| format!("  {line}"))).collect()
+    let stderr_lines = stderr(hub, server);
+    let title = (!stderr_lines.is_empty()).then(|| lang.choose("stderr:", "标准错误：").to_owned());
+    facts.into_iter().chain(title).chain(stderr_lines.into_iter().map(|line| format!("  {line}"))).collect()
 }
 
 /// The approximate time since `at`.
@@ -253,7 +253,8 @@ mod tests {
         let new = || LocalizedText::new("new", "新");
         let connected =
             ServerState::Connected { era: Era::Modern, version: "v".to_owned(), peer: "p".to_owned() };
-        let left_alone = ServerState::CircuitOpen { cause: new(), left: Duration::from_secs(1), failures: 5 };
+        let circuit_open =
+            ServerState::CircuitOpen { cause: new(), left: Duration::from_secs(1), failures: 5 };
         let check =
             |state: ServerState, list: Option<&CachedList>, expect: (&str, Option<&str>, Option<&str>)| {
                 let stderr = Vec::new();
@@ -268,7 +269,7 @@ mod tests {
         check(ServerState::Idle, Some(&slow), ("slow", Some("legacy"), Some("调用等了它 8 s，它仍未就绪")));
         check(ServerState::Idle, Some(&glanced), ("new", Some("legacy"), None));
         check(ServerState::Failed(new()), Some(&list), ("failed", Some("legacy"), Some("新")));
-        check(left_alone, Some(&failed), ("circuit_open", Some("legacy"), Some("新")));
+        check(circuit_open, Some(&failed), ("circuit_open", Some("legacy"), Some("新")));
         check(connected, Some(&list), ("connected", Some("modern"), None));
     }
 }

@@ -53,12 +53,12 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
 pub(crate) fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
     let servers = hub.servers();
     let names = servers.iter().map(|server| server.spec.id.as_str());
-    let near = toolhub_engine::similar_names(id, names, 1);
+    let suggestion = toolhub_engine::similar_names(id, names, 1);
     let lang = app.lang();
-    UsageError(match near.first() {
-        Some(near) => lang.choose(
-            format!("there is no server `{id}`; did you mean `{near}`?"),
-            format!("没有服务器 `{id}`；是否想用 `{near}`？"),
+    UsageError(match suggestion.first() {
+        Some(suggestion) => lang.choose(
+            format!("there is no server `{id}`; did you mean `{suggestion}`?"),
+            format!("没有服务器 `{id}`；是否想用 `{suggestion}`？"),
         ),
         None => lang.choose(
             format!("there is no server `{id}`; `toolhub servers list` shows what there is"),
@@ -105,17 +105,17 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
             names(&|name| before.get(name).is_some_and(|version| after.get(name) != Some(version)), &after);
         let parts = [(added, "added", "新增"), (removed, "removed", "移除"), (changed, "changed", "变化")];
         let failure = tests.iter().find(|test| test.id == *id).and_then(|test| test.result.as_ref().err());
-        let mut told = RawObject::default()
+        let mut report = RawObject::default()
             .with("id", id.as_str())
             .with("success", failure.is_none())
             .with("error", RawJson::of(&failure.map(|error| error.localize(lang))));
         for (names, en, zh) in &parts {
-            told.set(*en, RawJson::of(names));
+            report.set(*en, RawJson::of(names));
             if !names.is_empty() && !app.screen.json {
                 app.screen.line(&format!("  {}: {}", lang.choose(en, zh), names.join(", ")));
             }
         }
-        changes.push(told);
+        changes.push(report);
     }
     if app.screen.json {
         app.screen.json(&RawJson::of(&changes));

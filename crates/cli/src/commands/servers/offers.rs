@@ -51,8 +51,8 @@ fn show(app: &App, offer: Offer, items: &[RawJson]) {
         let members = item.object().unwrap_or_default();
         let text = |key: &str| members.get(key).and_then(|value| value.decode::<String>().ok());
         let name = text("uri").or_else(|| text("uriTemplate")).or_else(|| text("name")).unwrap_or_default();
-        let about = text("description").or_else(|| text("title")).unwrap_or_default();
-        vec![Cell::new(name, NAME), Cell::from(about.lines().next().unwrap_or_default())]
+        let description = text("description").or_else(|| text("title")).unwrap_or_default();
+        vec![Cell::new(name, NAME), Cell::from(description.lines().next().unwrap_or_default())]
     };
     let rows: Vec<Vec<Cell>> = items.iter().map(row).collect();
     for line in lines(&rows, "  ", app.screen.width()) {

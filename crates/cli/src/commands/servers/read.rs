@@ -120,25 +120,25 @@ fn text_of(members: &RawObject, key: &str) -> Option<String> {
 
 /// Writes one item to `output`, or several to `output` with a number before the extension. Existing files are not overwritten.
 fn save(app: &App, items: &[Item], output: &Path) -> anyhow::Result<()> {
-    for (place, item) in items.iter().enumerate() {
-        let file = if items.len() == 1 { output.to_owned() } else { numbered(output, place + 1) };
+    for (index, item) in items.iter().enumerate() {
+        let file = if items.len() == 1 { output.to_owned() } else { numbered(output, index + 1) };
         let bytes = match &item.content {
             Content::Text(text) => text.as_bytes(),
             Content::Data(data) => data,
         };
-        let shown = file.display().to_string();
+        let path = file.display().to_string();
         let written = std::fs::File::create_new(&file)
             .and_then(|mut created| std::io::Write::write_all(&mut created, bytes));
         written.map_err(|error| {
             UsageError(app.lang().choose(
-                format!("`{shown}` cannot be written: {error}"),
-                format!("无法写入 `{shown}`：{error}"),
+                format!("`{path}` cannot be written: {error}"),
+                format!("无法写入 `{path}`：{error}"),
             ))
         })?;
         let size = bytes.len();
         app.screen.note(&app.lang().choose(
-            format!("saved `{shown}` ({}, {size} bytes)", item.kind),
-            format!("已保存 `{shown}`（{}，{size} 字节）", item.kind),
+            format!("saved `{path}` ({}, {size} bytes)", item.kind),
+            format!("已保存 `{path}`（{}，{size} 字节）", item.kind),
         ));
     }
     Ok(())

@@ -20,11 +20,11 @@ pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     let own = || catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
     if app.screen.json {
         let tools: Vec<RawObject> = own().map(|entry| findings::described(entry, lang)).collect();
-        let shown = as_json(hub, &view, lang)
+        let json = as_json(hub, &view, lang)
             .with("enabled", view.spec.enabled)
             .with("reached_by", reached_by(&view.spec.transport))
             .with("definitions", RawJson::of(&tools));
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
         return Ok(Exit::Done);
     }
     app.screen.line(&format!("{NAME}{id}{NAME:#}  {}", state_line(&view, lang)));
@@ -57,11 +57,11 @@ pub(crate) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a toolhu
         entries.len()
     ));
     for entry in entries {
-        let about = entry.tool.definition.description();
+        let description = entry.tool.definition.description();
         let row = vec![
             Cell::new(entry.tool.name().as_str(), NAME),
             findings::mark(entry, lang),
-            Cell::from(about.lines().next().unwrap_or_default()),
+            Cell::from(description.lines().next().unwrap_or_default()),
         ];
         let row: Vec<Cell> = row.into_iter().filter(|cell| !cell.is_empty()).collect();
         for line in lines(&[row], "  ", app.screen.width()) {

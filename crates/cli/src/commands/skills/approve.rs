@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toolhub::Hub;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
-use toolhub_engine::definition_scan::{Finding, visible};
+use toolhub_engine::definition_scan::{Finding, escape_invisible};
 use toolhub_skills::{ApprovalState, FileSet, RegisteredSkill, Shape, Snapshot};
 
 use crate::app::App;
@@ -18,28 +18,28 @@ use crate::render::screen::GOOD;
 pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let snapshot = hub.skills();
-    let mut wanted: Vec<RegisteredSkill> = Vec::new();
+    let mut selected: Vec<RegisteredSkill> = Vec::new();
     if args.all {
-        wanted.extend(snapshot.skills.iter().filter(|known| !known.approval.may_be_used()).cloned());
+        selected.extend(snapshot.skills.iter().filter(|known| !known.approval.may_be_used()).cloned());
     }
     for name in &args.names {
-        wanted.push(matching_skill(app, &snapshot, (name, args.revoke))?.clone());
+        selected.push(matching_skill(app, &snapshot, (name, args.revoke))?.clone());
     }
-    let mut shown = Vec::new();
+    let mut json = Vec::new();
     let mut worst = Exit::Done;
-    for known in &wanted {
+    for known in &selected {
         let (done, exit) = match args.revoke {
             true => revoke(app, hub, known).await?,
             false => approve(app, hub, (known, args.yes)).await?,
         };
-        shown.push(done);
+        json.push(done);
         if exit != Exit::Done {
             worst = exit;
         }
     }
     if app.screen.json {
-        app.screen.json(&RawJson::of(&shown));
-    } else if wanted.is_empty() {
+        app.screen.json(&RawJson::of(&json));
+    } else if selected.is_empty() {
         app.screen.note(app.lang().choose("no skill waits for approval", "没有等待批准的技能"));
     }
     Ok(worst)
@@ -67,9 +67,9 @@ fn matching_skill<'a>(
             None => named(app, snapshot, word),
         },
         several => {
-            let places = several.iter().map(|known| format!("`{}`", place(known).display()));
+            let places = several.iter().map(|known| format!("`{}`", location(known).display()));
             let places = places.collect::<Vec<_>>().join(app.lang().choose(", ", "、"));
-            let word = visible(word);
+            let word = escape_invisible(word);
             Err(UsageError(app.lang().choose(
                 format!("`{word}` is in {places}: say which by its path"),
                 format!("`{word}` 在 {places} 中都有：请用路径指明"),
@@ -79,7 +79,7 @@ fn matching_skill<'a>(
 }
 
 /// The path of a skill, for display.
-pub(crate) fn place(known: &RegisteredSkill) -> &Path {
+pub(crate) fn location(known: &RegisteredSkill) -> &Path {
     match known.skill.shape {
         Shape::Folder => &known.skill.folder,
         Shape::PythonFile => &known.skill.file,
@@ -121,7 +121,7 @@ async fn approve(
         present(app, hub, known).await;
     }
     let suspicious = Hub::suspicious_in_skill(&known.skill, &files);
-    let shown = |approved: bool| {
+    let json = |approved: bool| {
         approval_json(known, approved)
             .with("files", files.files.len() as u64)
             .with("suspicious", findings::as_json(&suspicious, lang))
@@ -129,11 +129,11 @@ async fn approve(
     };
     if !yes && let Err(refused) = consent(app, known, &suspicious).await? {
         app.screen.error(&refused);
-        return Ok((shown(false), Exit::Failed));
+        return Ok((json(false), Exit::Failed));
     }
     hub.approve_skill(&known.skill, &files).await?;
     if !app.screen.json {
-        let with = counted(&files, lang);
+        let with = file_count(&files, lang);
         app.screen.note(&lang.choose(
             format!(
                 "{GOOD}✓{GOOD:#} approved `{name}` with its {with}; a change to any of them takes that back"
@@ -141,11 +141,11 @@ async fn approve(
             format!("{GOOD}✓{GOOD:#} 已批准 `{name}` 及其 {with}；任何改动都会使批准失效"),
         ));
     }
-    Ok((shown(true).with("digest", files.digest()), Exit::Done))
+    Ok((json(true).with("digest", files.digest()), Exit::Done))
 }
 
 /// The number of files as text.
-pub(crate) fn counted(files: &FileSet, lang: Lang) -> String {
+pub(crate) fn file_count(files: &FileSet, lang: Lang) -> String {
     match files.files.len() {
         1 => lang.choose("1 file".to_owned(), "1 个文件".to_owned()),
         many => lang.choose(format!("{many} files"), format!("{many} 个文件")),
@@ -160,7 +160,7 @@ async fn consent(
     suspicious: &[Finding],
 ) -> anyhow::Result<Result<(), String>> {
     let (lang, requested) = (app.lang(), &known.skill.requested);
-    let name = visible(&known.skill.name);
+    let name = escape_invisible(&known.skill.name);
     if !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         return Ok(match ask(app, &name).await? {
             true => Ok(()),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
 use toolhub_core::{Localize as _, RawJson, RawObject};
-use toolhub_engine::definition_scan::{Finding, visible};
+use toolhub_engine::definition_scan::{Finding, escape_invisible};
 use toolhub_skills::{Severity, SkillOptions, SkillRegistry, TemplateKind, Validation, create_skill};
 
 use crate::app::App;
@@ -32,16 +32,16 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     }
     let file = folder.join("SKILL.md");
     if app.screen.json {
-        let shown =
+        let displayed =
             RawObject::default().with("skill", args.name.as_str()).with("path", file.display().to_string());
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&displayed.into_raw());
         return Ok(Exit::Done);
     }
     app.screen.line(&file.display().to_string());
-    let (name, shown) = (&args.name, folder.display());
+    let (name, displayed) = (&args.name, folder.display());
     app.screen.note(&lang.choose(
-        format!("write what it does into `description`, and how into the text; then `toolhub skills validate {shown}`"),
-        format!("在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {shown}`"),
+        format!("write what it does into `description`, and how into the text; then `toolhub skills validate {displayed}`"),
+        format!("在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {displayed}`"),
     ));
     // The skill has been created, even if the configuration is invalid.
     let Ok(hub) = app.hub().await else { return Ok(Exit::Done) };
@@ -56,8 +56,10 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
     };
     if !known.approval.may_be_used() {
         app.screen.note(&lang.choose(
-            format!("it is the project's, so approve it when it is done: `toolhub skills approve {shown}`"),
-            format!("它属于项目，写好后请批准：`toolhub skills approve {shown}`"),
+            format!(
+                "it is the project's, so approve it when it is done: `toolhub skills approve {displayed}`"
+            ),
+            format!("它属于项目，写好后请批准：`toolhub skills approve {displayed}`"),
         ));
     }
     if args.tool {
@@ -85,7 +87,7 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
     let wrong = validation.iter().filter(|one| one.has_errors()).count();
     let warnings: Vec<Warnings> = validation.iter().map(|one| Warnings::of(hub, one)).collect();
     if app.screen.json {
-        let shown: Vec<RawObject> = validation
+        let displayed: Vec<RawObject> = validation
             .iter()
             .zip(&warnings)
             .map(|(one, warnings)| {
@@ -98,18 +100,19 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
                     .with("shadows", RawJson::of(&warnings.shadows))
             })
             .collect();
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&displayed));
     } else {
         for (one, warnings) in validation.iter().zip(&warnings) {
             print(app, one);
             findings::show(app, &warnings.suspicious, "");
             for tool in &warnings.shadows {
-                let (shown, name) = (shadows(tool, lang), one.skill.as_ref().map_or("", |skill| &skill.name));
+                let (displayed, name) =
+                    (shadows(tool, lang), one.skill.as_ref().map_or("", |skill| &skill.name));
                 let elsewhere = lang.choose(
                     format!("in a project's skill it is called `{name}__{tool}` instead"),
                     format!("若在项目的技能中，则称为 `{name}__{tool}`"),
                 );
-                app.screen.line(&format!("{ODD}!{ODD:#} {shown}; {elsewhere}"));
+                app.screen.line(&format!("{ODD}!{ODD:#} {displayed}; {elsewhere}"));
             }
         }
     }
@@ -138,13 +141,15 @@ impl Warnings {
 
 /// Resolves a path: relative to the current folder, otherwise to the folder of the config file, where skills are created.
 fn place_of(app: &App, path: &Path) -> Option<PathBuf> {
-    let here = expanded(path);
-    if here.exists() {
-        return Some(here);
+    let expanded_path = expanded(path);
+    if expanded_path.exists() {
+        return Some(expanded_path);
     }
     let config = app.places().ok()?.config;
-    let beside = config.parent()?;
-    [beside.join(&here), beside.join("skills").join(&here)].into_iter().find(|place| place.exists())
+    let config_folder = config.parent()?;
+    [config_folder.join(&expanded_path), config_folder.join("skills").join(&expanded_path)]
+        .into_iter()
+        .find(|place| place.exists())
 }
 
 fn missing(app: &App, path: &Path) -> String {
@@ -168,6 +173,6 @@ fn print(app: &App, validation: &Validation) {
             Severity::Advice => ("!", ODD),
             Severity::Error | Severity::Fatal => ("✗", BAD),
         };
-        app.screen.line(&format!("{style}{sign}{style:#} {}", visible(&diagnostic.localize(lang))));
+        app.screen.line(&format!("{style}{sign}{style:#} {}", escape_invisible(&diagnostic.localize(lang))));
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::similar_names;
 use toolhub_skills::{
     ApprovalState, Diagnostic, RegisteredSkill, Severity, Shape, Skipped, Snapshot, use_skill,
@@ -79,7 +79,7 @@ fn print(app: &App, snapshot: &Snapshot) {
                 many => lang.choose(format!("{many} tools"), format!("{many} 个工具")),
             };
             vec![
-                Cell::new(visible(&known.skill.name), NAME),
+                Cell::new(escape_invisible(&known.skill.name), NAME),
                 Cell::new(origin(known.skill.origin.name(), lang), DIM),
                 Cell::new(word, style),
                 Cell::new(tools, DIM),
@@ -89,7 +89,7 @@ fn print(app: &App, snapshot: &Snapshot) {
         .collect();
     for skill in &snapshot.remote {
         rows.push(vec![
-            Cell::new(visible(&skill.shown()), NAME),
+            Cell::new(escape_invisible(&skill.shown()), NAME),
             Cell::new(lang.choose("server", "服务器"), DIM),
             Cell::new("", GOOD),
             Cell::new("", DIM),
@@ -108,7 +108,7 @@ fn print(app: &App, snapshot: &Snapshot) {
 }
 
 fn one_line(text: &str) -> String {
-    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+    escape_invisible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 pub(crate) fn origin(name: &'static str, lang: Lang) -> &'static str {
@@ -136,7 +136,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
         app.screen.note(text);
     }
     for known in &snapshot.skills {
-        let name = visible(&known.skill.name);
+        let name = escape_invisible(&known.skill.name);
         let place = known.skill.file.display();
         if let Some(by) = &known.hidden_by {
             let by = by.display();
@@ -150,7 +150,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
             // An unreadable skill cannot be approved; the reason contains the fix.
             ApprovalState::Unreadable(why) => {
                 let why = why.localize(lang);
-                let why = visible(&why);
+                let why = escape_invisible(&why);
                 app.screen.warn(
                     &lang.choose(format!("`{name}` is not used: {why}"), format!("`{name}` 未启用：{why}")),
                 );
@@ -160,7 +160,7 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
                 // If two skills have the same name, commands must use their paths.
                 let named = |other: &&RegisteredSkill| other.skill.name == known.skill.name;
                 let word = match snapshot.skills.iter().filter(named).count() > 1 {
-                    true => approve::place(known).display().to_string(),
+                    true => approve::location(known).display().to_string(),
                     false => name.clone().into_owned(),
                 };
                 app.screen.warn(&lang.choose(
@@ -175,15 +175,15 @@ fn report_problems(app: &App, hub: &Hub, snapshot: &Snapshot) {
         for diagnostic in
             known.skill.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice)
         {
-            app.screen.warn(&visible(&diagnostic.localize(lang)));
+            app.screen.warn(&escape_invisible(&diagnostic.localize(lang)));
         }
     }
     for skipped in &snapshot.skipped {
         let fatal = skipped.diagnostics.iter().filter(|diagnostic| diagnostic.severity > Severity::Advice);
         for diagnostic in fatal {
-            let said = diagnostic.localize(lang);
-            let said = visible(&said);
-            app.screen.warn(&lang.choose(format!("skipped: {said}"), format!("已跳过：{said}")));
+            let message = diagnostic.localize(lang);
+            let message = escape_invisible(&message);
+            app.screen.warn(&lang.choose(format!("skipped: {message}"), format!("已跳过：{message}")));
         }
     }
     for note in &snapshot.notes {
@@ -226,8 +226,8 @@ pub(crate) fn diagnostics_json(diagnostics: &[Diagnostic], lang: Lang) -> RawJso
                 .with("file", diagnostic.file.display().to_string())
                 .with("line", RawJson::of(&diagnostic.line))
                 .with("weight", diagnostic.severity.name())
-                .with("what", diagnostic.what.localize(lang))
-                .with("instead", diagnostic.instead.localize(lang))
+                .with("what", diagnostic.problem.localize(lang))
+                .with("instead", diagnostic.remedy.localize(lang))
         })
         .collect();
     RawJson::of(&all)
@@ -288,12 +288,12 @@ pub(crate) fn named<'a>(
         let lies_in =
             |known: &&RegisteredSkill| known.skill.folder.file_name().is_some_and(|own| own == name);
         let by_folder = snapshot.skills.iter().find(lies_in).map(|known| known.skill.name.clone());
-        let near = by_folder.or_else(|| similar_names(name, names, 1).pop());
-        let name = visible(name);
-        UsageError(match near {
-            Some(near) => lang.choose(
-                format!("there is no skill `{name}`; did you mean `{near}`?"),
-                format!("没有技能 `{name}`；是否想用 `{near}`？"),
+        let suggestion = by_folder.or_else(|| similar_names(name, names, 1).pop());
+        let name = escape_invisible(name);
+        UsageError(match suggestion {
+            Some(suggestion) => lang.choose(
+                format!("there is no skill `{name}`; did you mean `{suggestion}`?"),
+                format!("没有技能 `{name}`；是否想用 `{suggestion}`？"),
             ),
             None => lang.choose(
                 format!("there is no skill `{name}`; `toolhub skills list` shows them"),
@@ -344,7 +344,7 @@ async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
     let others = snapshot.skills.iter().filter(|other| other.skill.name == known.skill.name);
     for other in others.filter(|other| other.skill.file != known.skill.file) {
         let place = other.skill.file.display().to_string();
-        app.screen.warn(&another_of_its_name(&visible(&place), app.lang()));
+        app.screen.warn(&another_of_its_name(&escape_invisible(&place), app.lang()));
     }
     match text {
         Ok(text) if text.is_empty() => {}
@@ -366,7 +366,7 @@ fn another_of_its_name(place: &str, lang: Lang) -> String {
 
 /// Makes invisible characters visible, line by line.
 fn visible_text(text: &str) -> String {
-    text.lines().map(visible).collect::<Vec<_>>().join("\n")
+    text.lines().map(escape_invisible).collect::<Vec<_>>().join("\n")
 }
 
 fn show_file(app: &App, known: &RegisteredSkill, file: &str) -> Exit {
@@ -386,7 +386,7 @@ fn show_file(app: &App, known: &RegisteredSkill, file: &str) -> Exit {
 pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
     let (lang, skill) = (app.lang(), &known.skill);
     let approval = known.approval.localize(lang);
-    let name = visible(&skill.name);
+    let name = escape_invisible(&skill.name);
     let whose = origin(skill.origin.name(), lang);
     app.screen.line(&format!("{NAME}{name}{NAME:#} {DIM}({whose}){DIM:#}  {approval}"));
     let width = app.screen.width().map(|width| width.saturating_sub(2));
@@ -413,7 +413,7 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
     }
     if let Ok(files) = hub.skill_registry().files_of(skill) {
         let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == Shape::PythonFile;
-        let count = approve::counted(&files, lang);
+        let count = approve::file_count(&files, lang);
         let count = match files.files.keys().filter(runs).count() {
             0 => count,
             scripts => lang.choose(
@@ -431,7 +431,7 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
             field(
                 app,
                 lang.choose("other files", "其他文件"),
-                &format!("{}{more}", visible(&others.join(", "))),
+                &format!("{}{more}", escape_invisible(&others.join(", "))),
             );
         }
         if let Some(change) = hub.skill_change(skill, &files).await {
@@ -441,13 +441,13 @@ pub(crate) async fn present(app: &App, hub: &Hub, known: &RegisteredSkill) {
                 (&change.removed, "gone since it was approved", "批准后删除"),
             ] {
                 if !paths.is_empty() {
-                    field(app, lang.choose(en, zh), &visible(&paths.join(", ")));
+                    field(app, lang.choose(en, zh), &escape_invisible(&paths.join(", ")));
                 }
             }
         }
     }
     for diagnostic in &skill.diagnostics {
-        app.screen.line(&format!("  {ODD}!{ODD:#} {}", visible(&diagnostic.localize(lang))));
+        app.screen.line(&format!("  {ODD}!{ODD:#} {}", escape_invisible(&diagnostic.localize(lang))));
     }
 }
 

@@ -13,7 +13,8 @@ use crate::exit::{Exit, UsageError};
 
 pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let given = args.args.as_deref().map(|text| tool_arguments::given(text, lang)).transpose()?;
+    let given =
+        args.args.as_deref().map(|text| tool_arguments::parse_json_arguments(text, lang)).transpose()?;
     let hub = app.hub().await?;
     let snapshot = hub.skills();
     let known = named(app, &snapshot, &args.name)?;
@@ -34,17 +35,21 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
             return Ok(Exit::from(&error));
         }
     };
-    let mut wanted = ToolCall::new(name.as_str(), arguments);
-    wanted.coercion = Coercion::On;
-    wanted.among = Some([Source::Skill].into());
-    wanted.timeout = args.timeout.map(|span| span.0);
-    let outcome = app.interruptible(hub.call(wanted)).await?;
+    let mut requested = ToolCall::new(name.as_str(), arguments);
+    requested.coercion = Coercion::On;
+    requested.among = Some([Source::Skill].into());
+    requested.timeout = args.timeout.map(|span| span.0);
+    let outcome = app.interruptible(hub.call(requested)).await?;
     call::show(app, &outcome);
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
 
 /// The selected tool's catalog name and schema.
-fn chosen(app: &App, known: &RegisteredSkill, wanted: Option<&str>) -> Result<(String, RawJson), UsageError> {
+fn chosen(
+    app: &App,
+    known: &RegisteredSkill,
+    requested: Option<&str>,
+) -> Result<(String, RawJson), UsageError> {
     let lang = app.lang();
     let skill = &known.skill;
     let name = &skill.name;
@@ -52,16 +57,18 @@ fn chosen(app: &App, known: &RegisteredSkill, wanted: Option<&str>) -> Result<(S
         .tools
         .iter()
         .zip(&known.tool_names)
-        .map(|(tool, shown)| (tool.name.as_str(), shown, &tool.schema))
+        .map(|(tool, display_name)| (tool.name.as_str(), display_name, &tool.schema))
         .collect();
     let list = all.iter().map(|(own, ..)| format!("`{own}`")).collect::<Vec<_>>().join(", ");
-    let found = match (wanted, &all[..]) {
-        (Some(wanted), _) => all.iter().find(|(own, shown, _)| *own == wanted || shown.as_str() == wanted),
+    let found = match (requested, &all[..]) {
+        (Some(requested), _) => {
+            all.iter().find(|(own, display_name, _)| *own == requested || display_name.as_str() == requested)
+        }
         (None, [one]) => Some(one),
         (None, _) => None,
     };
-    if let Some((_, shown, schema)) = found {
-        return Ok(((*shown).clone(), (*schema).clone()));
+    if let Some((_, display_name, schema)) = found {
+        return Ok(((*display_name).clone(), (*schema).clone()));
     }
     // A declared tool that is invalid.
     let broken =
@@ -73,14 +80,14 @@ fn chosen(app: &App, known: &RegisteredSkill, wanted: Option<&str>) -> Result<(S
             format!("技能 `{name}` 没有可运行的工具：{diagnostic}"),
         )));
     }
-    Err(UsageError(match (all.is_empty(), wanted) {
+    Err(UsageError(match (all.is_empty(), requested) {
         (true, _) => lang.choose(
             format!("the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {name}`"),
             format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {name}` 查看"),
         ),
-        (false, Some(wanted)) => lang.choose(
-            format!("the skill `{name}` has no tool `{wanted}`: it has {list}"),
-            format!("技能 `{name}` 没有工具 `{wanted}`：它有 {list}"),
+        (false, Some(requested)) => lang.choose(
+            format!("the skill `{name}` has no tool `{requested}`: it has {list}"),
+            format!("技能 `{name}` 没有工具 `{requested}`：它有 {list}"),
         ),
         (false, None) => lang.choose(
             format!("say which tool of `{name}`: {list}"),

@@ -29,11 +29,11 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     }
     if app.screen.json {
         let next = ["toolhub init", "toolhub servers add NAME -- COMMAND", "toolhub ask REQUEST"];
-        let shown = RawObject::default()
+        let json = RawObject::default()
             .with("version", env!("CARGO_PKG_VERSION"))
             .with("configured", false)
             .with("next", RawJson::of(&next));
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
         return Ok(Exit::Done);
     }
     let head = lang.choose("one place for every tool an AI agent can use", "AI 智能体所有工具的统一入口");

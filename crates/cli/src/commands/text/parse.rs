@@ -32,8 +32,8 @@ pub(crate) async fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
     };
     let reading = read_calls(&text, &known);
     if app.screen.json {
-        let shown = shown(&text, &reading, &known, app.lang());
-        app.screen.json(&shown.into_raw());
+        let output_json = output_json(&text, &reading, &known, app.lang());
+        app.screen.json(&output_json.into_raw());
     } else {
         show(app, &text, &reading);
     }
@@ -87,7 +87,7 @@ fn parse_lines(lang: Lang) -> anyhow::Result<Exit> {
                 let tools = line.tools.unwrap_or_default();
                 let known = KnownTools::new(tools.iter().filter_map(known_tool));
                 let reading = read(&line.text, &known);
-                let members = shown(&line.text, &reading, &known, lang);
+                let members = output_json(&line.text, &reading, &known, lang);
                 let start = RawObject::default().with("id", line.id);
                 members.iter().fold(start, |object, (key, value)| object.with(key.to_owned(), value.clone()))
             }
@@ -97,8 +97,8 @@ fn parse_lines(lang: Lang) -> anyhow::Result<Exit> {
             }
         };
         let answer = answer.into_raw();
-        let shown = if on_terminal { sanitized_json(answer.get()) } else { answer.get().into() };
-        match writeln!(out, "{shown}") {
+        let output_json = if on_terminal { sanitized_json(answer.get()) } else { answer.get().into() };
+        match writeln!(out, "{output_json}") {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(exit),
             written => written?,
         }
@@ -124,11 +124,11 @@ fn unreadable_line((number, line): (usize, &str), error: &serde_json::Error, lan
 }
 
 /// Parses a tool given by its name, or by a definition in the format of any common API.
-fn known_tool(given: &RawJson) -> Option<KnownTool> {
-    if let Ok(name) = given.decode::<String>() {
+fn known_tool(value: &RawJson) -> Option<KnownTool> {
+    if let Ok(name) = value.decode::<String>() {
         return Some(KnownTool::new(name, None));
     }
-    let outer = given.object()?;
+    let outer = value.object()?;
     let inner = outer.get("function").and_then(RawJson::object);
     let definition = inner.as_ref().unwrap_or(&outer);
     let name: String = definition.get("name")?.decode().ok()?;
@@ -140,7 +140,7 @@ fn known_tool(given: &RawJson) -> Option<KnownTool> {
 }
 
 /// The extracted calls, with arguments coerced by the available schemas.
-fn shown(text: &str, reading: &ParsedOutput, known: &KnownTools, lang: Lang) -> RawObject {
+fn output_json(text: &str, reading: &ParsedOutput, known: &KnownTools, lang: Lang) -> RawObject {
     let mut repaired: Vec<LocalizedText> = Vec::new();
     let mut note = |notes: &[LocalizedText]| {
         for text in notes {
@@ -154,9 +154,9 @@ fn shown(text: &str, reading: &ParsedOutput, known: &KnownTools, lang: Lang) -> 
         note(&call.repaired);
         let schema = known.named(call.tool.as_str()).and_then(KnownTool::schema);
         let arguments = match schema.and_then(|schema| coerce(schema, &call.arguments)) {
-            Some(mended) => {
-                note(&mended.notes);
-                mended.arguments
+            Some(coerced) => {
+                note(&coerced.notes);
+                coerced.arguments
             }
             None => call.arguments.clone(),
         };
@@ -172,14 +172,14 @@ fn shown(text: &str, reading: &ParsedOutput, known: &KnownTools, lang: Lang) -> 
 
 /// A call as JSON; with its id only if the text contains it.
 fn call_shown(text: &str, call: &ModelCall, arguments: RawJson) -> RawObject {
-    let mut shown = RawObject::default();
+    let mut output_json = RawObject::default();
     if text.contains(call.id.as_str()) {
-        shown.set("id", call.id.as_str());
+        output_json.set("id", call.id.as_str());
     }
-    shown.set("name", call.tool.as_str());
-    shown.set("arguments", arguments);
+    output_json.set("name", call.tool.as_str());
+    output_json.set("arguments", arguments);
     if let Some(source) = &call.source {
-        shown.set("source", source.as_str());
+        output_json.set("source", source.as_str());
     }
-    shown
+    output_json
 }

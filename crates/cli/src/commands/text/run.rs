@@ -33,19 +33,19 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
     }
     if app.screen.json {
         // Calls come first and in order; unreadable calls follow, without arguments.
-        let shown: Vec<RawObject> = outcomes
+        let json: Vec<RawObject> = outcomes
             .iter()
             .enumerate()
-            .map(|(place, outcome)| {
-                let call = reading.calls.get(place);
+            .map(|(index, outcome)| {
+                let call = reading.calls.get(index);
                 let arguments = call.map_or_else(RawJson::null, |call| call.arguments.clone());
                 let named =
                     RawObject::default().with("tool", outcome.tool.as_str()).with("arguments", arguments);
-                let told = outcome.to_json(app.lang());
-                told.iter().fold(named, |shown, (name, value)| shown.with(name.to_owned(), value.clone()))
+                let content = outcome.to_json(app.lang());
+                content.iter().fold(named, |json, (name, value)| json.with(name.to_owned(), value.clone()))
             })
             .collect();
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&json));
     } else if outcomes.is_empty() {
         app.screen.note(app.lang().choose("no tool call in it", "其中没有工具调用"));
     }
@@ -91,8 +91,8 @@ async fn run_all(
     reading: &ParsedOutput,
     outcomes: &mut Vec<Outcome>,
 ) {
-    for (place, call) in reading.calls.iter().enumerate() {
-        let outcome = if reading.cut == Some(place) {
+    for (index, call) in reading.calls.iter().enumerate() {
+        let outcome = if reading.cut == Some(index) {
             refused(call, ToolError::UnreadableCall { detail: truncation_detail(call) })
         } else {
             run_call(hub, args, call).await
@@ -113,11 +113,11 @@ async fn run_all(
 }
 
 async fn run_call(hub: &Hub, args: &RunArgs, call: &ModelCall) -> Outcome {
-    let mut wanted = ToolCall::new(call.tool.as_str(), call.arguments.clone()).with_coercion();
-    wanted.id = call.id.clone();
-    wanted.source.clone_from(&call.source);
-    wanted.timeout = args.timeout.map(|span| span.0);
-    let mut outcome = hub.call(wanted).await;
+    let mut tool_call = ToolCall::new(call.tool.as_str(), call.arguments.clone()).with_coercion();
+    tool_call.id = call.id.clone();
+    tool_call.source.clone_from(&call.source);
+    tool_call.timeout = args.timeout.map(|span| span.0);
+    let mut outcome = hub.call(tool_call).await;
     if args.brief {
         outcome = hub.shorten(outcome);
     }
@@ -143,22 +143,22 @@ fn truncation_detail(call: &ModelCall) -> LocalizedText {
 
 fn show(app: &App, outcome: &Outcome) {
     let lang = app.lang();
-    let told = match &outcome.result {
+    let content = match &outcome.result {
         Ok(output) => output.result(),
         Err(error) => RawJson::from(error.localize(lang)),
     };
     let key = if outcome.success() { "result" } else { "error" };
-    let mut shown = RawObject::default()
+    let mut json = RawObject::default()
         .with("id", outcome.call_id.as_str())
         .with("tool_name", outcome.tool.as_str())
         .with("success", outcome.success())
-        .with(key, told);
-    let repaired: Vec<String> = outcome.repaired.iter().map(|mended| mended.localize(lang)).collect();
+        .with(key, content);
+    let repaired: Vec<String> = outcome.repaired.iter().map(|repair| repair.localize(lang)).collect();
     if !repaired.is_empty() {
-        shown.set("repaired", RawJson::of(&repaired));
+        json.set("repaired", RawJson::of(&repaired));
     }
     if let (true, Some(handle)) = (outcome.truncated, &outcome.handle) {
-        shown.set("handle", handle.as_str());
+        json.set("handle", handle.as_str());
     }
-    app.screen.verbatim(&result_block(&shown.into_raw()));
+    app.screen.verbatim(&result_block(&json.into_raw()));
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use toolhub::Hub;
 use toolhub_core::approval::Approval;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use toolhub_engine::Entry;
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::{ApproveArgs, ShowArgs};
@@ -35,16 +35,16 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
         Ok(selected) => selected,
         Err(exit) => return Ok(exit),
     };
-    let mut shown = Vec::new();
+    let mut json = Vec::new();
     let mut left = Vec::new();
-    let whole = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
+    let length = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
     for entry in &selected {
         let before = entry.tool.trust;
         let change = change(hub, entry);
         if !app.screen.json {
-            present(app, entry, (&change, whole));
+            present(app, entry, (&change, length));
         }
-        let suspicious = !entry.findings().is_empty() && before != Trust::Approved;
+        let suspicious = !entry.findings().is_empty() && before != ApprovalStatus::Approved;
         let agreed = !suspicious || args.yes || ask_consent(app, entry).await?;
         if agreed {
             hub.approve(&entry.tool).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
             left.push(Arc::clone(entry));
         }
         if app.screen.json {
-            shown.push(
+            json.push(
                 RawObject::default()
                     .with("tool", entry.tool.name().as_str())
                     .with("source", entry.tool.source.to_string())
@@ -65,7 +65,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
         }
     }
     if app.screen.json {
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&json));
     }
     Ok(report(app, selected.len() - left.len(), &left))
 }
@@ -94,8 +94,8 @@ fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
 async fn selected(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Result<Vec<Arc<Entry>>, Exit>> {
     let lang = app.lang();
     if let Some(tool) = &args.tool {
-        let asked = ShowArgs { tool: tool.clone(), source: args.source.clone() };
-        let found = match named(app, hub, &asked).await? {
+        let show_args = ShowArgs { tool: tool.clone(), source: args.source.clone() };
+        let found = match named(app, hub, &show_args).await? {
             Ok(found) => found,
             Err(error) => {
                 app.screen.error(&error.localize(lang));
@@ -130,7 +130,9 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
     let lang = app.lang();
     let of_servers: Vec<&Arc<Entry>> =
         found.iter().filter(|entry| matches!(entry.tool.source, Source::Server(_))).collect();
-    let is_changed = |entry: &&&Arc<Entry>| matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined);
+    let is_changed = |entry: &&&Arc<Entry>| {
+        matches!(entry.tool.trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
+    };
     let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
     match (&of_servers[..], &changed[..]) {
         ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => Err(UsageError(lang.choose(
@@ -156,7 +158,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
 
 /// The changes since the last approval; empty without changes or without an approval.
 fn change(hub: &Hub, entry: &Entry) -> String {
-    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.trust != Trust::Approved);
+    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.trust != ApprovalStatus::Approved);
     approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
 }
 
@@ -172,18 +174,18 @@ fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let trust_label =
         findings::trust_label(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
-    let (name, style) = (visible(tool.name().as_str()), NAME);
+    let (name, style) = (escape_invisible(tool.name().as_str()), NAME);
     app.screen.line(&format!("{style}{name}{style:#} {DIM}({}){DIM:#}  {trust_label}", tool.source));
     let text = match length {
         Length::Whole => tool.definition.description().trim(),
         Length::FirstLine => first_line(tool.definition.description()),
     };
     let width = app.screen.width().map(|width| width.saturating_sub(2));
-    for line in visible(text).lines().flat_map(|line| fold(line.trim_end(), width)) {
+    for line in escape_invisible(text).lines().flat_map(|line| fold(line.trim_end(), width)) {
         app.screen.line(&format!("  {line}"));
     }
     show_difference(app, change, "  ");
-    if tool.trust != Trust::Approved {
+    if tool.trust != ApprovalStatus::Approved {
         findings::show(app, entry.findings(), "  ");
     }
 }
@@ -193,7 +195,7 @@ async fn ask_consent(app: &App, entry: &Entry) -> anyhow::Result<bool> {
     if app.screen.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }
-    let name = visible(entry.tool.name().as_str());
+    let name = escape_invisible(entry.tool.name().as_str());
     let question = app
         .lang()
         .choose(format!("approve `{name}` all the same? [y/N] "), format!("仍要批准 `{name}` 吗？[y/N] "));
@@ -208,7 +210,7 @@ fn list(app: &App, hub: &Hub) {
     };
     let all = hub.approvals();
     if app.screen.json {
-        let shown: Vec<RawObject> = all
+        let json: Vec<RawObject> = all
             .iter()
             .map(|approval| {
                 RawObject::default()
@@ -216,11 +218,11 @@ fn list(app: &App, hub: &Hub) {
                     .with("source", approval.source.to_string())
                     .with("digest", approval.version.as_str())
                     .with("approved_at_ms", millis(approval.at))
-                    .with("trust", RawJson::of(&trust_of(approval).map(Trust::name)))
+                    .with("trust", RawJson::of(&trust_of(approval).map(ApprovalStatus::name)))
                     .with("definition", approval.definition.clone())
             })
             .collect();
-        app.screen.json(&RawJson::of(&shown));
+        app.screen.json(&RawJson::of(&json));
         return;
     }
     let rows: Vec<Vec<Cell>> = all
@@ -232,7 +234,7 @@ fn list(app: &App, hub: &Hub) {
                 Some(trust) => findings::trust_label(trust, lang).unwrap_or_default(),
                 None => lang.choose("not there now", "现在没有"),
             };
-            let style = if trust == Some(Trust::Approved) { GOOD } else { ODD };
+            let style = if trust == Some(ApprovalStatus::Approved) { GOOD } else { ODD };
             vec![
                 Cell::new(approval.tool.as_str(), NAME),
                 Cell::new(approval.source.to_string(), BOLD),
@@ -259,7 +261,7 @@ async fn revoke(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Exit
     let mut revoked = Vec::new();
     for approval in hub.approvals().iter().filter(|approval| meant(approval)) {
         hub.revoke(&approval.source, &approval.tool).await?;
-        let (name, source) = (visible(approval.tool.as_str()), &approval.source);
+        let (name, source) = (escape_invisible(approval.tool.as_str()), &approval.source);
         if !app.screen.json {
             app.screen.line(&lang.choose(
                 format!("`{name}` ({source}) is no longer approved"),

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
 use toolhub_core::outcome::AttemptRecord;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{CallBy, CallId, Localize as _, RawJson, Source, ToolName, json};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::CallArgs;
@@ -49,7 +49,11 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let given = args.args.as_deref().map(|text| tool_arguments::given(text, app.lang())).transpose()?;
+    let given = args
+        .args
+        .as_deref()
+        .map(|text| tool_arguments::parse_json_arguments(text, app.lang()))
+        .transpose()?;
     let hub = app.hub().await?;
     let started = Instant::now();
     let work = app.interruptible(call(app, hub, (&args, &target), given)).await;
@@ -137,13 +141,13 @@ fn schema_for(route: &Route, pairs: &[String]) -> RawJson {
 fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
     let catalog = hub.catalog();
     for attempt in &outcome.attempts {
-        let (name, place) = (&attempt.tool, &attempt.source);
+        let (name, source) = (&attempt.tool, &attempt.source);
         let mut named = catalog.named(name.as_str());
-        if named.any(|entry| entry.tool.source == *place && entry.tool.trust == Trust::Changed) {
-            let name = visible(name.as_str());
+        if named.any(|entry| entry.tool.source == *source && entry.tool.trust == ApprovalStatus::Changed) {
+            let name = escape_invisible(name.as_str());
             app.screen.warn(&app.lang().choose(
-                format!("`{name}` of {place} changed since it was approved; see `toolhub tools diff {name} --source {place}`"),
-                format!("{place} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {name} --source {place}`"),
+                format!("`{name}` of {source} changed since it was approved; see `toolhub tools diff {name} --source {source}`"),
+                format!("{source} 的 `{name}` 在批准后有改动；见 `toolhub tools diff {name} --source {source}`"),
             ));
         }
     }
@@ -164,8 +168,8 @@ pub(crate) fn show(app: &App, outcome: &Outcome) {
     // Reports failed attempts before the final one, so that a fallback is visible.
     let last = outcome.attempts.len().saturating_sub(usize::from(outcome.result.is_err()));
     warn_of_attempts(app, &outcome.attempts[..last]);
-    for mended in &outcome.repaired {
-        app.screen.note(&mended.localize(lang));
+    for repair in &outcome.repaired {
+        app.screen.note(&repair.localize(lang));
     }
     match &outcome.result {
         Ok(output) => {
@@ -235,8 +239,8 @@ pub(crate) fn text_of(app: &App, output: &ToolOutput) -> String {
         let structured = output.structured().map(|value| json::pretty(value.get()));
         return structured.unwrap_or_else(|| app.lang().choose("(no output)", "（没有输出）").to_owned());
     }
-    let shown: Vec<String> = blocks.iter().map(block).collect();
-    shown.join("\n")
+    let blocks_text: Vec<String> = blocks.iter().map(block).collect();
+    blocks_text.join("\n")
 }
 
 fn block(raw: &RawJson) -> String {

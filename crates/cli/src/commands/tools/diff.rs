@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use similar::TextDiff;
 use toolhub_core::approval::Approval;
 use toolhub_core::ports::ToolVersion;
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolDefinition, json};
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::ShowArgs;
@@ -26,7 +26,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
         }
     };
     // Prefers a changed tool, even if a call would use another one.
-    let changed = |trust| matches!(trust, Trust::Changed | Trust::Quarantined);
+    let changed = |trust| matches!(trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined);
     let one = found.iter().find(|entry| changed(entry.tool.trust)).or(found.first());
     let Some(entry) = one else { return Ok(Exit::Failed) };
     let tool = &entry.tool;
@@ -58,7 +58,7 @@ pub(crate) fn show_difference(app: &App, difference: &str, indent: &str) {
             Some(b'-') => BAD,
             _ => DIM,
         };
-        app.screen.line(&format!("{indent}{style}{}{style:#}", visible(line)));
+        app.screen.line(&format!("{indent}{style}{}{style:#}", escape_invisible(line)));
     }
 }
 
@@ -112,7 +112,7 @@ impl Change<'_> {
     }
 
     fn show(&self, app: &App, source: &Source) {
-        let (lang, tool) = (app.lang(), visible(self.definition.name().as_str()));
+        let (lang, tool) = (app.lang(), escape_invisible(self.definition.name().as_str()));
         let head = match (&self.approval, self.history) {
             (Some(approval), _) => {
                 let ago = ago(approval.at, lang);

@@ -13,7 +13,11 @@ use crate::render::screen::{BOLD, DIM, NAME};
 use crate::render::table::{Cell, Overflow, row_lines};
 
 pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
-    let given = args.args.as_deref().map(|text| tool_arguments::given(text, app.lang())).transpose()?;
+    let given = args
+        .args
+        .as_deref()
+        .map(|text| tool_arguments::parse_json_arguments(text, app.lang()))
+        .transpose()?;
     let hub = app.hub().await?;
     let (by, tool) = match (&args.capability, &args.tool) {
         (Some(capability), _) => (CallBy::Capability, capability.as_str()),
@@ -36,12 +40,12 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         Err(error) => {
             let exit = Exit::from(&error);
             if app.screen.json {
-                let shown = RawObject::default()
+                let json = RawObject::default()
                     .with("tool", tool)
                     .with("success", false)
                     .with("error", error.localize(app.lang()))
                     .with("error_kind", error.kind());
-                app.screen.json(&shown.into_raw());
+                app.screen.json(&json.into_raw());
             } else {
                 app.screen.error(&error.localize(app.lang()));
             }
@@ -101,9 +105,9 @@ fn show(app: &App, tool: &str, route: &Route) {
         .candidates
         .iter()
         .enumerate()
-        .map(|(place, candidate)| {
+        .map(|(index, candidate)| {
             vec![
-                Cell::from(format!("{}.", place + 1)),
+                Cell::from(format!("{}.", index + 1)),
                 Cell::new(candidate.source().to_string(), NAME),
                 Cell::from(candidate.why.localize(lang)),
             ]

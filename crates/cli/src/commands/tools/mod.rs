@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolhub::{Hub, Request};
-use toolhub_core::tool::Trust;
+use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
 use toolhub_engine::Entry;
-use toolhub_engine::definition_scan::visible;
+use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_mcp_gateway::portable;
 
 use crate::app::App;
@@ -37,13 +37,13 @@ pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
 async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let sources = sources(hub);
-    if let Some(wanted) = &args.source
-        && !sources.iter().any(|source| source.to_string() == *wanted)
+    if let Some(requested) = &args.source
+        && !sources.iter().any(|source| source.to_string() == *requested)
     {
         let known = sources.iter().map(|source| format!("`{source}`")).collect::<Vec<_>>().join(", ");
         return Err(UsageError(app.lang().choose(
-            format!("there is no source `{wanted}`: there are {known}"),
-            format!("没有来源 `{wanted}`：现有 {known}"),
+            format!("there is no source `{requested}`: there are {known}"),
+            format!("没有来源 `{requested}`：现有 {known}"),
         ))
         .into());
     }
@@ -53,10 +53,11 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         listing(app, hub, hub.list_missing()).await?;
     }
     warn_of_failures(app, hub);
-    let wanted = |source: &Source| args.source.as_ref().is_none_or(|wanted| source.to_string() == *wanted);
+    let requested =
+        |source: &Source| args.source.as_ref().is_none_or(|requested| source.to_string() == *requested);
     let groups: Vec<(Source, Vec<Arc<Entry>>)> = sources
         .into_iter()
-        .filter(wanted)
+        .filter(requested)
         .map(|source| {
             let tagged = |entry: &Arc<Entry>| args.tag.as_ref().is_none_or(|tag| entry.tags().contains(tag));
             let catalog = hub.catalog();
@@ -152,33 +153,34 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
 /// Explains the marks in the list, and how to resolve them.
 fn warn_of_changes(app: &App, tools: &[&Entry]) {
     let lang = app.lang();
-    let those = |test: fn(&Entry) -> bool| {
+    let names_of = |test: fn(&Entry) -> bool| {
         let mut found = tools.iter().copied().filter(|entry| test(entry)).peekable();
         found.peek().is_some().then(|| findings::names(found, lang))
     };
-    if let Some(names) =
-        those(|entry| entry.tool.source == Source::Skill && entry.tool.trust == Trust::Quarantined)
-    {
+    if let Some(names) = names_of(|entry| {
+        entry.tool.source == Source::Skill && entry.tool.trust == ApprovalStatus::Quarantined
+    }) {
         app.screen.warn(&lang.choose(
             format!("of skills that wait for your approval: {names}; see `toolhub skills list`"),
             format!("所属技能等待批准：{names}；见 `toolhub skills list`"),
         ));
     }
-    if let Some(names) = those(|entry| {
-        entry.tool.source != Source::Skill && matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined)
+    if let Some(names) = names_of(|entry| {
+        entry.tool.source != Source::Skill
+            && matches!(entry.tool.trust, ApprovalStatus::Changed | ApprovalStatus::Quarantined)
     }) {
         app.screen.warn(&lang.choose(
             format!("changed since approved: {names}; see `toolhub tools diff TOOL`"),
             format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`"),
         ));
     }
-    if let Some(names) = those(|entry| portable(entry.tool.definition.raw()).is_err()) {
+    if let Some(names) = names_of(|entry| portable(entry.tool.definition.raw()).is_err()) {
         app.screen.warn(&lang.choose(
             format!("not offered to clients of the gateway: {names}; `toolhub doctor` says why"),
             format!("不会提供给网关的客户端：{names}；原因见 `toolhub doctor`"),
         ));
     }
-    if let Some(names) = those(|entry| !entry.findings().is_empty()) {
+    if let Some(names) = names_of(|entry| !entry.findings().is_empty()) {
         app.screen.warn(&lang.choose(
             format!("suspicious: {names}; see `toolhub tools show TOOL`"),
             format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),
@@ -213,9 +215,9 @@ pub(crate) async fn named(
         }
     }
     // `--source native` selects only native tools here, though a call would try other sources first.
-    let there = |entry: &Arc<Entry>| Some(entry.tool.source.to_string().as_str()) == source;
-    if found.iter().any(there) {
-        found.retain(there);
+    let is_of_source = |entry: &Arc<Entry>| Some(entry.tool.source.to_string().as_str()) == source;
+    if found.iter().any(is_of_source) {
+        found.retain(is_of_source);
     }
     Ok(Ok(found))
 }
@@ -239,11 +241,11 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
         .map(ToString::to_string)
         .collect();
     if app.screen.json {
-        let mut shown = findings::described(entry, app.lang());
+        let mut json = findings::described(entry, app.lang());
         if !also.is_empty() {
-            shown.set("also_in", RawJson::of(&also));
+            json.set("also_in", RawJson::of(&also));
         }
-        app.screen.json(&shown.into_raw());
+        app.screen.json(&json.into_raw());
     } else {
         describe(app, entry, &also);
     }
@@ -253,10 +255,10 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
 fn describe(app: &App, entry: &Entry, also: &[String]) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let definition = &tool.definition;
-    let title = definition.title().map(|title| format!("  {}", visible(title))).unwrap_or_default();
-    let name = visible(tool.name().as_str());
+    let title = definition.title().map(|title| format!("  {}", escape_invisible(title))).unwrap_or_default();
+    let name = escape_invisible(tool.name().as_str());
     app.screen.line(&format!("{BOLD}{name}{BOLD:#}  {DIM}({}){DIM:#}{title}", tool.source));
-    for line in visible(definition.description()).trim().lines() {
+    for line in escape_invisible(definition.description()).trim().lines() {
         for line in fold(line.trim_end(), app.screen.width().map(|width| width.saturating_sub(2))) {
             app.screen.line(&format!("  {line}"));
         }
@@ -277,7 +279,7 @@ fn describe(app: &App, entry: &Entry, also: &[String]) {
     let yes = |flag: Option<bool>, en: &'static str, zh: &'static str| {
         (flag == Some(true)).then(|| lang.choose(en, zh))
     };
-    let said: Vec<&str> = [
+    let hint_names: Vec<&str> = [
         yes(hints.read_only, "read-only", "只读"),
         yes(hints.destructive, "destructive", "有破坏性"),
         yes(hints.idempotent, "idempotent", "幂等"),
@@ -286,8 +288,9 @@ fn describe(app: &App, entry: &Entry, also: &[String]) {
     .into_iter()
     .flatten()
     .collect();
-    let said = if said.is_empty() { lang.choose("none", "无").to_owned() } else { said.join(", ") };
-    app.screen.line(&format!("{}{said}", lang.choose("hints:   ", "提示：")));
+    let hint_names =
+        if hint_names.is_empty() { lang.choose("none", "无").to_owned() } else { hint_names.join(", ") };
+    app.screen.line(&format!("{}{hint_names}", lang.choose("hints:   ", "提示：")));
     if !entry.tags().is_empty() {
         app.screen.line(&format!("{}{}", lang.choose("good for: ", "适用于："), entry.tags().join(", ")));
     }

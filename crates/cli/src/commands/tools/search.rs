@@ -13,11 +13,11 @@ use crate::render::table::{Cell, lines};
 
 pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
     if args.limit == 0 {
-        let told = app.lang().choose(
+        let message = app.lang().choose(
             "`--limit 0` would show nothing; give at least 1",
             "`--limit 0` 什么都不会显示；请至少给 1",
         );
-        return Err(UsageError(told.to_owned()).into());
+        return Err(UsageError(message.to_owned()).into());
     }
     let hub = app.hub().await?;
     if !args.cached {
@@ -25,15 +25,15 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
     }
     let found = app.interruptible(hub.search(&args.query, args.limit)).await?;
     // `--explain` and `--all` also show hits that are not relevant.
-    let shown = if args.explain || args.all { found.hits.as_slice() } else { found.fitting() };
+    let displayed = if args.explain || args.all { found.hits.as_slice() } else { found.fitting() };
     if app.screen.json {
         let all: Vec<RawObject> =
-            shown.iter().map(|hit| as_json(hit, found.confidence, args.explain)).collect();
+            displayed.iter().map(|hit| as_json(hit, found.confidence, args.explain)).collect();
         app.screen.json(&RawJson::of(&all));
         return Ok(Exit::Done);
     }
-    print(app, shown, args.explain);
-    verdict(app, &found, shown.is_empty());
+    print(app, displayed, args.explain);
+    verdict(app, &found, displayed.is_empty());
     Ok(Exit::Done)
 }
 
@@ -83,14 +83,14 @@ fn verdict(app: &App, found: &SearchResult, nothing: bool) {
 
 /// The tool as in `tools --json`, with its score and the confidence that the first hit matches.
 fn as_json(hit: &SearchHit, confidence: f64, explain: bool) -> RawObject {
-    let shown = hit.tool.describe(&hit.tool.tags).with("score", RawJson::of(&hit.score));
-    let mut shown = shown.with("confidence", RawJson::of(&confidence));
+    let displayed = hit.tool.describe(&hit.tool.tags).with("score", RawJson::of(&hit.score));
+    let mut displayed = displayed.with("confidence", RawJson::of(&confidence));
     if explain {
         let mut parts = RawObject::default();
         for (name, value) in &hit.parts {
             parts.set(*name, RawJson::of(value));
         }
-        shown.set("parts", parts);
+        displayed.set("parts", parts);
     }
-    shown
+    displayed
 }

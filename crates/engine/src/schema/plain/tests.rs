@@ -223,8 +223,8 @@ proptest! {
             && let Some(all_known) = compiled.check_certain(&raw)
         {
             prop_assert!(raw.too_deep().is_none());
-            let given = raw.object().unwrap();
-            prop_assert_eq!(given.iter().all(|(key, _)| compiled.declares(key)), all_known, "{} {}", schema, text);
+            let object = raw.object().unwrap();
+            prop_assert_eq!(object.iter().all(|(key, _)| compiled.declares(key)), all_known, "{} {}", schema, text);
         }
     }
 }

@@ -178,13 +178,13 @@ impl Inner {
             Some(Some(Ok(chunk))) if !blank(&chunk) => return,
             Some(Some(Ok(_))) | None => {}
         }
-        let Ok(place) = Arc::clone(&self.drain_permits).try_acquire_owned() else { return };
+        let Ok(permit) = Arc::clone(&self.drain_permits).try_acquire_owned() else { return };
         self.spawn_while_open(async move {
             let ended = async {
                 while stream.next().await.is_some_and(|chunk| chunk.is_ok_and(|chunk| blank(&chunk))) {}
             };
             let _ = tokio::time::timeout(DRAIN_TIMEOUT, ended).await;
-            drop(place);
+            drop(permit);
         });
     }
 
@@ -215,8 +215,8 @@ impl Inner {
             Ok(Incoming::Notification { method, params }) => {
                 self.inbox.notification(&method, params.as_ref(), id);
             }
-            Ok(Incoming::Request { id: asked, method, params }) => {
-                self.answer_server_request(asked, (method, params), id);
+            Ok(Incoming::Request { id: server_request_id, method, params }) => {
+                self.answer_server_request(server_request_id, (method, params), id);
             }
             // Only one request is answered here, so an invalid message counts as its answer.
             Err(MessageError::Malformed { detail, .. }) => {

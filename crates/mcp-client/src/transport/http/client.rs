@@ -91,14 +91,14 @@ pub(crate) fn parse_url(url: &str) -> Result<Url, McpError> {
 
 /// Converts a send error; the kind states whether the request can have reached the server.
 pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
-    let place = url.host_str().unwrap_or_default();
+    let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
-    let cause = format!("{} ({place}:{port})", root_cause(error));
+    let cause = format!("{} ({host}:{port})", root_cause(error));
     if url.scheme() == "https" && cause.contains("InvalidContentType") {
         // The error of rustls for a response that is not a TLS record.
         return McpError::permanent(LocalizedText::new(
-            format!("{place}:{port} answers without TLS: write `http://` instead of `https://` in its url"),
-            format!("{place}:{port} 不使用 TLS：请把 url 中的 `https://` 改为 `http://`"),
+            format!("{host}:{port} answers without TLS: write `http://` instead of `https://` in its url"),
+            format!("{host}:{port} 不使用 TLS：请把 url 中的 `https://` 改为 `http://`"),
         ));
     }
     if error.is_connect() || error.is_builder() {

@@ -127,9 +127,9 @@ impl Answer {
 }
 
 fn response(head: &ResponseHead, body: Body) -> Response {
-    let mut whole = http::Response::new(body);
-    (*whole.status_mut(), *whole.headers_mut()) = (head.status, head.headers());
-    Response::from(whole)
+    let mut response = http::Response::new(body);
+    (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers());
+    Response::from(response)
 }
 
 /// A message was not sent, or possibly in part.
@@ -303,9 +303,9 @@ async fn decompress(mut response: Response) -> Result<Response, McpError> {
     let body =
         tokio::task::spawn_blocking(decode).await.map_err(|error| McpError::unreadable(error.to_string()))?;
     let body = body.map_err(|error| McpError::unreadable(format!("it cannot be unpacked: {error}")))?;
-    let mut whole = http::Response::new(Body::from(body));
-    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
-    Ok(Response::from(whole))
+    let mut response = http::Response::new(Body::from(body));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    Ok(Response::from(response))
 }
 
 impl DirectClient {
@@ -349,10 +349,10 @@ impl DirectClient {
         // The oldest is first. If it has expired, it is removed; otherwise only if the pool is full.
         let old =
             idle.first().is_some_and(|first| connection.used.duration_since(first.used) >= IDLE_TIMEOUT);
-        let gone = (old || idle.len() >= MAX_IDLE).then(|| idle.remove(0));
+        let evicted = (old || idle.len() >= MAX_IDLE).then(|| idle.remove(0));
         idle.push(connection);
         drop(idle);
-        drop(gone);
+        drop(evicted);
     }
 
     /// Opens a new connection; `None` if the general client has to be used.

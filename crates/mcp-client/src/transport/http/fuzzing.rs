@@ -72,8 +72,8 @@ pub fn client_requests(data: &[u8]) {
     let of_protocol = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
     for (name, value) in &seen.headers {
         let (name, value) = (name.as_str(), value.as_bytes());
-        let is_own = own.iter().any(|(own, said)| {
-            own.eq_ignore_ascii_case(name) && said.trim_matches([' ', '\t']).as_bytes() == value
+        let is_own = own.iter().any(|(own, header_value)| {
+            own.eq_ignore_ascii_case(name) && header_value.trim_matches([' ', '\t']).as_bytes() == value
         });
         let is_configured = configured.get_all(name).iter().any(|one| one.as_bytes().trim_ascii() == value);
         assert!(
@@ -81,8 +81,8 @@ pub fn client_requests(data: &[u8]) {
             "{name} in {written}"
         );
     }
-    let said = |name: &str| seen.headers.get(name).map(HeaderValue::as_bytes);
+    let header_value = |name: &str| seen.headers.get(name).map(HeaderValue::as_bytes);
     let trimmed = session.trim_matches([' ', '\t']);
     let is_sent = !session.is_empty() && headers::is_plain(&session);
-    assert_eq!(said("mcp-session-id"), is_sent.then_some(trimmed.as_bytes()), "{written}");
+    assert_eq!(header_value("mcp-session-id"), is_sent.then_some(trimmed.as_bytes()), "{written}");
 }

@@ -181,8 +181,8 @@ impl Transport for Http {
 }
 
 /// Under which conditions a message may be repeated; notifications and responses only if they were refused unprocessed.
-fn repeat_of(about: Option<&OutgoingRequest<'_>>) -> Repeat {
-    about.map_or(Repeat::IfUnprocessed, |request| request.repeat)
+fn repeat_of(outgoing: Option<&OutgoingRequest<'_>>) -> Repeat {
+    outgoing.map_or(Repeat::IfUnprocessed, |request| request.repeat)
 }
 
 struct CancelOnDrop<'a> {
@@ -282,12 +282,12 @@ impl Inner {
             .await
     }
 
-    /// Posts one message; an error status is an error. `about` is the request, or `None` for notifications and responses.
-    async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
+    /// Posts one message; an error status is an error. `outgoing` is the request, or `None` for notifications and responses.
+    async fn post(&self, body: String, outgoing: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
         let without_token = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.has_no_token());
         if let Some(direct) = self.direct.as_ref().filter(|_| without_token) {
             let body_capacity = if body.len() <= MAX_INLINE_BODY_BYTES { body.len() } else { 0 };
-            let head = self.request_head.load().head(about, body_capacity);
+            let head = self.request_head.load().head(outgoing, body_capacity);
             if let Some(answer) = direct.post(head, &body).await? {
                 let status = answer.status();
                 if status.is_success() {
@@ -295,30 +295,30 @@ impl Inner {
                 }
                 // Logins and redirects are handled by the general client, which sends the message again.
                 let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
-                if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
-                    let id = about.map(|request| request.id);
+                if !elsewhere || !repeat_of(outgoing).allows(status, &answer.headers()) {
+                    let id = outgoing.map(|request| request.id);
                     return Box::pin(self.error_status(answer.into_response(), id)).await.map(Answer::Stream);
                 }
             }
         }
-        let extra_headers = self.request_head.load().extra_headers(about);
-        Box::pin(self.post_general(body, extra_headers, about)).await.map(Answer::Stream)
+        let extra_headers = self.request_head.load().extra_headers(outgoing);
+        Box::pin(self.post_general(body, extra_headers, outgoing)).await.map(Answer::Stream)
     }
 
     async fn post_general(
         &self,
         body: String,
         extra_headers: HeaderMap,
-        about: Option<&OutgoingRequest<'_>>,
+        outgoing: Option<&OutgoingRequest<'_>>,
     ) -> Result<Response, McpError> {
         let request = self
             .with_headers(self.client()?.post(self.url.clone()))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        let response = self.send(request.headers(extra_headers).body(body), repeat_of(about)).await?;
+        let response = self.send(request.headers(extra_headers).body(body), repeat_of(outgoing)).await?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            _ => self.error_status(response, about.map(|request| request.id)).await,
+            _ => self.error_status(response, outgoing.map(|request| request.id)).await,
         }
     }
 

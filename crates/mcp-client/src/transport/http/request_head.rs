@@ -68,11 +68,11 @@ impl RequestHead {
     }
 
     /// The head of a request for the direct client without its last line, with `body_capacity` bytes reserved.
-    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, body_capacity: usize) -> WriteBuffer {
+    pub(super) fn head(&self, outgoing: Option<&OutgoingRequest<'_>>, body_capacity: usize) -> WriteBuffer {
         let mut head = WriteBuffer::acquire();
         head.reserve(self.lines.len() + EXTRA_CAPACITY + body_capacity);
         head.extend_from_slice(&self.lines);
-        let Some(request) = about.filter(|_| self.is_modern()) else { return head };
+        let Some(request) = outgoing.filter(|_| self.is_modern()) else { return head };
         if is_plain(request.method) {
             write_header("mcp-method", request.method.as_bytes(), &mut head);
         }
@@ -88,9 +88,9 @@ impl RequestHead {
     }
 
     /// The additional headers of a request for the general client.
-    pub(super) fn extra_headers(&self, about: Option<&OutgoingRequest<'_>>) -> HeaderMap {
+    pub(super) fn extra_headers(&self, outgoing: Option<&OutgoingRequest<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
-        let Some(request) = about.filter(|_| self.is_modern()) else { return map };
+        let Some(request) = outgoing.filter(|_| self.is_modern()) else { return map };
         let name = request.name.map(|name| ("mcp-name", encode(name)));
         let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.into()));
         for (name, value) in [("mcp-method", request.method.into())].into_iter().chain(name).chain(headers) {

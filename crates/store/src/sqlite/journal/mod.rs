@@ -151,15 +151,15 @@ impl Journal {
 
     /// Appends the start of a call, and waits until it survives the end of the process.
     pub(super) async fn begin(&self, start: CallStart) -> Result<(), StoreError> {
-        let room = Arc::clone(&self.waiting.room).acquire_owned();
-        let room = tokio::time::timeout(CAPACITY_TIMEOUT, room)
+        let capacity = Arc::clone(&self.waiting.capacity).acquire_owned();
+        let capacity = tokio::time::timeout(CAPACITY_TIMEOUT, capacity)
             .await
             .map_err(|_| StoreError("too many calls wait to be written".into()))?
             .map_err(|_| closed())?;
         let line = line::begun(&start);
         let (reply, answer) = oneshot::channel();
         let mut unclaimed = Unclaimed { waiting: &self.waiting, record: Some(start.record.clone()), answer };
-        self.hand_over(&line, Job::Begin(start, reply, room))?;
+        self.hand_over(&line, Job::Begin(start, reply, capacity))?;
         let answer = (&mut unclaimed.answer).await;
         unclaimed.record = None;
         answer.map_err(|_| closed())?
@@ -304,9 +304,9 @@ impl Appender {
         for job in jobs.drain(..) {
             let segment = Arc::clone(&segment);
             match job {
-                Job::Begin(start, reply, room) => {
+                Job::Begin(start, reply, capacity) => {
                     let record = start.record.clone();
-                    wake |= self.waiting.begin(start, EntryResources { segment, _room: Some(room) });
+                    wake |= self.waiting.begin(start, EntryResources { segment, _capacity: Some(capacity) });
                     if reply.send(Ok(())).is_err() {
                         // The caller has gone, so that the call will not be made.
                         self.waiting.withdraw(&record);
@@ -316,7 +316,7 @@ impl Appender {
                 Job::End(end, reply) => {
                     wake |= self
                         .waiting
-                        .end(end, Some(EntryResources { segment, _room: None }))
+                        .end(end, Some(EntryResources { segment, _capacity: None }))
                         .unwrap_or_default();
                     if let Some(reply) = reply {
                         let _ = reply.send(Ok(()));

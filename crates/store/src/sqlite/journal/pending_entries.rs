@@ -26,7 +26,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(in crate::sqlite) struct EntryResources {
     pub(super) segment: Arc<Segment>,
-    pub(super) _room: Option<OwnedSemaphorePermit>,
+    pub(super) _capacity: Option<OwnedSemaphorePermit>,
 }
 
 /// A running call.
@@ -60,7 +60,7 @@ impl Batch {
     }
 
     /// Splits the batch into single entries.
-    pub(in crate::sqlite) fn singly(self) -> impl Iterator<Item = Self> {
+    pub(in crate::sqlite) fn into_single_entries(self) -> impl Iterator<Item = Self> {
         let begun = self.begun.into_iter().map(|one| Self { begun: vec![one], ended: Vec::new() });
         begun.chain(self.ended.into_iter().map(|one| Self { begun: Vec::new(), ended: vec![one] }))
     }
@@ -85,26 +85,26 @@ struct State {
     /// A batch was taken and is not yet in the database.
     moving: bool,
     /// The last move failed: the reason, and the time of the next attempt.
-    stuck: Option<(LocalizedText, Instant)>,
+    move_error: Option<(LocalizedText, Instant)>,
 }
 
 /// Entries to be moved.
 #[derive(Debug)]
 pub(in crate::sqlite) struct PendingEntries {
     state: Mutex<State>,
-    pub(super) room: Arc<Semaphore>,
+    pub(super) capacity: Arc<Semaphore>,
 }
 
 impl Default for PendingEntries {
     fn default() -> Self {
-        Self { state: Mutex::default(), room: Arc::new(Semaphore::new(MAX_JOURNALED_CALLS)) }
+        Self { state: Mutex::default(), capacity: Arc::new(Semaphore::new(MAX_JOURNALED_CALLS)) }
     }
 }
 
 impl PendingEntries {
     /// The reason why entries currently cannot be moved; new starts might then never reach the database.
-    pub(in crate::sqlite) fn stuck(&self) -> Option<StoreError> {
-        self.state().stuck.as_ref().map(|(why, _)| StoreError(why.clone()))
+    pub(in crate::sqlite) fn move_error(&self) -> Option<StoreError> {
+        self.state().move_error.as_ref().map(|(why, _)| StoreError(why.clone()))
     }
 
     /// Adds a started call. Returns whether it is the first entry, so that the writer must be woken.
@@ -150,7 +150,7 @@ impl PendingEntries {
     /// The next action of the writer.
     pub(in crate::sqlite) fn next(&self, now: Instant) -> MoveStep {
         let mut state = self.state();
-        if let Some((_, again)) = &state.stuck
+        if let Some((_, again)) = &state.move_error
             && *again > now
         {
             return MoveStep::Wait(Some(*again));
@@ -175,14 +175,14 @@ impl PendingEntries {
     /// Confirms that a batch is in the database.
     pub(in crate::sqlite) fn moved(&self) {
         let mut state = self.state();
-        (state.stuck, state.moving) = (None, false);
+        (state.move_error, state.moving) = (None, false);
     }
 
     /// Returns a batch that could not be moved.
     pub(in crate::sqlite) fn put_back(&self, batch: Batch, why: LocalizedText) {
         let mut state = self.state();
         let again = Instant::now() + RETRY_INTERVAL;
-        (state.stuck, state.moving) = (Some((why, again)), false);
+        (state.move_error, state.moving) = (Some((why, again)), false);
         for (start, held) in batch.begun.into_iter().rev() {
             // If the call has ended meanwhile, its end entry contains everything.
             let record = start.record.clone();
@@ -204,11 +204,11 @@ impl PendingEntries {
     }
 
     /// Keeps the journal files of entries that could not be moved, for the next store.
-    pub(in crate::sqlite) fn leave(&self) {
+    pub(in crate::sqlite) fn keep_for_replay(&self) {
         let state = self.state();
         let running = state.running.values().flat_map(|running| &running.held);
         let ended = state.ended.iter().flat_map(|(_, held)| held);
-        running.chain(ended).for_each(|held| held.segment.leave());
+        running.chain(ended).for_each(|held| held.segment.keep_for_replay());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -65,9 +65,9 @@ fn replay_intents(
             Entry::Begun(start) if micros(start.at) < too_old => {}
             Entry::Begun(start) => drop(calls::begin(&transaction, &start, file.owner)?),
             Entry::Ended(end) => {
-                if let FinishResult::Now { began, kept } = calls::finish(&transaction, &end)? {
+                if let FinishResult::Now { began, stored_bytes } = calls::finish(&transaction, &end)? {
                     sums.counted.count(&end.attempts, from_micros(began));
-                    sums.output_bytes += kept;
+                    sums.output_bytes += stored_bytes;
                 }
             }
         }
@@ -93,9 +93,9 @@ fn replay_calls(
             continue;
         }
         let note = FinishedCall { start: frame.start, end: frame.end };
-        if let Some(kept) = calls::note(&transaction, &note, file.owner)? {
+        if let Some(stored_bytes) = calls::note(&transaction, &note, file.owner)? {
             sums.counted.count(&note.end.attempts, note.start.at);
-            sums.output_bytes += kept;
+            sums.output_bytes += stored_bytes;
         }
     }
     statistics::add(&transaction, &sums.counted)?;

@@ -14,8 +14,8 @@ pub(crate) fn complete(request: &CompleteRequestParams) -> Result<CompleteResult
         (Reference::Resource(resource), "id") if resource.uri == TEMPLATE => IDS,
         _ => &[],
     };
-    let begun = request.argument.value.as_str();
-    let values = known.iter().filter(|value| value.starts_with(begun)).map(|value| (*value).to_owned());
+    let prefix = request.argument.value.as_str();
+    let values = known.iter().filter(|value| value.starts_with(prefix)).map(|value| (*value).to_owned());
     let info = CompletionInfo::with_all_values(values.collect());
     Ok(CompleteResult::new(info.map_err(|error| ErrorData::internal_error(error, None))?))
 }

@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::Value;
 
-use crate::questions::questions;
+use crate::input_requests::input_requests;
 use crate::server_state::{ServerState, Session};
 
 /// Timeout of a server request to a legacy client.
@@ -45,8 +45,8 @@ pub(crate) enum Step<R> {
 
 impl<R> Step<R> {
     /// Requests these inputs, without state.
-    pub(crate) fn ask<const N: usize>(asked: [(&str, Value); N]) -> Result<Self, ErrorData> {
-        Ok(Self::Ask(InputRequiredResult::from_input_requests(questions(asked)?)))
+    pub(crate) fn ask<const N: usize>(requested: [(&str, Value); N]) -> Result<Self, ErrorData> {
+        Ok(Self::Ask(InputRequiredResult::from_input_requests(input_requests(requested)?)))
     }
 }
 
@@ -104,26 +104,27 @@ impl Exchange {
         step: fn(&Self) -> Result<Step<R>, ErrorData>,
     ) -> Result<Step<R>, ErrorData> {
         for _ in 0..MAX_ROUNDS {
-            let asked = match step(self)? {
-                Step::Ask(asked) => asked,
+            let requested = match step(self)? {
+                Step::Ask(requested) => requested,
                 done @ Step::Done(_) => return Ok(done),
             };
-            let questions = asked.input_requests.clone().unwrap_or_default();
-            self.expect_capabilities(&questions)?;
+            let input_requests = requested.input_requests.clone().unwrap_or_default();
+            self.expect_capabilities(&input_requests)?;
             if self.is_modern() {
-                return Ok(Step::Ask(asked));
+                return Ok(Step::Ask(requested));
             }
-            self.answers = InputAnswers { responses: self.ask(questions).await?, state: asked.request_state };
+            self.answers =
+                InputAnswers { responses: self.ask(input_requests).await?, state: requested.request_state };
         }
         Err(ErrorData::invalid_request(format!("no usable answer in {MAX_ROUNDS} rounds"), None))
     }
 
     /// Input is only requested if the client declared the capability (2026-07-28, missing required capabilities).
-    fn expect_capabilities(&self, questions: &InputRequests) -> Result<(), ErrorData> {
+    fn expect_capabilities(&self, input_requests: &InputRequests) -> Result<(), ErrorData> {
         let declared = self.capabilities();
         let mut missing = ClientCapabilities::default();
-        for question in questions.values() {
-            match question {
+        for input_request in input_requests.values() {
+            match input_request {
                 InputRequest::CreateMessage(_) if declared.sampling.is_none() => {
                     missing.sampling = Some(Default::default());
                 }
@@ -143,10 +144,10 @@ impl Exchange {
     }
 
     /// Sends the requests to a legacy client, one after another.
-    async fn ask(&self, questions: InputRequests) -> Result<InputResponses, ErrorData> {
+    async fn ask(&self, input_requests: InputRequests) -> Result<InputResponses, ErrorData> {
         let mut responses = InputResponses::new();
-        for (key, question) in questions {
-            let request = match question {
+        for (key, input_request) in input_requests {
+            let request = match input_request {
                 InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
                 InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
                 InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),

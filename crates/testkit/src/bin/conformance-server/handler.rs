@@ -32,11 +32,14 @@ impl Server {
         Self { server_state, session: Arc::default() }
     }
 
-    fn exchange(&self, asked: CallParameters, context: RequestContext<RoleServer>) -> Exchange {
+    fn exchange(&self, requested: CallParameters, context: RequestContext<RoleServer>) -> Exchange {
         Exchange {
             context,
-            arguments: asked.arguments.unwrap_or_default(),
-            answers: InputAnswers { responses: asked.responses.unwrap_or_default(), state: asked.state },
+            arguments: requested.arguments.unwrap_or_default(),
+            answers: InputAnswers {
+                responses: requested.responses.unwrap_or_default(),
+                state: requested.state,
+            },
             server_state: self.server_state.clone(),
             session: self.session.clone(),
         }
@@ -88,8 +91,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
-        let asked = CallParameters { arguments, responses: input_responses, state: request_state };
-        tools::call(&name, self.exchange(asked, context)).await
+        let requested = CallParameters { arguments, responses: input_responses, state: request_state };
+        tools::call(&name, self.exchange(requested, context)).await
     }
 
     async fn list_prompts(
@@ -106,8 +109,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let GetPromptRequestParams { name, arguments, input_responses, request_state, .. } = request;
-        let asked = CallParameters { arguments, responses: input_responses, state: request_state };
-        prompts::get(&name, self.exchange(asked, context)).await
+        let requested = CallParameters { arguments, responses: input_responses, state: request_state };
+        prompts::get(&name, self.exchange(requested, context)).await
     }
 
     async fn list_resources(

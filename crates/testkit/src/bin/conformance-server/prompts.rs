@@ -7,8 +7,8 @@ use rmcp::model::{
 use serde_json::Value;
 
 use crate::exchange::{Exchange, Step};
+use crate::input_requests::field;
 use crate::media::PNG;
-use crate::questions::field;
 use crate::server_state::ServerState;
 
 struct Fixture {
@@ -81,7 +81,7 @@ pub(crate) async fn get(name: &str, mut exchange: Exchange) -> Result<GetPromptR
         .find(|fixture| fixture.name == name)
         .ok_or_else(|| ErrorData::invalid_params(format!("there is no prompt `{name}`"), None))?;
     match exchange.take(fixture.step).await? {
-        Step::Ask(asked) => Ok(asked.into()),
+        Step::Ask(requested) => Ok(requested.into()),
         Step::Done(result) => Ok(result.with_description(fixture.description).into()),
     }
 }
@@ -117,6 +117,6 @@ fn ask_first(exchange: &Exchange) -> Result<Step<GetPromptResult>, ErrorData> {
     if let Some(Value::String(context)) = exchange.field("user_context", "context")? {
         return done(vec![text(&format!("Keep in mind: {context}"))]);
     }
-    let asked = field("What context should the prompt use?", "context", "string");
-    Step::ask([("user_context", asked)])
+    let requested = field("What context should the prompt use?", "context", "string");
+    Step::ask([("user_context", requested)])
 }

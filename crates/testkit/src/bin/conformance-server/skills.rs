@@ -49,25 +49,26 @@ fn file_resource(path: &str, text: &str) -> Resource {
 }
 
 /// MIME type and text of a file of the skill.
-pub(crate) fn file(wanted: &str) -> Option<(&'static str, String)> {
-    let (_, text) = files().into_iter().find(|(path, _)| uri(path) == wanted)?;
+pub(crate) fn file(requested_uri: &str) -> Option<(&'static str, String)> {
+    let (_, text) = files().into_iter().find(|(path, _)| uri(path) == requested_uri)?;
     Some((MARKDOWN, text))
 }
 
 /// Handles the methods of the extension; all other methods unknown to the SDK are errors.
 pub(crate) fn answer(request: &CustomRequest) -> Result<JsonObject, ErrorData> {
-    let wanted = request.params.as_ref().and_then(|params| params.get("uri")).and_then(Value::as_str);
+    let requested_uri = request.params.as_ref().and_then(|params| params.get("uri")).and_then(Value::as_str);
     match request.method.as_str() {
         "skills/list" => Ok(JsonObject::from_iter([("skills".to_owned(), json!([entry()]))])),
-        "skills/get" if wanted == Some(&uri(MANIFEST)) => {
+        "skills/get" if requested_uri == Some(&uri(MANIFEST)) => {
             Ok(JsonObject::from_iter([("skill".to_owned(), entry())]))
         }
-        "resources/directory/read" if let Some(children) = wanted.and_then(children) => {
+        "resources/directory/read" if let Some(children) = requested_uri.and_then(children) => {
             Ok(JsonObject::from_iter([("resources".to_owned(), json!(children))]))
         }
-        "skills/get" | "resources/directory/read" => {
-            Err(ErrorData::invalid_params("there is nothing of that kind", Some(json!({"uri": wanted}))))
-        }
+        "skills/get" | "resources/directory/read" => Err(ErrorData::invalid_params(
+            "there is nothing of that kind",
+            Some(json!({"uri": requested_uri})),
+        )),
         method => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None)),
     }
 }
@@ -91,8 +92,8 @@ fn entry() -> Value {
 fn children(directory: &str) -> Option<Vec<Resource>> {
     let mut found: Vec<Resource> = Vec::new();
     for (path, text) in files() {
-        let whole = uri(path);
-        let Some(below) = whole.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/')) else {
+        let full_uri = uri(path);
+        let Some(below) = full_uri.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/')) else {
             continue;
         };
         let child = match below.split_once('/') {

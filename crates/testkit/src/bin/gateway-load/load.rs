@@ -17,8 +17,8 @@ pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), mode: CallM
     for _ in 0..callers {
         all.push(Caller::of(url, mode).await?);
     }
-    let began = Instant::now();
-    let until = began + Duration::from_secs_f64(seconds);
+    let run_started = Instant::now();
+    let until = run_started + Duration::from_secs_f64(seconds);
     let mut tasks = JoinSet::new();
     let tool = mode.tool();
     for mut caller in all {
@@ -34,10 +34,10 @@ pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), mode: CallM
         });
     }
     let mut times = Vec::new();
-    while let Some(ended) = tasks.join_next().await {
-        times.extend(ended??);
+    while let Some(joined) = tasks.join_next().await {
+        times.extend(joined??);
     }
-    let took = began.elapsed();
+    let took = run_started.elapsed();
     println!("{}", report(&mut times, took)?);
     Ok(())
 }
@@ -47,8 +47,8 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
     ensure!(!times.is_empty(), "not one call was answered");
     times.sort_unstable();
     let micros = |share: f64| {
-        let place = ((times.len() - 1) as f64 * share) as usize;
-        times[place].as_secs_f64() * 1e6
+        let index = ((times.len() - 1) as f64 * share) as usize;
+        times[index].as_secs_f64() * 1e6
     };
     let rate = times.len() as f64 / took.as_secs_f64();
     Ok(format!(
@@ -64,16 +64,16 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
 pub(crate) async fn list(url: &str, times: usize, mode: CallMode<'_>) -> Result<()> {
     let mut caller = Caller::of(url, mode).await?;
-    let began = Instant::now();
+    let run_started = Instant::now();
     let mut taken = Vec::new();
     for _ in 0..times {
         let started = Instant::now();
-        let wish = if caller.session.is_some() { wire::list_in_session(1) } else { wire::list(1) };
-        let body = caller.ask("tools/list", None, &wish).await?;
+        let list_request = if caller.session.is_some() { wire::list_in_session(1) } else { wire::list(1) };
+        let body = caller.ask("tools/list", None, &list_request).await?;
         ensure!(memchr(body, b"echo_9"), "the list has no tools");
         taken.push(started.elapsed());
     }
-    println!("{}", report(&mut taken, began.elapsed())?);
+    println!("{}", report(&mut taken, run_started.elapsed())?);
     Ok(())
 }
 
@@ -117,8 +117,8 @@ struct SessionInfo {
     id: Option<String>,
 }
 
-fn memchr(text: &[u8], wanted: &[u8]) -> bool {
-    text.windows(wanted.len()).any(|window| window == wanted)
+fn memchr(text: &[u8], needle: &[u8]) -> bool {
+    text.windows(needle.len()).any(|window| window == needle)
 }
 
 /// A keep-alive connection.
@@ -179,9 +179,9 @@ impl Caller {
     async fn call(&mut self, tool: &str) -> Result<()> {
         self.count += 1;
         let id = self.count;
-        let wish =
+        let list_request =
             if self.session.is_some() { wire::call_in_session(id, tool) } else { wire::call(id, tool) };
-        let body = self.ask("tools/call", Some(tool), &wish).await?;
+        let body = self.ask("tools/call", Some(tool), &list_request).await?;
         // Gateways differ in the order of members, so either may follow the id.
         let expected = [format!(r#""id":{id},"#), format!(r#""id":{id}}}"#)];
         ensure!(
@@ -196,7 +196,7 @@ impl Caller {
     /// Sends a message and returns the raw body of the response, with chunk or event framing.
     pub(crate) async fn ask(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<&[u8]> {
         let (host, path, length) = (&self.host, &self.path, body.len());
-        let about = match &self.session {
+        let session_header = match &self.session {
             None => {
                 let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
                 format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}")
@@ -208,7 +208,7 @@ impl Caller {
         };
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\naccept: application/json, \
-             text/event-stream\r\n{about}content-length: {length}\r\n\r\n{body}"
+             text/event-stream\r\n{session_header}content-length: {length}\r\n\r\n{body}"
         );
         self.stream.write_all(request.as_bytes()).await?;
         self.buffer.clear();
@@ -226,8 +226,8 @@ impl Caller {
         self.head.push_str(head);
         match field(&self.head, "content-length") {
             Some(length) => {
-                let whole = end + length.parse::<usize>()?;
-                while self.buffer.len() < whole {
+                let total_length = end + length.parse::<usize>()?;
+                while self.buffer.len() < total_length {
                     ensure!(self.stream.read_buf(&mut self.buffer).await? > 0, "the answer broke off");
                 }
             }

@@ -36,8 +36,8 @@ pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, sec
     println!("{}", child.id().context("it has ended")?);
     let mut line_read = String::new();
     tokio::io::AsyncBufReadExt::read_line(&mut BufReader::new(tokio::io::stdin()), &mut line_read).await?;
-    let began = Instant::now();
-    let until = began + Duration::from_secs_f64(seconds);
+    let run_started = Instant::now();
+    let until = run_started + Duration::from_secs_f64(seconds);
     let (mut under_way, mut times, mut next) = (HashMap::new(), Vec::new(), 1);
     loop {
         let now = Instant::now();
@@ -61,6 +61,6 @@ pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, sec
             None => bail!("an answer to nothing: {line}"),
         }
     }
-    println!("{}", report(&mut times, began.elapsed())?);
+    println!("{}", report(&mut times, run_started.elapsed())?);
     Ok(())
 }

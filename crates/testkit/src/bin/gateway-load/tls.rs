@@ -22,8 +22,8 @@ pub(crate) fn server(certificate: &str, key: &str) -> Result<Arc<ServerConfig>> 
 /// A client configuration that trusts that certificate.
 pub(crate) fn client(certificate: &str) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    for one in CertificateDer::pem_file_iter(certificate)? {
-        roots.add(one?).context("the certificate cannot be trusted")?;
+    for entry in CertificateDer::pem_file_iter(certificate)? {
+        roots.add(entry?).context("the certificate cannot be trusted")?;
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     Ok(builder.with_safe_default_protocol_versions()?.with_root_certificates(roots).with_no_client_auth())

@@ -127,7 +127,7 @@ impl ActionRunner {
     }
 
     async fn ask(&mut self, call: &Call) {
-        let (id, answer) = self.player_state.asked.next();
+        let (id, answer) = self.player_state.pending_requests.next();
         let params = call.params.as_deref().map(|raw: &RawValue| message::one_line(raw.get()));
         self.response_writer.message(&message::request(id, &call.method, params.as_deref())).await;
         if call.wait {

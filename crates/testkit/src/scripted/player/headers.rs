@@ -46,7 +46,7 @@ fn parameters(headers: &HeaderMap, tool: &Value, params: &Params) -> Result<(), 
     for (name, path) in annotated(&tool["inputSchema"]) {
         let header = format!("Mcp-Param-{name}");
         let value = path.iter().fold(&arguments, |value, key| &value[key.as_str()]);
-        match (value, one(headers, &header)?) {
+        match (value, single(headers, &header)?) {
             (Value::Null, None) => {}
             (Value::Null, Some(_)) => {
                 return Err(mismatch(&format!("{header} is given for an absent value")));
@@ -82,18 +82,18 @@ fn matches(header: &str, text: &str, value: &Value) -> Result<(), Fault> {
     }
 }
 
-fn same(header: &str, given: &str, body: &str) -> Result<(), Fault> {
-    if given == body {
+fn same(header: &str, header_value: &str, body: &str) -> Result<(), Fault> {
+    if header_value == body {
         return Ok(());
     }
-    Err(mismatch(&format!("{header} header value '{given}' does not match body value '{body}'")))
+    Err(mismatch(&format!("{header} header value '{header_value}' does not match body value '{body}'")))
 }
 
 fn required<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Fault> {
-    one(headers, name)?.ok_or_else(|| mismatch(&format!("{name} is missing")))
+    single(headers, name)?.ok_or_else(|| mismatch(&format!("{name} is missing")))
 }
 
-fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
+fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Fault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

@@ -55,7 +55,7 @@ async fn receive(State(player_state): State<Arc<PlayerState>>, headers: HeaderMa
         return refuse(fault, None);
     }
     if message.is_answer() {
-        player_state.asked.resolve(message.id().unwrap_or_default(), &text);
+        player_state.pending_requests.resolve(message.id().unwrap_or_default(), &text);
         return StatusCode::ACCEPTED.into_response();
     }
     match (era, message.method(), &params.request_id) {
@@ -110,15 +110,15 @@ async fn run_unmatched(player_state: &Arc<PlayerState>, key: &str, actions: Acti
 /// 2025-11-25, basic/transports: a GET with `Last-Event-ID` resumes an interrupted stream. There is no other GET
 /// stream.
 async fn resume(player_state: &Arc<PlayerState>, headers: &HeaderMap) -> Response {
-    let place = http_check::text(headers, "last-event-id").and_then(|id| player_state.streams.find(id));
-    let Some((log, place)) = place else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
+    let position = http_check::text(headers, "last-event-id").and_then(|id| player_state.streams.find(id));
+    let Some((log, position)) = position else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
     if let Err(fault) = http_check::session(player_state, headers) {
         return refuse(&fault, None);
     }
     let (mut response_writer, pending) = HttpResponseWriter::direct(Framing::Events);
     response_writer.bytes(Vec::new()).await;
     let (sender, parts) = tokio::sync::mpsc::channel(16);
-    player_state.tasks.spawn(log.pump(place, sender));
+    player_state.tasks.spawn(log.pump(position, sender));
     let message = Message::named("GET");
     respond(Pending { parts, ..pending }, Watch::new(player_state, &message, None)).await
 }

@@ -114,9 +114,9 @@ impl ActionRunner {
 
     /// 2026-07-28, basic/patterns/subscriptions: acknowledges the supported subset, with the id of the subscription.
     pub(super) async fn acknowledge(&mut self) {
-        let wanted =
+        let subscribed =
             self.params.notifications.as_ref().is_some_and(|filter| filter["toolsListChanged"] == true);
-        let filter = if wanted { r#"{"toolsListChanged":true}"# } else { "{}" };
+        let filter = if subscribed { r#"{"toolsListChanged":true}"# } else { "{}" };
         let meta = self.subscription();
         let params = format!(r#"{{{meta},"notifications":{filter}}}"#);
         let text = message::notification("notifications/subscriptions/acknowledged", Some(&params));

@@ -26,7 +26,7 @@ pub(super) struct PlayerState {
     /// Tracks the tasks that handle requests.
     pub(super) tasks: TaskTracker,
     pub(super) in_flight: InFlightRequests,
-    pub(super) asked: PendingRequests,
+    pub(super) pending_requests: PendingRequests,
     pub(super) sessions: Sessions,
     pub(super) streams: Streams,
     pub(super) shuffled: Waiting,
@@ -44,7 +44,7 @@ impl PlayerState {
             stop_reading: CancellationToken::new(),
             tasks: TaskTracker::new(),
             in_flight: InFlightRequests::default(),
-            asked: PendingRequests::default(),
+            pending_requests: PendingRequests::default(),
             sessions: Sessions::default(),
             streams: Streams::default(),
             shuffled: Waiting::default(),

@@ -81,16 +81,16 @@ impl StreamLog {
         let mut state = self.state.subscribe();
         let disconnects = state.borrow().disconnects.len();
         async move {
-            let mut place = from;
+            let mut position = from;
             loop {
                 let (waiting, cut, done) = {
                     let state = state.borrow_and_update();
                     let cut = state.disconnects.get(disconnects).copied();
                     let end = cut.unwrap_or(state.sent.len());
-                    let waiting = state.sent.get(place..end).unwrap_or_default().to_vec();
+                    let waiting = state.sent.get(position..end).unwrap_or_default().to_vec();
                     (waiting, cut.is_some(), state.done)
                 };
-                place += waiting.len();
+                position += waiting.len();
                 for bytes in waiting {
                     if parts.send(Part::Data(bytes)).await.is_err() {
                         return;

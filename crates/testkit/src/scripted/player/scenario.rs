@@ -65,12 +65,12 @@ impl Default for Scenario {
 impl Scenario {
     /// Reads a script from a file, or from the argument itself if it begins with `{`.
     pub(super) fn load(script: &OsStr) -> Result<Self, String> {
-        let shown = script.to_string_lossy();
-        let text = if shown.trim_start().starts_with('{') {
-            shown.clone().into_owned()
+        let argument = script.to_string_lossy();
+        let text = if argument.trim_start().starts_with('{') {
+            argument.clone().into_owned()
         } else {
             fs::read_to_string(script)
-                .map_err(|error| format!("cannot read the script `{shown}`: {error}"))?
+                .map_err(|error| format!("cannot read the script `{argument}`: {error}"))?
         };
         serde_json::from_str(&text).map_err(|error| format!("the script is wrong: {error}"))
     }

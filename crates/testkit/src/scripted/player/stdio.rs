@@ -62,7 +62,7 @@ fn receive(player_state: &Arc<PlayerState>, peer: &Arc<Peer>, lines: &Lines, tex
     player_state.journal.message(text, None);
     let Ok(message) = serde_json::from_str::<Message>(text) else { return };
     if message.is_answer() {
-        return player_state.asked.resolve(message.id().unwrap_or_default(), text);
+        return player_state.pending_requests.resolve(message.id().unwrap_or_default(), text);
     }
     let params = message.params();
     match (message.method(), &params.request_id) {

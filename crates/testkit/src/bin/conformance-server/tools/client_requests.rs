@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
-use crate::questions;
+use crate::input_requests;
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -55,10 +55,10 @@ pub(super) const FIXTURES: &[Fixture] = &[
 const ONLY: &str = "answer";
 
 fn sample(exchange: &Exchange, prompt: &str) -> Result<Step<Outcome>, ErrorData> {
-    if let Some(said) = exchange.sampled(ONLY) {
-        return done(text_content(format!("LLM response: {said}")));
+    if let Some(text) = exchange.sampled(ONLY) {
+        return done(text_content(format!("LLM response: {text}")));
     }
-    Step::ask([(ONLY, questions::prompt(prompt))])
+    Step::ask([(ONLY, input_requests::prompt(prompt))])
 }
 
 fn elicit(
@@ -68,13 +68,13 @@ fn elicit(
     before: &str,
 ) -> Result<Step<Outcome>, ErrorData> {
     if let Some(ElicitResult { action, content, .. }) = exchange.elicited(ONLY) {
-        let shown = json!({"action": action, "content": content});
+        let response = json!({"action": action, "content": content});
         return done(text_content(format!(
             "{before}: action={}, content={}",
-            shown["action"], shown["content"]
+            response["action"], response["content"]
         )));
     }
-    Step::ask([(ONLY, questions::form(message, schema))])
+    Step::ask([(ONLY, input_requests::form(message, schema))])
 }
 
 fn elicit_user(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {

@@ -52,14 +52,14 @@ fn notify_change(exchange: &Exchange, change: Change) -> Result<Step<Outcome>, E
     }
     let peer = exchange.context.peer.clone();
     Ok(Step::Done(Outcome::Later(Box::pin(async move {
-        let told = match change {
+        let notified = match change {
             Change::Tools => peer.notify_tool_list_changed().await,
             Change::Prompts => peer.notify_prompt_list_changed().await,
             Change::Resource(uri) => {
                 peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
             }
         };
-        told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        notified.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         Ok(text_content("Changed"))
     }))))
 }

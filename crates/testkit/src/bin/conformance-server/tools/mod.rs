@@ -81,7 +81,7 @@ pub(crate) async fn call(name: &str, mut exchange: Exchange) -> Result<CallToolR
     let fixture = find(&exchange.server_state, name)
         .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool `{name}`"), None))?;
     match exchange.take(fixture.step).await? {
-        Step::Ask(asked) => Ok(asked.into()),
+        Step::Ask(requested) => Ok(requested.into()),
         Step::Done(Outcome::Result(result)) => Ok(result.into()),
         Step::Done(Outcome::Later(result)) => Ok(result.await?.into()),
         Step::Done(Outcome::Task(operation)) => {

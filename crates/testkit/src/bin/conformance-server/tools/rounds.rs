@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
-use crate::questions::{field, prompt, questions, roots};
+use crate::input_requests::{field, input_requests, prompt, roots};
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -88,10 +88,10 @@ fn text_field(exchange: &Exchange, key: &str, field: &str) -> Result<Option<Stri
 
 fn ask_with<const N: usize>(
     exchange: &Exchange,
-    asked: [(&str, Value); N],
+    requested: [(&str, Value); N],
     state: &State,
 ) -> Result<Step<Outcome>, ErrorData> {
-    Ok(Step::Ask(InputRequiredResult::new(Some(questions(asked)?), Some(state.seal(exchange)?))))
+    Ok(Step::Ask(InputRequiredResult::new(Some(input_requests(requested)?), Some(state.seal(exchange)?))))
 }
 
 fn greet(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
@@ -103,7 +103,7 @@ fn greet(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
 
 fn ask_capital(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match exchange.sampled("capital_question") {
-        Some(said) => done(text_content(said)),
+        Some(text) => done(text_content(text)),
         None => Step::ask([("capital_question", prompt("What is the capital of France?"))]),
     }
 }
@@ -129,40 +129,40 @@ fn ask_everything(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     if let (Some(State::AskingEverything), (Some(name), Some(greeting), Some(roots))) = (state, answers) {
         return done(text_content(format!("{greeting} {name}, you work in {}", roots.join(", "))));
     }
-    let asked = [
+    let requested = [
         ("user_name", field("What is your name?", "name", "string")),
         ("greeting", prompt("Generate a greeting")),
         ("client_roots", roots()),
     ];
-    ask_with(exchange, asked, &State::AskingEverything)
+    ask_with(exchange, requested, &State::AskingEverything)
 }
 
 fn ask_twice(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let color = |name: String| {
-        let asked = field("Step 2: What is your favorite color?", "color", "string");
-        ask_with(exchange, [("step2", asked)], &State::AskingColor { name })
+        let requested = field("Step 2: What is your favorite color?", "color", "string");
+        ask_with(exchange, [("step2", requested)], &State::AskingColor { name })
     };
     match State::open(exchange)? {
         Some(State::AskingColor { name }) => match text_field(exchange, "step2", "color")? {
-            Some(said) => done(text_content(format!("{name} likes {said}"))),
+            Some(text) => done(text_content(format!("{name} likes {text}"))),
             None => color(name),
         },
         Some(State::AskingName) if let Some(name) = text_field(exchange, "step1", "name")? => color(name),
         _ => {
-            let asked = field("Step 1: What is your name?", "name", "string");
-            ask_with(exchange, [("step1", asked)], &State::AskingName)
+            let requested = field("Step 1: What is your name?", "name", "string");
+            ask_with(exchange, [("step1", requested)], &State::AskingName)
         }
     }
 }
 
 fn ask_what_is_possible(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let capabilities = exchange.capabilities();
-    let mut open = questions([])?;
+    let mut open = input_requests([])?;
     if capabilities.sampling.is_some() && exchange.sampled("greeting").is_none() {
-        open.append(&mut questions([("greeting", prompt("Generate a greeting"))])?);
+        open.append(&mut input_requests([("greeting", prompt("Generate a greeting"))])?);
     }
     if capabilities.elicitation.is_some() && exchange.elicited("user_name").is_none() {
-        open.append(&mut questions([("user_name", field("What is your name?", "name", "string"))])?);
+        open.append(&mut input_requests([("user_name", field("What is your name?", "name", "string"))])?);
     }
     if open.is_empty() {
         return done(text_content("Everything that you can be asked is answered"));

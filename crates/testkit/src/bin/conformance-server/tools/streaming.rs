@@ -44,19 +44,19 @@ pub(super) const FIXTURES: &[Fixture] = &[
 const PAUSE: Duration = Duration::from_millis(50);
 
 fn log(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
-    let heard = exchange.least_level().is_some_and(|least| LoggingLevel::Info as u8 >= least as u8);
+    let is_enabled = exchange.least_level().is_some_and(|least| LoggingLevel::Info as u8 >= least as u8);
     let context = exchange.context.clone();
     Ok(Step::Done(Outcome::Later(Box::pin(async move {
-        for (place, line) in
+        for (index, line) in
             ["Tool execution started", "Tool processing data", "Tool execution completed"].iter().enumerate()
         {
-            if place > 0 {
+            if index > 0 {
                 tokio::time::sleep(PAUSE).await;
             }
-            if heard {
-                let told = LoggingMessageNotificationParam::new(LoggingLevel::Info, (*line).into());
-                let told = LoggingMessageNotification::new(told);
-                notify(&context, ServerNotification::LoggingMessageNotification(told)).await?;
+            if is_enabled {
+                let notification = LoggingMessageNotificationParam::new(LoggingLevel::Info, (*line).into());
+                let notification = LoggingMessageNotification::new(notification);
+                notify(&context, ServerNotification::LoggingMessageNotification(notification)).await?;
             }
         }
         Ok(text_content("Tool with logging executed successfully"))
@@ -72,8 +72,8 @@ fn send_progress(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
                 tokio::time::sleep(PAUSE).await;
             }
             if let Some(token) = &token {
-                let told = ProgressNotificationParam::new(token.clone(), done).with_total(100.0);
-                context.peer.notify_progress(told).await.map_err(unsent)?;
+                let notification = ProgressNotificationParam::new(token.clone(), done).with_total(100.0);
+                context.peer.notify_progress(notification).await.map_err(unsent)?;
             }
         }
         Ok(text_content("Tool with progress executed successfully"))

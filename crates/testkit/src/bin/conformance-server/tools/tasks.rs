@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
-use crate::questions::{field, question};
+use crate::input_requests::{field, input_request};
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
@@ -25,7 +25,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         step: |exchange| {
             as_task(exchange, |task| {
                 Box::pin(async move {
-                    rest(&task, Duration::from_secs(1)).await?;
+                    pause(&task, Duration::from_secs(1)).await?;
                     Ok(CallToolResult::error(vec![ContentBlock::text("The job failed, as it always does")]))
                 })
             })
@@ -78,7 +78,7 @@ fn as_task(
 }
 
 /// Sleeps, unless the task is cancelled.
-async fn rest(task: &TaskContext, time: Duration) -> Result<(), TaskExit> {
+async fn pause(task: &TaskContext, time: Duration) -> Result<(), TaskExit> {
     tokio::select! {
         () = tokio::time::sleep(time) => Ok(()),
         () = task.cancelled() => Err(TaskExit::Cancelled),
@@ -93,7 +93,7 @@ fn slow_compute(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     if takes_tasks(exchange) {
         return as_task(exchange, move |task| {
             Box::pin(async move {
-                rest(&task, time).await?;
+                pause(&task, time).await?;
                 Ok(result)
             })
         });
@@ -106,20 +106,20 @@ fn slow_compute(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
 
 fn confirm_delete(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let file = exchange.text("filename")?.to_owned();
-    let asked = field(&format!("Delete {file}?"), "confirm", "boolean");
+    let requested = field(&format!("Delete {file}?"), "confirm", "boolean");
     let finish = move |answer: &Value| {
         let confirmed = answer.pointer("/content/confirm") == Some(&Value::Bool(true));
         text_content(format!("{file} is {}", if confirmed { "deleted" } else { "kept" }))
     };
     if takes_tasks(exchange) {
-        let asked = question(asked)?;
+        let requested = input_request(requested)?;
         return as_task(exchange, |task| {
-            Box::pin(async move { Ok(finish(&task.request_input("confirm", asked).await?)) })
+            Box::pin(async move { Ok(finish(&task.request_input("confirm", requested).await?)) })
         });
     }
     match exchange.answers.responses.get("confirm") {
         Some(answer) => done(finish(answer)),
-        None => Step::ask([("confirm", asked)]),
+        None => Step::ask([("confirm", requested)]),
     }
 }
 
@@ -129,7 +129,7 @@ fn multi_input(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let finish =
         |name: &Value, color: &Value| text_content(format!("{} and {}", name["content"], color["content"]));
     if takes_tasks(exchange) {
-        let (name, color) = (question(name)?, question(color)?);
+        let (name, color) = (input_request(name)?, input_request(color)?);
         return as_task(exchange, move |task| {
             Box::pin(async move {
                 let both =

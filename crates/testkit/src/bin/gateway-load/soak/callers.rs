@@ -40,23 +40,23 @@ pub(super) async fn run(
         }
         let Some(target) = random.choice(&servers.all) else { break };
         let nonce = random.u64(..);
-        let began = Instant::now();
+        let run_started = Instant::now();
         let connected = match caller.take() {
             Some(caller) => Ok(caller),
             None => Caller::new(&url).await,
         };
-        let came = match connected {
+        let outcome = match connected {
             Ok(mut connected) => {
-                let came = call(&mut connected, target, (turn, nonce)).await;
-                caller = came.is_ok().then_some(connected);
-                came
+                let outcome = call(&mut connected, target, (turn, nonce)).await;
+                caller = outcome.is_ok().then_some(connected);
+                outcome
             }
             Err(error) => Err(error),
         };
-        match came {
-            Ok(CallResult::Right) => target.answered(began),
+        match outcome {
+            Ok(CallResult::Right) => target.answered(run_started),
             Ok(CallResult::Refused(why)) => {
-                if !target.refused(began) {
+                if !target.refused(run_started) {
                     faults.push(format!("{} was up, and yet: {why}", target.name));
                 }
                 tokio::time::sleep(RETRY_PAUSE).await;
@@ -116,11 +116,11 @@ pub(super) async fn all_recover(url: &str, servers: &Servers) -> Vec<String> {
     let (since, mut faults) = (Instant::now(), Vec::new());
     for (number, target) in servers.all.iter().enumerate() {
         loop {
-            let came = match Caller::new(url).await {
+            let outcome = match Caller::new(url).await {
                 Ok(mut caller) => call(&mut caller, target, (number as u64, 0)).await,
                 Err(error) => Err(error),
             };
-            if matches!(came, Ok(CallResult::Right)) {
+            if matches!(outcome, Ok(CallResult::Right)) {
                 break;
             }
             if since.elapsed() >= RECOVERY_TIMEOUT {

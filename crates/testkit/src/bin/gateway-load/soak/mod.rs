@@ -52,8 +52,8 @@ impl Gateway {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(words).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no stdout")?).read_line(&mut line)?;
-        let said: Option<Value> = serde_json::from_str(&line).ok();
-        match said.as_ref().and_then(|said| said["mcp"].as_str()) {
+        let announcement: Option<Value> = serde_json::from_str(&line).ok();
+        match announcement.as_ref().and_then(|announcement| announcement["mcp"].as_str()) {
             Some(url) => Ok(Self { url: url.to_owned(), child }),
             None => {
                 let _ = child.kill();
@@ -115,13 +115,14 @@ pub(crate) async fn run(plan: Plan<'_>) -> Result<()> {
     println!("{}", servers.report());
     println!("{}", samples.report());
     faults.extend(samples.faults());
-    let left = processes::children_of(pid);
+    let leftover = processes::children_of(pid);
     let code = gateway.end()?;
     if code != Some(0) {
         faults.push(format!("the gateway ended with {code:?}"));
     }
-    faults
-        .extend(left.iter().filter(|pid| processes::alive(**pid)).map(|pid| format!("child {pid} was left")));
+    faults.extend(
+        leftover.iter().filter(|pid| processes::alive(**pid)).map(|pid| format!("child {pid} was left")),
+    );
     let killed = servers.kills();
     if killed == 0 && seconds >= 10.0 {
         faults.push("no server was killed: nothing was tested".to_owned());

@@ -130,8 +130,8 @@ fn least_squares(points: &[(f64, f64)]) -> Option<(f64, f64)> {
         return None;
     }
     let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / spread;
-    let rest: f64 = points.iter().map(|(x, y)| (y - mean_y - slope * (x - mean_x)).powi(2)).sum();
-    Some((slope, (rest / (count - 2.0) / spread).sqrt()))
+    let residual: f64 = points.iter().map(|(x, y)| (y - mean_y - slope * (x - mean_x)).powi(2)).sum();
+    Some((slope, (residual / (count - 2.0) / spread).sqrt()))
 }
 
 fn read_sample(pid: u32, seconds: f64) -> Option<Sample> {

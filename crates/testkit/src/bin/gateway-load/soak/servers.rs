@@ -48,11 +48,11 @@ impl Target {
         // A read-only tool, and one without annotations: the gateway logs their calls differently.
         let look = json!({"name": format!("look_{name}"), "inputSchema": {"type": "object"},
             "annotations": {"readOnlyHint": true}});
-        let who = format!("who_{name}");
+        let who_tool = format!("who_{name}");
         let script = Script::both()
             .tool(look)
-            .plain_tool(&who)
-            .on(&format!("tools/call:{who}"), json!([{"text": format!("I am {name}")}]));
+            .plain_tool(&who_tool)
+            .on(&format!("tools/call:{who_tool}"), json!([{"text": format!("I am {name}")}]));
         let mark = format!("{}-{name}", std::process::id());
         let server = over_http.then(|| HttpServer::start(&script));
         let config = match &server {
@@ -75,21 +75,21 @@ impl Target {
         self.availability.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a correct response to a call that began at `began`.
-    pub(super) fn answered(&self, began: Instant) {
+    /// Records a correct response to a call that began at `run_started`.
+    pub(super) fn answered(&self, run_started: Instant) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let mut availability = self.availability();
         // A call from before the kill may be answered after it.
-        if availability.up.is_none() && availability.back.is_some_and(|back| began >= back) {
+        if availability.up.is_none() && availability.back.is_some_and(|back| run_started >= back) {
             availability.up = Some(Instant::now());
         }
     }
 
-    /// Records the failure of a call that began at `began`. Returns whether it is excused, because the server was down
+    /// Records the failure of a call that began at `run_started`. Returns whether it is excused, because the server was down
     /// meanwhile.
-    pub(super) fn refused(&self, began: Instant) -> bool {
+    pub(super) fn refused(&self, run_started: Instant) -> bool {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        self.availability().up.is_none_or(|up| up >= began)
+        self.availability().up.is_none_or(|up| up >= run_started)
     }
 
     fn is_up(&self) -> bool {

@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn matches_names_and_wildcards() {
         let check = |patterns: &[&str], name: &str, expect: bool| {
-            let allowed = ToolAllowlist::new(patterns.iter().map(ToString::to_string).collect());
-            assert_eq!(allowed.has(name), expect, "{patterns:?} {name}");
+            let allowlist = ToolAllowlist::new(patterns.iter().map(ToString::to_string).collect());
+            assert_eq!(allowlist.has(name), expect, "{patterns:?} {name}");
         };
         check(&[], "anything", true);
         assert!(!ToolAllowlist::only(Vec::new()).has("anything"));

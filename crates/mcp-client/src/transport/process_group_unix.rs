@@ -5,9 +5,9 @@ use tokio::process::{Child, Command};
 
 /// Kills the remaining processes of the group on drop.
 #[derive(Debug)]
-pub(super) struct Group(Option<Pid>);
+pub(super) struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     /// Makes the child the leader of a new process group.
     pub(super) fn prepare(command: &mut Command) {
         command.process_group(0);
@@ -41,7 +41,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }

@@ -3,7 +3,7 @@
 use toolhub_core::model::ModelCall;
 use toolhub_core::{CallId, RawJson, ToolName};
 
-use super::known::{KnownTool, KnownTools};
+use super::known_tools::{KnownTool, KnownTools};
 use crate::repair::{Ending, Repair, Repairs};
 
 /// What identifies a call as such.
@@ -71,9 +71,9 @@ const MAX_NAME_BYTES: usize = 160;
 
 impl<'k> Name<'k> {
     /// Parses a name; `None` if it is invalid.
-    pub(super) fn read(given: &str, known: &'k KnownTools) -> Option<Self> {
-        let given = given.trim().trim_matches(['`', '"', '\'', '*']).trim_end_matches("()");
-        let tidy = given.replace('\\', "");
+    pub(super) fn read(raw_name: &str, known: &'k KnownTools) -> Option<Self> {
+        let raw_name = raw_name.trim().trim_matches(['`', '"', '\'', '*']).trim_end_matches("()");
+        let tidy = raw_name.replace('\\', "");
         if tidy.is_empty() || tidy.len() > MAX_NAME_BYTES {
             return None;
         }
@@ -85,12 +85,12 @@ impl<'k> Name<'k> {
             return Some(Self { text: tool.name().to_owned(), tool: Some(tool), repairs });
         }
         let text = bare_name(&tidy);
-        let sound = !text.contains(|character: char| {
+        let is_valid = !text.contains(|character: char| {
             character.is_whitespace()
                 || character.is_control()
                 || matches!(character, '<' | '>' | '{' | '}' | '"' | '(')
         });
-        (sound && !text.is_empty()).then(|| Self { text: text.to_owned(), tool: None, repairs })
+        (is_valid && !text.is_empty()).then(|| Self { text: text.to_owned(), tool: None, repairs })
     }
 
     pub(super) fn is_known(&self) -> bool {

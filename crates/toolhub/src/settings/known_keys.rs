@@ -11,7 +11,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_engine::similar_names;
 
 /// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
-const OTHERS: [&str; 3] = ["agents", "profiles", "tags"];
+const USER_NAMED_TABLES: [&str; 3] = ["agents", "profiles", "tags"];
 const TABLES: [(&str, &[&str]); 13] = [
     (
         "serve",
@@ -131,7 +131,7 @@ const RENAMED: [(&str, &str); 3] =
 pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<LocalizedText> {
     let Ok(document) = Document::parse(text) else { return Vec::new() };
     let mut found = KeyChecker { file, text, notes: Vec::new() };
-    let tables: Vec<&str> = TABLES.iter().map(|(name, _)| *name).chain(OTHERS).collect();
+    let tables: Vec<&str> = TABLES.iter().map(|(name, _)| *name).chain(USER_NAMED_TABLES).collect();
     found.check(document.as_table(), &tables);
     for (name, keys) in TABLES {
         match document.get(name) {
@@ -226,9 +226,11 @@ impl KeyChecker<'_> {
                 self.note(span, what);
                 continue;
             }
-            let near = similar_names(name, known.iter().copied(), 1).pop();
-            let (en, zh) = match near {
-                Some(near) => (format!("; did you mean `{near}`?"), format!("；是否想用 `{near}`？")),
+            let suggestion = similar_names(name, known.iter().copied(), 1).pop();
+            let (en, zh) = match suggestion {
+                Some(suggestion) => {
+                    (format!("; did you mean `{suggestion}`?"), format!("；是否想用 `{suggestion}`？"))
+                }
                 None => match table_of(name) {
                     Some(table) => (format!("; it belongs to `[{table}]`"), format!("；它属于 `[{table}]`")),
                     None => (String::new(), String::new()),
@@ -243,8 +245,8 @@ impl KeyChecker<'_> {
     }
 
     fn note(&mut self, span: Option<Range<usize>>, what: LocalizedText) {
-        let place = ConfigError::at(self.file, self.text, span.map_or(0, |span| span.start), what);
-        let localize = |lang| place.localize(lang);
+        let error = ConfigError::at(self.file, self.text, span.map_or(0, |span| span.start), what);
+        let localize = |lang| error.localize(lang);
         self.notes
             .push(LocalizedText::new(localize(toolhub_core::Lang::En), localize(toolhub_core::Lang::Zh)));
     }
@@ -328,7 +330,7 @@ mod tests {
     fn schema_has_every_key_and_no_other() {
         let schema = super::super::schema::schema();
         let mut expected: Vec<(&str, &serde_json::Value, Vec<&str>)> = Vec::new();
-        let root = TABLES.iter().map(|(name, _)| *name).chain(OTHERS).collect();
+        let root = TABLES.iter().map(|(name, _)| *name).chain(USER_NAMED_TABLES).collect();
         expected.push(("", &schema, root));
         let tables = &schema["properties"];
         for (name, keys) in TABLES {

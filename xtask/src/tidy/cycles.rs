@@ -1,4 +1,4 @@
-//! Rule: the files of a crate do not use each other in circles. The circles that exist are counted, so that no new one is added.
+//! Rule: the files of a crate do not use each other in cycles. The cycles that exist are counted, so that no new one is added.
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
@@ -6,7 +6,7 @@ use std::{
 
 use super::{Finding, sources::Source};
 
-/// Number of files of a crate that are in circles. To be lowered with every circle that is cut.
+/// Number of files of a crate that are in cycles. To be lowered with every cycle that is cut.
 const KNOWN: &[(&str, usize)] = &[
     ("agent", 3),
     ("cli", 6),
@@ -40,24 +40,24 @@ pub(super) fn check(files: &[Source]) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     for (name, modules) in &crates {
-        let circles = circles(modules);
-        let count: usize = circles.iter().map(Vec::len).sum();
+        let cycles = cycles(modules);
+        let count: usize = cycles.iter().map(Vec::len).sum();
         let known = KNOWN.iter().find(|(known, _)| known == name).map_or(0, |(_, count)| *count);
-        let place = PathBuf::from("crates").join(name).join("src");
+        let folder = PathBuf::from("crates").join(name).join("src");
         if count > known {
-            let shown: Vec<String> = circles
+            let listed: Vec<String> = cycles
                 .iter()
-                .map(|circle| circle.iter().map(|module| module.join("/")).collect::<Vec<_>>().join(", "))
+                .map(|cycle| cycle.iter().map(|module| module.join("/")).collect::<Vec<_>>().join(", "))
                 .collect();
             findings.push(Finding::new(
-                place,
+                folder,
                 1,
-                format!("{count} files use each other in circles, {known} are known: {}", shown.join("; ")),
+                format!("{count} files use each other in cycles, {known} are known: {}", listed.join("; ")),
             ));
         } else if count < known {
             let message =
-                format!("{count} files are in circles: lower the {known} in xtask/src/tidy/circles.rs");
-            findings.push(Finding::new(place, 1, message));
+                format!("{count} files are in cycles: lower the {known} in xtask/src/tidy/cycles.rs");
+            findings.push(Finding::new(folder, 1, message));
         }
     }
     findings
@@ -82,34 +82,34 @@ fn module_of(path: &Path) -> Option<(String, Module)> {
 }
 
 /// The groups of modules that use each other. A module and its submodules count as one.
-fn circles(modules: &BTreeMap<Module, &Source>) -> Vec<Vec<Module>> {
+fn cycles(modules: &BTreeMap<Module, &Source>) -> Vec<Vec<Module>> {
     let uses: BTreeMap<&Module, BTreeSet<&Module>> =
         modules.iter().map(|(module, source)| (module, used_by(module, &source.text, modules))).collect();
     let reachable: BTreeMap<&Module, BTreeSet<&Module>> = uses
         .keys()
         .map(|module| {
-            let (mut seen, mut left) = (BTreeSet::new(), vec![*module]);
-            while let Some(next) = left.pop() {
+            let (mut seen, mut pending) = (BTreeSet::new(), vec![*module]);
+            while let Some(next) = pending.pop() {
                 for used in uses.get(next).into_iter().flatten() {
                     if seen.insert(*used) {
-                        left.push(used);
+                        pending.push(used);
                     }
                 }
             }
             (*module, seen)
         })
         .collect();
-    let (mut circles, mut done) = (Vec::new(), BTreeSet::new());
+    let (mut cycles, mut done) = (Vec::new(), BTreeSet::new());
     for (module, seen) in reachable.iter().filter(|(module, seen)| seen.contains(*module)) {
         if done.contains(module) {
             continue;
         }
         let returns = |other: &&&Module| reachable.get(**other).is_some_and(|seen| seen.contains(module));
-        let circle: Vec<Module> = seen.iter().filter(returns).map(|other| (*other).clone()).collect();
+        let cycle: Vec<Module> = seen.iter().filter(returns).map(|other| (*other).clone()).collect();
         done.extend(seen.iter().filter(returns).copied());
-        circles.push(circle);
+        cycles.push(cycle);
     }
-    circles
+    cycles
 }
 
 fn used_by<'a>(module: &Module, text: &str, modules: &'a BTreeMap<Module, &Source>) -> BTreeSet<&'a Module> {
@@ -187,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_circle_of_two_files() {
+    fn finds_a_cycle_of_two_files() {
         let a = source("crates/new/src/a.rs", "use crate::b::B;\n");
         let b = source("crates/new/src/b.rs", "use super::{c, a::A};\n");
         let c = source("crates/new/src/c.rs", "fn c() {}\n");
         assert!(check(&[source("crates/new/src/a.rs", "use crate::b::B;\n"), c]).is_empty());
         let findings = check(&[a, b]);
         assert_eq!(findings.len(), 1);
-        assert!(findings[0].message.starts_with("2 files use each other in circles, 0 are known: a, b"));
+        assert!(findings[0].message.starts_with("2 files use each other in cycles, 0 are known: a, b"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use toolhub_core::{BoxFuture, RawObject};
 
 use toolhub_engine::Catalog;
 
-use crate::allowed::ToolAllowlist;
+use crate::allowlist::ToolAllowlist;
 
 /// Factor by which the search limit is raised, because disallowed hits are removed.
 const SEARCH_LIMIT_FACTOR: usize = 8;
@@ -14,7 +14,7 @@ const SEARCH_LIMIT_FACTOR: usize = 8;
 /// A finder that returns only allowed tools.
 pub(crate) struct FilteredFinder<'a> {
     pub(crate) finder: &'a dyn ToolFinder,
-    pub(crate) allowed: &'a ToolAllowlist,
+    pub(crate) allowlist: &'a ToolAllowlist,
     /// If set, only tools of this server are returned; the catalog lists them.
     pub(crate) server: Option<(&'a Catalog, &'a str)>,
 }
@@ -24,14 +24,14 @@ impl FilteredFinder<'_> {
         let offers = |(catalog, server): (&Catalog, &str)| {
             catalog.named(name).any(|entry| entry.tool.source.to_string() == server)
         };
-        self.allowed.has(name) && self.server.is_none_or(offers)
+        self.allowlist.has(name) && self.server.is_none_or(offers)
     }
 }
 
 impl ToolFinder for FilteredFinder<'_> {
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move {
-            if self.allowed.allows_all() && self.server.is_none() {
+            if self.allowlist.allows_all() && self.server.is_none() {
                 return self.finder.search(request, limit).await;
             }
             let mut search = self.finder.search(request, limit.saturating_mul(SEARCH_LIMIT_FACTOR)).await;
@@ -53,8 +53,8 @@ impl ToolFinder for FilteredFinder<'_> {
     }
 
     fn similar_names(&self, name: &str) -> Vec<String> {
-        let mut near = self.finder.similar_names(name);
-        near.retain(|name| self.finds(name));
-        near
+        let mut similar = self.finder.similar_names(name);
+        similar.retain(|name| self.finds(name));
+        similar
     }
 }

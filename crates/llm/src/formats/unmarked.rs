@@ -2,7 +2,7 @@
 //! distinguish them from prose; if no tools are known, the text must contain nothing else.
 
 use super::expression::{Context, ExpressionResult};
-use super::found::{CallMarking, Group, Name, ParsedCall};
+use super::parsed_call::{CallMarking, Group, Name, ParsedCall};
 use super::pythonic;
 use super::tag::Tag;
 use crate::repair::{Ending, Repair, Source};
@@ -11,7 +11,7 @@ impl<'s, 't> Context<'s, 't> {
     /// The limit of repairs for a value without markers: the next special token or call tag.
     pub(super) fn bare_limit(&self, at: usize) -> usize {
         let stops =
-            |tag: &Tag<'t>| tag.special || super::envelope::tag_kind(tag) != super::envelope::TagKind::Other;
+            |tag: &Tag<'t>| tag.special || super::tag_kind::tag_kind(tag) != super::tag_kind::TagKind::Other;
         let find = || super::tag::find_tag(self.source, at, stops).map_or(self.source.len(), |tag| tag.start);
         self.source.memoized(at, find)
     }
@@ -26,8 +26,8 @@ impl<'s, 't> Context<'s, 't> {
 
     /// Calls on a line of their own: `get_time(city="Kyoto")`, or a name with its arguments on the next line.
     pub(super) fn bare_python(&self, at: usize) -> Option<Group> {
-        let (given, end) = pythonic::name_at(self.source, at)?;
-        let name = Name::read(given, self.known)?;
+        let (raw_name, end) = pythonic::name_at(self.source, at)?;
+        let name = Name::read(raw_name, self.known)?;
         if !self.known.is_empty() && !name.is_known() {
             return None;
         }
@@ -40,20 +40,21 @@ impl<'s, 't> Context<'s, 't> {
         let alone = over
             || self.source.slice(group.end, next).contains('\n')
             || self.source.char_at(next) == Some('`');
-        let meant = |call: &ParsedCall| {
+        let is_intended = |call: &ParsedCall| {
             // `get_time(city)` in a sentence refers to a parameter and has no value.
             let guessed = call.repairs.has(Repair::Positional) && call.repairs.has(Repair::Literal);
             self.known.named(&call.tool).is_some() && !guessed
         };
-        let said = |call: &ParsedCall| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
-        let sound = if self.known.is_empty() {
+        let is_complete =
+            |call: &ParsedCall| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
+        let is_plausible = if self.known.is_empty() {
             over && at == self.source.skip_space(0)
-                && group.calls.iter().all(said)
+                && group.calls.iter().all(is_complete)
                 && group.calls.iter().any(|call| call.arguments.get() != "{}")
         } else {
-            alone && group.calls.iter().all(meant)
+            alone && group.calls.iter().all(is_intended)
         };
-        sound.then_some(group)
+        is_plausible.then_some(group)
     }
 
     /// A tool name on one line and an object on the next, as in GLM 4.
@@ -62,15 +63,16 @@ impl<'s, 't> Context<'s, 't> {
         if self.source.char_at(brace) != Some('{') || !self.source.slice(end, brace).contains('\n') {
             return None;
         }
-        let mended = self.json_at(brace, self.bare_limit(brace)).filter(|mended| !mended.placeholder)?;
-        let strange = name.tool.is_none() && (mended.ending != Ending::Whole || name.text.len() < 3);
-        if strange || !mended.json.is_object() {
+        let repaired =
+            self.json_at(brace, self.bare_limit(brace)).filter(|repaired| !repaired.placeholder)?;
+        let doubtful = name.tool.is_none() && (repaired.ending != Ending::Whole || name.text.len() < 3);
+        if doubtful || !repaired.json.is_object() {
             return None;
         }
-        let mut call = ParsedCall::new(name, mended.json);
-        call.repairs.join(mended.repairs);
-        call.ending = mended.ending;
-        Some(Group { calls: vec![call], end: mended.end })
+        let mut call = ParsedCall::new(name, repaired.json);
+        call.repairs.join(repaired.repairs);
+        call.ending = repaired.ending;
+        Some(Group { calls: vec![call], end: repaired.end })
     }
 
     /// The calls in a fence whose first line ends at `line`, if the fence contains nothing else.

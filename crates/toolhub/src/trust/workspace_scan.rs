@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_engine::definition_scan::{Kind, visible};
+use toolhub_engine::definition_scan::{FindingKind, escape_invisible};
 use url::{Host, Url};
 
 use super::files;
@@ -145,7 +145,8 @@ fn check_address(address: &Address, found: &mut Vec<LocalizedText>) {
 
 /// Finds characters that are invisible or misleading to a reader.
 fn check_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
-    let hidden = |line: &&str| line.split('\t').any(|part| visible(part.trim_end_matches('\r')) != part);
+    let hidden =
+        |line: &&str| line.split('\t').any(|part| escape_invisible(part.trim_end_matches('\r')) != part);
     if let Some((at, _)) = text.lines().enumerate().find(|(_, line)| hidden(line)) {
         let line = at + 1;
         found.push(LocalizedText::new(
@@ -158,19 +159,19 @@ fn check_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
 fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
     let me = files::current_user();
     for ((part, file), state) in &scan.parts {
-        let shown = short(scan, file);
-        let shown = shown.display();
+        let path = short(scan, file);
+        let path = path.display();
         if state.owner != me && state.owner != Some(0) {
             let uid = state.owner.unwrap_or_default();
             found.push(LocalizedText::new(
-                format!("`{shown}` belongs to another user (uid {uid})"),
-                format!("`{shown}` 属于其他用户（uid {uid}）"),
+                format!("`{path}` belongs to another user (uid {uid})"),
+                format!("`{path}` 属于其他用户（uid {uid}）"),
             ));
         }
         if state.shared {
             found.push(LocalizedText::new(
-                format!("every user of this machine can change `{shown}`"),
-                format!("本机任何用户都能改动 `{shown}`"),
+                format!("every user of this machine can change `{path}`"),
+                format!("本机任何用户都能改动 `{path}`"),
             ));
         }
         if let Some(target) =
@@ -178,27 +179,30 @@ fn check_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
         {
             let target = target.display();
             found.push(LocalizedText::new(
-                format!("`{shown}` is a link that leads out of the project, to `{target}`"),
-                format!("`{shown}` 是指向项目之外的链接：`{target}`"),
+                format!("`{path}` is a link that leads out of the project, to `{target}`"),
+                format!("`{path}` 是指向项目之外的链接：`{target}`"),
             ));
         }
         let prose = file.extension().and_then(|end| end.to_str()).is_some_and(|end| PROSE.contains(&end));
         if *part == Part::Skill && prose {
-            check_skill_text(&shown.to_string(), (file, &state.sha256), found);
+            check_skill_text(&path.to_string(), (file, &state.sha256), found);
         }
     }
 }
 
-fn check_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<LocalizedText>) {
+fn check_skill_text(path: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<LocalizedText>) {
     let Ok(Some((bytes, _))) = files::read(file) else { return };
     if Sha256::digest(&bytes).as_slice() != sha256 {
         return;
     }
     let text = String::from_utf8_lossy(&bytes);
     for finding in chunks(text.trim_start_matches('\u{feff}')).into_iter().flat_map(scan_text) {
-        if matches!(finding.kind, Kind::Invisible | Kind::Control | Kind::Instruction | Kind::Secret) {
+        if matches!(
+            finding.kind,
+            FindingKind::Invisible | FindingKind::Control | FindingKind::Instruction | FindingKind::Secret
+        ) {
             let (en, zh) = (finding.why.localize(Lang::En), finding.why.localize(Lang::Zh));
-            found.push(LocalizedText::new(format!("`{shown}`: {en}"), format!("`{shown}`：{zh}")));
+            found.push(LocalizedText::new(format!("`{path}`: {en}"), format!("`{path}`：{zh}")));
         }
     }
 }

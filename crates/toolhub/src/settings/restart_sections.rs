@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 /// Sections that are read when a hub is built. `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
 /// included: a running hub applies their changes.
-const BUILT_IN: [&str; 13] = [
+const RESTART_SECTIONS: [&str; 13] = [
     "agents",
     "auth",
     "limits",
@@ -27,9 +27,9 @@ const LIVE_LIMITS: [&str; 3] = ["call", "call_cap", "connect"];
 
 /// A digest of each section that is read when a hub is built. Values may be secrets, so only digests are stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BuildSections(BTreeMap<&'static str, String>);
+pub struct RestartSections(BTreeMap<&'static str, String>);
 
-impl BuildSections {
+impl RestartSections {
     pub(super) fn of(text: &str) -> Self {
         let mut file: Map<String, Value> = toml_edit::de::from_str(text).unwrap_or_default();
         if let Some(Value::Object(limits)) = file.get_mut("limits") {
@@ -40,12 +40,12 @@ impl BuildSections {
             let value = file.get(name).filter(|value| !is_empty(value))?;
             Some((name, format!("{:x?}", Sha256::digest(value.to_string()))))
         };
-        Self(BUILT_IN.into_iter().filter_map(digest).collect())
+        Self(RESTART_SECTIONS.into_iter().filter_map(digest).collect())
     }
 
     /// The sections that differ from those of another text.
     pub fn changed_since(&self, before: &Self) -> Vec<&'static str> {
-        BUILT_IN.into_iter().filter(|name| self.0.get(name) != before.0.get(name)).collect()
+        RESTART_SECTIONS.into_iter().filter(|name| self.0.get(name) != before.0.get(name)).collect()
     }
 }
 
@@ -56,12 +56,12 @@ mod tests {
     #[test]
     fn lists_only_sections_that_need_a_restart() {
         let before = "[serve]\nbind = \"127.0.0.1:1\"\n[limits]\ncall = \"5s\"\n[routing]\nbatch = 2\n";
-        let changed = |after: &str| BuildSections::of(after).changed_since(&BuildSections::of(before));
+        let changed = |after: &str| RestartSections::of(after).changed_since(&RestartSections::of(before));
         assert_eq!(changed(before), [""; 0]);
         let spelled = "# a comment\nserve = { bind = \"127.0.0.1:1\" }\n[limits]\ncall = \"9s\"\nconnect = 3\n[routing]\nbatch = 3\n[[servers]]\nid = \"a\"\n[approvals]\npin = \"block\"\n[future]\na = 1\n";
         assert_eq!(changed(spelled), [""; 0]);
         let others = "[serve]\nbind = \"127.0.0.1:2\"\n[limits]\nstarts = 3\n[[auth.tokens]]\nname = \"a\"\nsha256 = \"b\"\n";
         assert_eq!(changed(others), ["auth", "limits", "serve"]);
-        assert!(!format!("{:?}", BuildSections::of("[llm]\nkey = \"hunter2\"\n")).contains("hunter2"));
+        assert!(!format!("{:?}", RestartSections::of("[llm]\nkey = \"hunter2\"\n")).contains("hunter2"));
     }
 }

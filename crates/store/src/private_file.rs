@@ -74,8 +74,8 @@ pub fn open_file(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
         use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
         let not_followed = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
         let opened = options.mode(0o600).custom_flags(not_followed).open(file)?;
-        let about = opened.metadata()?;
-        if about.uid() != rustix::process::geteuid().as_raw() {
+        let metadata = opened.metadata()?;
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!("`{}` belongs to another user", file.display()),
@@ -101,15 +101,15 @@ pub fn ensure_file(file: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         created => return created.map(drop),
     }
-    let about = file.symlink_metadata()?;
+    let metadata = file.symlink_metadata()?;
     let refused = |why: &str| {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("`{}` {why}", file.display())))
     };
-    if !about.is_file() {
+    if !metadata.is_file() {
         return refused("is not a file");
     }
     #[cfg(unix)]
-    if std::os::unix::fs::MetadataExt::uid(&about) != rustix::process::geteuid().as_raw() {
+    if std::os::unix::fs::MetadataExt::uid(&metadata) != rustix::process::geteuid().as_raw() {
         return refused("belongs to another user");
     }
     Ok(())
@@ -145,16 +145,16 @@ mod checked {
     /// contains nothing else. Returns notes for the user about changes and failures.
     pub fn prepare(folder: &Path) -> Result<Vec<LocalizedText>, PrivateError> {
         let failed = |source| PrivateError::Io { path: folder.to_owned(), source };
-        if let Ok(about) = folder.symlink_metadata()
-            && about.is_symlink()
+        if let Ok(metadata) = folder.symlink_metadata()
+            && metadata.is_symlink()
         {
             // A symbolic link of another user would control the location of our files.
-            check_owner(folder, &about, Links::OfAdministrator)?;
+            check_owner(folder, &metadata, Links::OfAdministrator)?;
         }
         create_dir(folder).map_err(failed)?;
         let opened = File::open(folder).map_err(failed)?;
-        let about = opened.metadata().map_err(failed)?;
-        check_owner(folder, &about, Links::None)?;
+        let metadata = opened.metadata().map_err(failed)?;
+        check_owner(folder, &metadata, Links::None)?;
         let mut check = Check::default();
         let mut ours_alone = folder.file_name().is_some_and(|name| name == "toolhub");
         let mut others = false;
@@ -170,7 +170,7 @@ mod checked {
             }
         }
         ours_alone |= !others;
-        let mode = about.mode() & 0o7777;
+        let mode = metadata.mode() & 0o7777;
         if mode & OTHERS == 0 {
             return Ok(check.notes(folder));
         }
@@ -180,13 +180,13 @@ mod checked {
         }
         let mut notes = check.notes(folder);
         // Other files in it must stay accessible. Without files of ours there is nothing to report yet.
-        let shown = folder.display();
+        let displayed = folder.display();
         notes.push(LocalizedText::new(
             format!(
-                "the data folder `{shown}` holds other files and is open to other users (mode {mode:04o}): its mode was left as it is, files of toolhub in it are private; a folder of its own is safer (`--home`)"
+                "the data folder `{displayed}` holds other files and is open to other users (mode {mode:04o}): its mode was left as it is, files of toolhub in it are private; a folder of its own is safer (`--home`)"
             ),
             format!(
-                "数据目录 `{shown}` 中还有其他文件，且对其他用户开放（权限 {mode:04o}）：未改动其权限，toolhub 的文件仅自己可读；建议用 `--home` 指定专用目录"
+                "数据目录 `{displayed}` 中还有其他文件，且对其他用户开放（权限 {mode:04o}）：未改动其权限，toolhub 的文件仅自己可读；建议用 `--home` 指定专用目录"
             ),
         ));
         Ok(notes)
@@ -199,8 +199,8 @@ mod checked {
         None,
     }
 
-    fn check_owner(path: &Path, about: &Metadata, links: Links) -> Result<(), PrivateError> {
-        let (owner, own) = (about.uid(), rustix::process::geteuid().as_raw());
+    fn check_owner(path: &Path, metadata: &Metadata, links: Links) -> Result<(), PrivateError> {
+        let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
         if owner == own || (owner == 0 && links == Links::OfAdministrator) {
             return Ok(());
         }
@@ -216,14 +216,14 @@ mod checked {
 
     impl Check {
         fn folder(&mut self, folder: &Path) -> Result<(), PrivateError> {
-            let Some(about) = own(folder)? else { return Ok(()) };
-            if !about.is_dir() {
+            let Some(metadata) = own(folder)? else { return Ok(()) };
+            if !metadata.is_dir() {
                 return Ok(());
             }
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 self.file(&entry.path())?;
             }
-            if about.mode() & OTHERS != 0
+            if metadata.mode() & OTHERS != 0
                 && let Ok(opened) = File::open(folder)
             {
                 self.tighten(folder, &opened, 0o700);
@@ -232,8 +232,8 @@ mod checked {
         }
 
         fn file(&mut self, file: &Path) -> Result<(), PrivateError> {
-            let Some(about) = own(file)? else { return Ok(()) };
-            if about.is_file() && about.mode() & OTHERS != 0 {
+            let Some(metadata) = own(file)? else { return Ok(()) };
+            if metadata.is_file() && metadata.mode() & OTHERS != 0 {
                 let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
                 let flags = flags.bits().cast_signed();
                 match File::options().read(true).custom_flags(flags).open(file) {
@@ -252,15 +252,15 @@ mod checked {
         }
 
         fn notes(&self, folder: &Path) -> Vec<LocalizedText> {
-            let shown = folder.display();
+            let displayed = folder.display();
             let mut notes = Vec::new();
             if !self.tightened.is_empty() {
                 let count = self.tightened.len();
                 notes.push(LocalizedText::new(
                     format!(
-                        "other users could open the data in `{shown}`: permissions of {count} entries were tightened to 0600 and 0700"
+                        "other users could open the data in `{displayed}`: permissions of {count} entries were tightened to 0600 and 0700"
                     ),
-                    format!("其他用户原可打开 `{shown}` 中的数据：已将 {count} 项的权限收紧为 0600 和 0700"),
+                    format!("其他用户原可打开 `{displayed}` 中的数据：已将 {count} 项的权限收紧为 0600 和 0700"),
                 ));
             }
             for (path, error) in &self.failed {
@@ -276,13 +276,13 @@ mod checked {
 
     /// The metadata of one of our files, if it exists; fails for a symbolic link or a file of another user.
     fn own(path: &Path) -> Result<Option<Metadata>, PrivateError> {
-        let Ok(about) = path.symlink_metadata() else { return Ok(None) };
-        if about.is_symlink() {
+        let Ok(metadata) = path.symlink_metadata() else { return Ok(None) };
+        if metadata.is_symlink() {
             let target = std::fs::read_link(path).unwrap_or_default();
             return Err(PrivateError::Link { path: path.to_owned(), target });
         }
-        check_owner(path, &about, Links::None)?;
-        Ok(Some(about))
+        check_owner(path, &metadata, Links::None)?;
+        Ok(Some(metadata))
     }
 }
 

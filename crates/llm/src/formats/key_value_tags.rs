@@ -3,7 +3,7 @@
 use toolhub_core::RawObject;
 
 use super::expression::Context;
-use super::found::{Group, Name, ParsedCall};
+use super::parsed_call::{Group, Name, ParsedCall};
 use super::tag::Tag;
 use super::xml::{element, typed};
 use crate::repair::Repairs;
@@ -17,8 +17,8 @@ impl<'s, 't> Context<'s, 't> {
         while let Some((key, after)) = self.part(end, "arg_key") {
             let Some((value, after)) = self.part(after, "arg_value") else { break };
             let key = key.trim();
-            let takes = name.tool.and_then(|tool| tool.takes(key));
-            members.set(key.to_owned(), typed(value, takes, &mut repairs));
+            let parameter_kind = name.tool.and_then(|tool| tool.parameter_kind(key));
+            members.set(key.to_owned(), typed(value, parameter_kind, &mut repairs));
             end = after;
         }
         if members.is_empty() {
@@ -29,9 +29,9 @@ impl<'s, 't> Context<'s, 't> {
         Some(Group { calls: vec![call], end })
     }
 
-    fn part(&self, at: usize, wanted: &str) -> Option<(&'t str, usize)> {
+    fn part(&self, at: usize, tag_name: &str) -> Option<(&'t str, usize)> {
         let tag = Tag::at(self.source, self.source.skip_space(at))?;
-        if tag.closing || tag.name != wanted {
+        if tag.closing || tag.name != tag_name {
             return None;
         }
         // An unclosed value ends at the next key or at the end of the call.

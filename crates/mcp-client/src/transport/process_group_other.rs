@@ -7,9 +7,9 @@ use tokio::process::{Child, Command};
 
 /// The root of a process tree, until its exit is observed.
 #[derive(Debug)]
-pub(super) struct Group(Option<u32>);
+pub(super) struct ProcessGroup(Option<u32>);
 
-impl Group {
+impl ProcessGroup {
     pub(super) fn prepare(_: &mut Command) {}
 
     /// The process tree of a child.

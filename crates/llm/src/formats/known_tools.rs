@@ -28,7 +28,7 @@ impl KnownTool {
     pub fn new(name: impl Into<String>, schema: Option<RawJson>) -> Self {
         let value = schema.as_ref().map(RawJson::value).unwrap_or_default();
         let parameters = value["properties"].as_object().map(|properties| {
-            properties.iter().map(|(name, property)| (name.clone(), takes(property))).collect()
+            properties.iter().map(|(name, property)| (name.clone(), parameter_kind(property))).collect()
         });
         let required = value["required"]
             .as_array()
@@ -47,12 +47,12 @@ impl KnownTool {
         self.schema.as_ref()
     }
 
-    pub(super) fn takes(&self, parameter: &str) -> Option<ParameterKind> {
-        self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, takes)| *takes)
+    pub(super) fn parameter_kind(&self, parameter: &str) -> Option<ParameterKind> {
+        self.parameters.iter().find(|(name, _)| name == parameter).map(|(_, parameter_kind)| *parameter_kind)
     }
 
     pub(super) fn has(&self, parameter: &str) -> bool {
-        self.takes(parameter).is_some()
+        self.parameter_kind(parameter).is_some()
     }
 
     /// The names of the parameters, in the order of the schema.
@@ -70,7 +70,7 @@ impl KnownTool {
     }
 }
 
-fn takes(property: &Value) -> ParameterKind {
+fn parameter_kind(property: &Value) -> ParameterKind {
     let is_text = |kind: &Value| matches!(kind.as_str(), Some("string" | "str"));
     match &property["type"] {
         Value::Array(kinds) => {

@@ -51,12 +51,12 @@ fn refusal(error: &SandboxError) -> LocalizedText {
 /// Folders among the arguments must be granted explicitly: they contain the data that the server works on.
 fn paths_in_arguments(command: &Command) -> Vec<PathBuf> {
     let folder = command.get_current_dir();
-    let beside = |path: &OsStr| match folder {
+    let resolve = |path: &OsStr| match folder {
         Some(folder) => Some(folder.join(path)),
         // Without a working directory the process starts in an empty one, so relative paths do not resolve.
         None => Path::new(path).is_absolute().then(|| PathBuf::from(path)),
     };
-    let files = command.get_args().filter_map(beside).filter(|path| path.is_file());
+    let files = command.get_args().filter_map(resolve).filter(|path| path.is_file());
     files.chain(folder.map(Path::to_path_buf)).collect()
 }
 
@@ -74,11 +74,11 @@ fn program(command: &Command) -> Option<Program> {
 /// The path of an existing file without `..`. Symbolic links in the file name are kept: a program locates its virtual environment
 /// by its own path.
 fn without_parents(file: &Path) -> Option<PathBuf> {
-    let place = match file.components().any(|part| part == Component::ParentDir) {
+    let path = match file.components().any(|part| part == Component::ParentDir) {
         true => file.parent()?.canonicalize().ok()?.join(file.file_name()?),
         false => file.to_path_buf(),
     };
-    place.is_file().then_some(place)
+    path.is_file().then_some(path)
 }
 
 #[cfg(test)]

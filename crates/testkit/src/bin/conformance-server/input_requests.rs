@@ -26,11 +26,13 @@ pub(crate) fn roots() -> Value {
 }
 
 /// Converts a request to the SDK's type.
-pub(crate) fn question(request: Value) -> Result<InputRequest, ErrorData> {
+pub(crate) fn input_request(request: Value) -> Result<InputRequest, ErrorData> {
     serde_json::from_value(request).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// The input requests of a round.
-pub(crate) fn questions<const N: usize>(asked: [(&str, Value); N]) -> Result<InputRequests, ErrorData> {
-    asked.into_iter().map(|(key, request)| Ok((key.to_owned(), question(request)?))).collect()
+pub(crate) fn input_requests<const N: usize>(
+    requested: [(&str, Value); N],
+) -> Result<InputRequests, ErrorData> {
+    requested.into_iter().map(|(key, request)| Ok((key.to_owned(), input_request(request)?))).collect()
 }

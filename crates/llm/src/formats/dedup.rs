@@ -27,7 +27,7 @@ pub(super) fn remove_duplicates(pieces: &mut [Piece]) {
     }
 }
 
-fn calls_of(piece: &Piece) -> Option<&Vec<super::found::ParsedCall>> {
+fn calls_of(piece: &Piece) -> Option<&Vec<super::parsed_call::ParsedCall>> {
     match &piece.kind {
         Kind::Calls(calls) => Some(calls),
         _ => None,

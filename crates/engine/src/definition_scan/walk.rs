@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn visits_every_text_with_its_path() {
-        let met_there = visit_text(r#"{"a":[1,"x",{"b":"y"}],"n":12345678901234567890123,"a":null}"#);
+        let visited = visit_text(r#"{"a":[1,"x",{"b":"y"}],"n":12345678901234567890123,"a":null}"#);
         assert_eq!(
-            met_there,
+            visited,
             [
                 "a: Written(\"a\")",
                 "a[1]: Written(\"x\")",
@@ -151,7 +151,7 @@ mod tests {
                 "a[2].b: Written(\"y\")",
                 "n: Written(\"n\")",
                 "a: Written(\"a\")",
-                "a: Twice(\"a\")",
+                "a: DuplicateMember(\"a\")",
             ]
         );
     }

@@ -147,3 +147,25 @@ fn reports_disabled_server_as_source() {
     assert!(ran.stderr.contains("server `hr-db` is disabled: enable it"), "{ran:?}");
     assert_eq!(Journal::read(&journal).count_method("tools/call"), 0);
 }
+
+/// A server with the names of built-in tools: `servers add` warns, calls by name never mix the two, and `--source native` and
+/// `native__TOOL` reach the built-in tool.
+#[test]
+fn built_in_tool_stays_reachable_beside_server_with_its_name() {
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let hints = json!({"readOnlyHint": true});
+    let tool = json!({"name": "calculate", "description": "d", "inputSchema": {"type": "object"}, "annotations": hints});
+    cli.server("other", &Script::both().tool(&tool));
+    let by_name = cli.run(&["call", "calculate", "expression=2+2", "--json"]).json();
+    assert_eq!(by_name["_meta"]["sources"], json!(["other"]), "{by_name}");
+    for args in [
+        &["call", "calculate", "expression=2+2", "--source", "native", "--json"][..],
+        &["call", "native__calculate", "expression=2+2", "--json"],
+    ] {
+        let answer = cli.run(args).json();
+        let sources = &answer["_meta"]["sources"];
+        assert_eq!((&answer["result"], sources), (&json!("4"), &json!(["native"])), "{answer}");
+    }
+    let route = cli.run(&["explain", "calculate", "--source", "native", "--json"]).json();
+    assert_eq!(route["candidates"].as_array().unwrap().len(), 1, "{route}");
+}

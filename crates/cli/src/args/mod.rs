@@ -161,7 +161,7 @@ pub(crate) struct CallArgs {
     /// Arguments as a JSON object, `@FILE`, or `-` for standard input
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// The source of the tool: a server id, `skill` or `native`; no other is tried
+    /// The source of the tool: a server id, `skill` or `native`
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
     /// How long to wait, connecting included, such as 30s, 500ms or 2m

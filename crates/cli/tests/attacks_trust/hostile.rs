@@ -55,6 +55,13 @@ impl Victim {
         self.folder.path().canonicalize().unwrap().join("project")
     }
 
+    /// Writes the user's own config.
+    pub(crate) fn write_own_config(&self, text: &str) {
+        let folder = self.home.path().join(".config/toolhub");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("toolhub.toml"), text).unwrap();
+    }
+
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }

@@ -228,3 +228,20 @@ fn gateway_does_not_start_without_access_rules_of_untrusted_folder() {
     let ran = victim.run(&["--config", "toolhub.toml", "serve", "--bind", "127.0.0.1:0"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("[[auth.tokens]]"), "{ran:?}");
 }
+
+/// The tokens of the user's own config are not dropped silently where a trusted project's config replaces it.
+#[test]
+fn gateway_does_not_start_without_tokens_of_own_config() {
+    let victim = Victim::new();
+    let hash = "0".repeat(64);
+    victim.write_own_config(&format!("[[auth.tokens]]\nname = \"ann\"\nsha256 = \"{hash}\"\n"));
+    victim.write("toolhub.toml", "[serve]\nper_second = 5\n");
+    assert_eq!(victim.run(&["trust", "--yes"]).code, Some(0));
+    let ran = victim.run(&["serve", "--bind", "127.0.0.1:0"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.contains("requires tokens") && ran.stderr.contains("[[auth.tokens]]"), "{ran:?}");
+    // A changed file is named as the cause; it says nothing about callers.
+    victim.write("toolhub.toml", "[serve]\nper_second = 6\n");
+    let ran = victim.run(&["serve", "--bind", "127.0.0.1:0"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("changed after you trusted it"), "{ran:?}");
+}

@@ -69,6 +69,20 @@ pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
 
+/// The source that a call names, and the sources that may serve it. A model that writes `native` often guesses, so the hub does not
+/// take it literally; a person who names a native tool means it.
+pub(crate) fn source_filter<'a>(
+    hub: &Hub,
+    tool: &str,
+    source: Option<&'a str>,
+) -> (Option<&'a str>, Option<&'static [Source]>) {
+    let is_native = || hub.catalog().named(tool).any(|entry| entry.tool.source == Source::Native);
+    match source {
+        Some("native") if is_native() => (None, Some(&[Source::Native])),
+        source => (source, None),
+    }
+}
+
 async fn call(
     app: &App,
     hub: &Hub,
@@ -76,11 +90,7 @@ async fn call(
     given: Option<RawJson>,
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
-    // A model that writes `native` often guesses; a person means it.
-    let (source, among) = match args.source.as_deref() {
-        Some("native") => (None, Some(&[Source::Native][..])),
-        source => (source, None),
-    };
+    let (source, among) = source_filter(hub, target.tool, args.source.as_deref());
     // The type of a value such as `5` depends on the schema, so the tool is resolved before the pairs are parsed.
     let schema = if target.pairs.is_empty() {
         RawJson::empty_object()

@@ -8,6 +8,7 @@ use toolhub_engine::{Candidate, Strategy};
 use crate::app::App;
 use crate::args::ExplainArgs;
 use crate::args::tool_arguments;
+use crate::commands::tools::call::source_filter;
 use crate::exit::Exit;
 use crate::render::screen::{BOLD, DIM, NAME};
 use crate::render::table::{Cell, Overflow, row_lines};
@@ -23,11 +24,7 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         (Some(capability), _) => (CallBy::Capability, capability.as_str()),
         (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),
     };
-    // As in `toolhub call`: a person who writes `native` means it.
-    let (source, among) = match args.source.as_deref() {
-        Some("native") => (None, Some(&[Source::Native][..])),
-        source => (source, None),
-    };
+    let (source, among) = source_filter(hub, tool, args.source.as_deref());
     let request = Request { by, source, among, arguments: given.as_ref(), ..Request::named(tool) };
     match app.interruptible(hub.explain(request)).await? {
         Ok(mut route) => {

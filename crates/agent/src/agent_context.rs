@@ -115,7 +115,7 @@ pub struct AgentContext<'a> {
 impl std::fmt::Debug for AgentContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AgentContext")
-            .field("allowed", &self.allowlist)
+            .field("allowlist", &self.allowlist)
             .field("budget", &self.budget)
             .finish_non_exhaustive()
     }

@@ -1,5 +1,5 @@
 //! One timer task for all deadlines of a runtime. A waiting call registers its waker here instead of creating a
-//! `tokio::time::Sleep` of its own: nearly all calls finish long before their deadline, so that registering must be cheap.
+//! `tokio::time::Sleep` of its own: nearly all calls finish long before their deadline, so registering must be cheap.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

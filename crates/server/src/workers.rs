@@ -14,7 +14,7 @@ use toolhub_core::worker::MAX_WORKERS;
 use toolhub_mcp_wire::worker;
 
 /// A connection moves to a worker while at least `BUSY_THRESHOLD` other requests are in progress, and back to the main runtime
-/// while at most `FEW` are.
+/// while at most `QUIET_THRESHOLD` are.
 const BUSY_THRESHOLD: u64 = 3;
 const QUIET_THRESHOLD: u64 = 1;
 /// Messages between two checks of the load.

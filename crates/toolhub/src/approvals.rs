@@ -1,4 +1,4 @@
-//! Approvals: the definitions that the owner approved, and the trust of each tool of a server.
+//! Approvals: the definitions that the owner approved, and the approval status of each tool of a server.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};

@@ -169,7 +169,7 @@ struct PromptBuilder<'a> {
     budget: usize,
     seen: HashSet<ToolName>,
     tools: Vec<(Tool, String)>,
-    /// What is said of skills.
+    /// The prompt text about skills.
     skills: String,
     options: PromptOptions<'a>,
 }

@@ -13,7 +13,7 @@ pub fn tokens(text: &str) -> usize {
         }
         count += word.div_ceil(CHARS_PER_TOKEN);
         word = 0;
-        // A blank belongs to the word behind it.
+        // A space is counted with the word after it.
         if letter != ' ' {
             count += 1;
         }

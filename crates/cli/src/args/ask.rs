@@ -57,7 +57,7 @@ pub(crate) struct ChatArgs {
     pub(crate) list: bool,
 }
 
-/// How a model is told of its tools.
+/// How tools are passed to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
     /// In its instructions

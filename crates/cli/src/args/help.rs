@@ -1,4 +1,4 @@
-//! The language of the help, its Chinese texts, and error messages for invalid command lines.
+//! The language of all messages, and the help with its Chinese texts.
 
 use std::ffi::OsString;
 

@@ -1,5 +1,5 @@
 //! Tags as models write them: `<tool_call>`, `</ tool_call >`, `<|python_tag|>`, `<｜tool▁sep｜>`, `<function=name>`,
-//! `<invoke name="x">`. `envelope` defines their meaning.
+//! `<invoke name="x">`. `tag_kind` defines their meaning.
 
 use crate::repair::Source;
 

@@ -1,5 +1,5 @@
 //! The JSON Schema of `toolhub.toml`, for editors: every key with its type and description. A test keeps it in step with the keys
-//! in `unknown`, the schema in `docs/reference` and the settings.
+//! in `known_keys`, the schema in `docs/reference` and the settings.
 
 use serde_json::{Map, Value, json};
 use toolhub_sandbox::Protection;

@@ -132,7 +132,7 @@ async fn drops_duplicate_and_unknown_responses() {
     assert_eq!(kind(&foreign), "timed_out");
     assert_eq!(call(&hub, "twice").await.result.unwrap().texts().0, ["mine"]);
     let log = hub.events.texts().join("\n");
-    assert!(log.contains("an answer to request 999999, which nobody waits for"), "{log}");
+    assert!(log.contains("an answer to request 999999, for which no call is pending"), "{log}");
     hub.close().await;
 }
 

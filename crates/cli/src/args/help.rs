@@ -126,7 +126,7 @@ const PLACEHOLDERS: [(&str, &str); 6] = [
 ];
 
 /// Translates clap's own texts in a help or error message.
-pub(crate) fn with_chinese_placeholder(text: String, lang: Lang) -> String {
+pub(crate) fn translate_clap_text(text: String, lang: Lang) -> String {
     match lang {
         Lang::En => text,
         Lang::Zh => PLACEHOLDERS.iter().fold(text, |text, (en, zh)| text.replace(en, zh)),
@@ -383,8 +383,7 @@ pub(crate) fn show(app: &App, path: &[String]) -> anyhow::Result<Exit> {
             )
         })?;
     }
-    app.screen
-        .own_text(with_chinese_placeholder(found.render_help().ansi().to_string(), app.lang()).trim_end());
+    app.screen.own_text(translate_clap_text(found.render_help().ansi().to_string(), app.lang()).trim_end());
     Ok(Exit::Done)
 }
 

@@ -10,7 +10,7 @@ use toolhub_core::{Lang, Localize as _};
 use toolhub_engine::definition_scan::escape_invisible;
 use toolhub_engine::similar_names;
 
-use crate::args::help::with_chinese_placeholder;
+use crate::args::help::translate_clap_text;
 use crate::exit::Exit;
 use crate::render::sanitize::one_line;
 
@@ -18,14 +18,14 @@ use crate::render::sanitize::one_line;
 pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
     let wanted_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if wanted_help {
-        let text = with_chinese_placeholder(error.render().ansi().to_string(), lang);
+        let text = translate_clap_text(error.render().ansi().to_string(), lang);
         let _ = std::io::Write::write_all(&mut anstream::stdout().lock(), text.as_bytes());
         return Exit::Done.into();
     }
     // An argument may be a file name chosen by another user.
     match localized_message(error).filter(|_| lang == Lang::Zh) {
         Some(text) => to_stderr(&text),
-        None => to_stderr(&with_chinese_placeholder(error.render().to_string(), lang)),
+        None => to_stderr(&translate_clap_text(error.render().to_string(), lang)),
     }
     Exit::Usage.into()
 }
@@ -75,7 +75,7 @@ fn localized_message(error: &clap::Error) -> Option<String> {
     if let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) {
         let usage = usage.to_string();
         let usage = usage.trim().strip_prefix("Usage:").unwrap_or(&usage).trim();
-        text += &with_chinese_placeholder(format!("\n用法：{usage}\n"), Lang::Zh);
+        text += &translate_clap_text(format!("\n用法：{usage}\n"), Lang::Zh);
     }
     text += "\n更多信息请用 `--help` 查看。\n";
     Some(text)

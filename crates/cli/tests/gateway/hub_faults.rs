@@ -312,7 +312,7 @@ async fn sheds_load_without_descriptors_and_recovers() {
     for client in [&late, &connected] {
         let since = Instant::now();
         while client.request("1", "tools/call", r#""name":"echo","arguments":{}"#).send().await.is_err() {
-            assert!(since.elapsed() < TEST_TIMEOUT, "nobody is answered");
+            assert!(since.elapsed() < TEST_TIMEOUT, "no request is answered");
         }
     }
     drop(silent);

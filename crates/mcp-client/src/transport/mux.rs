@@ -217,7 +217,8 @@ impl<O: MessageSink> Mux<O> {
                     let _ = pending.reply.send(outcome);
                 }
                 None => {
-                    self.inbox.report_anomaly(format!("an answer to request {id}, which nobody waits for"));
+                    self.inbox
+                        .report_anomaly(format!("an answer to request {id}, for which no call is pending"));
                 }
             },
             Ok(Incoming::Notification { method, params }) if method == "notifications/progress" => {

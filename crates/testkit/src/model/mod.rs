@@ -102,7 +102,7 @@ impl ModelServer {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
-                started.send(listener.local_addr().expect("an address")).expect("somebody waits");
+                started.send(listener.local_addr().expect("an address")).expect("the receiver is alive");
                 let app = Router::new().fallback(route).with_state(shared);
                 tokio::select! {
                     () = stopped.cancelled() => {}

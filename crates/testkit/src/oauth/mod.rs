@@ -74,7 +74,7 @@ impl OAuthServer {
                 let base = format!("http://{}", listener.local_addr().expect("an address"));
                 let authorization = Mutex::new(AuthorizationState::new(&plan));
                 let oauth_state = Arc::new(OAuthState { plan, base, authorization });
-                started.send(Arc::clone(&oauth_state)).expect("somebody waits");
+                started.send(Arc::clone(&oauth_state)).expect("the receiver is alive");
                 tokio::select! {
                     () = stopped.cancelled() => {}
                     served = serve(listener, oauth_state) => served.expect("it serves"),

@@ -40,6 +40,7 @@ fn old_call(age: Duration) -> (CallStart, CallEnd) {
         candidates: vec![Source::Native],
         may_change: false,
         at: SystemTime::now() - age,
+        authorization: toolhub_core::Authorization::default(),
     };
     let end = CallEnd {
         record,

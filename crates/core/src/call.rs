@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::caller::CallerHandle;
 use crate::json::RawJson;
+use crate::principal::Authorization;
 use crate::source::Source;
 use crate::tool::ToolName;
 
@@ -108,6 +109,8 @@ pub struct ToolCall {
     pub among: Option<Arc<[Source]>>,
     /// Handle to the caller, if it can receive messages while the call runs.
     pub caller: Option<CallerHandle>,
+    /// Who makes the call, and what allowed it.
+    pub authorization: Authorization,
 }
 
 impl ToolCall {
@@ -130,6 +133,7 @@ impl ToolCall {
             request: None,
             among: None,
             caller: None,
+            authorization: Authorization::default(),
         }
     }
 

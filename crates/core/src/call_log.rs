@@ -10,6 +10,7 @@ use crate::error::{Effect, ToolError};
 use crate::json::{RawJson, RawObject};
 use crate::lang::LocalizedText;
 use crate::outcome::{AttemptEnd, AttemptRecord};
+use crate::principal::Authorization;
 pub use crate::record_id::RecordId;
 use crate::source::Source;
 use crate::statistics::ToolStatistics;
@@ -105,6 +106,8 @@ pub struct CallStart {
     pub may_change: bool,
     /// The start time.
     pub at: SystemTime,
+    /// Who made it, and what allowed it.
+    pub authorization: Authorization,
 }
 
 /// The result of one attempt.
@@ -242,6 +245,8 @@ pub struct CallQuery {
     pub status: Option<Status>,
     /// Only calls of this conversation.
     pub conversation: Option<String>,
+    /// Only calls of the principal with this id.
+    pub principal: Option<String>,
     /// Only calls with exactly these arguments, as canonical JSON.
     pub arguments: Option<String>,
     /// Only calls whose request, arguments or tool contain this text, case-insensitive.

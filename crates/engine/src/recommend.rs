@@ -168,6 +168,7 @@ mod tests {
                     candidates: Vec::new(),
                     may_change: false,
                     at: at(*minute),
+                    authorization: toolhub_core::Authorization::default(),
                 },
                 status: if *success { Status::Succeeded } else { Status::Failed },
                 took: None,

@@ -63,6 +63,7 @@ impl<'a> Record<'a> {
             candidates: candidates.iter().map(|candidate| candidate.source().clone()).collect(),
             may_change: self.may_change,
             at: self.at,
+            authorization: self.call.authorization.clone(),
         }
     }
 

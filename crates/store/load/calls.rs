@@ -18,6 +18,7 @@ pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
         candidates: vec![Source::Native],
         may_change: true,
         at: SystemTime::now(),
+        authorization: toolhub_core::Authorization::default(),
     }
 }
 

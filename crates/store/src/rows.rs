@@ -52,6 +52,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
         candidates: sources_of(&row.text(7)?),
         may_change: row.int(8)? != 0,
         at: from_micros(row.int(9)?),
+        authorization: toolhub_core::Authorization::default(),
     };
     let error = row.maybe_text(12)?.zip(row.maybe_text(13)?);
     Ok(CallRecord {

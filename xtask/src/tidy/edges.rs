@@ -17,6 +17,8 @@ use MayUse::{AllBut, Only};
 const RULES: &[(&str, MayUse)] = &[
     ("toolhub-core", Only(&[])),
     (MACROS, Only(&[])),
+    ("toolhub-access", Only(&["toolhub-core"])),
+    ("toolhub-audit", Only(&["toolhub-core"])),
     ("toolhub-engine", Only(&["toolhub-core"])),
     ("toolhub-search", Only(&["toolhub-core"])),
     ("toolhub-http1", Only(&[])),
@@ -37,7 +39,7 @@ const RULES: &[(&str, MayUse)] = &[
     ("toolhub-native", Only(&["toolhub-core", MACROS])),
     ("toolhub-sandbox", Only(&[])),
     ("toolhub-skills", Only(&["toolhub-core", "toolhub-sandbox"])),
-    ("toolhub-store", Only(&["toolhub-core"])),
+    ("toolhub-store", Only(&["toolhub-core", "toolhub-audit"])),
     ("toolhub-llm", Only(&["toolhub-core"])),
     ("toolhub-planner", Only(&["toolhub-core"])),
     ("toolhub-agent", Only(&["toolhub-engine", "toolhub-core", "toolhub-planner"])),

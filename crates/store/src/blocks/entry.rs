@@ -97,6 +97,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         candidates,
         may_change,
         at,
+        authorization: toolhub_core::Authorization::default(),
     };
     let end = CallEnd { record, status, took, error, sources, attempts, output: None };
     Some(Entry { start, end, output_bytes })

@@ -245,6 +245,7 @@ pub(crate) mod tests {
             may_change: false,
             // Stored times have microsecond precision.
             at: crate::rows::from_micros(micros(SystemTime::now())),
+            authorization: toolhub_core::Authorization::default(),
         };
         let end = CallEnd {
             record,

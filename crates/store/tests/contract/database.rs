@@ -71,6 +71,7 @@ pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
         candidates: vec![Source::from_name("excel"), Source::Native],
         may_change: true,
         at: hour(0) + Duration::from_micros(COUNT.fetch_add(1, Ordering::Relaxed)),
+        authorization: toolhub_core::Authorization::default(),
     }
 }
 

@@ -164,6 +164,7 @@ fn random_query(records: &[RecordId]) -> CallQuery {
         source: text(&["native", "excel", "other"]),
         status: (fastrand::u8(..4) == 0).then(|| Status::ALL[fastrand::usize(..4)]),
         conversation: text(&["c1", "c3"]),
+        principal: None,
         arguments: text(&["{}", r#"{ "a": 1 }"#]),
         text: text(&["über", "京", "sunny", "a"]),
         since: (fastrand::u8(..4) == 0).then(|| hour(fastrand::u64(..6))),

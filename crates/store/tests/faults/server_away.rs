@@ -24,6 +24,7 @@ pub(crate) fn call() -> (CallStart, CallEnd) {
         candidates: vec![Source::Native],
         may_change: true,
         at: SystemTime::now(),
+        authorization: toolhub_core::Authorization::default(),
     };
     let took = Duration::from_millis(1);
     let tool = start.tool.clone();

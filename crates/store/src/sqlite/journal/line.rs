@@ -111,6 +111,7 @@ pub(super) fn read(line: &str) -> Option<Entry> {
             candidates: sources_named(&candidates),
             may_change,
             at: from_micros(at),
+            authorization: toolhub_core::Authorization::default(),
         }),
         Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => Entry::Ended(CallEnd {
             record: RecordId::new(record),
@@ -147,6 +148,7 @@ mod tests {
             candidates: vec![Source::Native, Source::from_name("excel")],
             may_change: true,
             at: UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456),
+            authorization: toolhub_core::Authorization::default(),
         };
         let text = String::from_utf8(begun(&start)).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");

@@ -1,0 +1,1 @@
+//! A tamper-evident audit log: records chained by hash, with signed checkpoints. Pure: storage is behind a trait.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
-use toolhub_core::{CallId, RawJson, Source, ToolName};
+use toolhub_core::{Authorization, CallId, RawJson, Source, ToolName};
 
 /// The start of a typical call: few arguments, one candidate.
 pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
@@ -18,7 +18,11 @@ pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
         candidates: vec![Source::Native],
         may_change: true,
         at: SystemTime::now(),
-        authorization: toolhub_core::Authorization::default(),
+        authorization: Authorization {
+            principal: format!("key:{tool}").into(),
+            rule: Some("rule 1".into()),
+            approver: None,
+        },
     }
 }
 

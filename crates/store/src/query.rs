@@ -3,6 +3,7 @@
 use toolhub_core::approval::Approval;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
+use toolhub_core::principal::LOCAL;
 use toolhub_core::{Source, ToolName};
 
 use crate::rows::{COLUMNS, Columns, from_micros, json, micros, place, stored_hash};
@@ -136,6 +137,11 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     let mut filter = Conditions::new(dialect);
     filter.compare("tool", "=", text(&query.tool));
     filter.compare("conversation", "=", text(&query.conversation));
+    filter.compare("principal", "=", text(&query.principal));
+    if query.principal.as_deref().is_some_and(|principal| principal != LOCAL) {
+        // Implied by the condition above; states it in the form of the partial index.
+        filter.push(format!("principal <> '{LOCAL}'"));
+    }
     filter.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
     let hash = query.arguments.as_deref().map(stored_hash);
     filter.compare("arguments_hash", "=", hash.map(Value::Int));

@@ -8,10 +8,10 @@ use toolhub_core::call_log::{
 };
 use toolhub_core::json::canonical;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{CallId, RawJson, Source, ToolName};
+use toolhub_core::{Authorization, CallId, RawJson, Source, ToolName};
 
 /// The columns that [`call_of`] reads, in order; `status` is replaced by an expression, see `query`.
-pub(crate) const COLUMNS: [&str; 16] = [
+pub(crate) const COLUMNS: [&str; 19] = [
     "record",
     "call",
     "tool",
@@ -28,6 +28,9 @@ pub(crate) const COLUMNS: [&str; 16] = [
     "error",
     "sources",
     "attempts",
+    "principal",
+    "rule",
+    "approver",
 ];
 
 /// A row of either database.
@@ -52,7 +55,11 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
         candidates: sources_of(&row.text(7)?),
         may_change: row.int(8)? != 0,
         at: from_micros(row.int(9)?),
-        authorization: toolhub_core::Authorization::default(),
+        authorization: authorization_of(
+            &row.text(16)?,
+            row.maybe_text(17)?.as_deref(),
+            row.maybe_text(18)?.as_deref(),
+        ),
     };
     let error = row.maybe_text(12)?.zip(row.maybe_text(13)?);
     Ok(CallRecord {
@@ -63,6 +70,13 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
         sources: sources_of(&row.text(14)?),
         attempts: attempts_of(&row.text(15)?),
     })
+}
+
+/// The authorization with these parts. Most calls are those of the local user, which need no allocation.
+pub(crate) fn authorization_of(principal: &str, rule: Option<&str>, approver: Option<&str>) -> Authorization {
+    let local = Authorization::default();
+    let principal = if *local.principal == *principal { local.principal } else { principal.into() };
+    Authorization { principal, rule: rule.map(Into::into), approver: approver.map(Into::into) }
 }
 
 /// The columns of a call's end.

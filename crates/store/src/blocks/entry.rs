@@ -3,12 +3,14 @@
 
 use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{CallId, Source, ToolName};
+use toolhub_core::{Authorization, CallId, Source, ToolName};
 
-use crate::rows::{duration, from_micros, json, micros, micros_of};
+use crate::rows::{authorization_of, duration, from_micros, json, micros, micros_of};
 
 /// The version of the encoding, its first byte.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The version without authorization, written before principals were recorded.
+const VERSION_WITHOUT_AUTHORIZATION: u8 = 1;
 
 /// Maximum number of items in a list: a call has a handful of candidates and attempts.
 const MAX_ITEMS: u64 = 100_000;
@@ -30,6 +32,9 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, out: &mut Vec<u8>) {
     put_str(out, &start.strategy);
     put_option(out, start.conversation.as_deref());
     put_option(out, start.request.as_deref());
+    put_str(out, &start.authorization.principal);
+    put_option(out, start.authorization.rule.as_deref());
+    put_option(out, start.authorization.approver.as_deref());
     out.push(u8::from(start.may_change));
     put_number(out, micros(start.at).unsigned_abs());
     out.push(status_code(end.status));
@@ -52,7 +57,8 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, out: &mut Vec<u8>) {
 /// Decodes one call. Returns `None` if the bytes are not a whole entry.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let mut reader = Reader { bytes };
-    if reader.byte()? != VERSION {
+    let version = reader.byte()?;
+    if ![VERSION, VERSION_WITHOUT_AUTHORIZATION].contains(&version) {
         return None;
     }
     let record = RecordId::new(reader.str()?);
@@ -61,6 +67,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let strategy = reader.str()?.to_owned();
     let conversation = reader.option()?;
     let request = reader.option()?;
+    let authorization = match version {
+        VERSION => {
+            let principal = reader.str()?;
+            authorization_of(principal, reader.option()?.as_deref(), reader.option()?.as_deref())
+        }
+        _ => Authorization::default(),
+    };
     let may_change = reader.byte()? != 0;
     let at = from_micros(reader.micros()?);
     let status = status_of(reader.byte()?)?;
@@ -97,7 +110,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         candidates,
         may_change,
         at,
-        authorization: toolhub_core::Authorization::default(),
+        authorization,
     };
     let end = CallEnd { record, status, took, error, sources, attempts, output: None };
     Some(Entry { start, end, output_bytes })
@@ -263,6 +276,8 @@ mod tests {
         start.candidates = vec![Source::Native, Source::Skill, Source::from_name("excel")];
         start.arguments =
             RawJson::parse("{\"a\": 12345678901234567890123,\n \"b\": \"中\"}".to_owned()).unwrap();
+        start.authorization =
+            authorization_of("oidc:https://idp.example#安", Some("rule 3"), Some("key:ops"));
         end.error = Some(("failed".to_owned(), LocalizedText::new("no", "不")));
         end.took = Duration::from_micros(u64::MAX >> 20);
         end.attempts[0].error = Some(("failed".to_owned(), LocalizedText::new("no", "不")));
@@ -278,6 +293,34 @@ mod tests {
         }
         bytes.push(0);
         assert!(decode(&bytes).is_none());
+    }
+
+    /// The entry of a call as it was written before principals were recorded.
+    pub(crate) fn encode_without_authorization(start: &CallStart, end: &CallEnd) -> Vec<u8> {
+        let (mut bytes, mut authorization) = (Vec::new(), Vec::new());
+        encode(start, end, &mut bytes);
+        put_str(&mut authorization, &start.authorization.principal);
+        put_option(&mut authorization, start.authorization.rule.as_deref());
+        put_option(&mut authorization, start.authorization.approver.as_deref());
+        let at = bytes.windows(authorization.len()).position(|part| part == authorization).unwrap();
+        bytes.drain(at..at + authorization.len());
+        bytes[0] = VERSION_WITHOUT_AUTHORIZATION;
+        bytes
+    }
+
+    #[test]
+    fn decodes_entries_without_authorization_as_local() {
+        let (mut start, end) = call("t");
+        start.authorization = authorization_of("key:ci", Some("rule 1"), None);
+        let entry = decode(&encode_without_authorization(&start, &end)).unwrap();
+        start.authorization = Authorization::default();
+        assert_eq!(format!("{:?}", entry.start), format!("{start:?}"));
+        // Bytes of the older format, written out: a change of the encoder cannot change them.
+        let fixed = b"\x01\x02r1\x02c1\x01t\x05first\x00\x03hi\x01\xe8\x07\x01\x05\x00\x01\x06native\x00\x00\x02{}\x00";
+        let entry = decode(fixed).unwrap();
+        assert_eq!((entry.start.record.as_str(), entry.start.request.as_deref()), ("r1", Some("hi")));
+        assert_eq!((entry.start.may_change, entry.end.status), (true, Status::Succeeded));
+        assert_eq!(entry.start.authorization, Authorization::default());
     }
 
     #[test]

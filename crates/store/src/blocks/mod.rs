@@ -63,6 +63,7 @@ pub(crate) struct Summary {
     tools: Names,
     sources: Names,
     conversations: Names,
+    principals: Names,
 }
 
 impl Summary {
@@ -76,6 +77,7 @@ impl Summary {
             tools: Names::default(),
             sources: Names::default(),
             conversations: Names::default(),
+            principals: Names::default(),
         }
     }
 
@@ -91,6 +93,7 @@ impl Summary {
         }
         self.statuses |= 1 << status_code(end.status);
         self.tools.add(start.tool.as_str());
+        self.principals.add(&start.authorization.principal);
         for source in sources_of(end) {
             self.sources.add(source_name(source));
         }
@@ -109,6 +112,10 @@ impl Summary {
 
     pub(crate) fn conversations(&self) -> Option<String> {
         self.conversations.column()
+    }
+
+    pub(crate) fn principals(&self) -> Option<String> {
+        self.principals.column()
     }
 }
 

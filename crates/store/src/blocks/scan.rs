@@ -52,8 +52,12 @@ impl Scan {
         if let Some(status) = query.status {
             filter.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
         }
-        let lists =
-            [("tools", &query.tool), ("sources", &query.source), ("conversations", &query.conversation)];
+        let lists = [
+            ("tools", &query.tool),
+            ("sources", &query.source),
+            ("conversations", &query.conversation),
+            ("principals", &query.principal),
+        ];
         for (column, name) in lists {
             if let Some(name) = name {
                 filter.may_hold(column, place(name));
@@ -121,6 +125,7 @@ impl Scan {
                 .as_deref()
                 .is_none_or(|name| sources_of(end).any(|source| source_name(source) == name))
             && (query.conversation.is_none() || query.conversation == start.conversation)
+            && query.principal.as_deref().is_none_or(|id| id == &*start.authorization.principal)
             && query.since.is_none_or(|since| micros(start.at) >= micros(since))
             && query.after.as_ref().is_none_or(|after| start.record > *after)
             && query.before.as_ref().is_none_or(|before| start.record < *before)

@@ -44,10 +44,10 @@ impl CallLog for PgStore {
 }
 
 const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
-        strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places)
+        strategy, candidates, may_change, began, owner, principal, rule, approver, status, took, error_kind, error, sources, attempts, places)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::bigint[],
-        $16::text[], $17::text[], $18::text[], $19::text[], $20::text[])
+        $8::text[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
+        $16::text[], $17::text[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[])
     ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
@@ -145,8 +145,8 @@ pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)
 /// Columns of started calls, one array each.
 #[derive(Default)]
 struct StartArrays {
-    texts: [Vec<String>; 6],
-    may_be_null: [Vec<Option<String>>; 3],
+    texts: [Vec<String>; 7],
+    may_be_null: [Vec<Option<String>>; 5],
     numbers: [Vec<i64>; 4],
 }
 
@@ -161,14 +161,21 @@ impl StartArrays {
             arguments,
             &start.strategy,
             &candidates,
+            &start.authorization.principal,
         ];
         for (array, text) in self.texts.iter_mut().zip(texts) {
             array.push(replace_nul(text).into_owned());
         }
         let unescaped = unescaped(arguments);
-        let may_be_null = [&unescaped, &start.conversation, &start.request];
+        let may_be_null = [
+            unescaped.as_deref(),
+            start.conversation.as_deref(),
+            start.request.as_deref(),
+            start.authorization.rule.as_deref(),
+            start.authorization.approver.as_deref(),
+        ];
         for (array, text) in self.may_be_null.iter_mut().zip(may_be_null) {
-            array.push(text.as_deref().map(|text| replace_nul(text).into_owned()));
+            array.push(text.map(|text| replace_nul(text).into_owned()));
         }
         let numbers = [arguments_hash(arguments), i64::from(start.may_change), micros(start.at), owner.0];
         for (array, number) in self.numbers.iter_mut().zip(numbers) {
@@ -177,8 +184,8 @@ impl StartArrays {
     }
 
     fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let [record, call, tool, arguments, strategy, candidates] = &self.texts;
-        let [unescaped, conversation, request] = &self.may_be_null;
+        let [record, call, tool, arguments, strategy, candidates, principal] = &self.texts;
+        let [unescaped, conversation, request, rule, approver] = &self.may_be_null;
         let [hash, may_change, began, owner] = &self.numbers;
         vec![
             record,
@@ -194,6 +201,9 @@ impl StartArrays {
             may_change,
             began,
             owner,
+            principal,
+            rule,
+            approver,
         ]
     }
 }

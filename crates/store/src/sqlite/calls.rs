@@ -75,8 +75,9 @@ impl CallLog for SqliteStore {
 }
 
 const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
-        strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+        strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places,
+        principal, rule, approver)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
     ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
@@ -189,6 +190,9 @@ fn with_values<T>(
         end.sources,
         end.attempts,
         end.places,
+        &*start.authorization.principal,
+        start.authorization.rule.as_deref(),
+        start.authorization.approver.as_deref(),
     ];
     work(values)
 }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 9] = [
     include_str!("migrations/0001_tool_lists.sql"),
     include_str!("migrations/0002_tool_versions.sql"),
     include_str!("migrations/0003_reasons_in_both_languages.sql"),
@@ -14,6 +14,7 @@ const STEPS: [&str; 8] = [
     include_str!("migrations/0006_offers.sql"),
     include_str!("migrations/0007_call_blocks.sql"),
     include_str!("migrations/0008_late_after.sql"),
+    include_str!("migrations/0009_principals.sql"),
 ];
 
 /// Migrates the database to the newest version.

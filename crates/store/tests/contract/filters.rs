@@ -143,6 +143,7 @@ fn random_call() -> (CallStart, CallEnd) {
     let mut call = start(pick(&["read", "write", "Über"]), pick(&["{}", r#"{"a":1}"#, r#"{"q":"\u4eac"}"#]));
     call.at = hour(fastrand::u64(..5));
     call.conversation = fastrand::bool().then(|| pick(&["c1", "c2"]).to_owned());
+    call.authorization.principal = pick(&["local", "key:ci", "key:c"]).into();
     call.request = fastrand::bool().then(|| pick(&["Was it SUNNY?", "京都"]).to_owned());
     let mut end = success(&call, pick(&["native", "excel", "brave"]), "1");
     if fastrand::bool() {
@@ -164,7 +165,7 @@ fn random_query(records: &[RecordId]) -> CallQuery {
         source: text(&["native", "excel", "other"]),
         status: (fastrand::u8(..4) == 0).then(|| Status::ALL[fastrand::usize(..4)]),
         conversation: text(&["c1", "c3"]),
-        principal: None,
+        principal: text(&["local", "key:ci", "key:none"]),
         arguments: text(&["{}", r#"{ "a": 1 }"#]),
         text: text(&["über", "京", "sunny", "a"]),
         since: (fastrand::u8(..4) == 0).then(|| hour(fastrand::u64(..6))),

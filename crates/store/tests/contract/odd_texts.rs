@@ -22,6 +22,8 @@ pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
         let mut call = start(unusual, &RawJson::of(&[unusual]).to_string());
         call.request = Some(unusual.to_owned());
         call.conversation = Some(unusual.to_owned());
+        call.authorization.principal = unusual.into();
+        call.authorization.rule = Some(unusual.into());
         unusual.clone_into(&mut call.strategy);
         let end = success(&call, &format!("s{unusual}"), &RawJson::of(unusual).to_string());
         store.begin(call.clone()).await.unwrap();
@@ -33,6 +35,7 @@ pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
         let same = CallQuery {
             tool: Some(unusual.to_owned()),
             conversation: Some(unusual.to_owned()),
+            principal: Some(unusual.to_owned()),
             source: Some(format!("s{unusual}")),
             arguments: Some(RawJson::of(&[unusual]).to_string()),
             ..CallQuery::default()
@@ -74,12 +77,14 @@ pub(crate) async fn stores_nul_characters(database: Database) {
     let mut call = start(&unusual, r#"["\u0000"]"#);
     call.request = Some(unusual.clone());
     call.conversation = Some(unusual.clone());
+    call.authorization.principal = unusual.as_str().into();
     store.begin(call.clone()).await.unwrap();
     let output = RawJson::of(&unusual);
     store.finish(success(&call, &unusual, output.get())).await.unwrap();
     let found = find(&*store, &call.record).await.unwrap();
     assert_eq!(found.start.tool.as_str(), stored);
     assert_eq!(found.start.request.as_deref(), Some(stored));
+    assert_eq!(&*found.start.authorization.principal, stored);
     assert_eq!(found.start.arguments.get(), r#"["\u0000"]"#);
     assert_eq!(found.sources[0].to_string(), unusual);
     assert_eq!(found.attempts[0].tool.as_str(), unusual);
@@ -88,6 +93,7 @@ pub(crate) async fn stores_nul_characters(database: Database) {
         tool: Some(unusual.clone()),
         conversation: Some(unusual.clone()),
         source: Some(unusual.clone()),
+        principal: Some(unusual.clone()),
         text: Some(unusual.clone()),
         ..CallQuery::default()
     };

@@ -46,13 +46,14 @@ async fn check(location: &str, data: &Path) {
         assert_no_running_call(&*store, round).await;
     }
     let store = open_with_journals(location, data).await.unwrap();
-    let stored: HashMap<String, Status> = store
-        .calls(CallQuery::default())
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|call| (call.start.record.to_string(), call.status))
-        .collect();
+    let found = store.calls(CallQuery::default()).await.unwrap();
+    for call in &found {
+        let principal = format!("key:{}", call.start.tool);
+        assert_eq!(*call.start.authorization.principal, *principal, "`{}`", call.start.record);
+        assert_eq!(call.start.authorization.rule.as_deref(), Some("rule 1"), "`{}`", call.start.record);
+    }
+    let stored: HashMap<String, Status> =
+        found.into_iter().map(|call| (call.start.record.to_string(), call.status)).collect();
     for (record, printed) in &calls {
         let status = stored.get(record).copied();
         let right = match printed {

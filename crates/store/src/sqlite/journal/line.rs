@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId, Status};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{CallId, RawJson, ToolName};
+use toolhub_core::principal::LOCAL;
+use toolhub_core::{Authorization, CallId, RawJson, ToolName};
 
 use crate::rows::{
-    AttemptTuple, attempt_tuples, attempts_from, duration, from_micros, json, micros, micros_of,
-    source_names, sources_named,
+    AttemptTuple, attempt_tuples, attempts_from, authorization_of, duration, from_micros, json, micros,
+    micros_of, source_names, sources_named,
 };
 
 /// A parsed line.
@@ -43,9 +44,25 @@ enum Read {
     Ended(Ended<String>),
 }
 
-/// Record, call, tool, arguments, conversation, request, strategy, candidates, may change state, start time.
+/// Record, call, tool, arguments, conversation, request, strategy, candidates, may change state, start time,
+/// authorization. The last one is missing in older lines, and `None` for a call of the local user without rules.
 #[derive(Serialize, Deserialize)]
-struct Begun<S>(S, S, S, S, Option<S>, Option<S>, S, Vec<String>, bool, i64);
+struct Begun<S>(
+    S,
+    S,
+    S,
+    S,
+    Option<S>,
+    Option<S>,
+    S,
+    Vec<String>,
+    bool,
+    i64,
+    #[serde(default)] Option<AuthorizationTuple<S>>,
+);
+
+/// Principal, rule, approver.
+type AuthorizationTuple<S> = (S, Option<S>, Option<S>);
 
 /// Record, status, duration in microseconds, error, sources, attempts, output.
 #[derive(Serialize, Deserialize)]
@@ -53,6 +70,9 @@ struct Ended<S>(S, S, i64, Option<(S, LocalizedText)>, Vec<String>, Vec<AttemptT
 
 /// The line for the start of a call.
 pub(super) fn begun(start: &CallStart) -> Vec<u8> {
+    let Authorization { principal, rule, approver } = &start.authorization;
+    let is_local = **principal == *LOCAL && rule.is_none() && approver.is_none();
+    let authorization = (!is_local).then(|| (&**principal, rule.as_deref(), approver.as_deref()));
     line(&Written::Begun(Begun(
         start.record.as_str(),
         start.call.as_str(),
@@ -64,6 +84,7 @@ pub(super) fn begun(start: &CallStart) -> Vec<u8> {
         source_names(&start.candidates),
         start.may_change,
         micros(start.at),
+        authorization,
     )))
 }
 
@@ -100,6 +121,7 @@ pub(super) fn read(line: &str) -> Option<Entry> {
             candidates,
             may_change,
             at,
+            authorization,
         )) => Entry::Begun(CallStart {
             record: RecordId::new(record),
             call: CallId::new(call),
@@ -111,7 +133,12 @@ pub(super) fn read(line: &str) -> Option<Entry> {
             candidates: sources_named(&candidates),
             may_change,
             at: from_micros(at),
-            authorization: toolhub_core::Authorization::default(),
+            authorization: authorization.map_or_else(
+                Authorization::default,
+                |(principal, rule, approver)| {
+                    authorization_of(&principal, rule.as_deref(), approver.as_deref())
+                },
+            ),
         }),
         Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => Entry::Ended(CallEnd {
             record: RecordId::new(record),
@@ -135,6 +162,17 @@ mod tests {
     use toolhub_core::call_log::{AttemptStatus, StoredAttempt};
 
     #[test]
+    fn reads_lines_without_authorization_as_local() {
+        let old = r#"{"b":["r1","c1","write","{}",null,"hi","first",["native"],true,1700000000123456]}"#;
+        let Some(Entry::Begun(start)) = read(old) else { panic!("{old}") };
+        assert_eq!(start.authorization, Authorization::default());
+        assert_eq!((start.record.as_str(), start.request.as_deref()), ("r1", Some("hi")));
+        let local = String::from_utf8(begun(&start)).unwrap();
+        let Some(Entry::Begun(again)) = read(&local) else { panic!("{local}") };
+        assert_eq!(format!("{again:?}"), format!("{start:?}"));
+    }
+
+    #[test]
     fn reads_written_lines_and_rejects_truncated_ones() {
         let arguments = "{\"a\": 12345678901234567890123,\n \"b\": \"中\\u0000\"}".to_owned();
         let start = CallStart {
@@ -148,7 +186,7 @@ mod tests {
             candidates: vec![Source::Native, Source::from_name("excel")],
             may_change: true,
             at: UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456),
-            authorization: toolhub_core::Authorization::default(),
+            authorization: authorization_of("key:ci", Some("rule 2"), Some("oidc:https://idp.example#安")),
         };
         let text = String::from_utf8(begun(&start)).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");

@@ -56,6 +56,19 @@ impl Fetch {
         Ok(fetch)
     }
 
+    /// For the requests to a trusted issuer, whose URL and endpoint the owner has configured.
+    pub(crate) fn of_issuer(
+        issuer: &Url,
+        endpoint: Option<&Url>,
+        private_network: bool,
+    ) -> Result<Self, OAuthError> {
+        let spec =
+            OAuthSpec { issuer: endpoint.map(ToString::to_string), private_network, ..OAuthSpec::default() };
+        let fetch = Self::new(issuer, &spec)?;
+        endpoint.map_or(Ok(()), |endpoint| fetch.check(endpoint))?;
+        Ok(fetch)
+    }
+
     fn is_named(&self, url: &Url) -> bool {
         self.named.contains(&url.origin())
     }

@@ -113,7 +113,7 @@ impl Issuer {
 }
 
 /// The well-known URLs, in the priority order of 2026-07-28, authorization server metadata discovery.
-fn well_known(issuer: &Url) -> Vec<Url> {
+pub(crate) fn well_known(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![
         format!("/.well-known/oauth-authorization-server{path}"),

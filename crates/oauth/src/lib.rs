@@ -1,5 +1,6 @@
 //! Login to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). Transports use the trait [`Authorizer`]; the command
 //! line uses [`TokenManager`]. The configuration of a server is read elsewhere, and comes through [`ResolveEndpoint`].
+//! The other side, the hub as a protected resource, is [`resource_server`].
 
 mod address;
 mod binding;
@@ -21,6 +22,7 @@ mod registration;
 mod renew;
 mod resolver;
 mod resource;
+pub mod resource_server;
 mod scopes;
 mod send;
 mod store;

@@ -44,7 +44,7 @@ impl Resolve for RestrictedResolver {
                 .ok_or_else(|| {
                 format!(
                     "`{name}` is in a private network or on this machine, and the server is not: if that is meant, \
-                     set `oauth = {{ private_network = true }}` for it"
+                     set `private_network = true` in its OAuth settings"
                 )
             })?;
             Ok(Box::new(allowed.into_iter()) as Addrs)

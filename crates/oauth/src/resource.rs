@@ -8,7 +8,8 @@ use crate::challenge::Challenge;
 use crate::error::OAuthError;
 use crate::fetch::Fetch;
 
-const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+/// The well-known path of protected resource metadata.
+pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// A protected resource.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,360 @@
+//! Verifies access tokens: JWTs by the keys of their issuer, opaque tokens by introspection, repeated ones from a cache.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio_util::task::TaskTracker;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::ports::boxed;
+use toolhub_core::{BoxFuture, Principal};
+
+use super::claims::{CLOCK_SKEW, Claims};
+use super::clock::{Clock, SystemClock};
+use super::identity::{Identity, identify};
+use super::introspection::Introspector;
+use super::jws::Jws;
+use super::key_set::{KeyRevision, KeySet};
+use super::provider::{Provider, unavailable};
+use super::settings::ResourceServer;
+use super::token_cache::{TokenCache, TokenDigest, digest};
+use super::token_error::{TokenError, TokenErrorKind};
+
+/// Maximum length of a token.
+pub(super) const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// Maximum time that the answer of an introspection endpoint is cached.
+pub(super) const INTROSPECTION_LIFETIME: Duration = Duration::from_secs(60);
+/// Time that the refusal of an introspection endpoint is cached.
+pub(super) const REFUSAL_LIFETIME: Duration = Duration::from_secs(10);
+/// Maximum time that a verified JWT is cached, unless it expires before.
+const JWT_LIFETIME: Duration = Duration::from_secs(60 * 60);
+const MAX_CACHED_TOKENS: usize = 8192;
+const MAX_CACHED_REFUSALS: usize = 4096;
+
+/// Verifies access tokens. One instance serves all profiles.
+pub struct TokenVerifier {
+    issuers: Vec<Issuer>,
+    clock: Arc<dyn Clock>,
+    verified: TokenCache<Arc<CachedToken>>,
+    /// Tokens that were refused after introspection.
+    refused: TokenCache<TokenErrorKind>,
+}
+
+struct Issuer {
+    index: usize,
+    provider: Arc<Provider>,
+    verification: Verification,
+}
+
+enum Verification {
+    Signature(KeySet),
+    Introspection(Box<Introspector>),
+}
+
+/// The content of a valid access token.
+#[derive(Clone)]
+pub struct VerifiedToken {
+    /// The principal that the token was issued for.
+    pub principal: Arc<Principal>,
+    /// From when the token is refused: `exp` with the allowed clock skew.
+    pub expires: SystemTime,
+    /// From when a stream that is open must verify the token again: not later than `expires`; after a minute for introspected
+    /// tokens, which may be revoked.
+    pub recheck: SystemTime,
+}
+
+impl fmt::Debug for VerifiedToken {
+    /// Without the claims.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifiedToken").finish_non_exhaustive()
+    }
+}
+
+/// A verified token without the check of its audience, which depends on the profile.
+struct CachedToken {
+    token: VerifiedToken,
+    audiences: Vec<String>,
+    /// The index of the issuer.
+    issuer: usize,
+    /// The keys that verified its signature.
+    revision: Option<KeyRevision>,
+}
+
+/// The result of a verification, and how long it may be cached.
+struct Verified {
+    token: Arc<CachedToken>,
+    lifetime: Duration,
+}
+
+/// A token under verification.
+#[derive(Clone, Copy)]
+struct Presented<'a> {
+    token: &'a str,
+    digest: TokenDigest,
+    audience: &'a str,
+}
+
+impl fmt::Debug for TokenVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let issuers: Vec<&str> = self.issuers.iter().map(|issuer| &*issuer.provider.name).collect();
+        f.debug_struct("TokenVerifier").field("issuers", &issuers).finish_non_exhaustive()
+    }
+}
+
+impl TokenVerifier {
+    /// Checks the settings. Nothing is fetched before the first token; fetches of keys run in `tasks`.
+    pub fn new(settings: &ResourceServer, tasks: &TaskTracker) -> Result<Self, LocalizedText> {
+        Self::with_clock(settings, tasks, Arc::new(SystemClock))
+    }
+
+    pub(super) fn with_clock(
+        settings: &ResourceServer,
+        tasks: &TaskTracker,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, LocalizedText> {
+        let mut names = HashSet::new();
+        if let Some(issuer) = settings.issuers.iter().find(|issuer| !names.insert(&issuer.url)) {
+            let url = &issuer.url;
+            return Err(LocalizedText::new(
+                format!("issuer `{url}` is configured twice"),
+                format!("签发方 `{url}` 重复配置"),
+            ));
+        }
+        // An opaque token does not name its issuer, and must not be sent to another one.
+        if settings.issuers.iter().filter(|issuer| issuer.introspection.is_some()).count() > 1 {
+            return Err(LocalizedText::new(
+                "only one issuer may have `introspection`: an opaque token does not name its issuer",
+                "只能有一个签发方配置 `introspection`：不透明令牌不标明签发方",
+            ));
+        }
+        let issuers = settings.issuers.iter().enumerate().map(|(index, settings)| {
+            let provider = Arc::new(Provider::new(settings)?);
+            let verification = match &settings.introspection {
+                Some(client) => {
+                    let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
+                    Verification::Introspection(Box::new(Introspector::new(provider, client.clone(), clock)))
+                }
+                None => Verification::Signature(KeySet::new(
+                    Arc::clone(&provider),
+                    Arc::clone(&clock),
+                    tasks.clone(),
+                )),
+            };
+            Ok(Issuer { index, provider, verification })
+        });
+        Ok(Self {
+            issuers: issuers.collect::<Result<_, LocalizedText>>()?,
+            clock,
+            verified: TokenCache::new(MAX_CACHED_TOKENS),
+            refused: TokenCache::new(MAX_CACHED_REFUSALS),
+        })
+    }
+
+    /// Verifies a token for the audience of a profile, see
+    /// [`ProtectedResource::audience`](super::ProtectedResource::audience).
+    pub fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        audience: &'a str,
+    ) -> BoxFuture<'a, Result<VerifiedToken, TokenError>> {
+        boxed(move || async move {
+            if token.len() > MAX_TOKEN_BYTES {
+                return Err(TokenErrorKind::TooLong.into());
+            }
+            let presented = Presented { token, digest: digest(token), audience };
+            match self.find_cached(&presented) {
+                Some(result) => result,
+                None => self.verify_new(presented).await,
+            }
+        })
+    }
+
+    /// The result of an earlier verification, without waiting. `None` does not mean that the token is invalid.
+    pub fn verify_cached(&self, token: &str, audience: &str) -> Option<VerifiedToken> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return None;
+        }
+        self.find_cached(&Presented { token, digest: digest(token), audience })?.ok()
+    }
+
+    fn find_cached(&self, presented: &Presented<'_>) -> Option<Result<VerifiedToken, TokenError>> {
+        let cached = self.verified.get(&presented.digest, self.clock.monotonic())?;
+        let issuer = self.issuers.get(cached.issuer)?;
+        let is_current = match (&issuer.verification, cached.revision) {
+            (Verification::Signature(keys), Some(revision)) => keys.is_current(revision),
+            (Verification::Introspection(_), None) => true,
+            _ => false,
+        };
+        // The wall clock may have been set.
+        if !is_current || self.clock.wall_time() >= cached.token.expires {
+            return None;
+        }
+        Some(issuer.admit(&cached, presented.audience))
+    }
+
+    async fn verify_new(&self, presented: Presented<'_>) -> Result<VerifiedToken, TokenError> {
+        if !is_bearer_token(presented.token) {
+            return Err(TokenErrorKind::Malformed.into());
+        }
+        let is_jwt = presented.token.bytes().filter(|byte| *byte == b'.').count() == 2;
+        let jws = is_jwt.then(|| Jws::parse(presented.token)).transpose()?;
+        let issuer = self.select(jws.as_ref())?;
+        let verified = match (&issuer.verification, &jws) {
+            (Verification::Signature(keys), Some(jws)) => {
+                let verified = self.verify_signature(issuer, keys, jws).await;
+                verified.map(|verified| self.keep(presented.digest, verified))
+            }
+            (Verification::Signature(_), None) => Err(TokenErrorKind::Opaque),
+            (Verification::Introspection(introspector), jws) => {
+                self.check_before_introspection(issuer, jws.as_ref(), presented.audience)
+                    .map_err(|kind| kind.of(&issuer.provider.name))?;
+                self.introspect(issuer, introspector, presented).await
+            }
+        };
+        let cached = verified.map_err(|kind| kind.of(&issuer.provider.name))?;
+        issuer.admit(&cached, presented.audience)
+    }
+
+    /// The configured issuer of a token. `iss` is not verified yet, and only selects; an opaque token has one possible issuer.
+    fn select(&self, jws: Option<&Jws<'_>>) -> Result<&Issuer, TokenErrorKind> {
+        let found = self.issuers.iter().find(|issuer| match jws {
+            Some(jws) => jws.claims.text("iss") == Some(&*issuer.provider.name),
+            None => matches!(issuer.verification, Verification::Introspection(_)),
+        });
+        found.ok_or(if jws.is_some() { TokenErrorKind::UnknownIssuer } else { TokenErrorKind::Opaque })
+    }
+
+    async fn verify_signature(
+        &self,
+        issuer: &Issuer,
+        keys: &KeySet,
+        jws: &Jws<'_>,
+    ) -> Result<Verified, TokenErrorKind> {
+        issuer.check_type(jws)?;
+        let candidates = keys.find(jws).await?;
+        let is_signed =
+            candidates.keys.iter().any(|key| key.verify(jws.algorithm, jws.signed, &jws.signature));
+        if !is_signed {
+            return Err(TokenErrorKind::Signature);
+        }
+        let now = self.clock.wall_time();
+        let Identity { principal, audiences, expires } =
+            identify(&issuer.provider.settings, &jws.claims, now)?;
+        let expires = expires.ok_or(TokenErrorKind::Expired)? + CLOCK_SKEW;
+        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: expires };
+        let lifetime = remaining(expires, now).min(JWT_LIFETIME);
+        let revision = Some(candidates.revision);
+        let token = CachedToken { token, audiences, issuer: issuer.index, revision };
+        Ok(Verified { token: Arc::new(token), lifetime })
+    }
+
+    /// Refuses what is wrong even if the issuer calls it active, such as an ID token, and does not send it.
+    fn check_before_introspection(
+        &self,
+        issuer: &Issuer,
+        jws: Option<&Jws<'_>>,
+        audience: &str,
+    ) -> Result<(), TokenErrorKind> {
+        let Some(jws) = jws else { return Ok(()) };
+        issuer.check_type(jws)?;
+        let identity = identify(&issuer.provider.settings, &jws.claims, self.clock.wall_time())?;
+        if issuer.accepts(&identity.audiences, audience) { Ok(()) } else { Err(TokenErrorKind::Audience) }
+    }
+
+    async fn introspect(
+        &self,
+        issuer: &Issuer,
+        introspector: &Introspector,
+        presented: Presented<'_>,
+    ) -> Result<Arc<CachedToken>, TokenErrorKind> {
+        let Presented { token, digest, .. } = presented;
+        let known_refusal = || self.refused.get(&digest, self.clock.monotonic());
+        if let Some(kind) = known_refusal() {
+            return Err(kind);
+        }
+        let answer = issuer.provider.within_timeout(async {
+            // The semaphore is never closed.
+            let _permit = introspector.slot(&digest).acquire().await;
+            // Another request may have introspected the token in the meantime.
+            if let Some(kind) = known_refusal() {
+                return Ok(Err(kind));
+            }
+            if let Some(cached) = self.verified.get(&digest, self.clock.monotonic()) {
+                return Ok(Ok(cached));
+            }
+            let claims = introspector.introspect(token).await?;
+            let verified = self.accept_introspection(issuer, claims.as_ref());
+            // Kept while the permit is held, so that the next request with this token finds it.
+            Ok(match verified {
+                Ok(verified) => Ok(self.keep(digest, verified)),
+                Err(kind) => {
+                    self.refused.insert(digest, kind.clone(), self.clock.monotonic() + REFUSAL_LIFETIME);
+                    Err(kind)
+                }
+            })
+        });
+        answer.await.map_err(|error| unavailable(&error))?
+    }
+
+    /// Checks the answer of an introspection endpoint, which is `None` for a token that is not active.
+    fn accept_introspection(
+        &self,
+        issuer: &Issuer,
+        claims: Option<&Claims>,
+    ) -> Result<Verified, TokenErrorKind> {
+        let claims = claims.ok_or(TokenErrorKind::Inactive)?;
+        if claims.contains("iss") && claims.text("iss") != Some(&*issuer.provider.name) {
+            return Err(TokenErrorKind::UnknownIssuer);
+        }
+        let now = self.clock.wall_time();
+        let Identity { principal, audiences, expires } = identify(&issuer.provider.settings, claims, now)?;
+        let recheck = now + INTROSPECTION_LIFETIME;
+        let lifetime = expires
+            .map_or(INTROSPECTION_LIFETIME, |expires| remaining(expires, now))
+            .min(INTROSPECTION_LIFETIME);
+        let expires = expires.map_or(recheck, |expires| expires + CLOCK_SKEW);
+        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: recheck.min(expires) };
+        let token = CachedToken { token, audiences, issuer: issuer.index, revision: None };
+        Ok(Verified { token: Arc::new(token), lifetime })
+    }
+
+    /// Adds a token to the cache.
+    fn keep(&self, digest: TokenDigest, verified: Verified) -> Arc<CachedToken> {
+        let Verified { token, lifetime } = verified;
+        if !lifetime.is_zero() {
+            self.verified.insert(digest, Arc::clone(&token), self.clock.monotonic() + lifetime);
+        }
+        token
+    }
+}
+
+impl Issuer {
+    fn check_type(&self, jws: &Jws<'_>) -> Result<(), TokenErrorKind> {
+        if jws.has_type(&self.provider.settings.typ) { Ok(()) } else { Err(TokenErrorKind::Type) }
+    }
+
+    fn accepts(&self, audiences: &[String], audience: &str) -> bool {
+        let extra = &self.provider.settings.audiences;
+        audiences.iter().any(|found| !found.is_empty() && (found == audience || extra.contains(found)))
+    }
+
+    /// The token, if it is for this audience.
+    fn admit(&self, cached: &CachedToken, audience: &str) -> Result<VerifiedToken, TokenError> {
+        if self.accepts(&cached.audiences, audience) {
+            Ok(cached.token.clone())
+        } else {
+            Err(TokenErrorKind::Audience.of(&self.provider.name))
+        }
+    }
+}
+
+fn remaining(end: SystemTime, now: SystemTime) -> Duration {
+    end.duration_since(now).unwrap_or_default()
+}
+
+/// Whether the text has the syntax of a bearer token (RFC 6750 §2.1).
+fn is_bearer_token(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    !body.is_empty() && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte))
+}

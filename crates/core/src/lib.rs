@@ -2,6 +2,7 @@
 
 pub mod access_record;
 pub mod approval;
+pub mod audit;
 mod boxed;
 pub mod call;
 pub mod call_log;

@@ -1,0 +1,161 @@
+//! Patterns for names, and how certain a match is.
+
+use std::borrow::Cow;
+
+use toolhub_core::json::folded;
+
+/// How certain a match is. A presumed match holds and forbids, and never grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Certainty {
+    /// Matches only if letter case is ignored, or by the assumption that a missing value is the dangerous one.
+    Presumed,
+    /// Matches exactly.
+    Certain,
+}
+
+/// A name, with its form for comparison without letter case.
+#[derive(Debug, Clone)]
+pub(crate) struct Name<'a> {
+    text: Cow<'a, str>,
+    /// `None` if equal to the text.
+    folded: Option<Box<str>>,
+}
+
+impl<'a> Name<'a> {
+    pub(crate) fn new(text: Cow<'a, str>) -> Self {
+        let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+        let folded = (!is_folded).then(|| folded(&text).into());
+        Self { text, folded }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn folded(&self) -> &str {
+        self.folded.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// A text of a rule that names are compared with.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    name: Name<'static>,
+    /// Whether `*` stands for any text.
+    has_wildcard: bool,
+}
+
+impl Pattern {
+    /// A pattern in which `*` stands for any text.
+    pub(crate) fn glob(text: &str) -> Self {
+        Self { has_wildcard: text.contains('*'), ..Self::literal(text) }
+    }
+
+    /// A pattern without wildcards.
+    pub(crate) fn literal(text: &str) -> Self {
+        Self { name: Name::new(Cow::Owned(text.to_owned())), has_wildcard: false }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.name.text()
+    }
+
+    /// Compares a name. A name that matches exactly also matches without letter case, because characters are folded
+    /// one by one.
+    pub(crate) fn matches(&self, name: &Name<'_>) -> Option<Certainty> {
+        let compare =
+            if self.has_wildcard { glob_matches } else { |pattern: &str, name: &str| pattern == name };
+        if !compare(self.name.folded(), name.folded()) {
+            return None;
+        }
+        let is_exact = compare(self.name.text(), name.text());
+        Some(if is_exact { Certainty::Certain } else { Certainty::Presumed })
+    }
+
+    /// The folded text before the first wildcard, and whether that is all of it.
+    pub(crate) fn folded_prefix(&self) -> (&str, bool) {
+        let folded = self.name.folded();
+        match folded.split_once('*') {
+            Some((prefix, _)) if self.has_wildcard => (prefix, false),
+            _ => (folded, true),
+        }
+    }
+}
+
+/// The best match of any name with any pattern.
+pub(crate) fn match_any(patterns: &[Pattern], names: &[Name<'_>]) -> Option<Certainty> {
+    let mut best = None;
+    for pattern in patterns {
+        for name in names {
+            match pattern.matches(name) {
+                Some(Certainty::Certain) => return Some(Certainty::Certain),
+                Some(Certainty::Presumed) => best = Some(Certainty::Presumed),
+                None => {}
+            }
+        }
+    }
+    best
+}
+
+/// Whether `*` in the pattern can stand for texts so that it equals the name. Time is at most the product of the
+/// lengths: only the last `*` is ever extended.
+fn glob_matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut position) = (0, 0);
+    let mut restart: Option<(usize, usize)> = None;
+    while position < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                restart = Some((at, position));
+                at += 1;
+            }
+            Some(byte) if *byte == name[position] => {
+                at += 1;
+                position += 1;
+            }
+            _ => {
+                let Some((star, start)) = restart else { return false };
+                restart = Some((star, start + 1));
+                at = star + 1;
+                position = start + 1;
+            }
+        }
+    }
+    pattern[at..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_any_text() {
+        let check = |pattern: &str, name: &str, expect: Option<Certainty>| {
+            let name = Name::new(Cow::Borrowed(name));
+            assert_eq!(Pattern::glob(pattern).matches(&name), expect, "{pattern} {name:?}");
+        };
+        let (certain, presumed) = (Some(Certainty::Certain), Some(Certainty::Presumed));
+        check("*", "", certain);
+        check("a*", "a", certain);
+        check("a*c", "abc", certain);
+        check("a*c", "abcd", None);
+        check("*delete*", "files__delete_all", certain);
+        check("*ab*ab", "abab", certain);
+        check("*ab*ab", "ab", None);
+        check("a**b", "ab", certain);
+        check("a?c", "abc", None);
+        check("Delete_*", "delete_file", presumed);
+        check("delete_*", "DELETE_FILE", presumed);
+        check("\u{17f}end", "SEND", presumed);
+        check("数据*", "数据库", certain);
+        check("", "", certain);
+    }
+
+    #[test]
+    fn a_literal_has_no_wildcards() {
+        let pattern = Pattern::literal("a*");
+        assert_eq!(pattern.matches(&Name::new(Cow::Borrowed("ab"))), None);
+        assert_eq!(pattern.folded_prefix(), ("a*", true));
+        assert_eq!(Pattern::glob("A*b*").folded_prefix(), ("a", false));
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::boxed::BoxFuture;
 use crate::json::{RawJson, RawObject};
+use crate::principal::Principal;
 use crate::trace::TraceContext;
 
 /// The response to a request: a result, or the code and message of an error.
@@ -39,9 +40,19 @@ pub trait Caller: Send + Sync {
         None
     }
 
-    /// The authenticated principal, if any.
+    /// The id of the authenticated principal, if any.
     fn principal(&self) -> Option<&str> {
+        self.identity().map(|principal| &**principal.id())
+    }
+
+    /// The authenticated principal, if any.
+    fn identity(&self) -> Option<&Arc<Principal>> {
         None
+    }
+
+    /// Reports that the request was refused because its token lacks these scopes.
+    fn require_scopes(&self, scopes: Vec<String>) {
+        drop(scopes);
     }
 
     /// The trace context of its request, if tracing is enabled.

@@ -197,6 +197,13 @@ impl Principal {
         Self::new(Origin::Key { name: name.to_owned() }, PrincipalKind::Program)
     }
 
+    /// The principal with these roles.
+    #[must_use]
+    pub fn with_roles(mut self, roles: impl Into<Roles>) -> Self {
+        self.roles = roles.into();
+        self
+    }
+
     /// The unique id, in storage and output: `local`, `key:NAME` or `oidc:ISSUER#SUBJECT`.
     pub fn id(&self) -> &Arc<str> {
         &self.id

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
-use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject, ServerId};
+use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, ServerId};
 use toolhub_mcp_wire::headers::{self, MirroredParam};
 use toolhub_mcp_wire::{Era, Offer};
 
@@ -196,8 +196,8 @@ pub struct BackendRequest {
 
 /// The hub behind a gateway.
 pub trait Backend: Send + Sync {
-    /// Returns the current list of tools.
-    fn tools(&self) -> Arc<ToolList>;
+    /// Returns the current list of the tools that the principal may see.
+    fn tools(&self, principal: &Arc<Principal>) -> Arc<ToolList>;
 
     /// Waits until the tools are known, within a short time.
     fn settled(&self) -> BoxFuture<'_, ()>;
@@ -208,14 +208,25 @@ pub trait Backend: Send + Sync {
     /// Calls a tool. Returns the result of its source, or a tool error that a model can read.
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
-    /// Lists prompts, resources or resource templates.
-    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<ItemList, RpcError>>;
+    /// Lists the prompts, resources or resource templates that the principal may see.
+    fn offers<'a>(
+        &'a self,
+        offer: Offer,
+        principal: &'a Arc<Principal>,
+    ) -> BoxFuture<'a, Result<ItemList, RpcError>>;
 
     /// Forwards a request to the server that is responsible for it.
     fn forward(&self, request: BackendRequest) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
-    /// Subscribes to a resource, or unsubscribes from it.
-    fn watch<'a>(&'a self, uri: &'a str, subscribe: bool) -> BoxFuture<'a, Result<(), RpcError>>;
+    /// Subscribes to a resource that the principal may read.
+    fn subscribe<'a>(
+        &'a self,
+        uri: &'a str,
+        principal: &'a Arc<Principal>,
+    ) -> BoxFuture<'a, Result<(), RpcError>>;
+
+    /// Unsubscribes from a resource.
+    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), RpcError>>;
 
     /// Returns a receiver of changes.
     fn changes(&self) -> broadcast::Receiver<ChangeNotification>;

@@ -1,5 +1,5 @@
 //! Budgets of principals: how much of the shared resources one principal may hold. The budgets are owned by the table
-//! here; a `Principal` refers to its own, so that requests need no lookup.
+//! here; a `PrincipalHandle` refers to its own, so that requests need no lookup.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,11 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use toolhub_core::Principal;
+
 use crate::backend::RpcError;
 use crate::event_log::EventLog;
 
 /// Maximum number of addresses with a separate budget if no token is required. Further addresses share one budget.
 const MAX_ADDRESSES: usize = 256;
+/// Number of principals above which those without requests and streams are forgotten.
+const MAX_PRINCIPALS: usize = 4_096;
 /// All principals together may hold this many times the share of one.
 const TOTAL_SHARES: usize = 4;
 /// Maximum number of streams with discardable events before the entries of dropped streams are removed.
@@ -168,9 +173,8 @@ pub struct RateLimitExceeded {
 /// The amount in use of each resource.
 type Used = [AtomicUsize; RESOURCES];
 
-/// The name of a principal and its use of resources.
-struct PrincipalState {
-    name: Box<str>,
+/// The limits of a principal, and how much of each resource it uses.
+struct Budget {
     limits: Limits,
     used: Used,
     total: Arc<Used>,
@@ -180,66 +184,91 @@ struct PrincipalState {
     replays: Mutex<VecDeque<Weak<EventLog>>>,
 }
 
-/// The identity of a caller: the owner of this machine, or the name of a token. Principals are equal if their names are.
-#[derive(Clone)]
-pub struct Principal(Arc<PrincipalState>);
-
-impl fmt::Debug for Principal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Principal").field(&self.0.name).finish()
-    }
-}
-
-impl PartialEq for Principal {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for Principal {}
-
-impl Hash for Principal {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.name.hash(state);
-    }
-}
-
-impl Principal {
-    /// Creates a principal without limits that is part of no table.
-    pub fn new(name: impl Into<Box<str>>) -> Self {
-        Self::with(name.into(), Limits::NONE, Arc::default())
-    }
-
-    fn with(name: Box<str>, limits: Limits, total: Arc<Used>) -> Self {
+impl Budget {
+    fn new(limits: Limits, total: Arc<Used>) -> Self {
         let token_bucket = Mutex::new((limits.per_second.map_or(0.0, f64::from), Instant::now()));
-        Self(Arc::new(PrincipalState {
-            name,
-            limits,
-            used: Used::default(),
-            total,
-            token_bucket,
-            replays: Mutex::default(),
-        }))
+        Self { limits, used: Used::default(), total, token_bucket, replays: Mutex::default() }
+    }
+}
+
+struct PrincipalState {
+    identity: Arc<Principal>,
+    budget: Arc<Budget>,
+    revoked: CancellationToken,
+}
+
+/// A principal together with its budget. Handles are equal if they belong to the same principal.
+#[derive(Clone)]
+pub struct PrincipalHandle(Arc<PrincipalState>);
+
+impl fmt::Debug for PrincipalHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PrincipalHandle").field(&self.as_str()).finish()
+    }
+}
+
+impl PartialEq for PrincipalHandle {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for PrincipalHandle {}
+
+impl Hash for PrincipalHandle {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
+}
+
+impl PrincipalHandle {
+    /// Creates a handle without limits that is part of no table.
+    pub fn new(identity: Principal) -> Self {
+        Self::with(Arc::new(identity), Arc::new(Budget::new(Limits::NONE, Arc::default())))
     }
 
-    /// Returns its name.
+    /// The local user, without limits.
+    pub fn local() -> Self {
+        Self::new(Principal::local())
+    }
+
+    fn with(identity: Arc<Principal>, budget: Arc<Budget>) -> Self {
+        Self(Arc::new(PrincipalState { identity, budget, revoked: CancellationToken::new() }))
+    }
+
+    /// Returns the id of the principal.
     pub fn as_str(&self) -> &str {
-        &self.0.name
+        self.0.identity.id()
+    }
+
+    /// Returns the principal.
+    pub fn identity(&self) -> &Arc<Principal> {
+        &self.0.identity
+    }
+
+    /// Ends the streams that were opened with this handle.
+    fn revoke(&self) {
+        self.0.revoked.cancel();
+    }
+
+    /// Completes when the credentials of the principal are revoked.
+    pub fn revoked(&self) -> WaitForCancellationFutureOwned {
+        self.0.revoked.clone().cancelled_owned()
     }
 
     /// Returns its limits.
     pub fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.0.budget.limits
     }
 
     /// Returns how much of a resource it holds.
     pub fn used(&self, resource: Resource) -> usize {
-        self.0.used[resource as usize].load(Ordering::Relaxed)
+        self.0.budget.used[resource as usize].load(Ordering::Relaxed)
     }
 
-    /// Returns whether both use the same budget; principals of the same name may have different ones.
+    /// Returns whether both use the same budget; handles of one principal may have different ones.
     pub(crate) fn shares_budget(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.0.budget, &other.0.budget)
     }
 
     /// Takes an amount of a resource until the permit is dropped.
@@ -262,7 +291,7 @@ impl Principal {
     /// Counts the messages of a batch against the rate limit, all or none. The first one was counted with its HTTP
     /// request.
     pub fn spend_batch(&self, messages: usize) -> Result<(), RateLimitExceeded> {
-        let fits = self.0.limits.per_second.is_none_or(|rate| messages <= rate as usize);
+        let fits = self.0.budget.limits.per_second.is_none_or(|rate| messages <= rate as usize);
         if fits {
             self.spend(messages.saturating_sub(1))
         } else {
@@ -271,9 +300,9 @@ impl Principal {
     }
 
     fn spend(&self, messages: usize) -> Result<(), RateLimitExceeded> {
-        let Some(rate) = self.0.limits.per_second.map(f64::from) else { return Ok(()) };
+        let Some(rate) = self.0.budget.limits.per_second.map(f64::from) else { return Ok(()) };
         let needed = messages as f64;
-        let mut token_bucket = self.0.token_bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut token_bucket = self.0.budget.token_bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let (before, since) = *token_bucket;
         let now = Instant::now();
         let has = (before + now.duration_since(since).as_secs_f64() * rate).min(rate);
@@ -286,7 +315,7 @@ impl Principal {
     }
 
     fn replays(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
-        self.0.replays.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.budget.replays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers a stream whose events may be discarded once it has ended.
@@ -300,7 +329,7 @@ impl Principal {
 
     /// Discards the events of the oldest ended streams until `needed` bytes are free.
     pub(crate) fn discard_replays(&self, needed: usize) {
-        let limit = self.0.limits.replay_bytes;
+        let limit = self.0.budget.limits.replay_bytes;
         let mut logs = Vec::new();
         self.replays().retain(|log| {
             let live = log.upgrade().filter(|log| !log.is_discarded());
@@ -320,28 +349,33 @@ impl Principal {
 /// A part of a principal's budget, returned on drop.
 #[derive(Debug)]
 pub struct Permit {
-    holder: Principal,
+    holder: PrincipalHandle,
     resource: Resource,
     amount: usize,
 }
 
 impl Permit {
+    /// Returns the principal that holds it.
+    pub(crate) fn holder(&self) -> &PrincipalHandle {
+        &self.holder
+    }
+
     /// Takes more of the same resource.
     pub fn grow(&mut self, more: usize) -> Result<(), QuotaExceeded> {
-        let (principal, index) = (&self.holder.0, self.resource as usize);
-        let limit = principal.limits.of(self.resource);
+        let (budget, index) = (&self.holder.0.budget, self.resource as usize);
+        let limit = budget.limits.of(self.resource);
         let refused = QuotaExceeded { resource: self.resource, limit };
         // Add first, then check: of two concurrent takers of the last part, at least one reverts.
-        let before = principal.used[index].fetch_add(more, Ordering::AcqRel);
+        let before = budget.used[index].fetch_add(more, Ordering::AcqRel);
         if before.saturating_add(more) > limit {
-            principal.used[index].fetch_sub(more, Ordering::AcqRel);
+            budget.used[index].fetch_sub(more, Ordering::AcqRel);
             return Err(refused);
         }
         if self.resource.is_bytes() && limit != usize::MAX {
-            let before = principal.total[index].fetch_add(more, Ordering::AcqRel);
+            let before = budget.total[index].fetch_add(more, Ordering::AcqRel);
             if before.saturating_add(more) > limit.saturating_mul(TOTAL_SHARES) {
-                principal.total[index].fetch_sub(more, Ordering::AcqRel);
-                principal.used[index].fetch_sub(more, Ordering::AcqRel);
+                budget.total[index].fetch_sub(more, Ordering::AcqRel);
+                budget.used[index].fetch_sub(more, Ordering::AcqRel);
                 return Err(refused);
             }
         }
@@ -352,64 +386,87 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let (principal, index) = (&self.holder.0, self.resource as usize);
-        principal.used[index].fetch_sub(self.amount, Ordering::AcqRel);
-        if self.resource.is_bytes() && principal.limits.of(self.resource) != usize::MAX {
-            principal.total[index].fetch_sub(self.amount, Ordering::AcqRel);
+        let (budget, index) = (&self.holder.0.budget, self.resource as usize);
+        budget.used[index].fetch_sub(self.amount, Ordering::AcqRel);
+        if self.resource.is_bytes() && budget.limits.of(self.resource) != usize::MAX {
+            budget.total[index].fetch_sub(self.amount, Ordering::AcqRel);
         }
     }
 }
 
-/// A name, and the address if each address has a separate budget.
-type Key = (Box<str>, Option<IpAddr>);
+/// The id of a principal, and the address if each address has a separate budget.
+type Key = (Arc<str>, Option<IpAddr>);
 
-/// The authenticated principals. There is one entry per token, or one per address up to `MAX_ADDRESSES`.
+/// The authenticated principals: one entry per principal, and for the local user one per address up to `MAX_ADDRESSES`.
 #[derive(Debug)]
-pub struct Principals {
+pub struct PrincipalTable {
     limits: Limits,
     total: Arc<Used>,
-    entries: Mutex<HashMap<Key, Principal>>,
+    entries: Mutex<HashMap<Key, PrincipalHandle>>,
 }
 
-impl Principals {
+impl PrincipalTable {
     /// Creates an empty table; each principal gets these limits.
     pub fn new(limits: Limits) -> Self {
         Self { limits, total: Arc::default(), entries: Mutex::default() }
     }
 
-    /// Returns the number of principals.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.entries().len()
     }
 
-    /// Returns whether there are no principals.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the principal of a token.
-    pub fn named(&self, name: &str) -> Principal {
-        self.find(name, None)
+    /// Returns the handle of a principal.
+    pub fn of(&self, identity: &Arc<Principal>) -> PrincipalHandle {
+        self.find(identity, None)
     }
 
-    /// Returns the principal of that name with the budget of an address.
-    pub fn at(&self, name: &str, address: IpAddr) -> Principal {
-        self.find(name, Some(address.to_canonical()))
+    /// Returns the handle of a principal with the budget of an address.
+    pub fn at(&self, identity: &Arc<Principal>, address: IpAddr) -> PrincipalHandle {
+        self.find(identity, Some(address.to_canonical()))
     }
 
-    fn find(&self, name: &str, address: Option<IpAddr>) -> Principal {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key: Key = (name.into(), address);
-        if let Some(found) = entries.get(&key) {
+    /// Revokes the handles of principals that `is_valid` rejects: their streams end, and they are forgotten.
+    pub fn revoke(&self, is_valid: impl Fn(&Arc<Principal>) -> bool) {
+        self.entries().retain(|_, handle| {
+            let valid = is_valid(handle.identity());
+            if !valid {
+                handle.revoke();
+            }
+            valid
+        });
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<Key, PrincipalHandle>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, identity: &Arc<Principal>, address: Option<IpAddr>) -> PrincipalHandle {
+        let mut entries = self.entries();
+        let mut key: Key = (Arc::clone(identity.id()), address);
+        if let Some(found) = entries.get_mut(&key) {
+            if !Arc::ptr_eq(found.identity(), identity) && found.identity() != identity {
+                // Other roles or scopes than before: the budget stays.
+                *found = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&found.0.budget));
+            }
             return found.clone();
         }
-        if address.is_some() && entries.len() >= MAX_ADDRESSES {
-            entries.retain(|_, principal| Arc::strong_count(&principal.0) > 1);
-            if entries.len() >= MAX_ADDRESSES {
+        let max = if address.is_some() { MAX_ADDRESSES } else { MAX_PRINCIPALS };
+        if entries.len() >= max {
+            entries.retain(|_, handle| Arc::strong_count(&handle.0) > 1);
+            if entries.len() >= max && address.is_some() {
                 key.1 = None;
             }
         }
-        let new = || Principal::with(name.into(), self.limits, Arc::clone(&self.total));
+        let new = || {
+            let budget = Budget::new(self.limits, Arc::clone(&self.total));
+            PrincipalHandle::with(Arc::clone(identity), Arc::new(budget))
+        };
         entries.entry(key).or_insert_with(new).clone()
     }
 }
@@ -418,21 +475,29 @@ impl Principals {
 mod tests {
     use super::*;
 
+    fn key(name: &str) -> Arc<Principal> {
+        Arc::new(Principal::of_key(name))
+    }
+
+    fn local() -> Arc<Principal> {
+        Arc::new(Principal::local())
+    }
+
     fn limits() -> Limits {
         Limits { max_concurrent: 2, upload_bytes: 100, ..Limits::default() }
     }
 
     #[test]
     fn budgets_are_separate_per_principal() {
-        let principals = Principals::new(limits());
-        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let principals = PrincipalTable::new(limits());
+        let (ann, bob) = (principals.of(&key("ann")), principals.of(&key("bob")));
         let first = ann.start_request().unwrap();
         let _second = ann.start_request().unwrap();
         assert_eq!(
             ann.start_request().unwrap_err(),
             RateLimitExceeded { setting: "max_concurrent", wait: Some(Duration::from_secs(1)) }
         );
-        assert!(principals.named("ann").start_request().is_err(), "the budget belongs to the name");
+        assert!(principals.of(&key("ann")).start_request().is_err(), "the budget belongs to the name");
         assert!(bob.start_request().is_ok());
         drop(first);
         assert!(ann.start_request().is_ok());
@@ -446,39 +511,62 @@ mod tests {
 
     #[test]
     fn bounds_total_bytes_of_all_principals() {
-        let principals = Principals::new(limits());
+        let principals = PrincipalTable::new(limits());
         let held: Vec<_> = (0..10)
-            .filter_map(|name| principals.named(&name.to_string()).take(Resource::Upload, 100).ok())
+            .filter_map(|name| principals.of(&key(&name.to_string())).take(Resource::Upload, 100).ok())
             .collect();
         assert_eq!(held.len(), TOTAL_SHARES);
     }
 
     #[test]
     fn rate_limit_counts_each_message_and_returns_the_wait() {
-        let principals = Principals::new(Limits { per_second: Some(5), ..Limits::default() });
-        let ann = principals.named("ann");
+        let principals = PrincipalTable::new(Limits { per_second: Some(5), ..Limits::default() });
+        let ann = principals.of(&key("ann"));
         let admitted = (0..50).filter(|_| ann.start_request().is_ok()).count();
         assert!((5..20).contains(&admitted), "{admitted}");
         let wait = ann.spend(5).unwrap_err().wait.unwrap();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
         assert_eq!(
-            principals.named("bob").spend_batch(6),
+            principals.of(&key("bob")).spend_batch(6),
             Err(RateLimitExceeded { setting: "per_second", wait: None })
         );
-        assert_eq!(principals.named("bob").spend_batch(5), Ok(()));
+        assert_eq!(principals.of(&key("bob")).spend_batch(5), Ok(()));
     }
 
     #[test]
     fn bounds_number_of_addresses() {
-        let principals = Principals::new(limits());
+        let principals = PrincipalTable::new(limits());
         let address = |number: usize| IpAddr::from([127, 0, (number >> 8) as u8, number as u8]);
-        let held: Vec<_> = (0..MAX_ADDRESSES).map(|number| principals.at("local", address(number))).collect();
-        let (one, other) = (principals.at("local", address(500)), principals.at("local", address(501)));
+        let held: Vec<_> =
+            (0..MAX_ADDRESSES).map(|number| principals.at(&local(), address(number))).collect();
+        let (one, other) = (principals.at(&local(), address(500)), principals.at(&local(), address(501)));
         assert!(one.shares_budget(&other) && !one.shares_budget(&held[0]));
         assert_eq!(one, held[0], "what belongs to the owner of the machine does so from any address");
         assert!(principals.len() <= MAX_ADDRESSES + 1);
         drop((held, one, other));
-        let new = principals.at("local", address(502));
-        assert!(!new.shares_budget(&principals.at("local", address(503))));
+        let new = principals.at(&local(), address(502));
+        assert!(!new.shares_budget(&principals.at(&local(), address(503))));
+    }
+
+    #[tokio::test]
+    async fn revoked_principals_are_notified_and_forgotten() {
+        let principals = PrincipalTable::new(limits());
+        let (ann, bob) = (principals.of(&key("ann")), principals.of(&key("bob")));
+        principals.revoke(|identity| identity.display != "ann");
+        ann.revoked().await;
+        assert!(!bob.0.revoked.is_cancelled());
+        assert_eq!(principals.len(), 1);
+        assert!(!principals.of(&key("ann")).0.revoked.is_cancelled(), "a new key of that name is usable");
+    }
+
+    #[test]
+    fn changed_roles_keep_the_budget() {
+        let principals = PrincipalTable::new(limits());
+        let before = principals.of(&key("ann"));
+        let mut identity = Principal::of_key("ann");
+        identity.roles = toolhub_core::Roles::all();
+        let after = principals.of(&Arc::new(identity));
+        assert!(before.shares_budget(&after) && before == after);
+        assert!(after.identity().roles.contains(toolhub_core::Role::Owner));
     }
 }

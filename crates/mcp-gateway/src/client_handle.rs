@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use toolhub_core::caller::{Answer, Caller};
-use toolhub_core::{BoxFuture, RawJson, RawObject, TraceContext};
+use toolhub_core::{BoxFuture, Principal, RawJson, RawObject, TraceContext};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
 use toolhub_mcp_wire::{Era, wire};
 
 use crate::ABORTED;
 use crate::backend::RpcError;
-use crate::budget::Principal;
+use crate::budget::PrincipalHandle;
 use crate::client_queue::{ClientQueue, QueuedMessage};
 use crate::in_flight::RpcResult;
 use crate::level::Level;
@@ -135,8 +135,14 @@ impl ClientHandle {
         )
     }
 
-    /// Returns the principal of the request, if known.
-    pub(crate) fn principal_budget(&self) -> Option<&Principal> {
+    /// Returns the principal of the request. Without a context the request has no permissions.
+    pub(crate) fn identity(&self) -> &Arc<Principal> {
+        static UNKNOWN: LazyLock<Arc<Principal>> = LazyLock::new(|| Arc::new(Principal::of_key("")));
+        self.context.as_ref().map_or(&UNKNOWN, |context| context.principal.identity())
+    }
+
+    /// Returns the handle of the principal of the request, if known.
+    pub(crate) fn principal_budget(&self) -> Option<&PrincipalHandle> {
         self.context.as_ref().map(|context| &context.principal)
     }
 
@@ -260,6 +266,16 @@ impl Caller for ClientHandle {
 
     fn principal(&self) -> Option<&str> {
         self.context.as_ref().map(|context| context.principal.as_str())
+    }
+
+    fn identity(&self) -> Option<&Arc<Principal>> {
+        Some(Self::identity(self))
+    }
+
+    fn require_scopes(&self, scopes: Vec<String>) {
+        if let Some(context) = &self.context {
+            context.step_up.require(scopes);
+        }
     }
 
     fn trace(&self) -> Option<&TraceContext> {

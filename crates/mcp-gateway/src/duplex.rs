@@ -16,13 +16,13 @@ use crate::message::{self, BATCHES_UNSUPPORTED, Message, Params, Request, error_
 use crate::outbox::{OutboundMessage, Outbox};
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::session::Session;
-use crate::{Client, Gateway, Principal, modern};
+use crate::{Client, Gateway, PrincipalHandle, modern};
 
 /// The client at the other end of a stream. Dropping it cancels its requests.
 #[derive(Debug)]
 pub struct Duplex {
     gateway: Arc<Gateway>,
-    principal: Principal,
+    principal: PrincipalHandle,
     out: Outbox,
     session: Mutex<Option<Arc<Session>>>,
     /// The requests in progress of a modern client, by id.
@@ -33,7 +33,10 @@ pub struct Duplex {
 
 impl Duplex {
     /// Opens a stream. Returns it and the messages for the client, one per line.
-    pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<OutboundMessage>) {
+    pub fn open(
+        gateway: &Arc<Gateway>,
+        principal: PrincipalHandle,
+    ) -> (Self, mpsc::Receiver<OutboundMessage>) {
         let (out, messages) = Outbox::new(principal.clone());
         let duplex = Self {
             gateway: Arc::clone(gateway),

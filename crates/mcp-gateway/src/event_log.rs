@@ -9,7 +9,7 @@ use futures_util::stream::{self, Stream};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::budget::{Permit, Principal, Resource};
+use crate::budget::{Permit, PrincipalHandle, Resource};
 
 /// Maximum number of events kept for resumption.
 const MAX_EVENTS: usize = 1_024;
@@ -67,14 +67,14 @@ impl fmt::Display for StreamId {
 pub(crate) struct EventLog {
     stream: StreamId,
     /// The principal whose budget the events count towards.
-    principal: Principal,
+    principal: PrincipalHandle,
     state: Mutex<State>,
     changed: Notify,
     readers: watch::Sender<usize>,
 }
 
 impl EventLog {
-    pub(crate) fn new(stream: StreamId, principal: &Principal) -> Arc<Self> {
+    pub(crate) fn new(stream: StreamId, principal: &PrincipalHandle) -> Arc<Self> {
         let (changed, readers) = (Notify::new(), watch::Sender::new(0));
         let log = Self { stream, principal: principal.clone(), state: Mutex::default(), changed, readers };
         let log = Arc::new(log);
@@ -273,12 +273,15 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Limits, Principals};
+    use crate::budget::{Limits, PrincipalTable};
 
     #[tokio::test]
     async fn bounds_stored_events_per_principal() {
-        let principals = Principals::new(Limits { replay_bytes: 100_000, ..Limits::default() });
-        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let principals = PrincipalTable::new(Limits { replay_bytes: 100_000, ..Limits::default() });
+        let (ann, bob) = (
+            principals.of(&toolhub_core::Principal::of_key("ann").into()),
+            principals.of(&toolhub_core::Principal::of_key("bob").into()),
+        );
         let long = "x".repeat(30_000);
         let stream = |number| StreamId { epoch: 0, number };
         let others = EventLog::new(stream(1), &bob);

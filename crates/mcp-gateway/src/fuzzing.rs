@@ -18,7 +18,7 @@ use crate::event_log::{StreamId, parse_event_id};
 use crate::message::{Message, Params, error_response, notification, one_line, read, response};
 use crate::modern::{check_supported, decode_header, version_of};
 use crate::session::{NewSession, Session, Sessions};
-use crate::{Principal, secret};
+use crate::{PrincipalHandle, secret};
 
 /// If the parser accepts a message, `serde_json` reads the same values; any response is one JSON object on one line.
 pub fn gateway_messages(data: &[u8]) {
@@ -172,7 +172,7 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
         id: id.to_owned(),
         ticket: None,
         epoch: 0,
-        principal: Principal::new(owner),
+        principal: PrincipalHandle::new(toolhub_core::Principal::of_key(owner)),
         version: "2025-11-25",
         info,
     }))
@@ -196,13 +196,20 @@ fn sessions(input: &str) {
         ids[0][..cut.min(32)].to_owned(),
     ];
     for owner in owners {
-        let principal = Principal::new(owner);
+        let principal = PrincipalHandle::new(toolhub_core::Principal::of_key(owner));
         for id in near.iter().chain(&ids) {
             let found = sessions.get(id, &principal).map(|found| (found.id.clone(), found.principal.clone()));
             let own = ids.iter().zip(owners).any(|(one, whose)| one == id && whose == owner);
             assert_eq!(found, own.then(|| (id.clone(), principal.clone())), "{id:?}");
         }
-        assert!(sessions.get(&ids[0], &Principal::new(format!("{owner}{input}x"))).is_none());
+        assert!(
+            sessions
+                .get(
+                    &ids[0],
+                    &PrincipalHandle::new(toolhub_core::Principal::of_key(&format!("{owner}{input}x")))
+                )
+                .is_none()
+        );
     }
     sessions.remove(input);
     assert_eq!(sessions.len(), 2);

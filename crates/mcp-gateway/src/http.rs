@@ -24,7 +24,7 @@ use crate::message::{
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
 use crate::session::{Reason, Session};
 use crate::streams::run_to_log;
-use crate::{ABORTED, Client, Gateway, Principal, modern};
+use crate::{ABORTED, Client, Gateway, PrincipalHandle, modern};
 
 /// The first revision with events of empty data, from which a client can resume (2025-11-25, transports). Clients of
 /// older revisions parse the data of each event as JSON.
@@ -84,7 +84,7 @@ impl Gateway {
         self: &Arc<Self>,
         headers: &dyn HeaderLookup,
         body: Bytes,
-        principal: &Principal,
+        principal: &PrincipalHandle,
     ) -> Reply {
         let Ok(text) = ByteString::try_from(body) else {
             return Reply::error_reply(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
@@ -125,7 +125,7 @@ impl Gateway {
     }
 
     /// Handles a GET request: opens the stream for messages that belong to no request, or resumes an interrupted stream.
-    pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
+    pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> Reply {
         if let Err(error) = check_revision(headers) {
             return Reply::error_reply(400, None, &error);
         }
@@ -185,7 +185,7 @@ impl Gateway {
     }
 
     /// Handles a DELETE request: ends the session.
-    pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
+    pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> Reply {
         if let Err(error) = check_revision(headers) {
             return Reply::error_reply(400, None, &error);
         }
@@ -204,7 +204,7 @@ impl Gateway {
     fn session(
         &self,
         headers: &dyn HeaderLookup,
-        principal: &Principal,
+        principal: &PrincipalHandle,
     ) -> Result<Arc<Session>, (u16, RpcError)> {
         let Some(id) = headers.session() else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
@@ -216,7 +216,12 @@ impl Gateway {
     }
 
     /// Handles a notification or a response.
-    fn handle_message(&self, headers: &dyn HeaderLookup, message: Message, principal: &Principal) -> Reply {
+    fn handle_message(
+        &self,
+        headers: &dyn HeaderLookup,
+        message: Message,
+        principal: &PrincipalHandle,
+    ) -> Reply {
         if let Err(error) = check_revision(headers) {
             return Reply::error_reply(400, None, &error);
         }
@@ -247,7 +252,12 @@ impl Gateway {
 
     /// Handles a batch, which exists in revisions before 2025-06-18. Each message is handled as if it were sent alone,
     /// but without a stream.
-    async fn batch(self: &Arc<Self>, headers: &dyn HeaderLookup, text: &str, principal: &Principal) -> Reply {
+    async fn batch(
+        self: &Arc<Self>,
+        headers: &dyn HeaderLookup,
+        text: &str,
+        principal: &PrincipalHandle,
+    ) -> Reply {
         let refuse = |why: &str| Reply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
         // Invalid JSON is reported as such, whatever the revision.
         let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
@@ -355,10 +365,13 @@ impl Gateway {
         self: &Arc<Self>,
         headers: &dyn HeaderLookup,
         request: Request,
-        (params, principal): (Params, &Principal),
+        (params, principal): (Params, &PrincipalHandle),
     ) -> Reply {
         let checked = self.modern_client_info(&params).and_then(|info| {
             self.check_headers(&request, &params, headers)?;
+            if request.method == "tools/call" {
+                self.check_mirrored_arguments(&params, headers, principal)?;
+            }
             modern::check_supported(&modern::version_of(&params).unwrap_or_default())?;
             Ok(info)
         });

@@ -15,7 +15,7 @@ use crate::in_flight::RpcResult;
 use crate::listen::check_uri;
 use crate::session::{NewSession, RemovedSessions, Session};
 use crate::session_ids::{Resumable, SessionIds};
-use crate::{Gateway, Principal, capabilities, secret, server_info};
+use crate::{Gateway, PrincipalHandle, capabilities, secret, server_info};
 
 /// Maximum length of the capabilities of a client in bytes.
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
@@ -26,7 +26,7 @@ impl Gateway {
     pub(super) fn initialize(
         &self,
         params: &RawObject,
-        principal: &Principal,
+        principal: &PrincipalHandle,
         ids: Option<&SessionIds>,
     ) -> Result<(Arc<Session>, RawJson), RpcError> {
         let requested = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
@@ -87,7 +87,7 @@ impl Gateway {
     /// Rebuilds the session of an id that is not in memory, after a restart or because the session expired. Returns
     /// `None` unless the id was issued to this principal for this profile and the session has not been ended.
     #[cold]
-    pub(super) fn resume_session(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    pub(super) fn resume_session(&self, id: &str, principal: &PrincipalHandle) -> Option<Arc<Session>> {
         let Resumable { ticket, version, capabilities } = self.session_ids.verify(id, principal)?;
         self.session_ids.refresh();
         let create = || {

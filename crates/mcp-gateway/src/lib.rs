@@ -48,14 +48,16 @@ use toolhub_mcp_wire::{Era, Offer, scan};
 
 pub use backend::{Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList};
 pub use body::Body;
-pub use budget::{Limits, Permit, Principal, Principals, QuotaExceeded, RateLimitExceeded, Resource};
+pub use budget::{
+    Limits, Permit, PrincipalHandle, PrincipalTable, QuotaExceeded, RateLimitExceeded, Resource,
+};
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
 pub use methods::BackendMethod;
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
-pub use request_context::RequestContext;
+pub use request_context::{RequestContext, StepUp};
 pub use session_record::SessionRecord;
 
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
@@ -202,7 +204,7 @@ impl Gateway {
             }
             Method::ListTools => {
                 self.backend.settled().await;
-                let tools = self.backend.tools();
+                let tools = self.backend.tools(client_handle.identity());
                 Ok(if era == Era::Legacy { tools.legacy.clone() } else { tools.modern().clone() })
             }
             Method::DescribeTools => {
@@ -252,7 +254,7 @@ impl Gateway {
         if names.is_empty() {
             return Err(RpcError::invalid_params("`name` or `names` must name tools"));
         }
-        let tools = self.backend.tools();
+        let tools = self.backend.tools(client_handle.identity());
         // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
@@ -267,7 +269,7 @@ impl Gateway {
     }
 
     async fn offers(&self, offer: Offer, era: Era, client_handle: &ClientHandle) -> RpcResult {
-        let offered = self.backend.offers(offer).await?;
+        let offered = self.backend.offers(offer, client_handle.identity()).await?;
         let _reserved = reserve_unread(client_handle, &offered.items)?;
         Ok(offered.result(offer, era))
     }

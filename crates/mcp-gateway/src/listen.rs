@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::Gateway;
 use crate::backend::{ChangeNotification, RpcError};
-use crate::budget::{Permit, Principal, Resource};
+use crate::budget::{Permit, PrincipalHandle, Resource};
 use crate::message::{Params, notification};
 use crate::session::Session;
 
@@ -33,7 +33,7 @@ impl NotificationFilter {
     }
 
     /// Takes the stream and its subscriptions out of a principal's budget, all or none.
-    pub(super) fn permits(&self, principal: &Principal) -> Result<ListenPermits, RpcError> {
+    pub(super) fn permits(&self, principal: &PrincipalHandle) -> Result<ListenPermits, RpcError> {
         let resources = || self.resource_subscriptions.iter();
         resources().try_for_each(|uri| check_uri(uri))?;
         let stream = principal.take(Resource::Streams, 1)?;

@@ -9,6 +9,7 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
 
+use crate::PrincipalHandle;
 use crate::backend::{LIST_TTL_MS, RpcError};
 use crate::client_handle::{CAPABILITIES, ClientInfo, VERSION};
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
@@ -64,7 +65,7 @@ impl Gateway {
         params: &Params,
         headers: &dyn HeaderLookup,
     ) -> Result<(), RpcError> {
-        let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
+        let wrong = header_mismatch;
         let declared = version_of(params);
         if declared.as_deref().is_none_or(|declared| !headers.has_value(PROTOCOL_VERSION, declared)) {
             let version = headers.text(PROTOCOL_VERSION);
@@ -93,11 +94,18 @@ impl Gateway {
             let body_name = body_name.unwrap_or_default();
             return Err(wrong(format!("`Mcp-Name` is `{named}`, the body says `{body_name}`")));
         }
-        if method != "tools/call" {
-            return Ok(());
-        }
-        let tools = self.backend.tools();
-        let Some(marks) = body_name.as_deref().and_then(|name| tools.mirrored.get(name)) else {
+        Ok(())
+    }
+
+    /// Checks that the headers that repeat arguments of a `tools/call` agree with its body.
+    pub(super) fn check_mirrored_arguments(
+        &self,
+        params: &Params,
+        headers: &dyn HeaderLookup,
+        principal: &PrincipalHandle,
+    ) -> Result<(), RpcError> {
+        let tools = self.backend.tools(principal.identity());
+        let Some(marks) = params.text("name").and_then(|name| tools.mirrored.get(&*name)) else {
             return Ok(());
         };
         let arguments = params.members.get("arguments").cloned();
@@ -114,11 +122,15 @@ impl Gateway {
             };
             if !same {
                 let expected = expected.unwrap_or_else(|| "nothing".to_owned());
-                return Err(wrong(format!("`{name}` must say what the body says: {expected}")));
+                return Err(header_mismatch(format!("`{name}` must say what the body says: {expected}")));
             }
         }
         Ok(())
     }
+}
+
+fn header_mismatch(what: String) -> RpcError {
+    RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"))
 }
 
 /// Returns whether two values are equal. Numbers are compared numerically.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 
 use crate::backend::RpcError;
-use crate::budget::{Permit, Principal, Resource};
+use crate::budget::{Permit, PrincipalHandle, Resource};
 use crate::in_flight::RpcResult;
 use crate::message::{error_response, one_line, response};
 
@@ -40,11 +40,11 @@ impl OutboundMessage {
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     queue: mpsc::Sender<OutboundMessage>,
-    principal: Principal,
+    principal: PrincipalHandle,
 }
 
 impl Outbox {
-    pub(super) fn new(principal: Principal) -> (Self, mpsc::Receiver<OutboundMessage>) {
+    pub(super) fn new(principal: PrincipalHandle) -> (Self, mpsc::Receiver<OutboundMessage>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUED);
         (Self { queue, principal }, messages)
     }
@@ -91,12 +91,15 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Limits, Principals};
+    use crate::budget::{Limits, PrincipalTable};
 
     #[tokio::test]
     async fn replaces_responses_beyond_the_unread_budget_with_errors() {
-        let principals = Principals::new(Limits { unread_bytes: 10_000, ..Limits::default() });
-        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let principals = PrincipalTable::new(Limits { unread_bytes: 10_000, ..Limits::default() });
+        let (ann, bob) = (
+            principals.of(&toolhub_core::Principal::of_key("ann").into()),
+            principals.of(&toolhub_core::Principal::of_key("bob").into()),
+        );
         let (outbox, mut messages) = Outbox::new(ann.clone());
         let long = RawJson::from("x".repeat(6_000));
         for number in 1..=3 {

@@ -9,7 +9,7 @@ use bytestring::ByteString;
 use tokio::time::Instant;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::Principal;
+use crate::PrincipalHandle;
 use crate::backend::RpcError;
 use crate::client_handle::{ANSWER_TIMEOUT, ServerRequest};
 use crate::in_flight::InFlightRequest;
@@ -28,14 +28,14 @@ struct PendingRequest {
 /// The identity of a request: input responses are valid only for the same request of the same principal.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestIdentity {
-    principal: Principal,
+    principal: PrincipalHandle,
     method: ByteString,
     /// A JSON string, as received.
     name: Option<RawJson>,
 }
 
 impl RequestIdentity {
-    pub(crate) fn of(principal: &Principal, request: &Request, params: &Params) -> Self {
+    pub(crate) fn of(principal: &PrincipalHandle, request: &Request, params: &Params) -> Self {
         let text = |key: &str| params.members.get(key).filter(|value| value.get().starts_with('"'));
         let name = text("name").or_else(|| text("uri")).or_else(|| text("taskId"));
         Self { principal: principal.clone(), method: request.method.clone(), name: name.cloned() }
@@ -167,7 +167,7 @@ fn remove_expired(all: &mut HashMap<String, PendingRequest>) {
 }
 
 /// Removes the oldest requests of a principal that has reached its limit, never those of another.
-fn evict_oldest(all: &mut HashMap<String, PendingRequest>, principal: &Principal) {
+fn evict_oldest(all: &mut HashMap<String, PendingRequest>, principal: &PrincipalHandle) {
     let limit = principal.limits().pending_input;
     loop {
         let own = || all.iter().filter(|(_, pending)| pending.identity.principal.shares_budget(principal));

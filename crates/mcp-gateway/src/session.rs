@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
-use crate::budget::Principal;
+use crate::budget::PrincipalHandle;
 use crate::client_handle::ClientInfo;
 use crate::event_log::{EventLog, StreamId};
 use crate::session_record::Ticket;
@@ -33,7 +33,7 @@ pub(crate) struct Session {
     pub(crate) ticket: Option<Ticket>,
     /// 0 unless the session was resumed. A resumed session uses other ids for events and server requests than before.
     epoch: u64,
-    pub(crate) principal: Principal,
+    pub(crate) principal: PrincipalHandle,
     /// The negotiated protocol revision.
     pub(crate) version: &'static str,
     pub(crate) info: ClientInfo,
@@ -66,7 +66,7 @@ pub(crate) struct NewSession {
     pub(crate) id: String,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) epoch: u64,
-    pub(crate) principal: Principal,
+    pub(crate) principal: PrincipalHandle,
     pub(crate) version: &'static str,
     pub(crate) info: ClientInfo,
 }
@@ -300,7 +300,7 @@ impl SessionTable {
     }
 
     /// Removes the least recently used sessions of a principal until it may have another. Those of other principals stay.
-    fn evict_oldest(&mut self, principal: &Principal, removed: &mut Vec<Arc<Session>>) {
+    fn evict_oldest(&mut self, principal: &PrincipalHandle, removed: &mut Vec<Arc<Session>>) {
         let limit = principal.limits().sessions.max(1);
         let own = |one: &&Arc<Session>| one.principal.shares_budget(principal);
         let count = self.by_id.values().filter(own).count();
@@ -342,7 +342,7 @@ impl Sessions {
     }
 
     /// Returns the session with that id if it belongs to this principal.
-    pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    pub(crate) fn get(&self, id: &str, principal: &PrincipalHandle) -> Option<Arc<Session>> {
         let found = self.all().by_id.get(id).filter(|one| one.principal == *principal).cloned()?;
         found.touch().then_some(found)
     }
@@ -353,7 +353,7 @@ impl Sessions {
     pub(crate) fn get_or_insert(
         &self,
         id: &str,
-        principal: &Principal,
+        principal: &PrincipalHandle,
         create: impl FnOnce() -> Option<Arc<Session>>,
     ) -> Option<(Arc<Session>, RemovedSessions)> {
         let mut all = self.all();
@@ -391,7 +391,7 @@ mod tests {
     use toolhub_mcp_wire::Era;
 
     use super::*;
-    use crate::budget::{Limits, Principals};
+    use crate::budget::{Limits, PrincipalTable};
 
     fn session(id: &str) -> Arc<Session> {
         let info = ClientInfo {
@@ -401,10 +401,10 @@ mod tests {
             server_requests: Arc::default(),
             level: Arc::default(),
         };
-        with(id, Principal::new("ann"), info)
+        with(id, PrincipalHandle::new(toolhub_core::Principal::of_key("ann")), info)
     }
 
-    fn with(id: &str, principal: Principal, info: ClientInfo) -> Arc<Session> {
+    fn with(id: &str, principal: PrincipalHandle, info: ClientInfo) -> Arc<Session> {
         let (id, version) = (id.to_owned(), "2025-11-25");
         Arc::new(Session::new(NewSession { id, ticket: None, epoch: 0, principal, version, info }))
     }
@@ -428,9 +428,12 @@ mod tests {
 
     #[tokio::test]
     async fn evicts_oldest_session_of_the_same_principal() {
-        let principals = Principals::new(Limits { sessions: 2, ..Limits::default() });
-        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
-        let of = |id: &str, who: &Principal| with(id, who.clone(), session("any").info.clone());
+        let principals = PrincipalTable::new(Limits { sessions: 2, ..Limits::default() });
+        let (ann, bob) = (
+            principals.of(&toolhub_core::Principal::of_key("ann").into()),
+            principals.of(&toolhub_core::Principal::of_key("bob").into()),
+        );
+        let of = |id: &str, who: &PrincipalHandle| with(id, who.clone(), session("any").info.clone());
         let sessions = Sessions::default();
         assert!(sessions.insert(of("bob", &bob)).evicted.is_empty());
         for number in 0..10 {
@@ -444,7 +447,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn listening_client_keeps_its_session() {
-        let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
+        let (sessions, ann) =
+            (Sessions::default(), PrincipalHandle::new(toolhub_core::Principal::of_key("ann")));
         let (listening, silent) = (session("listening"), session("silent"));
         sessions.insert(Arc::clone(&listening));
         sessions.insert(silent);
@@ -462,13 +466,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn recreates_session_only_after_expiry() {
-        let (sessions, ann) = (Sessions::default(), Principal::new("ann"));
+        let (sessions, ann) =
+            (Sessions::default(), PrincipalHandle::new(toolhub_core::Principal::of_key("ann")));
         let first = session("s");
         sessions.insert(Arc::clone(&first));
         let never = || -> Option<Arc<Session>> { panic!("it is there") };
         let (found, _) = sessions.get_or_insert("s", &ann, never).unwrap();
         assert!(Arc::ptr_eq(&found, &first));
-        let bob = Principal::new("bob");
+        let bob = PrincipalHandle::new(toolhub_core::Principal::of_key("bob"));
         assert!(sessions.get_or_insert("s", &bob, || panic!("it is not bob's")).is_none());
         tokio::time::advance(IDLE_TIMEOUT).await;
         assert!(sessions.get("s", &ann).is_none());

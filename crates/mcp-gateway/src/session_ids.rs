@@ -13,7 +13,7 @@ use toolhub_core::RawJson;
 use toolhub_mcp_wire::era::LEGACY;
 use toolhub_mcp_wire::length_prefixed;
 
-use crate::budget::Principal;
+use crate::budget::PrincipalHandle;
 use crate::session_record::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionRecord, Ticket, now};
 
 /// Maximum length of the capabilities in an id, which is sent with each request. A session with longer ones ends with the
@@ -51,7 +51,7 @@ impl SessionIds {
     /// Issues an id. Returns `None` if the capabilities are too long or the system has no randomness.
     pub(super) fn issue(
         &self,
-        principal: &Principal,
+        principal: &PrincipalHandle,
         version: &str,
         capabilities: &RawJson,
     ) -> Option<(String, Ticket)> {
@@ -74,7 +74,7 @@ impl SessionIds {
 
     /// Verifies an id and returns its data. Returns `None` if it has expired or was not issued by this profile to this
     /// principal.
-    pub(super) fn verify(&self, id: &str, principal: &Principal) -> Option<Resumable> {
+    pub(super) fn verify(&self, id: &str, principal: &PrincipalHandle) -> Option<Resumable> {
         if id.len() > MAX_ID_LENGTH {
             return None;
         }
@@ -92,7 +92,7 @@ impl SessionIds {
     }
 
     /// Returns the signed bytes. The first part separates the domain of session ids from other uses of the key.
-    fn signed(&self, principal: &Principal, payload: &[u8]) -> Vec<u8> {
+    fn signed(&self, principal: &PrincipalHandle, payload: &[u8]) -> Vec<u8> {
         let parts =
             ["mcp-session".as_bytes(), self.profile.as_bytes(), principal.as_str().as_bytes(), payload];
         length_prefixed(parts.map(Some))
@@ -104,22 +104,22 @@ impl SessionIds {
     }
 
     /// Returns whether a session has ended or must be treated as ended.
-    pub(super) fn is_ended(&self, principal: &Principal, ticket: &Ticket) -> bool {
+    pub(super) fn is_ended(&self, principal: &PrincipalHandle, ticket: &Ticket) -> bool {
         self.record.contains(&self.ended(principal, ticket))
     }
 
     /// Records the end of a session in this process.
-    pub(super) fn end(&self, principal: &Principal, ticket: &Ticket) {
+    pub(super) fn end(&self, principal: &PrincipalHandle, ticket: &Ticket) {
         self.record.add(self.ended(principal, ticket));
     }
 
     /// Writes the end of a session to the data folder, if there is one.
-    pub(super) async fn persist_end(&self, principal: &Principal, ticket: &Ticket) {
+    pub(super) async fn persist_end(&self, principal: &PrincipalHandle, ticket: &Ticket) {
         let (record, ended) = (Arc::clone(&self.record), self.ended(principal, ticket));
         let _ = tokio::task::spawn_blocking(move || record.write(&ended)).await;
     }
 
-    fn ended(&self, principal: &Principal, ticket: &Ticket) -> EndedSession {
+    fn ended(&self, principal: &PrincipalHandle, ticket: &Ticket) -> EndedSession {
         EndedSession::new(&self.profile, principal.as_str(), ticket)
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn verifies_ids_of_the_same_profile_and_principal_only() {
         let record = Arc::new(SessionRecord::in_memory());
-        let (own, ann) = (ids("work", &record), Principal::new("ann"));
+        let (own, ann) = (ids("work", &record), PrincipalHandle::new(toolhub_core::Principal::of_key("ann")));
         let can = raw(r#"{"sampling":{},"elicitation":{"form":{}}}"#);
         for version in LEGACY {
             let (id, ticket) = own.issue(&ann, version, &can).unwrap();
@@ -154,7 +154,11 @@ mod tests {
         for (profile, principal) in
             [("work", "bob"), ("home", "ann"), ("wor", "kann"), ("worka", "nn"), ("", "")]
         {
-            assert!(ids(profile, &record).verify(&id, &Principal::new(principal)).is_none());
+            assert!(
+                ids(profile, &record)
+                    .verify(&id, &PrincipalHandle::new(toolhub_core::Principal::of_key(principal)))
+                    .is_none()
+            );
         }
         // Another key.
         assert!(ids("work", &Arc::new(SessionRecord::in_memory())).verify(&id, &ann).is_none());
@@ -186,7 +190,7 @@ mod tests {
     #[test]
     fn issues_no_resumable_id_for_long_capabilities() {
         let own = ids("work", &Arc::new(SessionRecord::in_memory()));
-        let ann = Principal::new("ann");
+        let ann = PrincipalHandle::new(toolhub_core::Principal::of_key("ann"));
         let of_length = |length: usize| raw(&format!(r#"{{"experimental":"{}"}}"#, "x".repeat(length - 19)));
         let longest = own.issue(&ann, LEGACY[0], &of_length(MAX_CAPABILITIES_BYTES)).unwrap().0;
         assert!(longest.len() <= MAX_ID_LENGTH && own.verify(&longest, &ann).is_some());
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn rejects_expired_ids_and_unknown_formats() {
         let record = Arc::new(SessionRecord::in_memory());
-        let (own, ann) = (ids("work", &record), Principal::new("ann"));
+        let (own, ann) = (ids("work", &record), PrincipalHandle::new(toolhub_core::Principal::of_key("ann")));
         let sealed = |format: u8, revision: &str, created: u64, can: &str| {
             let payload =
                 [&[format], revision.as_bytes(), &created.to_be_bytes(), &[7; NONCE_BYTES], can.as_bytes()]

@@ -9,7 +9,7 @@ use toolhub_core::RawJson;
 
 use crate::Gateway;
 use crate::backend::{ChangeNotification, RpcError};
-use crate::budget::{Permit, Principal};
+use crate::budget::{Permit, PrincipalHandle};
 use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
 use crate::http::{Events, Reply, session_ended, status_of};
 use crate::in_flight::{InFlightRequest, Step};
@@ -80,7 +80,7 @@ impl Gateway {
         self: &Arc<Self>,
         id: RawJson,
         filter: NotificationFilter,
-        principal: &Principal,
+        principal: &PrincipalHandle,
     ) -> Result<Events, RpcError> {
         let ListenPermits { stream, subscriptions } = filter.permits(principal)?;
         let changes = self.backend.changes();

@@ -26,7 +26,7 @@ impl ActiveSubscription {
     async fn unsubscribe(self) -> Result<(), RpcError> {
         let Self { uri, backend, permit } = self;
         let _uri_lock = UriLock::take(&uri).await;
-        let ended = backend.watch(&uri, false).await;
+        let ended = backend.unsubscribe(&uri).await;
         drop(permit);
         ended
     }
@@ -130,7 +130,7 @@ async fn start_subscription(
     (uri, permit): (String, Permit),
 ) -> Result<Subscription, RpcError> {
     let uri_lock = UriLock::take(&uri).await;
-    backend.watch(&uri, true).await?;
+    backend.subscribe(&uri, permit.holder().identity()).await?;
     drop(uri_lock);
     Ok(Subscription { active: Some(ActiveSubscription { uri, backend, permit }), tasks })
 }

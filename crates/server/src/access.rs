@@ -1,39 +1,48 @@
 //! Access control: the accepted `Host` names, the allowed origins (protection against DNS rebinding), and bearer tokens,
-//! which identify the caller.
+//! which identify the principal.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
 
 use http::StatusCode;
-use sha2::{Digest as _, Sha256};
-use toolhub_mcp_gateway::{HeaderLookup, Principal, printable};
+use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, printable};
 
+use crate::authenticator::{Authenticator, KeyTable, TokenRefusal, Verified, same};
 use crate::authority::{Authority, of_origin};
 
-/// A bearer token, stored as its hash.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
-    /// The name of the principal that the token identifies.
-    pub name: String,
-    /// The SHA-256 of the token, as 64 hexadecimal digits.
-    pub sha256: String,
-}
-
-/// Returns the SHA-256 of a token as lower-case hexadecimal digits.
-pub fn hash_of(token: &str) -> String {
-    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The access rules of a server.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Access {
     /// Accepted host names, in addition to those of the local machine.
     pub hosts: Vec<String>,
     /// Allowed origins of web pages, in addition to those of the local machine.
     pub origins: Vec<String>,
-    /// Accepted tokens. If empty, no token is required.
-    pub tokens: Vec<Token>,
+    /// Verifies tokens, if tokens are required.
+    pub authenticator: Arc<dyn Authenticator>,
     /// Whether the server listens on a loopback address.
     pub local: bool,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            authenticator: Arc::new(KeyTable::default()),
+            local: false,
+        }
+    }
+}
+
+/// The parts of a request that decide about its access.
+#[derive(Clone, Copy)]
+pub(crate) struct AccessRequest<'a> {
+    pub(crate) headers: &'a dyn HeaderLookup,
+    /// The authority of the request target if that is in absolute form.
+    pub(crate) target: Option<&'a str>,
+    /// The profile that the path names.
+    pub(crate) profile: Option<&'a str>,
 }
 
 /// Why a request is refused.
@@ -43,8 +52,7 @@ pub(crate) enum Refusal {
     Authority,
     Host,
     Origin,
-    NoToken,
-    WrongToken,
+    Token(TokenRefusal),
 }
 
 impl Refusal {
@@ -52,7 +60,9 @@ impl Refusal {
         match self {
             Self::Authority => StatusCode::BAD_REQUEST,
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
-            Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
+            Self::Token(TokenRefusal::Missing | TokenRefusal::Invalid) => StatusCode::UNAUTHORIZED,
+            Self::Token(TokenRefusal::Malformed) => StatusCode::BAD_REQUEST,
+            Self::Token(TokenRefusal::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -64,21 +74,67 @@ impl Refusal {
             }
             Self::Host => "this host is not known here: add it to `hosts` in `[serve]`",
             Self::Origin => "this origin is not allowed: add it to `origins` in `[serve]`",
-            Self::NoToken => "a token is needed: `Authorization: Bearer TOKEN`",
-            Self::WrongToken => {
-                "this token is not known here: its hash must stand in `[[auth.tokens]]`; `toolhub serve --new-token \
-                 NAME` makes one"
+            Self::Token(TokenRefusal::Missing) => "a token is needed: `Authorization: Bearer TOKEN`",
+            Self::Token(TokenRefusal::Malformed) => {
+                "send one `Authorization` header, in the form `Authorization: Bearer TOKEN`"
+            }
+            Self::Token(TokenRefusal::Invalid) => {
+                "this token is not valid here: it is unknown, expired, revoked or for another audience; `toolhub keys new \
+                 NAME` makes a key"
+            }
+            Self::Token(TokenRefusal::Unavailable) => {
+                "the identity provider that issued this token cannot be reached: try again later"
             }
         }
     }
 }
 
-/// The last successful check of a connection: the headers that were checked and the resulting principal.
+/// The last successful check of a connection: what was checked, and the resulting principal.
 #[derive(Debug)]
 pub(crate) struct VerifiedCredentials {
     host: Vec<u8>,
     authorization: Vec<u8>,
-    pub(crate) principal: Principal,
+    profile: Option<Box<str>>,
+    /// The version of the authenticator.
+    version: u64,
+    expires: Option<Instant>,
+    pub(crate) principal: PrincipalHandle,
+}
+
+impl VerifiedCredentials {
+    pub(crate) fn new(
+        request: &AccessRequest<'_>,
+        access: &Access,
+        expires: Option<Instant>,
+        principal: PrincipalHandle,
+    ) -> Self {
+        let [host, authorization] =
+            ["host", "authorization"].map(|name| single(request.headers, name).unwrap_or_default().to_vec());
+        let (profile, version) = (request.profile.map(Into::into), access.authenticator.version());
+        Self { host, authorization, profile, version, expires, principal }
+    }
+
+    /// Whether the token is still valid: no key was changed since the check, and it has not expired.
+    pub(crate) fn is_current(&self, access: &Access, now: Instant) -> bool {
+        self.version == access.authenticator.version() && self.expires.is_none_or(|at| now < at)
+    }
+
+    /// Whether a request has the same host, token and profile as the one that was checked, and no `Origin`.
+    pub(crate) fn covers(&self, request: &AccessRequest<'_>) -> bool {
+        let [host, authorization] =
+            ["host", "authorization"].map(|name| single(request.headers, name).unwrap_or_default());
+        request.headers.value("origin").is_none()
+            && (authorization.is_empty() == request.headers.value("authorization").is_none())
+            && !host.is_empty()
+            && self.host == host
+            && self.profile.as_deref() == request.profile
+            && same(&self.authorization, authorization)
+    }
+
+    /// When the token expires.
+    pub(crate) fn expires(&self) -> Option<Instant> {
+        self.expires
+    }
 }
 
 impl Access {
@@ -114,59 +170,47 @@ impl Access {
         Ok(())
     }
 
-    /// Checks host, origin and token of a request. Returns the name of the principal, or `None` if no token is required.
-    pub(crate) fn admit(
-        &self,
-        headers: &dyn HeaderLookup,
-        target: Option<&str>,
-    ) -> Result<Option<&str>, Refusal> {
-        self.check_host_and_origin(headers, target)?;
-        if self.tokens.is_empty() {
+    /// Checks host and origin, and returns the token of a request; `None` if no token is required.
+    fn token<'a>(&self, request: &AccessRequest<'a>) -> Result<Option<&'a str>, Refusal> {
+        self.check_host_and_origin(request.headers, request.target)?;
+        if !self.authenticator.is_required() {
             return Ok(None);
         }
-        let credentials = single(headers, "authorization").and_then(printable);
-        let credentials = credentials.and_then(|value| value.split_once(' '));
-        let credentials = credentials.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-        let hash = credentials.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
-        // Compares every token, so that the duration does not reveal which one matched.
-        let mut found = None;
-        for token in &self.tokens {
-            if same(token.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
-                found = Some(token.name.as_str());
-            }
+        let refused = |refusal| Err(Refusal::Token(refusal));
+        if request.headers.value("authorization").is_none() {
+            return refused(TokenRefusal::Missing);
         }
-        found.map(Some).ok_or(Refusal::WrongToken)
+        let Some(credentials) = single(request.headers, "authorization").and_then(printable) else {
+            return refused(TokenRefusal::Malformed);
+        };
+        let (scheme, token) = credentials.split_once(' ').unwrap_or((credentials, ""));
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return refused(TokenRefusal::Missing);
+        }
+        match token.trim() {
+            "" => refused(TokenRefusal::Malformed),
+            token => Ok(Some(token)),
+        }
     }
 
-    /// Like [`Self::admit`], for further requests of a connection: returns the cached principal if `Host` and
-    /// `Authorization` are the same as before and there is no `Origin`.
-    pub(crate) fn admit_cached(
+    /// Checks host, origin and token of a request without I/O. Returns `None` if no token is required. The result is
+    /// preliminary if the token is refused as invalid: it may be one of an identity provider.
+    pub(crate) fn admit(&self, request: &AccessRequest<'_>) -> Result<Option<Verified>, Refusal> {
+        let Some(token) = self.token(request)? else { return Ok(None) };
+        let found = self.authenticator.find(token, request.profile);
+        found.map(Some).ok_or(Refusal::Token(TokenRefusal::Invalid))
+    }
+
+    /// Like [`Self::admit`], and verifies tokens of identity providers.
+    pub(crate) async fn admit_or_verify(
         &self,
-        headers: &dyn HeaderLookup,
-        credentials: &mut Option<VerifiedCredentials>,
-        find: impl FnOnce(Option<&str>) -> Principal,
-    ) -> Result<Principal, Refusal> {
-        let [host, authorization] =
-            ["host", "authorization"].map(|name| single(headers, name).unwrap_or_default());
-        let plain = headers.value("origin").is_none()
-            && (authorization.is_empty() == headers.value("authorization").is_none());
-        match credentials {
-            Some(credentials)
-                if plain
-                    && !host.is_empty()
-                    && credentials.host == host
-                    && same(&credentials.authorization, authorization) =>
-            {
-                Ok(credentials.principal.clone())
-            }
-            credentials => {
-                let principal = find(self.admit(headers, None)?);
-                let (host, authorization) = (host.to_vec(), authorization.to_vec());
-                *credentials =
-                    Some(VerifiedCredentials { host, authorization, principal: principal.clone() });
-                Ok(principal)
-            }
+        request: &AccessRequest<'_>,
+    ) -> Result<Option<Verified>, Refusal> {
+        let Some(token) = self.token(request)? else { return Ok(None) };
+        if let Some(found) = self.authenticator.find(token, request.profile) {
+            return Ok(Some(found));
         }
+        self.authenticator.verify(token, request.profile).await.map(Some).map_err(Refusal::Token)
     }
 
     fn accepts_host(&self, host: &Authority<'_>) -> bool {
@@ -192,29 +236,26 @@ fn single<'a>(headers: &'a dyn HeaderLookup, name: &str) -> Option<&'a [u8]> {
     headers.value(name).filter(|_| count == 1)
 }
 
-fn same(one: &[u8], other: &[u8]) -> bool {
-    let differing = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
-    one.len() == other.len() && differing == 0
-}
-
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, header};
 
     use super::*;
+    use crate::authenticator::{Key, hash_of};
+
+    fn request(headers: &HeaderMap) -> AccessRequest<'_> {
+        AccessRequest { headers, target: None, profile: None }
+    }
 
     fn admit(access: &Access, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             all.append(name.clone(), value.parse().unwrap());
         }
-        let name = |name: Option<&str>| name.unwrap_or("local").to_owned();
-        let (first, mut credentials) = (access.admit(&all, None).map(name), None);
-        for _ in 0..2 {
-            let again = access.admit_cached(&all, &mut credentials, |found| Principal::new(name(found)));
-            assert_eq!(again.map(|principal| principal.as_str().to_owned()), first);
-        }
-        first
+        let name = |verified: Option<Verified>| {
+            verified.map_or("local".to_owned(), |one| one.principal.display.clone())
+        };
+        access.admit(&request(&all)).map(name)
     }
 
     #[test]
@@ -257,8 +298,9 @@ mod tests {
 
     #[test]
     fn identifies_principal_by_token() {
-        let token = |name: &str, token: &str| Token { name: name.to_owned(), sha256: hash_of(token) };
-        let access = Access { tokens: vec![token("ci", "one"), token("ann", "two")], ..Access::default() };
+        let key = |name: &str, token: &str| Key::of_caller(name, hash_of(token));
+        let keys = KeyTable::from(vec![key("ci", "one"), key("ann", "two")]);
+        let access = Access { authenticator: Arc::new(keys), ..Access::default() };
         let check = |credentials: &str, expect: Result<&str, Refusal>| {
             let found =
                 admit(&access, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, credentials)]);
@@ -266,30 +308,61 @@ mod tests {
         };
         check("Bearer one", Ok("ci"));
         check("bearer two", Ok("ann"));
-        check("Bearer three", Err(Refusal::WrongToken));
-        check("Basic one", Err(Refusal::NoToken));
+        check("Bearer three", Err(Refusal::Token(TokenRefusal::Invalid)));
+        check("Basic one", Err(Refusal::Token(TokenRefusal::Missing)));
         let host = (header::HOST, "hub.example");
-        assert_eq!(admit(&access, std::slice::from_ref(&host)), Err(Refusal::NoToken));
+        assert_eq!(admit(&access, std::slice::from_ref(&host)), Err(Refusal::Token(TokenRefusal::Missing)));
         let twice = [host, (header::AUTHORIZATION, "Bearer one"), (header::AUTHORIZATION, "Bearer two")];
-        assert_eq!(admit(&access, &twice), Err(Refusal::NoToken));
+        assert_eq!(admit(&access, &twice), Err(Refusal::Token(TokenRefusal::Malformed)));
     }
 
-    /// A cached check does not apply to a request that repeats a header with another value.
+    /// A cached check applies to the same host, token and profile only, and not to repeated headers.
     #[test]
-    fn cached_admission_does_not_cover_repeated_headers() {
+    fn cached_credentials_cover_only_the_same_request() {
         let access = Access { local: true, ..Access::default() };
-        let (mut headers, mut credentials) = (HeaderMap::new(), None);
-        let mut admit = |headers: &HeaderMap| {
-            let found = access.admit_cached(headers, &mut credentials, |_| Principal::new("local"));
-            found.map(|_| ())
-        };
-        assert_eq!(admit(&headers), Err(Refusal::Authority));
+        let mut headers = HeaderMap::new();
         headers.append(header::HOST, "localhost".parse().unwrap());
-        assert_eq!(admit(&headers), Ok(()));
-        headers.append(header::HOST, "evil.example".parse().unwrap());
-        assert_eq!(admit(&headers), Err(Refusal::Authority));
-        headers.remove(header::HOST);
-        assert_eq!(admit(&headers), Err(Refusal::Authority));
+        headers.append(header::AUTHORIZATION, "Bearer one".parse().unwrap());
+        let credentials =
+            VerifiedCredentials::new(&request(&headers), &access, None, PrincipalHandle::local());
+        let covers = |change: &dyn Fn(&mut HeaderMap)| {
+            let mut headers = headers.clone();
+            change(&mut headers);
+            credentials.covers(&request(&headers))
+        };
+        assert!(covers(&|_| {}));
+        assert!(!covers(&|headers| {
+            headers.append(header::HOST, "evil.example".parse().unwrap());
+        }));
+        assert!(!covers(&|headers| {
+            headers.remove(header::HOST);
+        }));
+        assert!(!covers(&|headers| {
+            headers.remove(header::AUTHORIZATION);
+        }));
+        assert!(!covers(&|headers| {
+            headers.append(header::AUTHORIZATION, "Bearer one".parse().unwrap());
+        }));
+        assert!(!covers(&|headers| {
+            headers.insert(header::AUTHORIZATION, "Bearer two".parse().unwrap());
+        }));
+        assert!(!covers(&|headers| {
+            headers.insert(header::ORIGIN, "http://localhost".parse().unwrap());
+        }));
+        let other = AccessRequest { profile: Some("ops"), ..request(&headers) };
+        assert!(!credentials.covers(&other), "a token is verified for one profile");
+    }
+
+    #[test]
+    fn credentials_expire() {
+        let (access, headers, now) = (Access::default(), HeaderMap::new(), Instant::now());
+        let second = std::time::Duration::from_secs(1);
+        let credentials = |expires| {
+            VerifiedCredentials::new(&request(&headers), &access, expires, PrincipalHandle::local())
+        };
+        assert!(credentials(None).is_current(&access, now));
+        assert!(credentials(Some(now + second)).is_current(&access, now));
+        assert!(!credentials(Some(now)).is_current(&access, now));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http_body::Frame;
-use toolhub_mcp_gateway::{Permit, Principal, QuotaExceeded, Resource};
+use toolhub_mcp_gateway::{Permit, PrincipalHandle, QuotaExceeded, Resource};
 
 use crate::connection::{ActiveRequest, BODY_TIMEOUT};
 
@@ -54,7 +54,7 @@ pub(crate) fn counted(bytes: Bytes, permit: Permit) -> Bytes {
 pub(crate) async fn receive(
     body: &mut Body,
     max_bytes: usize,
-    principal: &Principal,
+    principal: &PrincipalHandle,
     active_request: &ActiveRequest,
 ) -> Result<Bytes, BodyError> {
     let deadline = Instant::now() + BODY_TIMEOUT;
@@ -112,7 +112,7 @@ async fn next(
 
 /// The share of the budget that a message holds while it grows.
 struct UploadBudget<'a> {
-    principal: &'a Principal,
+    principal: &'a PrincipalHandle,
     permit: Option<Permit>,
     taken: usize,
 }
@@ -160,12 +160,16 @@ mod tests {
     use std::sync::Arc;
 
     use futures_util::stream;
-    use toolhub_mcp_gateway::{Limits, Principals};
+    use toolhub_mcp_gateway::{Limits, PrincipalTable};
 
     use super::*;
     use crate::connection::{Connections, Timeouts};
 
-    async fn read_as(principal: &Principal, pieces: &[&[u8]], max_bytes: usize) -> Result<Bytes, BodyError> {
+    async fn read_as(
+        principal: &PrincipalHandle,
+        pieces: &[&[u8]],
+        max_bytes: usize,
+    ) -> Result<Bytes, BodyError> {
         let pieces: Vec<_> =
             pieces.iter().map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece))).collect();
         let second = Duration::from_secs(1);
@@ -177,7 +181,7 @@ mod tests {
 
     async fn read(pieces: &[&str], max_bytes: usize) -> Option<Bytes> {
         let pieces: Vec<_> = pieces.iter().map(|piece| piece.as_bytes()).collect();
-        read_as(&Principal::new("ann"), &pieces, max_bytes).await.ok()
+        read_as(&PrincipalHandle::new(toolhub_core::Principal::of_key("ann")), &pieces, max_bytes).await.ok()
     }
 
     #[tokio::test]
@@ -191,8 +195,11 @@ mod tests {
 
     #[tokio::test]
     async fn long_bodies_count_until_the_last_slice_is_dropped() {
-        let principals = Principals::new(Limits { upload_bytes: 1 << 20, ..Limits::default() });
-        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let principals = PrincipalTable::new(Limits { upload_bytes: 1 << 20, ..Limits::default() });
+        let (ann, bob) = (
+            principals.of(&toolhub_core::Principal::of_key("ann").into()),
+            principals.of(&toolhub_core::Principal::of_key("bob").into()),
+        );
         let long = vec![b'x'; 700 << 10];
         let first = read_as(&ann, &[&long[..1_000], &long[1_000..]], 4 << 20).await.unwrap();
         let part = first.slice(5..10);

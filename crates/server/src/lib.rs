@@ -3,6 +3,7 @@
 
 mod access;
 mod access_log;
+mod authenticator;
 mod authority;
 mod body;
 mod body_pieces;
@@ -17,6 +18,7 @@ mod metrics;
 mod metrics_text;
 mod request_record;
 mod responses;
+mod revocation;
 mod routes;
 mod serve;
 mod service;
@@ -26,8 +28,9 @@ mod stream_recorder;
 mod telemetry;
 mod workers;
 
-pub use access::{Access, Token, hash_of};
+pub use access::Access;
 pub use access_log::{AccessLog, LogDestination, ReportProblem};
+pub use authenticator::{Authenticator, Key, KeyTable, TokenRefusal, Verified, hash_of};
 pub use error::ServeError;
 pub use metrics::ServerMetrics;
 pub use metrics_text::{Family, Kind, MetricsText};

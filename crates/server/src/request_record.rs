@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use toolhub_core::access_record::AccessTrace;
 use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport, TraceContext};
-use toolhub_mcp_gateway::{Body as GatewayBody, HeaderLookup, Principal};
+use toolhub_mcp_gateway::{Body as GatewayBody, HeaderLookup, PrincipalHandle};
 
 use crate::connection::ActiveRequest;
 use crate::envelope::Envelope;
@@ -28,7 +28,7 @@ pub(crate) struct RequestRecord {
     client: SocketAddr,
     verb: String,
     path: String,
-    principal: Option<Principal>,
+    principal: Option<PrincipalHandle>,
     envelope: Envelope,
     trace: Option<AccessTrace>,
     error: Option<i64>,
@@ -61,7 +61,7 @@ impl RequestRecord {
     }
 
     /// Records the principal of the request.
-    pub(crate) fn set_principal(&mut self, principal: &Principal) {
+    pub(crate) fn set_principal(&mut self, principal: &PrincipalHandle) {
         self.principal = Some(principal.clone());
     }
 

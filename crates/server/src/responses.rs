@@ -58,17 +58,20 @@ pub(crate) fn close_connection(response: &mut Response<Body>) {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
 
-pub(crate) fn access_denied(refusal: Refusal) -> Response<Body> {
+/// The response to a refused request, with the challenge if a token was refused.
+pub(crate) fn access_denied(refusal: Refusal, challenge: Option<&str>) -> Response<Body> {
     let mut response = text(refusal.status(), refusal.why());
-    if refusal.status() == StatusCode::UNAUTHORIZED {
-        // RFC 6750, section 3.1: a challenge for a request without a token carries no error code.
-        let challenge = HeaderValue::from_static(match refusal {
-            Refusal::WrongToken => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
-            _ => "Bearer realm=\"toolhub\"",
-        });
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    if let Some(challenge) = challenge {
+        set_challenge(&mut response, challenge);
     }
     response
+}
+
+/// Sets the header `WWW-Authenticate`.
+pub(crate) fn set_challenge(response: &mut Response<Body>, challenge: &str) {
+    if let Ok(challenge) = HeaderValue::from_str(challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
 }
 
 /// Adds the CORS headers that let a web page of an allowed origin read the response.

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
-use toolhub_mcp_gateway::{Limits, Principals};
+use toolhub_mcp_gateway::{Limits, PrincipalTable};
 
 use crate::access::Access;
 use crate::connection::{Command, ConnectionGuard, Connections, MonitoredStream, Timeouts};
@@ -101,7 +101,7 @@ impl HubServer {
     /// Binds the address. Connections are not accepted before [`Self::run`].
     pub async fn bind(service: Arc<dyn HubService>, options: ServeOptions) -> Result<Self, ServeError> {
         let address = options.bind;
-        if !address.ip().is_loopback() && options.access.tokens.is_empty() {
+        if !address.ip().is_loopback() && !options.access.authenticator.is_required() {
             return Err(ServeError::TokenRequired(address));
         }
         let listener =
@@ -112,7 +112,7 @@ impl HubServer {
         raise_descriptor_limit();
         // The upload budget must have room for at least one message of the maximum size.
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
-        let principals = Principals::new(Limits { upload_bytes, ..options.limits });
+        let principals = PrincipalTable::new(Limits { upload_bytes, ..options.limits });
         let limits = RequestLimits { principals, body_bytes: options.body_bytes };
         let mut shared = Shared::new(service, options.access.at(address), limits, &connections);
         shared.fast_path = options.fast_path;
@@ -168,6 +168,7 @@ impl HubServer {
         tokio::select! {
             () = stop.cancelled() => {}
             () = connections.enforce_timeouts() => {}
+            () = shared.enforce_revocations() => {}
             () = accepting => {}
         }
         // Connections are still accepted while draining, so that clients, probes above all, get a 503 response. They do

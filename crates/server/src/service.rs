@@ -20,6 +20,9 @@ pub trait HubService: Send + Sync {
     /// Returns the gateway of a profile, or of the default profile.
     fn gateway(&self, profile: Option<&str>) -> Option<Arc<Gateway>>;
 
+    /// Returns the name of the default profile.
+    fn default_profile(&self) -> &str;
+
     /// Returns the names of the profiles, for error messages.
     fn profiles(&self) -> Vec<String>;
 

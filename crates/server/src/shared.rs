@@ -3,17 +3,21 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use toolhub_core::access_record::AccessRecord;
 use toolhub_core::ports::NullSink;
-use toolhub_core::{EventSink, TraceContext};
-use toolhub_mcp_gateway::{Gateway, HeaderLookup, Permit, Principal, Principals, Reply, RequestContext};
+use toolhub_core::principal::Origin;
+use toolhub_core::{EventSink, Principal, TraceContext};
+use toolhub_mcp_gateway::{
+    Gateway, HeaderLookup, Permit, PrincipalHandle, PrincipalTable, Reply, RequestContext, StepUp,
+};
 
-use crate::access::{Access, VerifiedCredentials};
+use crate::access::{Access, AccessRequest, Refusal, VerifiedCredentials};
+use crate::authenticator::{TokenRefusal, Verified};
 use crate::connection::{ActiveRequest, Connections};
 use crate::fast_path::Head;
 use crate::metrics::ServerMetrics;
@@ -23,15 +27,17 @@ use crate::service::HubService;
 use crate::telemetry::Sampler;
 use crate::workers::Workers;
 
-/// The name of the principal if no token is required.
-const LOCAL: &str = "local";
+/// How often changed keys are looked for, to end the streams of revoked ones.
+const REVOCATION_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The state that all connections share.
 pub(crate) struct Shared {
     pub(crate) service: Arc<dyn HubService>,
     pub(crate) access: Access,
     /// The principals and their budgets.
-    principals: Principals,
+    principals: PrincipalTable,
+    /// The principal if no token is required.
+    local: Arc<Principal>,
     pub(crate) metrics: ServerMetrics,
     pub(crate) legacy_clients: Arc<LegacyClients>,
     pub(crate) body_bytes: usize,
@@ -52,7 +58,7 @@ pub(crate) struct Shared {
 /// The limits of requests.
 pub(crate) struct RequestLimits {
     /// The principals and their budgets.
-    pub(crate) principals: Principals,
+    pub(crate) principals: PrincipalTable,
     /// The maximum length of a message.
     pub(crate) body_bytes: usize,
 }
@@ -65,16 +71,29 @@ pub(crate) struct ConnectionIdentity {
 
 impl ConnectionIdentity {
     /// Returns the principal of the last request.
-    pub(crate) fn principal(&self) -> Option<&Principal> {
+    pub(crate) fn principal(&self) -> Option<&PrincipalHandle> {
         self.credentials.as_ref().map(|credentials| &credentials.principal)
+    }
+
+    /// Returns when the token of the last request expires.
+    pub(crate) fn expires(&self) -> Option<Instant> {
+        self.credentials.as_ref().and_then(VerifiedCredentials::expires)
     }
 }
 
 /// A request that passed the access check and the rate limit.
 pub(crate) struct Admitted {
-    principal: Principal,
+    principal: PrincipalHandle,
     gateway: Arc<Gateway>,
     permit: Permit,
+}
+
+/// The result of a request on the fast path.
+pub(crate) enum Taken {
+    Reply(Reply),
+    /// The call was refused because its token lacks scopes. Nothing was executed; hyper handles the message again and
+    /// writes the challenge.
+    NeedsHyper,
 }
 
 /// Counts a request, also if its client disconnects before the response.
@@ -107,6 +126,7 @@ impl Shared {
             service,
             access,
             principals: limits.principals,
+            local: Arc::new(Principal::local()),
             metrics: ServerMetrics::default(),
             legacy_clients: Arc::default(),
             body_bytes: limits.body_bytes,
@@ -151,11 +171,25 @@ impl Shared {
         response.map(|body| RecordedBody { body, record, _active_request: active_request })
     }
 
-    /// Returns the principal of that name. Without tokens there is one principal, with a budget per address.
-    pub(crate) fn principal(&self, name: Option<&str>, address: IpAddr) -> Principal {
-        match name {
-            Some(name) => self.principals.named(name),
-            None => self.principals.at(LOCAL, address),
+    /// Returns the handle of a verified principal. Without tokens there is one principal, with a budget per address.
+    pub(crate) fn principal(&self, verified: Option<&Verified>, address: IpAddr) -> PrincipalHandle {
+        match verified {
+            Some(verified) => self.principals.of(&verified.principal),
+            None => self.principals.at(&self.local, address),
+        }
+    }
+
+    /// Ends the streams of principals whose credentials were revoked, as long as it is polled.
+    pub(crate) async fn enforce_revocations(&self) {
+        let authenticator = &self.access.authenticator;
+        let mut version = authenticator.version();
+        loop {
+            tokio::time::sleep(REVOCATION_INTERVAL).await;
+            if std::mem::replace(&mut version, authenticator.version()) != authenticator.version() {
+                self.principals.revoke(|principal| {
+                    principal.origin == Origin::Local || authenticator.is_valid(principal)
+                });
+            }
         }
     }
 
@@ -168,32 +202,53 @@ impl Shared {
     pub(crate) fn admit(
         &self,
         head: &Head<'_>,
-        client: SocketAddr,
+        (client, now): (SocketAddr, Instant),
         identity: &mut ConnectionIdentity,
     ) -> Option<Admitted> {
-        let profile = match head.path {
-            "/mcp" => None,
-            other => Some(other.strip_prefix("/mcp/")?),
-        };
+        let profile = profile_of(head)?;
         let plain = |name: &str| !name.is_empty() && !name.contains(['/', '?', '#', '%']);
         let fine = head.body.len() <= self.body_bytes
             && profile.is_none_or(plain)
             && head.valid_headers()
             && !is_batch(&head.body)
             && !self.draining.load(Ordering::Acquire);
-        let principal = match &mut identity.credentials {
-            Some(credentials) if head.was_admitted() => credentials.principal.clone(),
-            credentials => {
-                let find = |name: Option<&str>| self.principal(name, client.ip());
-                self.access.admit_cached(head, credentials, find).ok()?
+        let request = AccessRequest { headers: head, target: None, profile };
+        let cached = identity.credentials.as_ref().filter(|credentials| {
+            (head.was_admitted() || credentials.covers(&request)) && credentials.is_current(&self.access, now)
+        });
+        let principal = match cached {
+            Some(credentials) => credentials.principal.clone(),
+            None => {
+                let verified = self.access.admit(&request).ok()?;
+                let principal = self.principal(verified.as_ref(), client.ip());
+                let expires = verified.and_then(|verified| verified.expires);
+                let verified = VerifiedCredentials::new(&request, &self.access, expires, principal.clone());
+                identity.credentials = Some(verified);
+                principal
             }
         };
         if !fine {
             return None;
         }
-        let gateway = self.service.gateway(profile)?;
+        let gateway = self.gateway(profile, &principal)?;
         let permit = principal.start_request().ok()?;
         Some(Admitted { principal, gateway, permit })
+    }
+
+    /// Returns the gateway of a profile that the principal may use.
+    pub(crate) fn gateway(&self, profile: Option<&str>, principal: &PrincipalHandle) -> Option<Arc<Gateway>> {
+        let may_use = principal.identity().profiles.is_none()
+            || principal.identity().may_use_profile(profile.unwrap_or(self.service.default_profile()));
+        if may_use { self.service.gateway(profile) } else { None }
+    }
+
+    /// Verifies the token of a request on the fast path with its identity provider. Returns whether it is valid.
+    pub(crate) async fn verify(&self, head: &Head<'_>) -> bool {
+        let Some(profile) = profile_of(head) else { return false };
+        let request = AccessRequest { headers: head, target: None, profile };
+        // A request that needs no token, or whose token is known, is refused for another reason.
+        matches!(self.access.admit(&request), Err(Refusal::Token(TokenRefusal::Invalid)))
+            && self.access.admit_or_verify(&request).await.is_ok()
     }
 
     /// Handles a request on the fast path.
@@ -202,7 +257,7 @@ impl Shared {
         head: &Head<'_>,
         (admitted, began): (Admitted, Instant),
         record: Option<&mut RequestRecord>,
-    ) -> Reply {
+    ) -> Taken {
         self.metrics.begin();
         let metrics_guard =
             RequestMetricsGuard { shared: self, began, status: AccessRecord::CLIENT_CLOSED_REQUEST };
@@ -211,15 +266,20 @@ impl Shared {
             record.set_principal(&principal);
             self.trace(record, &head.body, head)
         });
-        let context = RequestContext { principal: principal.clone(), trace };
+        let step_up = StepUp::of(&principal);
+        let context = RequestContext { principal: principal.clone(), trace, step_up: step_up.clone() };
         let reply = context.scope(gateway.post(head, head.body.clone(), &principal)).await;
+        if step_up.scopes().is_some() {
+            drop(permit);
+            return Taken::NeedsHyper;
+        }
         // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
         metrics_guard.with(match &reply {
             Reply::Body { status, .. } => *status,
             Reply::Events(_) => 200,
         });
-        reply
+        Taken::Reply(reply)
     }
 
     /// Records the envelope of a message, and assigns the request to a trace if tracing is enabled.
@@ -234,5 +294,13 @@ impl Shared {
         }
         record.record_message(body);
         self.sampler.map(|sampler| record.join_trace(sampler, headers))
+    }
+}
+
+/// The profile that the path of a request to `/mcp` names. Returns `None` for another path.
+fn profile_of<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
+    match head.path {
+        "/mcp" => Some(None),
+        other => other.strip_prefix("/mcp/").map(Some),
     }
 }

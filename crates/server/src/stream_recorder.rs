@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use toolhub_core::access_record::AccessTrace;
 use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport};
-use toolhub_mcp_gateway::{Principal, RequestContext};
+use toolhub_mcp_gateway::{PrincipalHandle, RequestContext, StepUp};
 
 use crate::envelope::Envelope;
 use crate::telemetry::Sampler;
@@ -18,7 +18,7 @@ const MAX_OPEN_RECORDS: usize = 1_024;
 /// Keeps the access records of one client.
 pub struct StreamRecorder {
     events: Arc<dyn EventSink>,
-    principal: Principal,
+    principal: PrincipalHandle,
     sampler: Option<Sampler>,
     open: Mutex<HashMap<String, OpenRecord>>,
 }
@@ -37,13 +37,14 @@ impl std::fmt::Debug for StreamRecorder {
 
 impl StreamRecorder {
     /// Creates the records of that client. None are kept if the event sink is disabled.
-    pub fn new(events: Arc<dyn EventSink>, principal: Principal, sampler: Option<Sampler>) -> Self {
+    pub fn new(events: Arc<dyn EventSink>, principal: PrincipalHandle, sampler: Option<Sampler>) -> Self {
         Self { events, principal, sampler, open: Mutex::default() }
     }
 
     /// Opens the record of a request line. Returns the context of the request.
     pub fn open_record(&self, line: &str) -> RequestContext {
-        let mut context = RequestContext { principal: self.principal.clone(), trace: None };
+        let mut context =
+            RequestContext { principal: self.principal.clone(), trace: None, step_up: StepUp::default() };
         if self.events.is_disabled() {
             return context;
         }

@@ -27,6 +27,7 @@ use toolhub_skills::SkillRegistry;
 use crate::approvals::Approved;
 use crate::builder::HubBuilder;
 use crate::finder::Finder;
+use crate::held_calls::HeldCalls;
 use crate::model::Models;
 use crate::progress::ProgressCell;
 use crate::server_set::ServerSet;
@@ -346,6 +347,11 @@ impl Hub {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The calls that wait for a decision.
+    pub fn held_calls(&self) -> HeldCalls {
+        HeldCalls::in_folder(&self.places.home)
     }
 
     /// The locations of the files.

@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod access_control;
 mod agent_setup;
 mod approvals;
 mod builder;
@@ -28,7 +29,9 @@ mod failures;
 pub mod features;
 mod finder;
 mod gateway;
+pub mod held_calls;
 mod hub;
+pub mod keys;
 mod list_refresh;
 mod listeners;
 mod login;
@@ -46,6 +49,7 @@ mod skills;
 pub mod trust;
 mod unavailable_call_log;
 
+pub use access_control::AccessControl;
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;

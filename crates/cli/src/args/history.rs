@@ -19,6 +19,9 @@ pub(crate) struct HistoryArgs {
     /// Only calls of this conversation
     #[arg(long, value_name = "ID")]
     pub(crate) conversation: Option<String>,
+    /// Only calls of this principal, such as key:ci or local
+    #[arg(long, value_name = "PRINCIPAL")]
+    pub(crate) by: Option<String>,
     /// Only calls with this text in their tool, arguments or request
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: Option<String>,

@@ -1,5 +1,6 @@
 //! The clap types of the command line. The Chinese texts are in `help`.
 
+pub(crate) mod access;
 pub(crate) mod ask;
 pub(crate) mod eval;
 pub(crate) mod help;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::DurationSetting;
 
+use crate::args::access::{KeysArgs, WaitingArgs};
 use crate::args::ask::{AskArgs, ChatArgs, PromptArgs};
 use crate::args::eval::EvalArgs;
 use crate::args::history::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
@@ -119,6 +121,10 @@ pub(crate) enum Command {
     Skills(SkillsArgs),
     /// Serve every tool to MCP clients, over HTTP or stdio
     Serve(ServeArgs),
+    /// Make, list, revoke and rotate keys for people and programs that use the gateway
+    Keys(KeysArgs),
+    /// List, approve and deny calls that wait for a decision
+    Waiting(WaitingArgs),
     /// Show past calls and their results
     History(HistoryArgs),
     /// Show success rate and latency of tools

@@ -1,5 +1,6 @@
 //! The commands: each one is a module with a function `run`. [`run`] parses the arguments and calls it.
 
+pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -89,6 +90,8 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
             EvalCommand::Search(args) => eval::search::run(app, &args),
             EvalCommand::Plan(args) => eval::plan::run(app, &args).await,
         },
+        Some(Command::Keys(args)) => access::keys::run(app, &args),
+        Some(Command::Waiting(args)) => access::waiting::run(app, &args),
         Some(Command::History(args)) => history::run(app, args).await,
         Some(Command::Stats(args)) => history::stats::run(app, args).await,
         Some(Command::Recommend(args)) => history::recommend::run(app, args).await,

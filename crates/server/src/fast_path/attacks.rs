@@ -1,10 +1,13 @@
 //! Request heads that parsers may interpret differently: the fast path must come to the same decision as hyper.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
+use toolhub_mcp_gateway::HeaderLookup;
 
 use super::head::{ParseOutcome, ParsedHead};
-use crate::access::{Access, Refusal};
+use crate::access::{Access, AccessRequest, Refusal};
 
 /// The headers as hyper would read them.
 fn header_map(head: &[u8]) -> Option<HeaderMap> {
@@ -26,15 +29,18 @@ fn verdicts(access: &Access, message: &[u8]) -> Option<[Result<Option<String>, R
     let message = bytes::Bytes::copy_from_slice(&message[..lengths.all()]);
     let cached = cached?;
     let head = cached.head(&message, lengths);
-    let owned = |verdict: Result<Option<&str>, Refusal>| verdict.map(|name| name.map(str::to_owned));
+    let admit = |headers: &dyn HeaderLookup| {
+        let verdict = access.admit(&AccessRequest { headers, target: None, profile: None });
+        verdict.map(|verified| verified.map(|verified| verified.principal.display.clone()))
+    };
     let other = header_map(&message)?;
-    Some([owned(access.admit(&head, None)), owned(access.admit(&other, None))])
+    Some([admit(&head), admit(&other)])
 }
 
 fn access_rules() -> [Access; 2] {
-    let token = crate::Token { name: "ann".to_owned(), sha256: crate::hash_of("t") };
+    let keys = crate::KeyTable::from(vec![crate::Key::of_caller("ann", crate::hash_of("t"))]);
     let local = Access { local: true, hosts: vec!["hub.example".to_owned()], ..Access::default() };
-    [Access { tokens: vec![token], ..local.clone() }, local]
+    [Access { authenticator: Arc::new(keys), ..local.clone() }, local]
 }
 
 fn host() -> impl Strategy<Value = String> {
@@ -95,7 +101,7 @@ fn fast_path_and_hyper_decide_common_heads() {
     check(&local, "Host: localhost\r\nHost: localhost\r\n", Err(Refusal::Authority));
     check(&local, "Host: [::1]evil.example\r\n", Err(Refusal::Authority));
     check(&tokens, "Host: localhost\r\nAuthorization: Bearer t\r\n", Ok(Some("ann".to_owned())));
-    check(&tokens, "Host: localhost\r\n", Err(Refusal::NoToken));
+    check(&tokens, "Host: localhost\r\n", Err(Refusal::Token(crate::TokenRefusal::Missing)));
 }
 
 /// The fast path and hyper both accept lines that end with a bare LF, and read them alike.

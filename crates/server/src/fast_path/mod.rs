@@ -26,14 +26,15 @@ use tokio_util::io::poll_read_buf;
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
 use toolhub_http1::{LAST_CHUNK, write_chunk};
-use toolhub_mcp_gateway::{Body, Events, Principal, Reply, Resource};
+use toolhub_mcp_gateway::{Body, Events, PrincipalHandle, Reply, Resource};
 
 use self::head::{Missing, ParseOutcome, ParsedHead};
 use self::written::{MAX_COPIED_BODY_BYTES, ResponseHead};
 use crate::body::MAX_UNCOUNTED;
 use crate::connection::{ActiveRequest, Command, ConnectionState};
 use crate::request_record::RequestRecord;
-use crate::shared::{ConnectionIdentity, Shared};
+use crate::revocation::until_revoked;
+use crate::shared::{ConnectionIdentity, Shared, Taken};
 use crate::workers::Placement;
 
 pub(crate) use self::head::Head;
@@ -177,9 +178,11 @@ impl FastPathConnection<'_> {
         identity: &mut ConnectionIdentity,
     ) -> ResponseOutcome {
         let began = Instant::now();
-        let Some(admitted) = self.shared.admit(head, self.client, identity) else {
-            return ResponseOutcome::NeedsHyper;
-        };
+        let mut admitted = self.shared.admit(head, (self.client, began), identity);
+        if admitted.is_none() && self.shared.verify(head).await {
+            admitted = self.shared.admit(head, (self.client, began), identity);
+        }
+        let Some(admitted) = admitted else { return ResponseOutcome::NeedsHyper };
         let active_request = self.state.active_request();
         let mut record = RequestRecord::open(&self.shared.events, self.client, ("POST", head.path));
         let reply = {
@@ -187,7 +190,11 @@ impl FastPathConnection<'_> {
             poll_fn(|context| self.poll_request(stream, context, |context| taken.as_mut().poll(context)))
                 .await
         };
-        let Some(reply) = reply else { return ResponseOutcome::Close };
+        let reply = match reply {
+            None => return ResponseOutcome::Close,
+            Some(Taken::NeedsHyper) => return ResponseOutcome::NeedsHyper,
+            Some(Taken::Reply(reply)) => reply,
+        };
         let last = self.state.is_finishing();
         match reply {
             Reply::Body { status, mut body, session } => {
@@ -213,6 +220,10 @@ impl FastPathConnection<'_> {
             }
             Reply::Events(events) => {
                 let principal = identity.principal().cloned();
+                let events = match &principal {
+                    Some(principal) => until_revoked(events, principal, identity.expires()),
+                    None => events,
+                };
                 ResponseOutcome::EventStream(EventStream {
                     events,
                     principal,
@@ -346,7 +357,7 @@ enum ResponseOutcome {
 /// A stream of events that is the response to a request.
 struct EventStream {
     events: Events,
-    principal: Option<Principal>,
+    principal: Option<PrincipalHandle>,
     record: Option<Box<RequestRecord>>,
     /// Whether the connection ends after the stream.
     last: bool,

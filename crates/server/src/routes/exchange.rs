@@ -1,12 +1,13 @@
 //! One request that is being answered, and what handlers need of it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
-use toolhub_mcp_gateway::{Gateway, Principal, RequestContext};
+use toolhub_mcp_gateway::{Gateway, PrincipalHandle, RequestContext, StepUp};
 
 use crate::body::{self, BodyError};
 use crate::connection::ActiveRequest;
@@ -21,7 +22,9 @@ pub(super) struct Exchange<'a> {
     /// The profile that the path names.
     pub(super) profile: Option<&'a str>,
     /// `None` only for a public route, if the request would not be admitted elsewhere.
-    pub(super) principal: Option<Principal>,
+    pub(super) principal: Option<PrincipalHandle>,
+    /// When the token of the request expires.
+    pub(super) expires: Option<Instant>,
     /// The body, until it was read or has failed. What a handler leaves here is discarded.
     pub(super) body: &'a mut Option<Body>,
     pub(super) active_request: &'a ActiveRequest,
@@ -34,7 +37,7 @@ pub(super) type EarlyResponse = Box<Response<Body>>;
 /// A message to the gateway of a profile.
 pub(super) struct Message {
     pub(super) gateway: Arc<Gateway>,
-    pub(super) principal: Principal,
+    pub(super) principal: PrincipalHandle,
     pub(super) body: Bytes,
     /// The context in which the gateway handles it.
     pub(super) context: RequestContext,
@@ -43,9 +46,11 @@ pub(super) struct Message {
 impl Exchange<'_> {
     /// Returns the gateway of the request's profile.
     fn gateway(&self) -> Result<Arc<Gateway>, EarlyResponse> {
-        self.shared.service.gateway(self.profile).ok_or_else(|| {
-            let names: Vec<String> =
-                self.shared.service.profiles().iter().map(|name| format!("`{name}`")).collect();
+        let principal = self.principal.as_ref();
+        principal.and_then(|principal| self.shared.gateway(self.profile, principal)).ok_or_else(|| {
+            let mut names = self.shared.service.profiles();
+            names.retain(|name| principal.is_some_and(|one| one.identity().may_use_profile(name)));
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             let hint = format!("there is no such profile here; there are {}", names.join(", "));
             Box::new(text(StatusCode::NOT_FOUND, &hint))
         })
@@ -53,10 +58,10 @@ impl Exchange<'_> {
 
     /// Reads the whole body as a message to the gateway, and records its envelope. Each message of a batch counts towards the rate limit.
     pub(super) async fn message(&mut self) -> Result<Message, EarlyResponse> {
-        let gateway = self.gateway()?;
         let Some(principal) = self.principal.clone() else {
             return Err(Box::new(empty(StatusCode::UNAUTHORIZED)));
         };
+        let gateway = self.gateway()?;
         let body = self.read_body(&principal).await?;
         if is_batch(&body) {
             principal
@@ -65,11 +70,11 @@ impl Exchange<'_> {
         }
         let (shared, headers) = (self.shared, &self.parts.headers);
         let trace = self.record.as_deref_mut().and_then(|record| shared.trace(record, &body, headers));
-        let context = RequestContext { principal: principal.clone(), trace };
+        let context = RequestContext { principal: principal.clone(), trace, step_up: StepUp::of(&principal) };
         Ok(Message { gateway, principal, body, context })
     }
 
-    async fn read_body(&mut self, principal: &Principal) -> Result<Bytes, EarlyResponse> {
+    async fn read_body(&mut self, principal: &PrincipalHandle) -> Result<Bytes, EarlyResponse> {
         let max_bytes = self.shared.body_bytes;
         let too_large = || {
             let hint = format!("a message has at most {} KiB", max_bytes >> 10);

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -10,13 +11,14 @@ use futures_util::StreamExt as _;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp_gateway::{
-    Events, Gateway, HeaderLookup, PROTOCOL_VERSION, Principal, Reply, Resource, SESSION_ID,
+    Events, Gateway, HeaderLookup, PROTOCOL_VERSION, PrincipalHandle, Reply, Resource, SESSION_ID,
 };
 
 use super::exchange::{Exchange, Message};
 use crate::body::{MAX_UNCOUNTED, counted};
 use crate::request_record::RequestRecord;
-use crate::responses::{method_not_allowed, text};
+use crate::responses::{method_not_allowed, set_challenge, text};
+use crate::revocation::until_revoked;
 
 /// Handles one request to the endpoint.
 pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
@@ -24,15 +26,31 @@ pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
-    let Exchange { parts, record, .. } = exchange;
-    context.scope(respond(&gateway, parts, body, (&principal, record))).await
+    let Exchange { shared, parts, record, profile, expires, .. } = exchange;
+    let step_up = context.step_up.clone();
+    let caller = ResponseTarget { principal: &principal, expires, record };
+    let mut response = context.scope(respond(&gateway, parts, body, caller)).await;
+    if let Some(scopes) = step_up.scopes() {
+        // RFC 6750, section 3.1: the client may obtain a token with these scopes and repeat the request.
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        set_challenge(&mut response, &shared.access.authenticator.scope_challenge(profile, scopes));
+    }
+    response
+}
+
+/// The client that a response is for.
+struct ResponseTarget<'a> {
+    principal: &'a PrincipalHandle,
+    /// When the token of the request expires.
+    expires: Option<Instant>,
+    record: Option<&'a mut RequestRecord>,
 }
 
 async fn respond(
     gateway: &Arc<Gateway>,
     parts: &Parts,
     body: Bytes,
-    (principal, record): (&Principal, Option<&mut RequestRecord>),
+    ResponseTarget { principal, expires, record }: ResponseTarget<'_>,
 ) -> Response<Body> {
     let headers = &parts.headers;
     let reply = match parts.method {
@@ -91,13 +109,13 @@ async fn respond(
             }
             response
         }
-        Reply::Events(events) => stream(events, principal),
+        Reply::Events(events) => stream(until_revoked(events, principal, expires), principal),
     }
 }
 
 /// Returns a stream of events as a response. The stream ends before an event that would exceed the budget of unread
 /// bytes.
-pub(crate) fn stream(events: Events, principal: &Principal) -> Response<Body> {
+pub(crate) fn stream(events: Events, principal: &PrincipalHandle) -> Response<Body> {
     let principal = principal.clone();
     let written = move |event: String| {
         let event = Bytes::from(event);

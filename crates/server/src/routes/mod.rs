@@ -5,6 +5,7 @@ mod exchange;
 mod health;
 pub(crate) mod mcp;
 mod metrics;
+mod resource_metadata;
 mod sse;
 
 use std::net::IpAddr;
@@ -17,7 +18,7 @@ use futures_util::StreamExt as _;
 use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode};
 
-use crate::access::Refusal;
+use crate::access::{AccessRequest, Refusal};
 use crate::connection::ActiveRequest;
 use crate::request_record::RequestRecord;
 use crate::responses::{
@@ -100,6 +101,22 @@ const ROUTES: &[Route] = &[
         usage: "metrics are read with GET",
     },
     Route {
+        path: "/.well-known/oauth-protected-resource",
+        profile: ProfileSegment::None,
+        methods: "GET",
+        permission: Permission::Public,
+        handler: |exchange| Box::pin(std::future::ready(resource_metadata::describe(&exchange))),
+        usage: "the metadata is read with GET",
+    },
+    Route {
+        path: "/.well-known/oauth-protected-resource/mcp",
+        profile: ProfileSegment::Optional,
+        methods: "GET",
+        permission: Permission::Public,
+        handler: |exchange| Box::pin(std::future::ready(resource_metadata::describe(&exchange))),
+        usage: "the metadata is read with GET",
+    },
+    Route {
         path: "/healthz",
         profile: ProfileSegment::None,
         methods: "GET",
@@ -157,18 +174,21 @@ impl Shared {
         let target = parts.uri.authority().map(Authority::as_str);
         let (method, headers) = (&parts.method, &parts.headers);
         let found = Route::find(parts.uri.path());
+        let profile = found.and_then(|(_, profile)| profile);
+        let request = AccessRequest { headers, target, profile };
         let mut body = Some(body);
         if let Some((route, _)) = found
             && route.permission == Permission::Public
             && route.allows(method)
         {
-            let name = self.access.admit(headers, target).ok();
-            let principal = name.map(|name| self.principal(name, address));
+            let verified = self.access.admit(&request).ok();
+            let principal = verified.map(|verified| self.principal(verified.as_ref(), address));
             let exchange = Exchange {
                 shared: self,
                 parts: &parts,
-                profile: None,
+                profile,
                 principal,
+                expires: None,
                 body: &mut body,
                 active_request,
                 record,
@@ -178,20 +198,29 @@ impl Shared {
         let admitted = match method {
             // A CORS preflight request carries no token.
             &Method::OPTIONS => self.access.check_host_and_origin(headers, target).map(|()| None),
-            _ => self.access.admit(headers, target).map(|name| Some(self.principal(name, address))),
+            _ => self.access.admit_or_verify(&request).await.map(|verified| {
+                let principal = self.principal(verified.as_ref(), address);
+                Some((principal, verified.and_then(|verified| verified.expires)))
+            }),
         };
         let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
         let mut response = match admitted {
             _ if self.draining.load(Ordering::Acquire) => shutting_down(),
-            Err(refusal) => access_denied(refusal),
+            Err(refusal) => {
+                let challenge = match refusal {
+                    Refusal::Token(refusal) => Some(self.access.authenticator.challenge(profile, refusal)),
+                    Refusal::Authority | Refusal::Host | Refusal::Origin => None,
+                };
+                access_denied(refusal, challenge.as_deref())
+            }
             Ok(None) => empty(StatusCode::NO_CONTENT),
-            Ok(principal) => {
-                let profile = found.and_then(|(_, profile)| profile);
+            Ok(Some((principal, expires))) => {
                 let exchange = Exchange {
                     shared: self,
                     parts: &parts,
                     profile,
-                    principal,
+                    principal: Some(principal),
+                    expires,
                     body: &mut body,
                     active_request,
                     record,
@@ -278,8 +307,16 @@ mod tests {
 
     /// A route that is public by mistake would be open to everyone: adding one is a decision to be stated here.
     #[test]
-    fn only_health_probes_are_public() {
+    fn only_health_probes_and_metadata_are_public() {
         let public = ROUTES.iter().filter(|route| route.permission == Permission::Public);
-        assert_eq!(public.map(|route| route.path).collect::<Vec<_>>(), ["/healthz", "/readyz"]);
+        assert_eq!(
+            public.map(|route| route.path).collect::<Vec<_>>(),
+            [
+                "/.well-known/oauth-protected-resource",
+                "/.well-known/oauth-protected-resource/mcp",
+                "/healthz",
+                "/readyz"
+            ]
+        );
     }
 }

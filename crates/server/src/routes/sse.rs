@@ -10,11 +10,14 @@ use axum::body::Body;
 use futures_util::{Stream, stream};
 use http::{Response, StatusCode};
 use tokio::sync::mpsc;
-use toolhub_mcp_gateway::{Duplex, Gateway, OutboundMessage, Permit, Principal, Resource, secret};
+use toolhub_mcp_gateway::{
+    Duplex, Events, Gateway, OutboundMessage, Permit, PrincipalHandle, QuotaExceeded, Resource, secret,
+};
 
 use super::exchange::{Exchange, Message};
 use super::mcp::{reject_encoding, stream as events};
 use crate::responses::{empty, retry_later};
+use crate::revocation::until_revoked;
 
 /// Interval between comments on an idle stream, which keep it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -25,11 +28,12 @@ pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
-    let shared = exchange.shared;
+    let (shared, expires) = (exchange.shared, exchange.expires);
     let opening = async {
-        match secret() {
-            Some(name) => shared.legacy_clients.open(&gateway, &principal, name),
-            None => empty(StatusCode::INTERNAL_SERVER_ERROR),
+        let Some(name) = secret() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
+        match shared.legacy_clients.open(&gateway, &principal, name) {
+            Ok(messages) => events(until_revoked(messages, &principal, expires), &principal),
+            Err(exceeded) => retry_later(StatusCode::TOO_MANY_REQUESTS, &exceeded.to_string()),
         }
     };
     context.scope(opening).await
@@ -53,10 +57,10 @@ pub(super) async fn receive(mut exchange: Exchange<'_>) -> Response<Body> {
 
 /// The connected clients, by session id.
 #[derive(Debug, Default)]
-pub(crate) struct LegacyClients(Mutex<HashMap<String, (Principal, Arc<Duplex>)>>);
+pub(crate) struct LegacyClients(Mutex<HashMap<String, (PrincipalHandle, Arc<Duplex>)>>);
 
 impl LegacyClients {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, (Principal, Arc<Duplex>)>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, (PrincipalHandle, Arc<Duplex>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,13 +68,10 @@ impl LegacyClients {
     pub(crate) fn open(
         self: &Arc<Self>,
         gateway: &Arc<Gateway>,
-        principal: &Principal,
+        principal: &PrincipalHandle,
         name: String,
-    ) -> Response<Body> {
-        let permit = match principal.take(Resource::Streams, 1) {
-            Ok(permit) => permit,
-            Err(exceeded) => return retry_later(StatusCode::TOO_MANY_REQUESTS, &exceeded.to_string()),
-        };
+    ) -> Result<Events, QuotaExceeded> {
+        let permit = principal.take(Resource::Streams, 1)?;
         let (duplex, messages) = Duplex::open(gateway, principal.clone());
         let duplex = Arc::new(duplex);
         self.all().insert(name.clone(), (principal.clone(), Arc::clone(&duplex)));
@@ -87,11 +88,11 @@ impl LegacyClients {
                 event.map(|event| (event, (None, messages, closed)))
             },
         );
-        events(Box::pin(ClientEvents { inner: Box::pin(inner), _guard: guard }), principal)
+        Ok(Box::pin(ClientEvents { inner: Box::pin(inner), _guard: guard }))
     }
 
     /// Handles a message of the client with that session id.
-    pub(crate) async fn take(&self, name: &str, principal: &Principal, body: &[u8]) -> Response<Body> {
+    pub(crate) async fn take(&self, name: &str, principal: &PrincipalHandle, body: &[u8]) -> Response<Body> {
         let client =
             self.all().get(name).filter(|(owner, _)| owner == principal).map(|(_, one)| Arc::clone(one));
         let Some(client) = client else { return empty(StatusCode::NOT_FOUND) };

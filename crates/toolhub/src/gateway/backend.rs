@@ -1,14 +1,16 @@
 //! The gateway [`Backend`] of one profile of the hub.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
+use toolhub_access::Permissions;
 use toolhub_core::ports::boxed;
 use toolhub_core::{
-    BoxFuture, CallId, Coercion, Event, EventKind, Lang, RawJson, RawObject, ServerId, Source, ToolCall,
-    ToolError, ToolOutput, TraceContext,
+    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Principal, RawJson, RawObject,
+    ServerId, Source, ToolCall, ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp_client::Server;
@@ -19,10 +21,12 @@ use toolhub_mcp_wire::Offer;
 
 use super::client_errors::error_for_clients;
 use super::offers::{OfferCache, OfferedItems};
+use super::profile_access::ProfileAccess;
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::CallCounts;
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
+use crate::access_control::AccessControl;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -34,6 +38,8 @@ const CHANNEL_CAPACITY: usize = 256;
 /// a pause of `VIEW_PAUSE` times the build time.
 const SLOW_VIEW: Duration = Duration::from_millis(50);
 const VIEW_PAUSE: u32 = 8;
+/// Maximum number of cached views of restricted principals.
+const MAX_RESTRICTED_VIEWS: usize = 64;
 /// JSON-RPC error code for an unknown tool (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
@@ -44,18 +50,33 @@ pub(super) struct Shared {
     pub(super) counts: Arc<CallCounts>,
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
+    pub(super) access: Arc<AccessControl>,
 }
+
+/// A profile and its name.
+pub(super) struct NamedProfile {
+    pub(super) name: Arc<str>,
+    pub(super) settings: ProfileSettings,
+}
+
+/// A view and the catalog that it shows.
+type CatalogView = (Arc<Catalog>, Arc<View>);
 
 /// The hub as seen through one profile.
 pub(super) struct HubBackend {
     pub(super) hub: Arc<Hub>,
     pub(super) profile: ProfileSettings,
+    profile_name: Arc<str>,
+    pub(super) access: Arc<AccessControl>,
     pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
     counts: Arc<CallCounts>,
-    view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
+    /// The view of principals that are not restricted.
+    view: ArcSwapOption<CatalogView>,
+    /// The views of restricted principals; those with equal permissions share one.
+    restricted_views: Mutex<HashMap<Permissions, Arc<CatalogView>>>,
     /// How long the last build of the view took.
     build_time: Mutex<Duration>,
     /// Held while a view is built.
@@ -72,22 +93,21 @@ impl std::fmt::Debug for HubBackend {
 }
 
 impl HubBackend {
-    pub(super) fn new(
-        hub: Arc<Hub>,
-        profile: ProfileSettings,
-        Shared { offers, settled, counts, tasks, resource_subscriptions }: Shared,
-        lang: Lang,
-    ) -> Self {
+    pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: Shared, lang: Lang) -> Self {
+        let Shared { offers, settled, counts, tasks, resource_subscriptions, access } = shared;
         let (view, changes) = (ArcSwapOption::empty(), broadcast::Sender::new(CHANNEL_CAPACITY));
         Self {
             hub,
-            profile,
+            profile: profile.settings,
+            profile_name: profile.name,
+            access,
             offers,
             lang,
             tasks,
             resource_subscriptions,
             counts,
             view,
+            restricted_views: Mutex::default(),
             build_time: Mutex::default(),
             building: Mutex::default(),
             settled,
@@ -96,43 +116,93 @@ impl HubBackend {
         }
     }
 
+    /// What a principal may see and use through this profile.
+    pub(super) fn access_of(&self, principal: &Arc<Principal>) -> ProfileAccess {
+        let (profile, id) = (Arc::clone(&self.profile_name), Arc::clone(principal.id()));
+        ProfileAccess::new(self.access.permissions(principal), profile, id)
+    }
+
+    /// The name of the profile.
+    pub(super) fn profile_name(&self) -> &str {
+        &self.profile_name
+    }
+
+    /// What the caller of a request may see and use. A request without a principal may use nothing.
+    pub(super) fn access_of_caller(&self, caller: &CallerHandle) -> ProfileAccess {
+        match caller.identity() {
+            Some(principal) => self.access_of(principal),
+            None => self.access_of(&Arc::new(Principal::of_key(""))),
+        }
+    }
+
+    /// Returns the view of all tools of the profile.
+    pub(super) fn full_view(&self) -> Arc<View> {
+        self.view(&self.access_of(&Arc::new(Principal::local())))
+    }
+
     /// Returns the view of the current catalog and builds it if necessary.
-    pub(super) fn view(&self) -> Arc<View> {
-        if let Some(view) = self.current_view() {
+    pub(super) fn view(&self, access: &ProfileAccess) -> Arc<View> {
+        if let Some(view) = self.current_view(access) {
             return view;
         }
         let _building = lock(&self.building);
         // Another thread may have built the view while this one waited for the lock.
-        if let Some(view) = self.current_view() {
+        if let Some(view) = self.current_view(access) {
             return view;
         }
-        let previous = self.view.load_full();
+        let previous = self.cached_view(access);
         let (began, catalog) = (Instant::now(), self.hub.catalog());
         let policy = self.hub.engine.policy();
         let options = ViewOptions {
             policy: &policy,
             profile: &self.profile,
+            access,
             principals: self.principals(),
             equivalent: &policy.equivalent,
             previous: previous.as_ref().map(|known| &*known.1),
             settled: *self.settled.borrow(),
         };
         let view = Arc::new(View::new(&catalog, &options));
-        self.view.store(Some(Arc::new((catalog, Arc::clone(&view)))));
+        let known = Arc::new((catalog, Arc::clone(&view)));
+        match access.permissions() {
+            None => self.view.store(Some(known)),
+            Some(permissions) => {
+                let mut views = lock(&self.restricted_views);
+                if views.len() >= MAX_RESTRICTED_VIEWS {
+                    views.clear();
+                }
+                views.insert(permissions.clone(), known);
+            }
+        }
         *lock(&self.build_time) = began.elapsed();
         view
+    }
+
+    /// Returns the last view that was built for these permissions.
+    fn cached_view(&self, access: &ProfileAccess) -> Option<Arc<CatalogView>> {
+        match access.permissions() {
+            None => self.view.load_full(),
+            Some(permissions) => lock(&self.restricted_views).get(permissions).cloned(),
+        }
     }
 
     /// Returns the view for a request. If views are slow to build, an outdated view is returned once all servers have been
     /// listed, so that a server that changes a long list repeatedly does not delay other requests. [`Self::rebuild_view`] builds
     /// the next view.
-    fn view_for_request(&self) -> Arc<View> {
-        if let Some(view) = self.current_view() {
+    fn view_for_request(&self, access: &ProfileAccess) -> Arc<View> {
+        if let Some(view) = self.current_view(access) {
             return view;
         }
-        match self.view.load_full() {
-            Some(known) if known.1.settled && *lock(&self.build_time) > SLOW_VIEW => Arc::clone(&known.1),
-            _ => self.view(),
+        match self.cached_view(access) {
+            // Restricted views are not rebuilt in the background.
+            Some(known)
+                if access.permissions().is_none()
+                    && known.1.settled
+                    && *lock(&self.build_time) > SLOW_VIEW =>
+            {
+                Arc::clone(&known.1)
+            }
+            _ => self.view(access),
         }
     }
 
@@ -143,28 +213,38 @@ impl HubBackend {
     }
 
     /// Returns the view of the current catalog if it is already built.
-    fn current_view(&self) -> Option<Arc<View>> {
-        let known = self.view.load();
-        let known = known.as_ref()?;
-        let current =
-            Arc::ptr_eq(&known.0, &self.hub.catalog()) && (known.1.settled || !*self.settled.borrow());
-        current.then(|| Arc::clone(&known.1))
+    fn current_view(&self, access: &ProfileAccess) -> Option<Arc<View>> {
+        let current = |known: &CatalogView| {
+            let current =
+                Arc::ptr_eq(&known.0, &self.hub.catalog()) && (known.1.settled || !*self.settled.borrow());
+            current.then(|| Arc::clone(&known.1))
+        };
+        match access.permissions() {
+            None => current(self.view.load().as_ref()?),
+            Some(permissions) => current(lock(&self.restricted_views).get(permissions)?),
+        }
     }
 
-    /// How many principals exist: one per token, and one if there are no tokens.
+    /// How many principals the gateway distinguishes.
     pub(super) fn principals(&self) -> Principals {
-        match self.hub.settings().auth.tokens.len() {
-            0 | 1 => Principals::One,
-            _ => Principals::Several,
-        }
+        if self.access.has_several_principals() { Principals::Several } else { Principals::One }
     }
 
     /// Rebuilds the view and sends `tools/list_changed` if the list of tools differs from the previous one.
     pub(super) fn rebuild_view(&self) {
         let before = self.view.load_full().map(|known| Arc::clone(&known.1.list));
-        let now = self.view();
+        let now = self.full_view();
         if before.is_none_or(|before| *before != *now.list) {
             let _ = self.changes.send(ChangeNotification::Tools);
+        }
+    }
+
+    /// Notifies clients that what they may see has changed.
+    pub(super) fn notify_all(&self) {
+        lock(&self.restricted_views).clear();
+        for change in [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources]
+        {
+            let _ = self.changes.send(change);
         }
     }
 
@@ -219,20 +299,28 @@ impl HubBackend {
         target: &Target,
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
+        let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
+        let call = GatewayCall { arguments: target.with_fixed(arguments), ..call };
         let coercion = if self.profile.coerce_arguments { Coercion::On } else { Coercion::Off };
-        self.call_with(view, target, (call, coercion)).await
+        self.run(view, target, PreparedCall { call, coercion }).await
     }
 
-    pub(super) async fn call_with(
+    /// Decides about a call, and runs it if it is allowed. Every call of a tool goes through this function.
+    pub(super) async fn run(
         &self,
         view: &View,
         target: &Target,
-        (call, coercion): (GatewayCall, Coercion),
+        prepared: PreparedCall,
     ) -> Result<RawJson, RpcError> {
-        let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
-        let mut tool_call = ToolCall::of(target.tool.clone(), target.with_fixed(arguments));
+        let PreparedCall { call, coercion } = self.coerce_before_rules(target, prepared)?;
+        let authorized = match self.authorize(target, &call).await {
+            Ok(authorized) => authorized,
+            Err(refusal) => return refusal,
+        };
+        let mut tool_call = ToolCall::of(target.tool.clone(), call.arguments);
         tool_call.coercion = coercion;
-        tool_call.among = Some(Arc::clone(&target.among));
+        tool_call.among = Some(authorized.among);
+        tool_call.authorization = authorized.authorization;
         let followed = AbandonGuard::new(&self.hub, &tool_call.id, call.caller.trace());
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.run_call(&tool_call).await;
@@ -250,13 +338,19 @@ impl HubBackend {
     }
 }
 
+/// A call with the arguments that the tool receives, apart from coercion.
+pub(super) struct PreparedCall {
+    pub(super) call: GatewayCall,
+    pub(super) coercion: Coercion,
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Backend for HubBackend {
-    fn tools(&self) -> Arc<ToolList> {
-        Arc::clone(&self.view_for_request().list)
+    fn tools(&self, principal: &Arc<Principal>) -> Arc<ToolList> {
+        Arc::clone(&self.view_for_request(&self.access_of(principal)).list)
     }
 
     fn settled(&self) -> BoxFuture<'_, ()> {
@@ -275,12 +369,13 @@ impl Backend for HubBackend {
 
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>> {
         boxed(|| async move {
-            let mut view = self.view_for_request();
+            let access = self.access_of_caller(&call.caller);
+            let mut view = self.view_for_request(&access);
             let mut target = view.target(&call.name);
             if target.is_none() {
                 // The tool may belong to a server that has not been listed yet.
                 self.settled().await;
-                view = self.view();
+                view = self.view(&access);
                 target = view.target(&call.name);
             }
             match target {
@@ -290,12 +385,21 @@ impl Backend for HubBackend {
         })
     }
 
-    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<ItemList, RpcError>> {
+    fn offers<'a>(
+        &'a self,
+        offer: Offer,
+        principal: &'a Arc<Principal>,
+    ) -> BoxFuture<'a, Result<ItemList, RpcError>> {
         Box::pin(async move {
             self.settled().await;
-            let OfferedItems { entries, mut missing } = self.offers.all(&self.servers(), offer).await;
+            let access = self.access_of(principal);
+            let OfferedItems { mut entries, mut missing } = self.offers.all(&self.servers(), offer).await;
+            entries.retain(|entry| access.sees_item(offer, entry));
             missing.extend(self.never_listed());
-            let own = if offer == Offer::Resources { self.skill_resources().await } else { Vec::new() };
+            // The names of servers are visible only if something of theirs might be.
+            missing.retain(|server| access.sees_source(offer, server));
+            let own =
+                if offer == Offer::Resources { self.skill_resources(&access).await } else { Vec::new() };
             let server_items =
                 entries.into_iter().filter(|entry| !own.iter().any(|(uri, _)| *uri == entry.key));
             let lossless = self.profile.lossless;
@@ -312,8 +416,16 @@ impl Backend for HubBackend {
         Box::pin(self.forward_request(request))
     }
 
-    fn watch<'a>(&'a self, uri: &'a str, subscribed: bool) -> BoxFuture<'a, Result<(), RpcError>> {
-        Box::pin(self.set_subscribed(uri, subscribed))
+    fn subscribe<'a>(
+        &'a self,
+        uri: &'a str,
+        principal: &'a Arc<Principal>,
+    ) -> BoxFuture<'a, Result<(), RpcError>> {
+        Box::pin(async move { self.add_subscription(uri, &self.access_of(principal)).await })
+    }
+
+    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), RpcError>> {
+        Box::pin(self.remove_subscription(uri))
     }
 
     fn changes(&self) -> broadcast::Receiver<ChangeNotification> {

@@ -13,7 +13,7 @@ use toolhub_engine::coerce::coerce;
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
-use super::backend::{HubBackend, tool_error};
+use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::client_errors::error_for_clients;
 use super::view::{Kind, Target, View};
 
@@ -74,14 +74,15 @@ impl HubBackend {
             }
             Kind::UseSkill => {
                 let skill = text("skill");
-                if !self.profile.admits_skill(&skill) {
+                if !self.admits_skill(&skill, &self.access_of_caller(&call.caller)) {
                     let unknown = LocalizedText::new(
                         format!("there is no skill `{skill}`"),
                         format!("没有技能 `{skill}`"),
                     );
                     return Ok(tool_error(&unknown.localize(self.lang)));
                 }
-                self.call_with(view, target, (GatewayCall { arguments, ..call }, Coercion::Off)).await
+                let call = GatewayCall { arguments, ..call };
+                self.run(view, target, PreparedCall { call, coercion: Coercion::Off }).await
             }
         }
     }
@@ -110,7 +111,11 @@ impl HubBackend {
 
     /// The arguments that a control tool receives: with the arguments fixed by the owner, coerced if the profile enables
     /// coercion, and validated against the tool's schema.
-    fn final_arguments(&self, target: &Target, call_arguments: &RawJson) -> Result<RawJson, ToolError> {
+    pub(super) fn final_arguments(
+        &self,
+        target: &Target,
+        call_arguments: &RawJson,
+    ) -> Result<RawJson, ToolError> {
         let arguments = target.with_fixed(call_arguments.clone());
         let catalog = self.hub.catalog();
         let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {

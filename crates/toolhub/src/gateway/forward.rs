@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use toolhub_access::Action;
 use toolhub_core::{CallerHandle, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::{ForwardedRequest, Server};
 use toolhub_mcp_gateway::{BackendMethod, BackendRequest, RpcError};
@@ -12,6 +13,7 @@ use toolhub_mcp_wire::{McpError, Offer};
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::offers::{OfferedItem, fits_template};
+use super::profile_access::ProfileAccess;
 use super::view::Principals;
 
 /// Timeout of a forwarded request, including requests from the server to the client.
@@ -39,6 +41,7 @@ impl HubBackend {
     pub(super) async fn forward_request(&self, request: BackendRequest) -> Result<RawJson, RpcError> {
         self.wait_until_settled().await;
         let BackendRequest { method, params, caller } = request;
+        let access = self.access_of_caller(&caller);
         let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
         let forwarded = |params: RawObject, name: Option<String>| ForwardedRequest {
             method: method.name().to_owned(),
@@ -50,37 +53,40 @@ impl HubBackend {
         match method {
             BackendMethod::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_file(&uri)).await {
+                if let Some(read) = Box::pin(self.read_skill_file(&uri, &access)).await {
                     return read;
                 }
-                let servers = self.owners(&uri).await;
+                let servers = self.owners(&uri, &access, Action::Read).await;
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
                 first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
             }
-            BackendMethod::ListSkills => Box::pin(self.list_skills(&params)).await,
+            BackendMethod::ListSkills => Box::pin(self.list_skills(&params, &access)).await,
             BackendMethod::GetSkill => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                Box::pin(self.get_skill(&uri)).await
+                Box::pin(self.get_skill(&uri, &access)).await
             }
             BackendMethod::ReadDirectory => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
-                if let Some(read) = Box::pin(self.read_skill_folder(&uri)).await {
+                if let Some(read) = Box::pin(self.read_skill_folder(&uri, &access)).await {
                     return read;
                 }
                 let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
-                let serve = |server: &Arc<Server>| server.supports_skills() == Some(true);
+                let serve = |server: &Arc<Server>| {
+                    server.supports_skills() == Some(true)
+                        && access.reads_resource(server.id(), &uri, Action::Read)
+                };
                 let servers = self.servers().into_iter().filter(serve).collect();
                 first_found(servers, &forwarded(params.clone(), None), none).await
             }
             BackendMethod::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
-                let entry = self.prompt(&name).await?;
+                let entry = self.prompt(&name, &access, Action::GetPrompt).await?;
                 let params = params.clone().with("name", entry.key.as_str());
                 forward(&entry.server, forwarded(params, Some(entry.key.clone()))).await
             }
             BackendMethod::Complete => {
-                let (server, params) = self.completion_target(&params).await?;
+                let (server, params) = self.completion_target(&params, &access).await?;
                 forward(&server, forwarded(params, None)).await
             }
             BackendMethod::GetTask
@@ -142,21 +148,14 @@ impl HubBackend {
         })
     }
 
-    /// Subscribes one client to a resource, or unsubscribes it. The server receives only the first subscription and the last
-    /// unsubscription.
-    pub(super) async fn set_subscribed(&self, uri: &str, subscribed: bool) -> Result<(), RpcError> {
+    /// Subscribes one client to a resource. The server receives only the first subscription.
+    pub(super) async fn add_subscription(&self, uri: &str, access: &ProfileAccess) -> Result<(), RpcError> {
         let servers = self.servers();
         let known = self.resource_subscriptions.server(&servers, uri).cloned();
-        if !subscribed {
-            let Some(server) = known else { return Ok(()) };
-            if !self.resource_subscriptions.remove(&server, uri) {
-                return Ok(());
-            }
-            return server.watch_resource(uri, false).await.map_err(|error| rpc(error, server.id()));
-        }
+        let known = known.filter(|server| access.reads_resource(server.id(), uri, Action::Subscribe));
         let server = match known {
             Some(server) => Some(server),
-            None => self.owners(uri).await.into_iter().next(),
+            None => self.owners(uri, access, Action::Subscribe).await.into_iter().next(),
         };
         let Some(server) = server else {
             return Err(RpcError::invalid_params(format!("Resource not found: {uri}")));
@@ -171,6 +170,17 @@ impl HubBackend {
         requested.map_err(|error| rpc(error, server.id()))
     }
 
+    /// Unsubscribes one client from a resource. The server receives only the last unsubscription.
+    pub(super) async fn remove_subscription(&self, uri: &str) -> Result<(), RpcError> {
+        let Some(server) = self.resource_subscriptions.server(&self.servers(), uri).cloned() else {
+            return Ok(());
+        };
+        if !self.resource_subscriptions.remove(&server, uri) {
+            return Ok(());
+        }
+        server.watch_resource(uri, false).await.map_err(|error| rpc(error, server.id()))
+    }
+
     async fn wait_until_settled(&self) {
         toolhub_mcp_gateway::Backend::settled(self).await;
     }
@@ -178,8 +188,9 @@ impl HubBackend {
     /// The servers that may have a resource: the first in configuration order that lists it or has a matching template, so that a
     /// later server cannot claim the resources of an earlier one. If no server matches, those that have resources of the same
     /// scheme, or the only server that has resources: other servers never receive the URI.
-    async fn owners(&self, uri: &str) -> Vec<Arc<Server>> {
-        let servers = self.servers();
+    async fn owners(&self, uri: &str, access: &ProfileAccess, action: Action<'_>) -> Vec<Arc<Server>> {
+        let mut servers = self.servers();
+        servers.retain(|server| access.reads_resource(server.id(), uri, action));
         let listed = self.offers.all(&servers, Offer::Resources).await.entries;
         let templates = self.offers.all(&servers, Offer::ResourceTemplates).await.entries;
         for server in &servers {
@@ -207,27 +218,40 @@ impl HubBackend {
         if any.len() == 1 { any } else { same }
     }
 
-    async fn prompt(&self, name: &str) -> Result<OfferedItem, RpcError> {
+    async fn prompt(
+        &self,
+        name: &str,
+        access: &ProfileAccess,
+        action: Action<'_>,
+    ) -> Result<OfferedItem, RpcError> {
         let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.entries;
-        let found = prompts.into_iter().find(|entry| entry.exposed_name == name);
+        let found =
+            prompts.into_iter().find(|entry| entry.exposed_name == name && access.gets_prompt(entry, action));
         found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
 
     /// Resolves `completion/complete`: the server, and the parameters with the prompt's name at that server.
-    async fn completion_target(&self, params: &RawObject) -> Result<(Arc<Server>, RawObject), RpcError> {
+    async fn completion_target(
+        &self,
+        params: &RawObject,
+        access: &ProfileAccess,
+    ) -> Result<(Arc<Server>, RawObject), RpcError> {
         let reference = params.get("ref").and_then(RawJson::object).ok_or_else(|| missing("ref"))?;
         let text = |key: &str| reference.get(key).and_then(|value| value.decode::<String>().ok());
         if let Some(name) = text("name") {
-            let entry = self.prompt(&name).await?;
+            let entry = self.prompt(&name, access, Action::Complete).await?;
             let own = reference.clone().with("name", entry.key.as_str());
             return Ok((entry.server, params.clone().with("ref", own)));
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
         let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.entries;
-        let named = templates.iter().find(|entry| entry.key == uri).map(|entry| Arc::clone(&entry.server));
+        let is_named = |entry: &&OfferedItem| {
+            entry.key == uri && access.reads_resource(entry.server.id(), &uri, Action::Complete)
+        };
+        let named = templates.iter().find(is_named).map(|entry| Arc::clone(&entry.server));
         let server = match named {
             Some(server) => Some(server),
-            None => self.owners(&uri).await.into_iter().next(),
+            None => self.owners(&uri, access, Action::Complete).await.into_iter().next(),
         };
         let server = server.ok_or_else(|| RpcError::invalid_params(format!("Unknown resource: {uri}")))?;
         Ok((server, params.clone()))

@@ -1,11 +1,14 @@
 //! The gateway of the hub: a backend for each profile, and the task that keeps the backends up to date.
 
+mod authorize;
 mod backend;
 mod client_errors;
 mod control_tools;
 mod forward;
+mod hold;
 mod notification_bus;
 mod offers;
+mod profile_access;
 mod profile_check;
 mod resource_subscriptions;
 mod service;
@@ -18,20 +21,22 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, ServerId};
 use toolhub_mcp_gateway::{ChangeNotification, Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
 pub use notification_bus::NotificationBus;
 
-use self::backend::{HubBackend, Shared};
+use self::backend::{HubBackend, NamedProfile, Shared};
 use self::offers::OfferCache;
 use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
+use crate::access_control::AccessControl;
 use crate::hub::Hub;
 use crate::reload::ServerChanges;
-use crate::settings::{ConfigError, DEFAULT_PROFILE, Places, Settings};
+use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
 
 /// Interval at which skills are checked for changes.
 const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -46,6 +51,7 @@ pub struct Gateways {
     /// Whether all servers that were never listed have been listed or have failed once.
     settled: watch::Sender<bool>,
     counts: Arc<CallCounts>,
+    access: Arc<AccessControl>,
     /// The profile of clients that name no profile.
     default: String,
     /// When the gateways were created. Earlier failures are not reported: they may be resolved.
@@ -55,8 +61,9 @@ pub struct Gateways {
 impl Gateways {
     /// Creates the gateways of the configured profiles and of the default profile. The hub must have been built with
     /// `notifications` as its handler.
-    pub fn new(hub: Arc<Hub>, notifications: NotificationBus, lang: Lang) -> Self {
+    pub fn new(hub: Arc<Hub>, notifications: NotificationBus, lang: Lang) -> Result<Self, LocalizedText> {
         let counts = Arc::<CallCounts>::default();
+        let access = Arc::new(AccessControl::new(&hub.settings().auth)?);
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
@@ -75,7 +82,9 @@ impl Gateways {
                     counts: Arc::clone(&counts),
                     tasks: Arc::clone(&tasks),
                     resource_subscriptions: Arc::clone(&resource_subscriptions),
+                    access: Arc::clone(&access),
                 };
+                let profile = NamedProfile { name: Arc::from(name.as_str()), settings: profile };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
                 let gateway =
                     Gateway::new(Arc::clone(&backend) as _).with_sessions(&name, Arc::clone(&record));
@@ -84,7 +93,8 @@ impl Gateways {
             })
             .collect();
         let default = DEFAULT_PROFILE.to_owned();
-        Self { hub, notifications, offers, profiles, settled, counts, default, since: SystemTime::now() }
+        let since = SystemTime::now();
+        Ok(Self { hub, notifications, offers, profiles, settled, counts, access, default, since })
     }
 
     /// Sets the profile of clients that name no profile.
@@ -101,7 +111,7 @@ impl Gateways {
 
     /// Number of tools in the default profile.
     pub fn tools(&self) -> usize {
-        self.profiles.get(&self.default).map_or(0, |(backend, _)| backend.view().targets.len())
+        self.profiles.get(&self.default).map_or(0, |(backend, _)| backend.full_view().targets.len())
     }
 
     /// The names of the profiles.
@@ -137,6 +147,21 @@ impl Gateways {
             self.follow_skills(),
             self.offers.follow(notify)
         );
+    }
+
+    /// The access control of all profiles.
+    pub fn access(&self) -> &Arc<AccessControl> {
+        &self.access
+    }
+
+    /// Applies changed keys, rules and budgets. Invalid rules change nothing.
+    pub fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
+        if self.access.apply(auth)? {
+            for (backend, _) in self.profiles.values() {
+                backend.notify_all();
+            }
+        }
+        Ok(())
     }
 
     /// Applies the servers of a reloaded configuration (see [`Hub::reload_servers`]) and notifies clients of the changes.

@@ -30,6 +30,10 @@ impl HubService for Gateways {
         self.profile(profile)
     }
 
+    fn default_profile(&self) -> &str {
+        &self.default
+    }
+
     fn profiles(&self) -> Vec<String> {
         self.profiles.keys().cloned().collect()
     }

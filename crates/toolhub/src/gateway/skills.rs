@@ -13,6 +13,7 @@ use toolhub_mcp_gateway::RpcError;
 use toolhub_skills::resource;
 
 use super::backend::HubBackend;
+use super::profile_access::ProfileAccess;
 use crate::skills::{ServedSkill, encoded, is_manifest};
 
 /// Page size of `skills/list`.
@@ -55,9 +56,9 @@ impl ListedSkill {
 impl HubBackend {
     /// The skills of this profile, the hub's own first. If two have the same URI, the later one is shown below its server's name,
     /// so that it does not replace the earlier one.
-    async fn shown_skills(&self) -> Vec<ListedSkill> {
+    async fn shown_skills(&self, access: &ProfileAccess) -> Vec<ListedSkill> {
         let mut listed: Vec<ListedSkill> = self
-            .own_skills()
+            .own_skills(access)
             .await
             .into_iter()
             .map(|skill| ListedSkill {
@@ -67,7 +68,7 @@ impl HubBackend {
             })
             .collect();
         for (server, entry) in self.hub.server_skills.all(&self.servers()).await {
-            if !self.profile.admits_skill(&format!("{}:{}", server.id(), entry.name)) {
+            if !self.admits_skill(&format!("{}:{}", server.id(), entry.name), access) {
                 continue;
             }
             // A URI below the name of another server belongs to that server, regardless of the order of the servers.
@@ -97,17 +98,26 @@ impl HubBackend {
     }
 
     /// The hub's own skills that the profile admits.
-    async fn own_skills(&self) -> Vec<ServedSkill> {
+    async fn own_skills(&self, access: &ProfileAccess) -> Vec<ServedSkill> {
         if !self.profile.offers_skills() {
             return Vec::new();
         }
         let mut skills = self.hub.served_skills().await;
-        skills.retain(|skill| self.profile.admits_skill(&skill.name));
+        skills.retain(|skill| self.admits_skill(&skill.name, access));
         skills
     }
 
+    /// Whether the profile has a skill and the principal may use it.
+    pub(super) fn admits_skill(&self, name: &str, access: &ProfileAccess) -> bool {
+        self.profile.admits_skill(name) && access.admits_skill(name)
+    }
+
     /// `skills/list`
-    pub(super) async fn list_skills(&self, params: &RawObject) -> Result<RawJson, RpcError> {
+    pub(super) async fn list_skills(
+        &self,
+        params: &RawObject,
+        access: &ProfileAccess,
+    ) -> Result<RawJson, RpcError> {
         let cursor = params.get("cursor").and_then(|cursor| cursor.decode::<String>().ok());
         let start = match cursor {
             None => 0,
@@ -115,7 +125,7 @@ impl HubBackend {
                 .parse::<usize>()
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
-        let listed = self.shown_skills().await;
+        let listed = self.shown_skills(access).await;
         let page: Vec<&RawJson> = listed.iter().skip(start).take(PAGE_SIZE).map(|one| &one.entry).collect();
         let result = RawObject::default().with("skills", RawJson::of(&page));
         let next = start.saturating_add(PAGE_SIZE);
@@ -126,8 +136,8 @@ impl HubBackend {
     }
 
     /// `skills/get`
-    pub(super) async fn get_skill(&self, uri: &str) -> Result<RawJson, RpcError> {
-        let found = self.shown_skills().await.into_iter().find(|one| one.uri == uri);
+    pub(super) async fn get_skill(&self, uri: &str, access: &ProfileAccess) -> Result<RawJson, RpcError> {
+        let found = self.shown_skills(access).await.into_iter().find(|one| one.uri == uri);
         if let Some(found) = found {
             return Ok(RawObject::default().with("skill", found.entry).into_raw());
         }
@@ -136,7 +146,7 @@ impl HubBackend {
             for server in self.servers() {
                 if server.supports_skills() == Some(true)
                     && let Ok(entry) = server.skill(uri).await
-                    && self.profile.admits_skill(&format!("{}:{}", server.id(), entry.name))
+                    && self.admits_skill(&format!("{}:{}", server.id(), entry.name), access)
                 {
                     return Ok(RawObject::default().with("skill", entry.raw).into_raw());
                 }
@@ -146,13 +156,17 @@ impl HubBackend {
     }
 
     /// Reads a file of a skill. Returns `None` if the URI belongs to no skill.
-    pub(super) async fn read_skill_file(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
+    pub(super) async fn read_skill_file(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+    ) -> Option<Result<RawJson, RpcError>> {
         // Most URIs belong to no skill: skips listing the skills for them.
         let requested = uri.starts_with("skill:") || self.hub.server_skills.contains_uri(uri);
         if !requested {
             return None;
         }
-        let listed = self.shown_skills().await;
+        let listed = self.shown_skills(access).await;
         let one = listed
             .iter()
             .find(|one| uri.strip_prefix(one.root()).is_some_and(|rest| rest.starts_with('/')))?;
@@ -169,9 +183,13 @@ impl HubBackend {
     }
 
     /// `resources/directory/read`. Returns `None` if the URI is not a folder of a skill whose files are listed.
-    pub(super) async fn read_skill_folder(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
+    pub(super) async fn read_skill_folder(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+    ) -> Option<Result<RawJson, RpcError>> {
         let folder = uri.trim_end_matches('/');
-        let listed = self.shown_skills().await;
+        let listed = self.shown_skills(access).await;
         let files: Vec<(String, u64)> = listed.iter().flat_map(ListedSkill::files).collect();
         if files.iter().any(|(file, _)| file == folder) {
             return Some(Err(RpcError::invalid_params(format!("{uri} is not a directory resource"))));
@@ -200,8 +218,8 @@ impl HubBackend {
     }
 
     /// The `SKILL.md` of each of the hub's own skills, as a resource.
-    pub(super) async fn skill_resources(&self) -> Vec<(String, RawJson)> {
-        let skills = self.own_skills().await;
+    pub(super) async fn skill_resources(&self, access: &ProfileAccess) -> Vec<(String, RawJson)> {
+        let skills = self.own_skills(access).await;
         let listed = skills.into_iter().map(|skill| {
             let size = skill.files.iter().find(|file| file.uri == skill.uri).map_or(0, |file| file.size);
             let item = json!({"uri": skill.uri, "name": skill.name, "description": skill.description,

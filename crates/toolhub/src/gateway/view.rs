@@ -11,6 +11,7 @@ use toolhub_engine::{Catalog, Entry, Policy};
 use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill;
 
+use super::profile_access::ProfileAccess;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
@@ -90,6 +91,8 @@ pub(super) struct View {
 pub(super) struct ViewOptions<'a> {
     pub(super) policy: &'a Policy,
     pub(super) profile: &'a ProfileSettings,
+    /// What the principal may see.
+    pub(super) access: &'a ProfileAccess,
     pub(super) principals: Principals,
     /// Groups of sources that the owner declared equivalent.
     pub(super) equivalent: &'a [Vec<String>],
@@ -122,15 +125,15 @@ impl ViewOptions<'_> {
 
 impl View {
     pub(super) fn new(catalog: &Catalog, options: &ViewOptions<'_>) -> Self {
-        let ViewOptions { policy, profile, principals, .. } = options;
+        let profile = options.profile;
         let mut exposed = ViewBuilder::default();
-        let groups = groups(catalog, policy, (profile, *principals));
+        let groups = groups(catalog, options);
         let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
             groups.iter().flat_map(|group| named(group, options)).collect();
         let many = named.len() > SEARCH_THRESHOLD;
         let search_mode = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
         if search_mode {
-            add_finders(&mut named, catalog, profile);
+            add_finders(&mut named, catalog, options);
         }
         // A name assigned by the owner takes precedence over a tool that has the same name.
         let (overridden, others): (Vec<_>, Vec<_>) = named
@@ -142,7 +145,7 @@ impl View {
             entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
         });
         for (order, (name, entries)) in overridden.into_iter().chain(prefixed).chain(plain) {
-            exposed.add((order, name), &entries, profile);
+            exposed.add((order, name), &entries, options);
         }
         exposed.targets.sort_by_key(|(order, _, _)| *order);
         // If a search tool is missing, all tools are listed.
@@ -294,7 +297,7 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
 fn add_finders<'a>(
     named: &mut Vec<(String, Vec<&'a Arc<Entry>>)>,
     catalog: &'a Catalog,
-    profile: &ProfileSettings,
+    options: &ViewOptions<'_>,
 ) {
     let is_present = |tool: &Tool| {
         named.iter().any(|(_, entries)| {
@@ -304,7 +307,8 @@ fn add_finders<'a>(
     let missing: Vec<&Arc<Entry>> = catalog
         .iter()
         .filter(|entry| is_finder(&entry.tool) && entry.tool.trust != ApprovalStatus::Quarantined)
-        .filter(|entry| !denied(&entry.tool, profile) && !is_present(&entry.tool))
+        .filter(|entry| !denied(&entry.tool, options.profile) && !is_present(&entry.tool))
+        .filter(|entry| !options.access.forbids_finder(entry))
         .collect();
     named.extend(missing.into_iter().map(|entry| (entry.tool.name().as_str().to_owned(), vec![entry])));
 }
@@ -333,8 +337,9 @@ struct ViewBuilder {
 }
 
 impl ViewBuilder {
-    fn add(&mut self, (order, name): (usize, String), entries: &[&Arc<Entry>], profile: &ProfileSettings) {
+    fn add(&mut self, (order, name): (usize, String), entries: &[&Arc<Entry>], options: &ViewOptions<'_>) {
         let Some(first) = entries.first() else { return };
+        let profile = options.profile;
         let own = first.tool.name();
         let overridden = find_override(&name, entries, profile);
         let mut name = overridden.and_then(|overridden| overridden.name.clone()).unwrap_or(name);
@@ -350,7 +355,7 @@ impl ViewBuilder {
         if profile.denies(&name) {
             return;
         }
-        let Some(definition) = offered(&first.tool, &name, (overridden, profile)) else { return };
+        let Some(definition) = offered(first, &name, (overridden, options)) else { return };
         self.taken.insert(name.clone());
         for entry in entries {
             self.names.insert((entry.tool.source.clone(), own.clone()), name.clone());
@@ -380,11 +385,8 @@ fn is_portable_name(name: &str) -> bool {
 
 /// The tools that a profile admits, grouped by name. The tools of a group are in routing order; groups are ordered by their first
 /// tool.
-fn groups<'a>(
-    catalog: &'a Catalog,
-    policy: &Policy,
-    (profile, principals): (&ProfileSettings, Principals),
-) -> Vec<Vec<&'a Arc<Entry>>> {
+fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Arc<Entry>>> {
+    let ViewOptions { policy, profile, principals, access, .. } = *options;
     let shows_owners = |name: &str| principals == Principals::One && profile.names_tool(name);
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != ApprovalStatus::Quarantined
@@ -395,6 +397,7 @@ fn groups<'a>(
                 entry.tool.name().as_str(),
                 if profile.tags.is_empty() { &[] } else { entry.tags() },
             )
+            && is_visible(entry, access)
     };
     let mut entries: Vec<((usize, usize), &Arc<Entry>)> = catalog
         .iter()
@@ -412,6 +415,17 @@ fn groups<'a>(
         groups[order].push(entry);
     }
     groups
+}
+
+/// Whether the principal may see a tool. Forbidden tools are removed before names are assigned, so that the names of others
+/// do not reveal them.
+fn is_visible(entry: &Entry, access: &ProfileAccess) -> bool {
+    match Kind::of(&entry.tool) {
+        Kind::Plain => access.sees_tool(entry),
+        Kind::Search | Kind::Describe | Kind::Call => !access.forbids_finder(entry),
+        // It is omitted if no skill is visible.
+        Kind::UseSkill => true,
+    }
 }
 
 /// Assigns the names of a group. Equal definitions do not make servers equivalent: a name belongs to one source, unless the owner
@@ -439,22 +453,32 @@ fn prefixed_name(source: &Source, name: &str) -> Option<String> {
 }
 
 /// The definition of `use_skill` with the skills that the profile admits; `None` if it admits none.
-fn skills_offered(tool: &Tool, profile: &ProfileSettings) -> Option<RawJson> {
+fn skills_offered(tool: &Tool, options: &ViewOptions<'_>) -> Option<RawJson> {
     let mut skills = use_skill::listed(&tool.definition);
-    skills.retain(|(name, _)| profile.admits_skill(name));
+    skills.retain(|(name, _)| options.profile.admits_skill(name) && options.access.admits_skill(name));
     use_skill::definition(&skills).map(|definition| definition.raw().clone())
 }
 
-/// The definition as offered: unchanged unless there is an override or a new name. Returns `None` if it cannot be offered.
+/// The definition as offered: unchanged unless there is an override, a new name, or a rule about its arguments. Returns `None` if it
+/// cannot be offered.
 fn offered(
-    tool: &Tool,
+    entry: &Entry,
     name: &str,
-    (overridden, profile): (Option<&Override>, &ProfileSettings),
+    (overridden, options): (Option<&Override>, &ViewOptions<'_>),
 ) -> Option<RawJson> {
+    let (tool, profile) = (&entry.tool, options.profile);
+    let definition = || match options.access.narrow_schema(entry, tool.definition.input_schema()) {
+        None => tool.definition.raw().clone(),
+        Some(schema) => {
+            let mut members = tool.definition.raw().object().unwrap_or_default();
+            members.set("inputSchema", schema);
+            members.into_raw()
+        }
+    };
     let raw = match Kind::of(tool) {
-        Kind::UseSkill => skills_offered(tool, profile)?,
-        _ if profile.lossless => tool.definition.raw().clone(),
-        _ => portable(tool.definition.raw()).ok()?,
+        Kind::UseSkill => skills_offered(tool, options)?,
+        _ if profile.lossless => definition(),
+        _ => portable(&definition()).ok()?,
     };
     if overridden.is_none() && name == tool.name().as_str() {
         return Some(raw);
@@ -478,7 +502,9 @@ fn offered(
         members.set("description", description.as_str());
     }
     if !overridden.arguments.is_empty() {
-        members.set("inputSchema", without(tool.definition.input_schema(), overridden));
+        let schema = options.access.narrow_schema(entry, tool.definition.input_schema());
+        let schema = schema.unwrap_or_else(|| tool.definition.input_schema().clone());
+        members.set("inputSchema", without(&schema, overridden));
     }
     Some(members.into_raw())
 }

@@ -29,7 +29,7 @@ const TABLES: [(&str, &[&str]); 13] = [
             "access_log",
         ],
     ),
-    ("auth", &["tokens"]),
+    ("auth", &["resource", "issuers", "tokens", "rules", "hold"]),
     ("telemetry", &["enabled", "otlp", "service", "sampling"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies", "equivalent"]),

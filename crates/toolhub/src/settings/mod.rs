@@ -1,6 +1,7 @@
 //! The configuration: the locations of its files, their contents, and how the files are merged.
 
 mod agents;
+mod auth;
 mod bind;
 mod known_keys;
 mod llm;
@@ -21,6 +22,7 @@ mod toml;
 mod web_search;
 
 pub use agents::{AgentSettings, DEFAULT_AGENT, ModeName};
+pub use auth::{AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, TokenSettings, parse_time};
 pub use bind::Bind;
 pub use llm::LlmSettings;
 pub use places::{Places, PlacesError};
@@ -29,7 +31,7 @@ pub use restart_sections::RestartSections;
 pub use sandbox::{ProtectionName, SandboxSetting};
 pub use schema::schema;
 pub use search::SearchSettings;
-pub use serve::{AuthSettings, DEFAULT_BIND, ServeSettings, TokenSettings};
+pub use serve::{DEFAULT_BIND, ServeSettings};
 pub use servers::{folder_note, load_servers};
 pub use size::Size;
 pub use skills::SkillSettings;

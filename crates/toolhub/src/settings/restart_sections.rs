@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-/// Sections that are read when a hub is built. `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
+/// Sections that are read when a hub is built. `[auth]`, `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
 /// included: a running hub applies their changes.
-const RESTART_SECTIONS: [&str; 13] = [
+const RESTART_SECTIONS: [&str; 12] = [
     "agents",
-    "auth",
     "limits",
     "llm",
     "native",
@@ -61,7 +60,7 @@ mod tests {
         let spelled = "# a comment\nserve = { bind = \"127.0.0.1:1\" }\n[limits]\ncall = \"9s\"\nconnect = 3\n[routing]\nbatch = 3\n[[servers]]\nid = \"a\"\n[approvals]\npin = \"block\"\n[future]\na = 1\n";
         assert_eq!(changed(spelled), [""; 0]);
         let others = "[serve]\nbind = \"127.0.0.1:2\"\n[limits]\nstarts = 3\n[[auth.tokens]]\nname = \"a\"\nsha256 = \"b\"\n";
-        assert_eq!(changed(others), ["auth", "limits", "serve"]);
+        assert_eq!(changed(others), ["limits", "serve"]);
         assert!(!format!("{:?}", RestartSections::of("[llm]\nkey = \"hunter2\"\n")).contains("hunter2"));
     }
 }

@@ -1,6 +1,8 @@
 //! The JSON Schema of `toolhub.toml`, for editors: every key with its type and description. A test keeps it in step with the keys
 //! in `known_keys`, the schema in `docs/reference` and the settings.
 
+mod auth;
+
 use serde_json::{Map, Value, json};
 use toolhub_sandbox::Protection;
 
@@ -51,7 +53,7 @@ pub fn schema() -> Value {
                     profile(),
                 ),
             ),
-            ("auth", auth()),
+            ("auth", auth::auth()),
             ("telemetry", telemetry()),
             ("servers", list("Settings of servers for which `mcp.json` has no place", server())),
         ],
@@ -414,24 +416,6 @@ fn profile() -> Value {
             ),
             ("overrides", map("Changes per tool", changes)),
         ],
-    )
-}
-
-fn auth() -> Value {
-    let digest = described(
-        json!({"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"}),
-        "SHA-256 of the token, 64 hexadecimal digits",
-    );
-    let token = table(
-        "A token; `toolhub serve --new-token NAME` prints these lines",
-        [("name", text("Name of the caller")), ("sha256", digest)],
-    );
-    table(
-        "Which callers may connect",
-        [(
-            "tokens",
-            list("Without any, only this machine can connect", requiring(token, &["name", "sha256"])),
-        )],
     )
 }
 

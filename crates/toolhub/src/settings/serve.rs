@@ -1,11 +1,12 @@
-//! `[serve]` and `[auth]` of `toolhub.toml`: the address, authorization and limits of the gateway.
+//! `[serve]` of `toolhub.toml`: the address and limits of the gateway.
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use toolhub_core::lang::LocalizedText;
-use toolhub_server::{Access, Limits, LogDestination, ServeOptions, Token};
+use toolhub_server::{Access, Authenticator, Limits, LogDestination, ServeOptions};
 
 use super::bind::Bind;
 use super::span::DurationSetting;
@@ -85,27 +86,9 @@ impl ServeLimits {
     }
 }
 
-/// `[auth]`
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AuthSettings {
-    /// The accepted tokens.
-    pub tokens: Vec<TokenSettings>,
-}
-
-/// An entry of `[auth] tokens`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenSettings {
-    /// The name of its principal.
-    pub name: String,
-    /// The SHA-256 hash of the token.
-    pub sha256: String,
-}
-
 impl ServeSettings {
     /// The first invalid setting: its key in the file, and the error.
-    pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, LocalizedText)> {
+    pub(super) fn problem(&self) -> Option<(&'static str, LocalizedText)> {
         if self.max_concurrent == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
             let key = if self.max_concurrent == Some(0) { "max_concurrent" } else { "[serve]" };
             return Some(rejects_all(key));
@@ -119,28 +102,6 @@ impl ServeSettings {
                 format!("`{origin}` 不是来源：请写成 `https://app.example` 的形式"),
             );
             return Some(("origins", what));
-        }
-        for (index, token) in auth.tokens.iter().enumerate() {
-            let name = &token.name;
-            if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                let what = LocalizedText::new(
-                    format!(
-                        "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub serve --new-token {name}` makes one"
-                    ),
-                    format!(
-                        "令牌 `{name}` 的 `sha256` 不是 64 位十六进制哈希：可用 `toolhub serve --new-token {name}` 生成"
-                    ),
-                );
-                return Some(("sha256", what));
-            }
-            let is_duplicate = auth.tokens[..index].iter().any(|other| other.name == *name);
-            if name.trim().is_empty() || is_duplicate {
-                let what = LocalizedText::new(
-                    format!("each token needs a name of its own; `{name}` is not"),
-                    format!("每个令牌需要各自的名称；`{name}` 不行"),
-                );
-                return Some(("tokens", what));
-            }
         }
         None
     }
@@ -169,14 +130,18 @@ impl ServeSettings {
         }
     }
 
-    /// The options of the HTTP server.
-    pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
-        let defaults = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
-        let token = |token: &TokenSettings| Token { name: token.name.clone(), sha256: token.sha256.clone() };
+    /// The listening address.
+    pub fn address(&self, bind: Option<Bind>) -> SocketAddr {
+        bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0)
+    }
+
+    /// The options of the HTTP server, whose tokens are verified by `authenticator`.
+    pub fn options(&self, authenticator: Arc<dyn Authenticator>, bind: Option<Bind>) -> ServeOptions {
+        let defaults = ServeOptions::at(self.address(bind));
         let access = Access {
             hosts: self.hosts.clone(),
             origins: self.origins.clone(),
-            tokens: auth.tokens.iter().map(token).collect(),
+            authenticator,
             ..Access::default()
         };
         ServeOptions {
@@ -228,18 +193,13 @@ mod tests {
         struct File {
             #[serde(default)]
             serve: ServeSettings,
-            #[serde(default)]
-            auth: AuthSettings,
         }
         let check = |text: &str, expect: Option<&str>| {
             let file: File = toml_edit::de::from_str(text).unwrap();
-            let found = file.serve.problem(&file.auth).map(|(_, what)| what.localize(Lang::En));
+            let found = file.serve.problem().map(|(_, what)| what.localize(Lang::En));
             assert_eq!(found.is_some(), expect.is_some(), "{text}: {found:?}");
             assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{text}");
         };
-        let token =
-            |name: &str, hash: &str| format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\n");
-        let hash = "0".repeat(64);
         check("", None);
         check("[serve]\nbind = \"localhost:7460\"\norigins = [\"https://app.example\"]", None);
         check("[serve]\nmax_concurrent = 0", Some("refuse every request"));
@@ -247,11 +207,5 @@ mod tests {
         check("[serve.limits]\nsessions = 0", Some("refuse every request"));
         check("[serve.limits]\nsessions = 5\nwrite_timeout = \"5s\"", None);
         check("[serve]\norigins = [\"app.example\"]", Some("no origin"));
-        check(&token("ann", &hash), None);
-        check(&token("ann", "abc"), Some("64 hexadecimal"));
-        check(&token("", &hash), Some("name of its own"));
-        check(&format!("{}{}", token("ann", &hash), token("ann", &hash)), Some("name of its own"));
-        let more = format!("{}profile = \"x\"\n", token("ann", &hash));
-        assert!(toml_edit::de::from_str::<File>(&more).is_err(), "a token is not bound to a profile");
     }
 }

@@ -15,6 +15,7 @@ use toolhub_mcp_client::config::Instances;
 use toolhub_mcp_wire::Era;
 
 use super::agents::AgentSettings;
+use super::auth::AuthSettings;
 use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
 use super::places::Places;
@@ -22,7 +23,7 @@ use super::profiles::ProfileSettings;
 use super::restart_sections::RestartSections;
 use super::sandbox::SandboxSetting;
 use super::search::SearchSettings;
-use super::serve::{AuthSettings, ServeSettings};
+use super::serve::ServeSettings;
 use super::skills::SkillSettings;
 use super::span::DurationSetting;
 use super::store::StoreSettings;
@@ -344,7 +345,8 @@ impl Settings {
             );
             return Err(ConfigError::at(file, text, byte, what));
         }
-        let problem = settings.serve.problem(&settings.auth).or_else(|| settings.telemetry.problem());
+        let problem = settings.serve.problem();
+        let problem = problem.or_else(|| settings.auth.problem()).or_else(|| settings.telemetry.problem());
         if let Some((word, what)) = problem {
             return Err(ConfigError::at(file, text, text.find(word).unwrap_or(0), what));
         }

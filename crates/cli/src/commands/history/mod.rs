@@ -68,9 +68,18 @@ fn query(args: &HistoryArgs) -> CallQuery {
         source: args.source.clone(),
         status: args.status.as_deref().and_then(Status::from_name),
         conversation: args.conversation.clone(),
+        principal: args.by.as_deref().map(principal_id),
         text: args.text.clone(),
         since: args.since.and_then(|span| SystemTime::now().checked_sub(span.0)),
         ..CallQuery::default()
+    }
+}
+
+/// The id of a principal; a name without a kind means a key.
+fn principal_id(name: &str) -> String {
+    match name == toolhub_core::principal::LOCAL || name.contains(':') {
+        true => name.to_owned(),
+        false => format!("key:{name}"),
     }
 }
 
@@ -95,8 +104,12 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
         Some((_, error)) => error.localize(lang).lines().next().unwrap_or_default().to_owned(),
         None => call.start.arguments.get().to_owned(),
     };
+    // The local user is the usual case and is not shown.
+    let principal = &*call.start.authorization.principal;
+    let principal = if principal == toolhub_core::principal::LOCAL { "" } else { principal };
     vec![
         Cell::new(local(call.start.at), DIM),
+        Cell::new(principal, DIM),
         Cell::new(mark, style),
         Cell::new(call.start.tool.as_str(), NAME),
         Cell::from(places),
@@ -160,6 +173,9 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
         .with("attempts", RawJson::of(&attempts))
         .with("conversation", RawJson::of(&start.conversation))
         .with("request", RawJson::of(&start.request))
+        .with("principal", &*start.authorization.principal)
+        .with("rule", RawJson::of(&start.authorization.rule.as_deref()))
+        .with("approver", RawJson::of(&start.authorization.approver.as_deref()))
 }
 
 /// Prints the existing calls, oldest first, and then every call when it ends, until Ctrl-C.

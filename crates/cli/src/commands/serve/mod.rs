@@ -22,7 +22,7 @@ use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
 use crate::app::{App, StopSignal};
 use crate::args::serve::ServeArgs;
 use crate::commands::serve::event_sinks::EventSinks;
-use crate::commands::serve::reload::ConfigWatcher;
+use crate::commands::serve::reload::{ConfigWatcher, ReloadScope};
 use crate::commands::serve::stdio::stdio;
 use crate::commands::tools::plural;
 use crate::exit::{Exit, UsageError};
@@ -52,7 +52,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         return Err(UsageError(why.localize(app.lang())).into());
     }
     if args.check {
-        return Ok(check::run(app, settings.serve.options(&settings.auth, args.bind).bind).await);
+        return Ok(check::run(app, settings.serve.address(args.bind)).await);
     }
     let mut sinks = EventSinks::default();
     if app.global.trace || app.global.verbose > 0 {
@@ -78,7 +78,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     for note in hub.notes().iter().chain(&folder) {
         app.screen.warn(&note.localize(app.lang()));
     }
-    let mut gateways = Gateways::new(Arc::clone(&hub), notifications, app.lang());
+    let gateways = Gateways::new(Arc::clone(&hub), notifications, app.lang());
+    let mut gateways = gateways.map_err(|error| UsageError(error.localize(app.lang())))?;
     if let Some(profile) = &args.profile {
         known_profile(app, hub.settings(), profile)?;
     }
@@ -89,9 +90,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let following = Arc::clone(&gateways);
     let mut background_tasks = tokio::task::JoinSet::new();
     background_tasks.spawn(async move { following.follow().await });
-    if !args.no_servers {
-        background_tasks.spawn(ConfigWatcher::new(app).follow(Arc::clone(&gateways)));
-    }
+    let scope = if args.no_servers { ReloadScope::Access } else { ReloadScope::All };
+    background_tasks.spawn(ConfigWatcher::new(app, scope).follow(Arc::clone(&gateways)));
     background_tasks.spawn(report_problems(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
@@ -182,7 +182,7 @@ async fn http(
 ) -> anyhow::Result<Option<PendingConnections>> {
     let lang = app.lang();
     let settings = gateways.hub().settings();
-    let options = settings.serve.options(&settings.auth, args.bind);
+    let options = settings.serve.options(Arc::clone(gateways.access()) as _, args.bind);
     #[cfg(unix)]
     let drain = options.drain;
     let serving = match HubServer::bind(Arc::clone(gateways) as _, options).await {

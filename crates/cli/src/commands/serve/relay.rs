@@ -4,15 +4,10 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolhub::settings::Settings;
 use toolhub::{Gateways, HubSocket};
+use toolhub_core::principal::LOCAL;
 
 use crate::app::App;
-
-/// The principal of callers without a token, and of the owner's commands if there are no tokens.
-const LOCAL: &str = "local";
-/// The principal of the owner's commands if there are tokens.
-const OWNER: &str = "owner";
 
 /// Binds the socket and serves it in a task of the returned set. If this fails, the hub serves its clients without it.
 pub(crate) async fn start(
@@ -22,11 +17,10 @@ pub(crate) async fn start(
     drain: Duration,
 ) -> JoinSet<()> {
     let (hub, lang) = (gateways.hub(), app.lang());
-    let settings = hub.settings();
     let mut serving = JoinSet::new();
     match HubSocket::bind(&hub.places().home).await {
         Ok(socket) => {
-            let relay = socket.relay(hub, &principal(settings));
+            let relay = socket.relay(hub, LOCAL);
             serving.spawn(socket.serve(relay, stop.clone(), drain));
         }
         Err(error) => app.screen.warn(&lang.choose(
@@ -35,14 +29,4 @@ pub(crate) async fn start(
         )),
     }
     serving
-}
-
-/// The principal of the owner's commands, which differs from the names of all tokens.
-fn principal(settings: &Settings) -> String {
-    let tokens = &settings.auth.tokens;
-    let mut name = if tokens.is_empty() { LOCAL } else { OWNER }.to_owned();
-    while tokens.iter().any(|token| token.name == name) {
-        name.push('\'');
-    }
-    name
 }

@@ -17,10 +17,19 @@ use crate::render::screen::Screen;
 
 /// Polling interval of the files. A change counts once two polls see the same state, so that a partially written file is not
 /// read.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// What is reloaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReloadScope {
+    All,
+    /// Keys and rules only: the hub runs without servers.
+    Access,
+}
 
 /// Reloads the configuration of this run.
 pub(crate) struct ConfigWatcher {
+    scope: ReloadScope,
     config: Option<PathBuf>,
     home: Option<PathBuf>,
     trust: RunTrust,
@@ -36,8 +45,9 @@ pub(crate) struct ConfigWatcher {
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl ConfigWatcher {
-    pub(crate) fn new(app: &App) -> Self {
+    pub(crate) fn new(app: &App, scope: ReloadScope) -> Self {
         Self {
+            scope,
             config: app.global.config.clone(),
             home: app.global.home.clone(),
             trust: app.run_trust(),
@@ -97,7 +107,13 @@ impl ConfigWatcher {
             ));
         }
         let settings = Settings::read(&places).map_err(|error| both(&error.into()))?;
-        gateways.reload_servers(&places, &settings).await.map_err(|error| both(&error.into()))
+        gateways.reload_access(&settings.auth)?;
+        match self.scope {
+            ReloadScope::All => {
+                gateways.reload_servers(&places, &settings).await.map_err(|error| both(&error.into()))
+            }
+            ReloadScope::Access => Ok(ServerChanges::default()),
+        }
     }
 
     fn places(&self) -> Result<Places, LocalizedText> {

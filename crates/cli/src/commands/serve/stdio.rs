@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio::sync::mpsc;
 use toolhub::Gateways;
-use toolhub_mcp_gateway::{Duplex, Principal};
+use toolhub_mcp_gateway::{Duplex, PrincipalHandle};
 use toolhub_server::StreamRecorder;
 
 use crate::app::stop_signal;
@@ -23,7 +23,7 @@ const QUEUE_CAPACITY: usize = 256;
 /// for each line.
 pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyhow::Result<Exit> {
     let gateway = gateways.profile(None).context("the profile is gone")?;
-    let principal = Principal::new("stdio");
+    let principal = PrincipalHandle::local();
     let recorder = StreamRecorder::new(sinks.request_sink(), principal.clone(), sinks.sampler());
     let (duplex, mut messages) = Duplex::open(&gateway, principal);
     let (lines, mut stdin_lines) = mpsc::channel(QUEUE_CAPACITY);

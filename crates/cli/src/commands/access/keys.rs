@@ -1,0 +1,174 @@
+//! `toolhub keys`: the keys with which people and programs connect to the gateway.
+
+use std::time::SystemTime;
+
+use toolhub::keys::{self, KeyError, NewKey};
+use toolhub::settings::{Settings, TokenSettings, parse_time};
+use toolhub_core::{Localize as _, RawJson, RawObject};
+
+use crate::app::App;
+use crate::args::access::{KeysArgs, KeysCommand, NewKeyArgs};
+use crate::exit::{Exit, UsageError};
+use crate::render::screen::{BAD, DIM, NAME};
+use crate::render::table::{Cell, lines};
+
+pub(crate) fn run(app: &App, args: &KeysArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        None | Some(KeysCommand::List) => list(app),
+        Some(KeysCommand::New(new)) => create(app, new),
+        Some(KeysCommand::Show(key)) => show(app, &key.name),
+        Some(KeysCommand::Revoke(key)) => revoke(app, &key.name),
+        Some(KeysCommand::Rotate(key)) => rotate(app, &key.name),
+    }
+}
+
+fn failed(app: &App, error: &KeyError, name: &str) -> anyhow::Error {
+    UsageError(error.text(name).localize(app.lang())).into()
+}
+
+fn settings(app: &App) -> anyhow::Result<Settings> {
+    Ok(Settings::read(&app.places()?)?)
+}
+
+fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
+    let name = args.name.trim();
+    if name.is_empty() {
+        let why = app.lang().choose(
+            "a key needs the name of the person or program that uses it",
+            "密钥需要使用者（人或程序）的名称",
+        );
+        return Err(UsageError(why.to_owned()).into());
+    }
+    let new = NewKey {
+        name: name.to_owned(),
+        roles: args.roles.clone(),
+        profiles: args.profiles.clone(),
+        expires: args.expires.clone(),
+        per_day: args.per_day,
+    };
+    let secret = keys::create(&app.places()?.config, &new).map_err(|error| failed(app, &error, name))?;
+    print_secret(app, name, &secret)
+}
+
+fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {
+    let secret = keys::rotate(&app.places()?.config, name).map_err(|error| failed(app, &error, name))?;
+    print_secret(app, name, &secret)
+}
+
+fn print_secret(app: &App, name: &str, secret: &str) -> anyhow::Result<Exit> {
+    let (lang, config) = (app.lang(), app.places()?.config);
+    if app.screen.json {
+        app.screen.json(&RawObject::default().with("name", name).with("key", secret).into_raw());
+        return Ok(Exit::Done);
+    }
+    app.screen.line(secret);
+    let config = config.display();
+    app.screen.to_stderr(&lang.choose(
+        format!(
+            "Give this key to `{name}`; it is not shown again. Its hash is in `{config}`; a running `toolhub serve` accepts it now. \
+             Clients send it as `Authorization: Bearer KEY`."
+        ),
+        format!(
+            "请把此密钥交给 `{name}`；它不会再次显示。其哈希已写入 `{config}`，正在运行的 `toolhub serve` 会立即接受它。\
+             客户端以 `Authorization: Bearer 密钥` 发送。"
+        ),
+    ));
+    Ok(Exit::Done)
+}
+
+fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
+    let config = app.places()?.config;
+    keys::revoke(&config, name).map_err(|error| failed(app, &error, name))?;
+    if app.screen.json {
+        app.screen.json(&RawObject::default().with("name", name).with("revoked", true).into_raw());
+        return Ok(Exit::Done);
+    }
+    app.screen.line(&app.lang().choose(
+        format!("`{name}` is revoked: open connections that use it end within a second"),
+        format!("已吊销 `{name}`：使用它的连接将在一秒内断开"),
+    ));
+    if !settings(app)?.auth.is_required() {
+        app.screen.note(app.lang().choose(
+            "that was the last key: the next `toolhub serve` needs none, and accepts this machine only",
+            "这是最后一个密钥：下次启动的 `toolhub serve` 不再要求密钥，且只接受本机连接",
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn is_expired(token: &TokenSettings) -> bool {
+    let expires = token.expires.as_deref().and_then(parse_time);
+    expires.is_some_and(|at| at <= SystemTime::now())
+}
+
+fn as_json(token: &TokenSettings) -> RawObject {
+    RawObject::default()
+        .with("name", token.name.as_str())
+        .with("principal", format!("key:{}", token.name))
+        .with("roles", RawJson::of(&roles(token)))
+        .with("profiles", RawJson::of(&token.profiles))
+        .with("expires", RawJson::of(&token.expires))
+        .with("expired", is_expired(token))
+        .with("per_day", RawJson::of(&token.per_day))
+}
+
+fn roles(token: &TokenSettings) -> Vec<String> {
+    token.roles.clone().unwrap_or_else(|| vec!["caller".to_owned()])
+}
+
+fn list(app: &App) -> anyhow::Result<Exit> {
+    let (lang, auth) = (app.lang(), settings(app)?.auth);
+    if app.screen.json {
+        let all: Vec<RawObject> = auth.tokens.iter().map(as_json).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    if auth.tokens.is_empty() {
+        app.screen.note(lang.choose(
+            "there are no keys: `toolhub keys new NAME` makes one",
+            "没有密钥：可用 `toolhub keys new 名称` 生成",
+        ));
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<Vec<Cell>> = auth.tokens.iter().map(|token| row(app, token)).collect();
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+    Ok(Exit::Done)
+}
+
+fn row(app: &App, token: &TokenSettings) -> Vec<Cell> {
+    let lang = app.lang();
+    let profiles = match &token.profiles {
+        None => lang.choose("all profiles", "所有配置档").to_owned(),
+        Some(profiles) => profiles.join(", "),
+    };
+    let expires = match &token.expires {
+        None => Cell::new(lang.choose("no expiry", "不过期"), DIM),
+        Some(at) if is_expired(token) => {
+            Cell::new(lang.choose(format!("expired {at}"), format!("已过期 {at}")), BAD)
+        }
+        Some(at) => Cell::from(lang.choose(format!("until {at}"), format!("有效至 {at}"))),
+    };
+    let budget = token.per_day.map(|limit| lang.choose(format!("{limit} a day"), format!("每日 {limit} 次")));
+    vec![
+        Cell::new(token.name.as_str(), NAME),
+        Cell::from(roles(token).join(", ")),
+        Cell::from(profiles),
+        expires,
+        Cell::from(budget.unwrap_or_default()),
+    ]
+}
+
+fn show(app: &App, name: &str) -> anyhow::Result<Exit> {
+    let auth = settings(app)?.auth;
+    let token = keys::find_key(&auth, name).map_err(|error| failed(app, &error, name))?;
+    if app.screen.json {
+        app.screen.json(&as_json(token).into_raw());
+        return Ok(Exit::Done);
+    }
+    for line in lines(&[row(app, token)], "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+    Ok(Exit::Done)
+}

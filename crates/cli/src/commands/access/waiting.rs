@@ -1,0 +1,114 @@
+//! `toolhub waiting`: the calls that a rule holds until a person decides.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use toolhub::held_calls::{Decider, HeldCall, HeldCalls, HeldState};
+use toolhub::settings::Settings;
+use toolhub_core::text::cut;
+use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
+
+use crate::app::App;
+use crate::args::access::{WaitingArgs, WaitingCommand};
+use crate::commands::history::local;
+use crate::exit::{Exit, UsageError};
+use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
+use crate::render::table::{Cell, lines};
+
+/// The number of characters of the arguments in a list.
+const MAX_ARGUMENTS: usize = 200;
+
+pub(crate) fn run(app: &App, args: &WaitingArgs) -> anyhow::Result<Exit> {
+    match &args.command {
+        None => list(app, args.all),
+        Some(WaitingCommand::Approve(call)) => decide(app, &call.id, true),
+        Some(WaitingCommand::Deny(call)) => decide(app, &call.id, false),
+    }
+}
+
+fn held_calls(app: &App) -> anyhow::Result<HeldCalls> {
+    Ok(HeldCalls::in_folder(&app.places()?.home))
+}
+
+fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
+    let mut calls = held_calls(app)?.list()?;
+    calls.retain(|call| all || call.state == HeldState::Waiting);
+    if app.screen.json {
+        let calls: Vec<RawObject> = calls.iter().map(as_json).collect();
+        app.screen.json(&RawJson::of(&calls));
+        return Ok(Exit::Done);
+    }
+    if calls.is_empty() {
+        app.screen.note(app.lang().choose("no call waits for approval", "没有等待批准的调用"));
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+    app.screen.note(app.lang().choose(
+        "`toolhub waiting approve ID` lets one run, once; `deny ID` refuses it",
+        "`toolhub waiting approve ID` 批准执行一次；`deny ID` 拒绝",
+    ));
+    Ok(Exit::Done)
+}
+
+fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let settings = Settings::read(&app.places()?)?;
+    let local = Principal::local();
+    // The person at this machine is the owner; with keys or identity providers there are others.
+    let decider = Decider { principal: &local, is_alone: !settings.auth.is_required() };
+    let decided = held_calls(app)?.decide(id, approved, decider);
+    let call = decided.map_err(|error| UsageError(error.text(id).localize(lang)))?;
+    if app.screen.json {
+        app.screen.json(&as_json(&call).into_raw());
+        return Ok(Exit::Done);
+    }
+    let (tool, principal) = (&call.tool, &call.principal);
+    app.screen.line(&match approved {
+        true => lang.choose(
+            format!("approved: `{tool}` of `{principal}` may run once"),
+            format!("已批准：`{principal}` 的 `{tool}` 可执行一次"),
+        ),
+        false => lang.choose(
+            format!("denied: `{tool}` of `{principal}` does not run"),
+            format!("已拒绝：`{principal}` 的 `{tool}` 不会执行"),
+        ),
+    });
+    Ok(Exit::Done)
+}
+
+fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
+    let lang = app.lang();
+    let (state, style) = match &call.state {
+        HeldState::Waiting => (lang.choose("waiting", "等待中"), ODD),
+        HeldState::Approved { .. } => (lang.choose("approved", "已批准"), GOOD),
+        HeldState::Denied { .. } => (lang.choose("denied", "已拒绝"), BAD),
+        HeldState::Expired => (lang.choose("expired", "已过期"), DIM),
+        HeldState::Used { .. } => (lang.choose("used", "已执行"), DIM),
+    };
+    let arguments = call.arguments.get();
+    vec![
+        Cell::new(call.id.as_str(), NAME),
+        Cell::new(local(UNIX_EPOCH + Duration::from_millis(call.at_ms)), DIM),
+        Cell::new(state, style),
+        Cell::from(call.principal.clone()),
+        Cell::new(call.tool.as_str(), NAME),
+        Cell::from(cut(arguments, MAX_ARGUMENTS).unwrap_or_else(|| arguments.to_owned())),
+    ]
+}
+
+fn as_json(call: &HeldCall) -> RawObject {
+    RawObject::default()
+        .with("id", call.id.as_str())
+        .with("state", call.state.name())
+        .with("principal", call.principal.as_str())
+        .with("profile", call.profile.as_str())
+        .with("tool", call.tool.as_str())
+        .with("sources", RawJson::of(&call.sources))
+        .with("arguments", call.arguments.clone())
+        .with("rule", call.rule.as_str())
+        .with("decided_by", RawJson::of(&call.state.decided_by()))
+        .with("at_ms", call.at_ms)
+        .with("expires_ms", call.expires_ms)
+}

@@ -1,0 +1,205 @@
+//! The port through which the server verifies bearer tokens, and the table of static keys.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use sha2::{Digest as _, Sha256};
+use toolhub_core::{BoxFuture, Principal, Role};
+
+/// A verified bearer token.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    /// The principal that the token identifies.
+    pub principal: Arc<Principal>,
+    /// When the token expires; `None` if it does not.
+    pub expires: Option<Instant>,
+}
+
+impl Verified {
+    /// Creates the result for a token that is valid until `expires`.
+    pub fn until(principal: Arc<Principal>, expires: Option<SystemTime>) -> Self {
+        let left = expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        Self { principal, expires: left.and_then(|left| Instant::now().checked_add(left)) }
+    }
+}
+
+/// Why a token is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenRefusal {
+    /// The request has no token.
+    Missing,
+    /// The `Authorization` header is repeated or has no token.
+    Malformed,
+    /// The token is unknown, expired, revoked, or for another audience.
+    Invalid,
+    /// The identity provider cannot be reached.
+    Unavailable,
+}
+
+/// Verifies bearer tokens.
+pub trait Authenticator: Send + Sync + fmt::Debug {
+    /// Whether requests need a token.
+    fn is_required(&self) -> bool;
+
+    /// A number that changes whenever a token may have become invalid. Results of [`Self::find`] and [`Self::verify`] may
+    /// be reused while it stays the same.
+    fn version(&self) -> u64;
+
+    /// Looks up a key, or a token that was verified before. `profile` is the profile that the request names.
+    fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified>;
+
+    /// Verifies a token that [`Self::find`] does not know; may contact an identity provider.
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        profile: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Verified, TokenRefusal>>;
+
+    /// Whether the credentials of a principal are still valid. Its streams end if they are not.
+    fn is_valid(&self, principal: &Arc<Principal>) -> bool;
+
+    /// The value of `WWW-Authenticate` for a refused request.
+    fn challenge(&self, profile: Option<&str>, refusal: TokenRefusal) -> String;
+
+    /// The value of `WWW-Authenticate` for a request that needs further scopes.
+    fn scope_challenge(&self, profile: Option<&str>, scopes: &[String]) -> String;
+
+    /// The protected-resource metadata (RFC 9728) of a profile, as JSON; `None` without identity providers.
+    fn resource_metadata(&self, profile: Option<&str>) -> Option<String>;
+}
+
+/// A static key, stored as its hash.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// The SHA-256 of the key, as 64 hexadecimal digits.
+    pub sha256: String,
+    /// The principal that the key identifies.
+    pub principal: Arc<Principal>,
+    /// When the key expires.
+    pub expires: Option<SystemTime>,
+}
+
+impl Key {
+    /// A key of a caller, without expiry.
+    pub fn of_caller(name: &str, sha256: impl Into<String>) -> Self {
+        let principal = Principal::of_key(name).with_roles(Role::Caller);
+        Self { sha256: sha256.into(), principal: Arc::new(principal), expires: None }
+    }
+}
+
+/// A table of static keys. Without keys no token is required.
+#[derive(Debug, Clone, Default)]
+pub struct KeyTable(Vec<Key>);
+
+impl From<Vec<Key>> for KeyTable {
+    fn from(keys: Vec<Key>) -> Self {
+        Self(keys)
+    }
+}
+
+impl KeyTable {
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The keys.
+    pub fn iter(&self) -> impl Iterator<Item = &Key> {
+        self.0.iter()
+    }
+
+    /// Looks up a key by its text. Expired keys are not found.
+    pub fn find(&self, token: &str) -> Option<Verified> {
+        let hash = hash_of(token);
+        // Compares every key, so that the duration does not reveal which one matched.
+        let mut found = None;
+        for key in &self.0 {
+            if same(key.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
+                found = Some(key);
+            }
+        }
+        let key = found.filter(|key| key.expires.is_none_or(|at| SystemTime::now() < at))?;
+        Some(Verified::until(Arc::clone(&key.principal), key.expires))
+    }
+
+    /// Whether the principal belongs to a key of this table.
+    pub fn contains(&self, principal: &Arc<Principal>) -> bool {
+        self.0.iter().any(|key| Arc::ptr_eq(&key.principal, principal))
+    }
+}
+
+impl Authenticator for KeyTable {
+    fn is_required(&self) -> bool {
+        !self.is_empty()
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn find(&self, token: &str, _: Option<&str>) -> Option<Verified> {
+        Self::find(self, token)
+    }
+
+    fn verify<'a>(&'a self, _: &'a str, _: Option<&'a str>) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
+        Box::pin(std::future::ready(Err(TokenRefusal::Invalid)))
+    }
+
+    fn is_valid(&self, principal: &Arc<Principal>) -> bool {
+        self.contains(principal)
+    }
+
+    fn challenge(&self, _: Option<&str>, refusal: TokenRefusal) -> String {
+        // RFC 6750, section 3.1: a challenge for a request without a token carries no error code.
+        match refusal {
+            TokenRefusal::Missing | TokenRefusal::Unavailable => "Bearer realm=\"toolhub\"",
+            TokenRefusal::Malformed => "Bearer realm=\"toolhub\", error=\"invalid_request\"",
+            TokenRefusal::Invalid => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
+        }
+        .to_owned()
+    }
+
+    fn scope_challenge(&self, _: Option<&str>, _: &[String]) -> String {
+        "Bearer realm=\"toolhub\", error=\"insufficient_scope\"".to_owned()
+    }
+
+    fn resource_metadata(&self, _: Option<&str>) -> Option<String> {
+        None
+    }
+}
+
+/// Returns the SHA-256 of a token as lower-case hexadecimal digits.
+pub fn hash_of(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares in a time that depends on the lengths only.
+pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
+    let differing = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && differing == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn expired_keys_are_not_found() {
+        let now = SystemTime::now();
+        let key = |name: &str, expires| Key { expires, ..Key::of_caller(name, hash_of(name)) };
+        let table = KeyTable::from(vec![
+            key("old", Some(now - Duration::from_secs(1))),
+            key("new", Some(now + Duration::from_secs(60))),
+            key("ever", None),
+        ]);
+        let found = |token: &str| table.find(token).map(|verified| verified.principal.display.clone());
+        assert_eq!(found("old"), None);
+        assert_eq!(found("new").as_deref(), Some("new"));
+        assert_eq!(found("ever").as_deref(), Some("ever"));
+        assert!(table.find("new").unwrap().expires.is_some());
+        assert_eq!(found("EVER"), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! Access control of the gateway: keys and tokens, the rules in force, and daily budgets. A changed configuration replaces
+//! all of them at once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use tokio_util::task::TaskTracker;
+use toolhub_access::{PermissionCache, Permissions, RuleSet};
+use toolhub_core::call_log::CallQuery;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::principal::Origin;
+use toolhub_core::{BoxFuture, Principal, Role};
+use toolhub_oauth::resource_server::{
+    BearerChallenge, MetadataDetails, ProtectedResource, ResourceServer, TokenError, TokenVerifier,
+    VerifiedToken,
+};
+use toolhub_server::{Authenticator, Key, KeyTable, TokenRefusal, Verified};
+
+use crate::hub::Hub;
+use crate::settings::AuthSettings;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The settings in force.
+struct Snapshot {
+    keys: KeyTable,
+    permissions: PermissionCache,
+    /// The maximum number of calls per day, by the id of the principal.
+    per_day: HashMap<Arc<str>, u64>,
+    issuers: Option<Arc<Issuers>>,
+}
+
+/// The identity providers.
+struct Issuers {
+    settings: ResourceServer,
+    resource: ProtectedResource,
+    verifier: TokenVerifier,
+}
+
+impl Issuers {
+    /// Creates the verifier of these settings, or returns the previous one if they are the same.
+    fn new(
+        auth: &AuthSettings,
+        before: Option<&Arc<Self>>,
+        tasks: &TaskTracker,
+    ) -> Result<Option<Arc<Self>>, LocalizedText> {
+        let Some(settings) = auth.resource_server(&|name| std::env::var(name).ok())? else { return Ok(None) };
+        if let Some(before) = before.filter(|before| before.settings == settings) {
+            return Ok(Some(Arc::clone(before)));
+        }
+        let resource = ProtectedResource::new(&settings)?;
+        let verifier = TokenVerifier::new(&settings, tasks)?;
+        Ok(Some(Arc::new(Self { settings, resource, verifier })))
+    }
+}
+
+impl Snapshot {
+    fn new(auth: &AuthSettings, before: Option<&Self>, tasks: &TaskTracker) -> Result<Self, LocalizedText> {
+        let rules = RuleSet::compile(auth.rules.clone()).map_err(|error| error.text)?;
+        let issuers = Issuers::new(auth, before.and_then(|before| before.issuers.as_ref()), tasks)?;
+        let mut keys = auth.keys();
+        for key in &mut keys {
+            // An unchanged key keeps its principal, so that its streams stay open.
+            let is_same = |known: &&Key| {
+                known.sha256 == key.sha256 && known.expires == key.expires && known.principal == key.principal
+            };
+            if let Some(known) = before.and_then(|before| before.keys.iter().find(is_same)) {
+                key.principal = Arc::clone(&known.principal);
+            }
+        }
+        let per_day =
+            auth.tokens.iter().zip(&keys).filter_map(|(token, key)| {
+                token.per_day.map(|limit| (Arc::clone(key.principal.id()), limit))
+            });
+        Ok(Self {
+            per_day: per_day.collect(),
+            keys: KeyTable::from(keys),
+            permissions: PermissionCache::new(rules),
+            issuers,
+        })
+    }
+
+    fn rules(&self) -> &RuleSet {
+        self.permissions.rules()
+    }
+}
+
+/// How many calls a principal made on a day.
+#[derive(Debug, Clone, Copy)]
+struct DailyCount {
+    day: u64,
+    calls: u64,
+}
+
+/// A principal has used its calls of the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DailyBudgetExceeded {
+    pub(crate) limit: u64,
+}
+
+/// The access control of a gateway.
+pub struct AccessControl {
+    snapshot: ArcSwap<Snapshot>,
+    /// Incremented with each snapshot.
+    version: AtomicU64,
+    /// Whether tokens are required. Once set it stays set: removing the last key does not open the gateway.
+    required: AtomicBool,
+    daily_counts: Mutex<HashMap<Arc<str>, DailyCount>>,
+    /// Fetches of keys of identity providers.
+    tasks: TaskTracker,
+}
+
+impl fmt::Debug for AccessControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessControl").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+impl AccessControl {
+    /// Creates the access control of these settings.
+    pub fn new(auth: &AuthSettings) -> Result<Self, LocalizedText> {
+        let tasks = TaskTracker::new();
+        Ok(Self {
+            snapshot: ArcSwap::from_pointee(Snapshot::new(auth, None, &tasks)?),
+            tasks,
+            version: AtomicU64::new(1),
+            required: AtomicBool::new(auth.is_required()),
+            daily_counts: Mutex::default(),
+        })
+    }
+
+    /// Replaces keys, rules, budgets and identity providers. Returns whether the rules changed. Invalid settings change
+    /// nothing.
+    pub(crate) fn apply(&self, auth: &AuthSettings) -> Result<bool, LocalizedText> {
+        let before = self.snapshot.load_full();
+        let after = Snapshot::new(auth, Some(&before), &self.tasks)?;
+        let changed = after.rules().digest() != before.rules().digest();
+        self.required.fetch_or(auth.is_required(), Ordering::AcqRel);
+        self.snapshot.store(Arc::new(after));
+        self.version.fetch_add(1, Ordering::AcqRel);
+        Ok(changed)
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> RuleSet {
+        self.snapshot.load().rules().clone()
+    }
+
+    /// Whether the gateway may serve several principals.
+    pub(crate) fn has_several_principals(&self) -> bool {
+        let snapshot = self.snapshot.load();
+        snapshot.issuers.is_some() || snapshot.keys.iter().count() > 1
+    }
+
+    /// The permissions of a principal; `None` if nothing is restricted.
+    pub(crate) fn permissions(&self, principal: &Arc<Principal>) -> Option<Permissions> {
+        let snapshot = self.snapshot.load();
+        let is_caller = principal.roles.contains(Role::Caller) && principal.profiles.is_none();
+        if snapshot.rules().is_empty() && is_caller {
+            return None;
+        }
+        Some(snapshot.permissions.permissions(principal))
+    }
+
+    /// Counts a call against the daily budget of its principal. The calls of the day before a restart count, too.
+    pub(crate) async fn spend(&self, hub: &Hub, principal: &Principal) -> Result<(), DailyBudgetExceeded> {
+        let Some(limit) = self.snapshot.load().per_day.get(principal.id()).copied() else { return Ok(()) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let day = now.as_secs() / DAY.as_secs();
+        let is_known = self.daily_counts().get(principal.id()).is_some_and(|count| count.day == day);
+        if !is_known {
+            let midnight = UNIX_EPOCH + Duration::from_secs(day * DAY.as_secs());
+            let query = CallQuery {
+                principal: Some(principal.id().to_string()),
+                since: Some(midnight),
+                limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+                ..CallQuery::default()
+            };
+            let calls = hub.calls(query).await.map_or(0, |calls| calls.len() as u64);
+            let mut counts = self.daily_counts();
+            let count = counts.entry(Arc::clone(principal.id())).or_insert(DailyCount { day, calls });
+            if count.day != day {
+                *count = DailyCount { day, calls };
+            }
+        }
+        let mut counts = self.daily_counts();
+        let count = counts.entry(Arc::clone(principal.id())).or_insert(DailyCount { day, calls: 0 });
+        if count.calls >= limit {
+            return Err(DailyBudgetExceeded { limit });
+        }
+        count.calls += 1;
+        Ok(())
+    }
+
+    fn daily_counts(&self) -> MutexGuard<'_, HashMap<Arc<str>, DailyCount>> {
+        self.daily_counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authenticator for AccessControl {
+    fn is_required(&self) -> bool {
+        self.required.load(Ordering::Acquire)
+    }
+
+    fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified> {
+        let snapshot = self.snapshot.load();
+        if let Some(found) = snapshot.keys.find(token) {
+            return Some(found);
+        }
+        let issuers = snapshot.issuers.as_ref()?;
+        let audience = issuers.resource.audience(profile);
+        issuers.verifier.verify_cached(token, &audience).map(verified)
+    }
+
+    fn verify<'a>(
+        &'a self,
+        token: &'a str,
+        profile: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
+        Box::pin(async move {
+            let Some(issuers) = self.snapshot.load().issuers.clone() else {
+                return Err(TokenRefusal::Invalid);
+            };
+            let audience = issuers.resource.audience(profile);
+            let refusal = |error: TokenError| match error.is_unavailable() {
+                true => TokenRefusal::Unavailable,
+                false => TokenRefusal::Invalid,
+            };
+            issuers.verifier.verify(token, &audience).await.map(verified).map_err(refusal)
+        })
+    }
+
+    fn is_valid(&self, principal: &Arc<Principal>) -> bool {
+        match &principal.origin {
+            Origin::Local => true,
+            Origin::Key { .. } => self.snapshot.load().keys.contains(principal),
+            Origin::Oidc { issuer, .. } => {
+                self.snapshot.load().issuers.as_ref().is_some_and(|issuers| {
+                    issuers.settings.issuers.iter().any(|trusted| trusted.url == *issuer)
+                })
+            }
+        }
+    }
+
+    fn challenge(&self, profile: Option<&str>, refusal: TokenRefusal) -> String {
+        let snapshot = self.snapshot.load();
+        let Some(issuers) = &snapshot.issuers else { return KeyTable::default().challenge(profile, refusal) };
+        let challenge = match refusal {
+            TokenRefusal::Missing | TokenRefusal::Unavailable => {
+                BearerChallenge::MissingToken { scopes: &[] }
+            }
+            TokenRefusal::Malformed => {
+                BearerChallenge::InvalidRequest { description: "send one Authorization header" }
+            }
+            TokenRefusal::Invalid => {
+                let description = "the token is unknown, expired, revoked or for another audience";
+                BearerChallenge::InvalidToken { scopes: &[], description }
+            }
+        };
+        issuers.resource.challenge(profile, &challenge)
+    }
+
+    fn scope_challenge(&self, profile: Option<&str>, scopes: &[String]) -> String {
+        match &self.snapshot.load().issuers {
+            Some(issuers) => {
+                issuers.resource.challenge(profile, &BearerChallenge::InsufficientScope { scopes })
+            }
+            None => KeyTable::default().scope_challenge(profile, scopes),
+        }
+    }
+
+    fn resource_metadata(&self, profile: Option<&str>) -> Option<String> {
+        let snapshot = self.snapshot.load();
+        let issuers = snapshot.issuers.as_ref()?;
+        let mut scopes: Vec<String> = Vec::new();
+        let of_rules = snapshot.rules().specs().iter().filter_map(|rule| rule.scope.as_deref());
+        for scope in of_rules.flat_map(str::split_whitespace) {
+            if !scopes.iter().any(|known| known == scope) {
+                scopes.push(scope.to_owned());
+            }
+        }
+        let details = MetadataDetails { scopes: &scopes, name: "toolhub" };
+        Some(issuers.resource.metadata(profile, details).get().to_owned())
+    }
+}
+
+/// A token of an identity provider. Its result is reused until it must be verified again.
+fn verified(token: VerifiedToken) -> Verified {
+    Verified::until(token.principal, Some(token.recheck))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::TokenSettings;
+
+    fn token(name: &str) -> TokenSettings {
+        let sha256 = toolhub_server::hash_of(name);
+        TokenSettings {
+            name: name.to_owned(),
+            sha256,
+            roles: None,
+            profiles: None,
+            expires: None,
+            per_day: None,
+        }
+    }
+
+    fn auth(tokens: &[&str]) -> AuthSettings {
+        AuthSettings { tokens: tokens.iter().map(|name| token(name)).collect(), ..AuthSettings::default() }
+    }
+
+    #[test]
+    fn revoking_the_last_key_does_not_open_the_gateway() {
+        let access = AccessControl::new(&auth(&["ann"])).unwrap();
+        assert!(access.is_required() && access.find("ann", None).is_some());
+        access.apply(&auth(&[])).unwrap();
+        assert!(access.is_required());
+        assert!(access.find("ann", None).is_none());
+        assert!(!AccessControl::new(&auth(&[])).unwrap().is_required());
+    }
+
+    #[test]
+    fn unchanged_keys_keep_their_principal_and_changed_ones_do_not() {
+        let access = AccessControl::new(&auth(&["ann", "bob", "cy"])).unwrap();
+        let principal = |access: &AccessControl, name: &str| access.find(name, None).unwrap().principal;
+        let before = ["ann", "bob", "cy"].map(|name| principal(&access, name));
+        let version = access.version();
+        let mut changed = auth(&["ann", "bob"]);
+        changed.tokens[1].roles = Some(vec!["viewer".to_owned()]);
+        access.apply(&changed).unwrap();
+        assert_ne!(access.version(), version);
+        assert_eq!(before.each_ref().map(|one| access.is_valid(one)), [true, false, false]);
+        // A rotated key has another hash.
+        let mut rotated = auth(&["ann", "bob"]);
+        rotated.tokens[0].sha256 = toolhub_server::hash_of("other");
+        access.apply(&rotated).unwrap();
+        assert!(!access.is_valid(&before[0]) && access.find("ann", None).is_none());
+    }
+}

@@ -1,0 +1,124 @@
+//! Decides about calls of gateway clients: allowed, refused, in need of more scopes, or held until a person approves.
+
+use std::sync::Arc;
+
+use toolhub_access::Decision;
+use toolhub_core::call_log::RecordId;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Authorization, Coercion, Localize as _, Principal, RawJson, Source};
+use toolhub_mcp_gateway::{GatewayCall, RpcError};
+
+use super::backend::{HubBackend, PreparedCall, tool_error};
+use super::hold::HoldRequest;
+use super::view::{Kind, Target};
+use crate::access_control::DailyBudgetExceeded;
+
+/// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
+const INSUFFICIENT_SCOPE: i64 = -32003;
+
+/// A call that may run.
+pub(super) struct Authorized {
+    /// The sources that may serve it.
+    pub(super) among: Arc<[Source]>,
+    pub(super) authorization: Authorization,
+}
+
+/// The response to a call that may not run.
+pub(super) type Refusal = Result<RawJson, RpcError>;
+
+/// The sources of a target, by the decision about each.
+#[derive(Default)]
+struct Decisions {
+    allowed: Vec<Source>,
+    allowed_by: Option<Arc<str>>,
+    held: Vec<Source>,
+    held_by: Option<Arc<str>>,
+    missing_scopes: Vec<String>,
+}
+
+impl HubBackend {
+    /// Coerces the arguments of a call now if rules may restrict them: a decision must be about the arguments that are sent.
+    pub(super) fn coerce_before_rules(
+        &self,
+        target: &Target,
+        prepared: PreparedCall,
+    ) -> Result<PreparedCall, RpcError> {
+        let PreparedCall { mut call, coercion } = prepared;
+        if coercion == Coercion::Off || self.access_of_caller(&call.caller).permissions().is_none() {
+            return Ok(PreparedCall { call, coercion });
+        }
+        // The engine reports arguments that cannot be coerced.
+        if let Ok(arguments) = self.final_arguments(target, &call.arguments) {
+            call.arguments = arguments;
+        }
+        Ok(PreparedCall { call, coercion: Coercion::Off })
+    }
+
+    /// Decides whether a call may run, and waits for a person if a rule holds it.
+    pub(super) async fn authorize(&self, target: &Target, call: &GatewayCall) -> Result<Authorized, Refusal> {
+        let Some(principal) = call.caller.identity() else { return Err(Ok(self.refused())) };
+        let access = self.access_of_caller(&call.caller);
+        let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
+            let principal = Arc::clone(principal.id());
+            Authorized { among, authorization: Authorization { principal, rule, approver } }
+        };
+        // The skill was checked by its own name.
+        if access.permissions().is_none() || target.kind == Kind::UseSkill {
+            self.spend(principal).await?;
+            return Ok(authorized(Arc::clone(&target.among), None, None));
+        }
+        let mut decisions = Decisions::default();
+        let catalog = self.hub.catalog();
+        for entry in catalog.named(target.tool.as_str()).filter(|entry| target.is(&entry.tool)) {
+            let source = entry.tool.source.clone();
+            match access.decide_call(entry, &call.arguments) {
+                Decision::Allow { rule } => {
+                    decisions.allowed.push(source);
+                    decisions.allowed_by = decisions.allowed_by.or(rule.map(|rule| rule.name));
+                }
+                Decision::Ask { rule } => {
+                    decisions.held.push(source);
+                    decisions.held_by.get_or_insert(rule.name);
+                }
+                Decision::NeedScope { scopes, .. } => decisions.missing_scopes.extend(scopes),
+                Decision::Forbid { .. } => {}
+            }
+        }
+        if !decisions.allowed.is_empty() {
+            self.spend(principal).await?;
+            return Ok(authorized(decisions.allowed.into(), decisions.allowed_by, None));
+        }
+        if !decisions.missing_scopes.is_empty() {
+            let scopes = decisions.missing_scopes;
+            let text = format!("this call needs a token with more scopes: {}", scopes.join(" "));
+            call.caller.require_scopes(scopes);
+            return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
+        }
+        let Some(rule) = decisions.held_by else { return Err(Ok(self.refused())) };
+        let held = HoldRequest { target, call, sources: &decisions.held, rule: &rule };
+        let approver = self.hold(principal, held).await?;
+        self.spend(principal).await?;
+        Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
+    }
+
+    /// Counts a call against the daily budget of its principal.
+    async fn spend(&self, principal: &Principal) -> Result<(), Refusal> {
+        self.access.spend(&self.hub, principal).await.map_err(|DailyBudgetExceeded { limit }| {
+            let text = LocalizedText::new(
+                format!("the {limit} calls of this day are used up (`per_day`); more are possible after midnight UTC"),
+                format!("今日的 {limit} 次调用已用完（`per_day`），UTC 零点后恢复"),
+            );
+            Ok(tool_error(&text.localize(self.lang)))
+        })
+    }
+
+    /// The response to a forbidden call of a visible tool, with a reference for auditors.
+    fn refused(&self) -> RawJson {
+        let reference = RecordId::generate();
+        let text = LocalizedText::new(
+            format!("this call is not allowed (reference {reference})"),
+            format!("不允许此调用（编号 {reference}）"),
+        );
+        tool_error(&text.localize(self.lang))
+    }
+}

@@ -1,0 +1,176 @@
+//! Holds calls of gateway clients until a person decides. A client that can ask its user shows that the call waits; any other
+//! client gets an error with the reference, and repeats the call after the decision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
+use toolhub_mcp_gateway::GatewayCall;
+
+use super::authorize::Refusal;
+use super::backend::{HubBackend, tool_error};
+use super::view::Target;
+use crate::held_calls::{HeldCall, HeldState, NewHeldCall};
+
+/// How often the decision about a held call is looked for.
+const DECISION_INTERVAL: Duration = Duration::from_millis(200);
+/// How long a decision is waited for after the client accepted to wait, before it is asked again.
+const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A call that a rule holds.
+pub(super) struct HoldRequest<'a> {
+    pub(super) target: &'a Target,
+    pub(super) call: &'a GatewayCall,
+    /// The sources that may serve it after an approval.
+    pub(super) sources: &'a [Source],
+    pub(super) rule: &'a str,
+}
+
+/// The answer of the client to the question whether to wait.
+enum ClientAnswer {
+    /// It waits, or the decision came first.
+    Wait,
+    Withdraw,
+    /// It cannot ask its user.
+    Unable,
+}
+
+impl HubBackend {
+    /// Holds a call until a person decides. Returns the id of the approver; the approval is used up.
+    pub(super) async fn hold(
+        &self,
+        principal: &Principal,
+        request: HoldRequest<'_>,
+    ) -> Result<Arc<str>, Refusal> {
+        let unavailable = |error: std::io::Error| {
+            let text = LocalizedText::new(
+                format!("this call needs approval, and could not be held: {error}"),
+                format!("此调用需要批准，但无法登记：{error}"),
+            );
+            Ok(tool_error(&text.localize(self.lang)))
+        };
+        let HoldRequest { target, call, sources, rule } = request;
+        let held_calls = self.hub.held_calls();
+        let new = NewHeldCall {
+            principal,
+            profile: self.profile_name(),
+            tool: target.tool.as_str(),
+            sources: sources.iter().map(ToString::to_string).collect(),
+            arguments: &call.arguments,
+            rule,
+            hold: self.hub.settings().auth.hold(),
+        };
+        let mut held = held_calls.hold(&new).map_err(unavailable)?;
+        loop {
+            match std::mem::take(&mut held.state) {
+                HeldState::Waiting => {}
+                HeldState::Approved { by } => {
+                    // Another call with the same arguments may have used the approval.
+                    let consumed = held_calls.consume(&held.id).map_err(unavailable)?;
+                    let state = HeldState::Used { by: by.clone() };
+                    return if consumed {
+                        Ok(Arc::from(by))
+                    } else {
+                        Err(Ok(self.not_approved(&held, &state)))
+                    };
+                }
+                state => return Err(Ok(self.not_approved(&held, &state))),
+            }
+            match self.ask_to_wait(&held, &call.caller).await {
+                ClientAnswer::Wait => {}
+                ClientAnswer::Withdraw => {
+                    held_calls.withdraw(&held.id).map_err(unavailable)?;
+                    return Err(Ok(self.withdrawn(&held)));
+                }
+                ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Waiting))),
+            }
+            let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
+            held.state = decided.unwrap_or_default();
+        }
+    }
+
+    /// Waits until a held call is decided or expires.
+    async fn decided(&self, held: &HeldCall) -> HeldState {
+        loop {
+            // Reads two small files, which takes microseconds.
+            let state = match self.hub.held_calls().get(&held.id) {
+                Ok(Some(call)) => call.state,
+                Ok(None) => HeldState::Expired,
+                Err(_) => HeldState::Waiting,
+            };
+            if state != HeldState::Waiting {
+                return state;
+            }
+            tokio::time::sleep(DECISION_INTERVAL).await;
+        }
+    }
+
+    /// Tells the user of the client that the call waits, unless the decision comes first.
+    async fn ask_to_wait(&self, held: &HeldCall, caller: &CallerHandle) -> ClientAnswer {
+        if !caller.capabilities().object().is_some_and(|all| all.contains("elicitation")) {
+            return ClientAnswer::Unable;
+        }
+        let (tool, id) = (&held.tool, &held.id);
+        let message = LocalizedText::new(
+            format!(
+                "`{tool}` waits for approval (reference {id}). Ask an approver, and accept to go on once it is approved."
+            ),
+            format!("`{tool}` 等待批准（编号 {id}）。请联系审批人，批准后点击接受以继续。"),
+        );
+        let schema = RawObject::default().with("type", "object").with("properties", RawObject::default());
+        let params = RawObject::default()
+            .with("mode", "form")
+            .with("message", message.localize(self.lang))
+            .with("requestedSchema", schema);
+        let answer = tokio::select! {
+            biased;
+            _ = self.decided(held) => return ClientAnswer::Wait,
+            answer = caller.ask("elicitation/create".to_owned(), Some(params.into_raw())) => answer,
+        };
+        let action = |answer: &RawJson| answer.object()?.get("action")?.decode::<String>().ok();
+        match answer {
+            Ok(answer) if action(&answer).as_deref() == Some("accept") => ClientAnswer::Wait,
+            Ok(_) => ClientAnswer::Withdraw,
+            Err(_) => ClientAnswer::Unable,
+        }
+    }
+
+    fn withdrawn(&self, held: &HeldCall) -> RawJson {
+        let text = LocalizedText::new(
+            format!("this call was withdrawn before it was approved (reference {})", held.id),
+            format!("此调用在获批前已撤回（编号 {}）", held.id),
+        );
+        tool_error(&text.localize(self.lang))
+    }
+
+    /// The response to a call that was not approved, with its reference.
+    fn not_approved(&self, held: &HeldCall, state: &HeldState) -> RawJson {
+        let id = &held.id;
+        let text = match state {
+            HeldState::Waiting | HeldState::Approved { .. } => LocalizedText::new(
+                format!(
+                    "this call waits for approval (reference {id}): ask an approver, then repeat the call"
+                ),
+                format!("此调用等待批准（编号 {id}）：请联系审批人，批准后重新调用"),
+            ),
+            HeldState::Denied { .. } => LocalizedText::new(
+                format!("this call was denied by an approver (reference {id})"),
+                format!("此调用被审批人拒绝（编号 {id}）"),
+            ),
+            HeldState::Expired => LocalizedText::new(
+                format!("this call was not approved in time (reference {id}): repeat it to ask again"),
+                format!("此调用未在期限内获批（编号 {id}）：请重新调用以再次申请"),
+            ),
+            HeldState::Used { .. } => LocalizedText::new(
+                format!(
+                    "the approval of this call was used already (reference {id}): repeat it to ask again"
+                ),
+                format!("此调用的批准已被使用（编号 {id}）：请重新调用以再次申请"),
+            ),
+        };
+        let meta =
+            RawObject::default().with("toolhub/reference", id.as_str()).with("toolhub/state", state.name());
+        tool_error(&text.localize(self.lang)).with_last("_meta", &meta.into_raw())
+    }
+}

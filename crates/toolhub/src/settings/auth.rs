@@ -1,0 +1,400 @@
+//! `[auth]` of `toolhub.toml`: who may connect, and who may call what.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use toolhub_access::{RuleSet, RuleSpec};
+use toolhub_client_config::expand;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::principal::PrincipalKind;
+use toolhub_core::{Principal, Role, Roles, Secret};
+use toolhub_oauth::resource_server::{IntrospectionClient, ResourceServer, TrustedIssuer};
+use toolhub_server::Key;
+
+use super::span::DurationSetting;
+
+/// How long a held call waits for a decision by default.
+const DEFAULT_HOLD: Duration = Duration::from_secs(3600);
+
+/// `[auth]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuthSettings {
+    /// The public URL of the gateway, which tokens of identity providers must be issued for.
+    pub resource: Option<String>,
+    /// The identity providers whose tokens are accepted.
+    pub issuers: Vec<IssuerSettings>,
+    /// The accepted keys.
+    pub tokens: Vec<TokenSettings>,
+    /// The rules that decide who may see and call what.
+    pub rules: Vec<RuleSpec>,
+    /// How long a held call waits for a decision.
+    pub hold: Option<DurationSetting>,
+}
+
+/// An entry of `[auth] tokens`: a static key.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSettings {
+    /// The name of its principal.
+    pub name: String,
+    /// The SHA-256 hash of the key.
+    pub sha256: String,
+    /// The roles of its principal; `caller` if absent.
+    pub roles: Option<Vec<String>>,
+    /// The profiles that it opens; all if absent.
+    pub profiles: Option<Vec<String>>,
+    /// The date or time from which it is refused.
+    pub expires: Option<String>,
+    /// The maximum number of calls per day (UTC).
+    pub per_day: Option<u64>,
+}
+
+/// An entry of `[auth] issuers`: an identity provider.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerSettings {
+    /// The issuer URL, as in the claim `iss`.
+    pub url: String,
+    /// The id of the hub at the provider, for the login at the console.
+    pub client_id: Option<String>,
+    /// Which tokens get which role: `"*"`, `"groups:NAME"`, `"scope:NAME"`, or a list of those.
+    #[serde(default)]
+    pub roles: BTreeMap<String, OneOrMany>,
+    /// The claim that lists the groups.
+    pub groups_claim: Option<String>,
+    /// The accepted values of the header `typ`.
+    pub typ: Option<Vec<String>>,
+    /// Further accepted audiences.
+    #[serde(default)]
+    pub audiences: Vec<String>,
+    /// How opaque tokens are checked (RFC 7662).
+    pub introspection: Option<IntrospectionSettings>,
+}
+
+/// `introspection` of an issuer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IntrospectionSettings {
+    /// The id of the hub at the provider.
+    pub client_id: String,
+    /// Its secret; `${VAR}` is expanded from the environment.
+    pub client_secret: Secret,
+    /// The introspection endpoint; that of the issuer's metadata if absent.
+    pub endpoint: Option<String>,
+}
+
+/// One text or a list of texts.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMany {
+    /// One text.
+    One(String),
+    /// A list.
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// The texts.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::Many(many) => many,
+        }
+        .iter()
+        .map(String::as_str)
+    }
+}
+
+/// An invalid setting: a word of the file near it, and the error.
+type Problem = (&'static str, LocalizedText);
+
+impl AuthSettings {
+    /// Whether anything is configured: then a token is required.
+    pub fn is_required(&self) -> bool {
+        !self.tokens.is_empty() || !self.issuers.is_empty()
+    }
+
+    /// How long a held call waits for a decision.
+    pub fn hold(&self) -> Duration {
+        self.hold.map_or(DEFAULT_HOLD, |span| span.0)
+    }
+
+    /// The first invalid setting.
+    pub(super) fn problem(&self) -> Option<Problem> {
+        self.token_problem().or_else(|| self.issuer_problem()).or_else(|| self.rule_problem())
+    }
+
+    fn token_problem(&self) -> Option<Problem> {
+        for (index, token) in self.tokens.iter().enumerate() {
+            let name = &token.name;
+            if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                let what = LocalizedText::new(
+                    format!(
+                        "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub keys new {name}` makes one"
+                    ),
+                    format!(
+                        "令牌 `{name}` 的 `sha256` 不是 64 位十六进制哈希：可用 `toolhub keys new {name}` 生成"
+                    ),
+                );
+                return Some(("sha256", what));
+            }
+            let is_duplicate = self.tokens[..index].iter().any(|other| other.name == *name);
+            if name.trim().is_empty() || is_duplicate {
+                let what = LocalizedText::new(
+                    format!("each token needs a name of its own; `{name}` is not"),
+                    format!("每个令牌需要各自的名称；`{name}` 不行"),
+                );
+                return Some(("tokens", what));
+            }
+            if let Some(unknown) = token.roles.iter().flatten().find(|role| Role::from_name(role).is_none()) {
+                return Some(("roles", unknown_role(unknown)));
+            }
+            if let Some(expires) = &token.expires
+                && parse_time(expires).is_none()
+            {
+                let what = LocalizedText::new(
+                    format!("`{expires}` is no date: write `2027-01-31` or `2027-01-31T12:00:00Z`"),
+                    format!("`{expires}` 不是日期：请写成 `2027-01-31` 或 `2027-01-31T12:00:00Z`"),
+                );
+                return Some(("expires", what));
+            }
+            if token.per_day == Some(0) {
+                let what = LocalizedText::new(
+                    "`per_day` of 0 would refuse every call: leave it out, or name a number",
+                    "`per_day` 为 0 会拒绝所有调用：请去掉，或写一个数",
+                );
+                return Some(("per_day", what));
+            }
+        }
+        None
+    }
+
+    fn issuer_problem(&self) -> Option<Problem> {
+        if !self.issuers.is_empty() && self.resource.is_none() {
+            let what = LocalizedText::new(
+                "`[[auth.issuers]]` needs `resource`, the public URL of this gateway: its tokens must be issued for it",
+                "`[[auth.issuers]]` 需要 `resource`（网关的公开 URL）：令牌必须为它签发",
+            );
+            return Some(("issuers", what));
+        }
+        let is_url = |text: &str| {
+            url::Url::parse(text).is_ok_and(|url| {
+                matches!(url.scheme(), "https" | "http") && url.fragment().is_none() && url.query().is_none()
+            })
+        };
+        let no_url = |text: &str| {
+            LocalizedText::new(
+                format!("`{text}` is no URL: write it like `https://hub.example`"),
+                format!("`{text}` 不是 URL：请写成 `https://hub.example` 的形式"),
+            )
+        };
+        if let Some(resource) = self.resource.as_deref().filter(|resource| !is_url(resource)) {
+            return Some(("resource", no_url(resource)));
+        }
+        for (index, issuer) in self.issuers.iter().enumerate() {
+            if !is_url(&issuer.url) {
+                return Some(("url", no_url(&issuer.url)));
+            }
+            if self.issuers[..index].iter().any(|other| other.url == issuer.url) {
+                let url = &issuer.url;
+                let what = LocalizedText::new(
+                    format!("the issuer `{url}` is listed twice"),
+                    format!("签发方 `{url}` 出现了两次"),
+                );
+                return Some(("issuers", what));
+            }
+            for (role, selectors) in &issuer.roles {
+                if Role::from_name(role).is_none() {
+                    return Some(("roles", unknown_role(role)));
+                }
+                let known = |text: &&str| {
+                    *text == "*"
+                        || ["groups:", "scope:"]
+                            .iter()
+                            .any(|kind| text.strip_prefix(kind).is_some_and(|name| !name.is_empty()))
+                };
+                if let Some(other) = selectors.iter().find(|text| !known(text)) {
+                    let what = LocalizedText::new(
+                        format!("`{other}` selects nothing: write `*`, `groups:NAME` or `scope:NAME`"),
+                        format!("`{other}` 无法匹配：请写 `*`、`groups:名称` 或 `scope:名称`"),
+                    );
+                    return Some(("roles", what));
+                }
+            }
+        }
+        None
+    }
+
+    fn rule_problem(&self) -> Option<Problem> {
+        RuleSet::compile(self.rules.clone()).err().map(|error| (error.key, error.text))
+    }
+
+    /// The identity providers and the URL that their tokens must be issued for; `None` without identity providers.
+    /// `${VAR}` in the secret of an introspection client is expanded by `lookup`.
+    pub fn resource_server(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<ResourceServer>, LocalizedText> {
+        if self.issuers.is_empty() {
+            return Ok(None);
+        }
+        let issuers = self.issuers.iter().map(|issuer| issuer.trusted_issuer(lookup));
+        let issuers = issuers.collect::<Result<_, LocalizedText>>()?;
+        Ok(Some(ResourceServer { resource: self.resource.clone().unwrap_or_default(), issuers }))
+    }
+
+    /// The keys, each with its principal.
+    pub fn keys(&self) -> Vec<Key> {
+        self.tokens.iter().map(TokenSettings::key).collect()
+    }
+}
+
+impl IssuerSettings {
+    fn trusted_issuer(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<TrustedIssuer, LocalizedText> {
+        let mut issuer = TrustedIssuer::new(self.url.clone());
+        for (role, selectors) in &self.roles {
+            let role = Role::from_name(role).ok_or_else(|| unknown_role(role))?;
+            let conditions = selectors.iter().map(str::parse).collect::<Result<Vec<_>, _>>()?;
+            issuer.roles.insert(role, conditions);
+        }
+        if let Some(claim) = &self.groups_claim {
+            issuer.groups_claim.clone_from(claim);
+        }
+        if let Some(typ) = &self.typ {
+            issuer.typ.clone_from(typ);
+        }
+        issuer.audiences.clone_from(&self.audiences);
+        if let Some(client) = &self.introspection {
+            let secret = expand(client.client_secret.expose(), lookup).map_err(|name| {
+                LocalizedText::new(
+                    format!("`introspection` uses ${{{name}}}, which is not set"),
+                    format!("`introspection` 用到了未设置的 ${{{name}}}"),
+                )
+            })?;
+            let (client_id, endpoint) = (client.client_id.clone(), client.endpoint.clone());
+            let client_secret = Secret::new(secret);
+            issuer.introspection = Some(IntrospectionClient { client_id, client_secret, endpoint });
+        }
+        Ok(issuer)
+    }
+}
+
+impl TokenSettings {
+    fn key(&self) -> Key {
+        let mut principal = Principal::of_key(&self.name);
+        principal.kind = PrincipalKind::Program;
+        principal.roles = match &self.roles {
+            None => Role::Caller.into(),
+            Some(names) => names.iter().filter_map(|name| Role::from_name(name)).collect::<Roles>(),
+        };
+        principal.profiles.clone_from(&self.profiles);
+        Key {
+            sha256: self.sha256.to_ascii_lowercase(),
+            principal: Arc::new(principal),
+            // An invalid date is refused when the file is read; here it means expired.
+            expires: self.expires.as_deref().map(|text| parse_time(text).unwrap_or(SystemTime::UNIX_EPOCH)),
+        }
+    }
+}
+
+fn unknown_role(name: &str) -> LocalizedText {
+    let names: Vec<&str> = Role::ALL.into_iter().map(Role::name).collect();
+    let names = names.join(", ");
+    LocalizedText::new(
+        format!("there is no role `{name}`; there are: {names}"),
+        format!("没有角色 `{name}`；现有：{names}"),
+    )
+}
+
+/// Parses a date (its start, UTC) or a time.
+pub fn parse_time(text: &str) -> Option<SystemTime> {
+    let text = text.trim();
+    if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+        return Some(timestamp.into());
+    }
+    let date = text.parse::<jiff::civil::Date>().ok()?;
+    Some(date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::{Lang, Localize as _};
+
+    use super::*;
+
+    fn problem(text: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct File {
+            #[serde(default)]
+            auth: AuthSettings,
+        }
+        let file: File = toml_edit::de::from_str(text).unwrap();
+        file.auth.problem().map(|(_, what)| what.localize(Lang::En))
+    }
+
+    #[test]
+    fn reports_invalid_keys_issuers_and_rules() {
+        let hash = "0".repeat(64);
+        let token = |more: &str| format!("[[auth.tokens]]\nname = \"ann\"\nsha256 = \"{hash}\"\n{more}\n");
+        let check = |text: &str, expect: Option<&str>| {
+            let found = problem(text);
+            assert_eq!(found.is_some(), expect.is_some(), "{text}: {found:?}");
+            assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{text}");
+        };
+        check("", None);
+        check(&token(""), None);
+        check(
+            &token("roles = [\"viewer\"]\nprofiles = [\"a\"]\nexpires = \"2027-01-01\"\nper_day = 5"),
+            None,
+        );
+        check(&token("roles = [\"admin\"]"), Some("no role `admin`"));
+        check(&token("expires = \"soon\""), Some("no date"));
+        check(&token("per_day = 0"), Some("refuse every call"));
+        check(&format!("{}{}", token(""), token("")), Some("name of its own"));
+        check("[[auth.tokens]]\nname = \"ann\"\nsha256 = \"abc\"\n", Some("64 hexadecimal"));
+        let issuer = |more: &str| {
+            format!(
+                "[auth]\nresource = \"https://hub.example\"\n[[auth.issuers]]\nurl = \"https://idp.example\"\n{more}\n"
+            )
+        };
+        check(&issuer(""), None);
+        check(
+            &issuer("roles = { operator = \"groups:ops\", caller = [\"*\"], auditor = \"scope:audit\" }"),
+            None,
+        );
+        check(&issuer("roles = { boss = \"*\" }"), Some("no role `boss`"));
+        check(&issuer("roles = { caller = \"everyone\" }"), Some("selects nothing"));
+        check("[[auth.issuers]]\nurl = \"https://idp.example\"\n", Some("needs `resource`"));
+        check("[auth]\nresource = \"hub\"\n", Some("no URL"));
+    }
+
+    #[test]
+    fn key_without_roles_is_a_caller() {
+        let token = |roles: Option<Vec<String>>| TokenSettings {
+            name: "ci".to_owned(),
+            sha256: "A".repeat(64),
+            roles,
+            profiles: None,
+            expires: None,
+            per_day: None,
+        };
+        let key = token(None).key();
+        assert_eq!(key.principal.roles, Role::Caller.into());
+        assert_eq!(key.sha256, "a".repeat(64));
+        assert!(token(Some(Vec::new())).key().principal.roles.is_empty());
+    }
+
+    #[test]
+    fn parses_dates_and_times() {
+        let day = parse_time("2027-01-01").unwrap();
+        assert_eq!(parse_time("2027-01-01T00:00:00Z"), Some(day));
+        assert_eq!(parse_time("2027-01-01T08:00:00+08:00"), Some(day));
+        assert_eq!(parse_time("tomorrow"), None);
+    }
+}

@@ -310,6 +310,25 @@ async fn cached_token_expires() {
 }
 
 #[tokio::test]
+async fn cached_token_expires_when_the_wall_clock_is_set() {
+    let fixture = Fixture::new();
+    let token = fixture.token();
+    fixture.assert_accepted(&token).await;
+    fixture.clock.set_forward(660);
+    assert!(fixture.verifier.verify_cached(&token, AUDIENCE).is_none());
+    fixture.assert_refused(&token, TokenErrorKind::Expired).await;
+}
+
+#[tokio::test]
+async fn empty_audience_opens_nothing() {
+    let fixture = Fixture::new();
+    let token = fixture.key.sign(&fixture.claims(&json!({"aud": ["", AUDIENCE]})));
+    fixture.assert_accepted(&token).await;
+    let result = fixture.verifier.verify(&token, "").await;
+    assert_eq!(result.map(drop).map_err(|error| error.kind), Err(TokenErrorKind::Audience));
+}
+
+#[tokio::test]
 async fn rejects_ambiguous_and_malformed_tokens() {
     let fixture = Fixture::new();
     let (header, claims) = (fixture.key.header().to_string(), fixture.claims(&json!({})).to_string());

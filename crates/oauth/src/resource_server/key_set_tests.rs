@@ -29,6 +29,22 @@ async fn concurrent_first_tokens_cause_one_fetch() {
     assert_eq!(fixture.issuer.state().key_requests, 1);
 }
 
+/// A fetch may take longer than the interval between two attempts.
+#[tokio::test]
+async fn second_fetch_does_not_start_during_the_first() {
+    let fixture = Fixture::new();
+    fixture.issuer.state().delay = Duration::from_millis(50);
+    let (one, two) = (fixture.token(), fixture.key.sign(&fixture.claims(&json!({"jti": "2"}))));
+    let waiting = fixture.verifier.verify(&one, AUDIENCE);
+    tokio::pin!(waiting);
+    assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+    fixture.clock.advance(MIN_RETRY_INTERVAL.as_secs());
+    fixture.assert_accepted(&two).await;
+    assert!(waiting.await.is_ok());
+    fixture.settle().await;
+    assert_eq!(fixture.issuer.state().key_requests, 1);
+}
+
 #[tokio::test]
 async fn flood_of_unknown_key_ids_causes_no_flood_of_fetches() {
     let fixture = Fixture::new();

@@ -27,11 +27,18 @@ pub(super) const AUDIENCE: &str = "https://hub.example/mcp/office";
 pub(super) struct TestClock {
     start: Instant,
     passed: Mutex<Duration>,
+    /// How far the wall clock was set forward.
+    set: Mutex<Duration>,
 }
 
 impl TestClock {
     pub(super) fn advance(&self, seconds: u64) {
         *self.passed.lock().unwrap() += Duration::from_secs(seconds);
+    }
+
+    /// Sets the wall clock forward.
+    pub(super) fn set_forward(&self, seconds: u64) {
+        *self.set.lock().unwrap() += Duration::from_secs(seconds);
     }
 
     /// The wall time in seconds.
@@ -42,7 +49,10 @@ impl TestClock {
 
 impl Clock for TestClock {
     fn wall_time(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_secs(1_800_000_000) + *self.passed.lock().unwrap()
+        UNIX_EPOCH
+            + Duration::from_secs(1_800_000_000)
+            + *self.passed.lock().unwrap()
+            + *self.set.lock().unwrap()
     }
 
     fn monotonic(&self) -> Instant {
@@ -234,7 +244,8 @@ impl Fixture {
         issuer.state().keys = vec![key.jwk()];
         let mut settings = TrustedIssuer::new(&issuer.url);
         change(&mut settings);
-        let clock = Arc::new(TestClock { start: Instant::now(), passed: Mutex::default() });
+        let clock =
+            Arc::new(TestClock { start: Instant::now(), passed: Mutex::default(), set: Mutex::default() });
         let tasks = TaskTracker::new();
         let settings = ResourceServer { resource: HUB.to_owned(), issuers: vec![settings] };
         let verifier =

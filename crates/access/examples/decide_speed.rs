@@ -90,7 +90,7 @@ fn specs() -> Vec<RuleSpec> {
             2 => rule["tools"] = json!([format!("server{}__tool_{}*", number % 100, number % 50)]),
             3 => rule["servers"] = json!([format!("server{}", number % 100)]),
             4 => {
-                rule["principals"] = json!([format!("oidc:https://idp.example#user{}", number % PRINCIPALS)])
+                rule["principals"] = json!([format!("oidc:https://idp.example#user{}", number % PRINCIPALS)]);
             }
             5 => rule["tools"] = json!([format!("tool_{}", number % 500)]),
             6 => {
@@ -102,7 +102,7 @@ fn specs() -> Vec<RuleSpec> {
                 rule["arguments"] = json!({"properties": {"path": {"type": "string", "pattern": "^/data/"}}});
             }
         }
-        if number % 8 < 6 && number % 3 == 0 {
+        if number % 8 < 6 && number.is_multiple_of(3) {
             rule["groups"] = json!([format!("group{}", number % 50)]);
         }
         serde_json::from_value(rule)

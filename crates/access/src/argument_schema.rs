@@ -1,6 +1,8 @@
 //! The argument schema of a rule, compiled, and the arguments that it is compared with.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::{Map, Value};
@@ -30,6 +32,8 @@ pub(crate) enum Verdict {
 /// A compiled argument schema.
 #[derive(Debug)]
 pub(crate) struct ArgumentSchema {
+    /// Unique within a rule set.
+    id: usize,
     schema: Map<String, Value>,
     validator: Validator,
     spellings: Spellings,
@@ -37,7 +41,7 @@ pub(crate) struct ArgumentSchema {
 
 impl ArgumentSchema {
     /// Compiles a schema. Formats are checked, regular expressions take linear time, and nothing is fetched.
-    pub(crate) fn compile(schema: &Value) -> Result<Self, LocalizedText> {
+    fn compile(id: usize, schema: &Value) -> Result<Self, LocalizedText> {
         let Value::Object(members) = schema else {
             return Err(LocalizedText::new(
                 "not an object: write a JSON Schema, such as `{ properties = { path = { pattern = \"^/data/\" } } }`",
@@ -78,7 +82,7 @@ impl ArgumentSchema {
                 format!("JSON Schema 无效{}：{reason}", at("，位于")),
             )
         })?;
-        Ok(Self { schema: members.clone(), validator, spellings: Spellings::of(schema) })
+        Ok(Self { id, schema: members.clone(), validator, spellings: Spellings::of(schema) })
     }
 
     /// The schema as written.
@@ -88,12 +92,38 @@ impl ArgumentSchema {
 
     /// Compares arguments with the schema.
     pub(crate) fn judge(&self, arguments: &Arguments<'_>) -> Verdict {
-        match arguments.value() {
-            None => Verdict::Unreadable,
-            Some(value) if self.spellings.has_variant_in(value) => Verdict::Unreadable,
-            Some(value) if self.validator.is_valid(value) => Verdict::Accepted,
-            Some(_) => Verdict::Rejected,
+        let Some(value) = arguments.value() else { return Verdict::Unreadable };
+        // Many rules share few schemas.
+        let known = arguments.verdicts.borrow().iter().find(|(schema, _)| *schema == self.id).copied();
+        if let Some((_, verdict)) = known {
+            return verdict;
         }
+        let verdict = if self.spellings.has_variant_in(value) {
+            Verdict::Unreadable
+        } else if self.validator.is_valid(value) {
+            Verdict::Accepted
+        } else {
+            Verdict::Rejected
+        };
+        arguments.verdicts.borrow_mut().push((self.id, verdict));
+        verdict
+    }
+}
+
+/// Compiles each distinct schema of a rule set once.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentSchemas(HashMap<String, Arc<ArgumentSchema>>);
+
+impl ArgumentSchemas {
+    pub(crate) fn compile(&mut self, schema: &Value) -> Result<Arc<ArgumentSchema>, LocalizedText> {
+        // The order of keys is a part of the text, because it is listed.
+        let text = schema.to_string();
+        if let Some(known) = self.0.get(&text) {
+            return Ok(Arc::clone(known));
+        }
+        let compiled = Arc::new(ArgumentSchema::compile(self.0.len(), schema)?);
+        self.0.insert(text, Arc::clone(&compiled));
+        Ok(compiled)
     }
 }
 
@@ -102,11 +132,13 @@ impl ArgumentSchema {
 pub(crate) struct Arguments<'a> {
     raw: Option<&'a RawJson>,
     parsed: OnceCell<Option<Value>>,
+    /// The results so far, by the id of the schema. All schemas belong to one rule set.
+    verdicts: RefCell<Vec<(usize, Verdict)>>,
 }
 
 impl<'a> Arguments<'a> {
     pub(crate) fn new(raw: Option<&'a RawJson>) -> Self {
-        Self { raw, parsed: OnceCell::new() }
+        Self { raw, parsed: OnceCell::new(), verdicts: RefCell::default() }
     }
 
     /// The arguments, if they are an object that every parser reads alike.

@@ -3,7 +3,7 @@
 
 use toolhub_core::FastMap;
 
-use crate::pattern::Pattern;
+use crate::pattern::{Anchor, Name, Pattern};
 use crate::request::Item;
 use crate::rule::Rule;
 use crate::rule_bits::RuleBits;
@@ -44,42 +44,52 @@ pub(crate) struct Index {
     names: FastMap<Box<str>, Bucket>,
     /// By the literal start of a name, folded.
     prefixes: Prefixes,
+    /// By the literal end of a name, folded and reversed.
+    suffixes: Prefixes,
     /// By the exact name of a source, folded.
     servers: FastMap<Box<str>, Bucket>,
     /// The other rules.
     rest: Bucket,
 }
 
+type Entries = FastMap<Box<str>, Vec<usize>>;
+
 impl Index {
     pub(crate) fn new(rules: &[Rule]) -> Self {
-        let mut names: FastMap<Box<str>, Vec<usize>> = FastMap::default();
-        let mut prefixes: FastMap<Box<str>, Vec<usize>> = FastMap::default();
-        let mut servers: FastMap<Box<str>, Vec<usize>> = FastMap::default();
-        let mut rest = Vec::new();
-        let has_prefix = |pattern: &Pattern| !pattern.folded_prefix().0.is_empty();
-        let is_literal = |pattern: &Pattern| pattern.folded_prefix().1;
+        let (mut names, mut prefixes, mut suffixes) =
+            (Entries::default(), Entries::default(), Entries::default());
+        let (mut servers, mut rest) = (Entries::default(), Vec::new());
+        let is_anchored = |pattern: &Pattern| pattern.anchor() != Anchor::None;
+        let is_whole = |pattern: &Pattern| matches!(pattern.anchor(), Anchor::Whole(_));
         for (position, rule) in rules.iter().enumerate() {
-            let add = |map: &mut FastMap<Box<str>, Vec<usize>>, key: &str| {
-                map.entry(key.into()).or_default().push(position);
-            };
-            if !rule.tools.is_empty() && rule.tools.iter().all(has_prefix) {
+            let add = |entries: &mut Entries, key: Box<str>| entries.entry(key).or_default().push(position);
+            if !rule.tools.is_empty() && rule.tools.iter().all(is_anchored) {
                 for pattern in &rule.tools {
-                    let (prefix, is_all) = pattern.folded_prefix();
-                    add(if is_all { &mut names } else { &mut prefixes }, prefix);
+                    match pattern.anchor() {
+                        Anchor::Whole(name) => add(&mut names, name.into()),
+                        Anchor::Prefix(prefix) => add(&mut prefixes, prefix.into()),
+                        Anchor::Suffix(suffix) => add(&mut suffixes, reverse(suffix).into()),
+                        Anchor::None => {}
+                    }
                 }
-            } else if !rule.servers.is_empty() && rule.servers.iter().all(is_literal) {
-                rule.servers.iter().for_each(|pattern| add(&mut servers, pattern.folded_prefix().0));
+            } else if !rule.servers.is_empty() && rule.servers.iter().all(is_whole) {
+                for pattern in &rule.servers {
+                    if let Anchor::Whole(server) = pattern.anchor() {
+                        add(&mut servers, server.into());
+                    }
+                }
             } else {
                 rest.push(position);
             }
         }
         let total = rules.len();
-        let finish = |map: FastMap<Box<str>, Vec<usize>>| {
-            map.into_iter().map(|(key, rules)| (key, Bucket::new(rules, total))).collect()
+        let finish = |entries: Entries| {
+            entries.into_iter().map(|(key, rules)| (key, Bucket::new(rules, total))).collect()
         };
         Self {
             names: finish(names),
             prefixes: Prefixes::new(prefixes, total),
+            suffixes: Prefixes::new(suffixes, total),
             servers: finish(servers),
             rest: Bucket::new(rest, total),
         }
@@ -93,11 +103,15 @@ impl Index {
             applicable.for_each(visit);
             return;
         }
-        for name in &item.names {
-            if let Some(bucket) = self.names.get(name.folded()) {
+        for name in item.names.iter().map(Name::folded) {
+            if let Some(bucket) = self.names.get(name) {
                 bucket.for_each_common(applicable, visit);
             }
-            self.prefixes.for_each(name.folded(), &mut |bucket| bucket.for_each_common(applicable, visit));
+            self.prefixes.for_each(name, &mut |bucket| bucket.for_each_common(applicable, visit));
+            if !self.suffixes.is_empty() {
+                self.suffixes
+                    .for_each(&reverse(name), &mut |bucket| bucket.for_each_common(applicable, visit));
+            }
         }
         if let Some(bucket) = self.servers.get(item.server.folded()) {
             bucket.for_each_common(applicable, visit);
@@ -106,7 +120,11 @@ impl Index {
     }
 }
 
-/// Literal starts of patterns in alphabetical order.
+fn reverse(text: &str) -> String {
+    text.chars().rev().collect()
+}
+
+/// Literal starts of texts in alphabetical order.
 #[derive(Debug)]
 struct Prefixes(Vec<Prefix>);
 
@@ -119,7 +137,7 @@ struct Prefix {
 }
 
 impl Prefixes {
-    fn new(entries: FastMap<Box<str>, Vec<usize>>, total: usize) -> Self {
+    fn new(entries: Entries, total: usize) -> Self {
         let mut entries: Vec<(Box<str>, Vec<usize>)> = entries.into_iter().collect();
         entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let mut prefixes: Vec<Prefix> = Vec::with_capacity(entries.len());
@@ -134,6 +152,10 @@ impl Prefixes {
             prefixes.push(Prefix { text, rules: Bucket::new(rules, total), parent });
         }
         Self(prefixes)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Calls `visit` for every entry that is a prefix of the name. All of them are prefixes of the last entry that is

@@ -18,12 +18,12 @@ const EMBEDDED_ID: &str = "urn:toolhub:tool-arguments";
 pub(crate) struct Limits<'a> {
     /// Whether no call is possible.
     is_forbidden: bool,
-    /// Schemas of arguments that are forbidden, by position of the rule.
-    forbidden: Vec<(usize, &'a Map<String, Value>)>,
+    /// Schemas of arguments that are forbidden, without duplicates.
+    forbidden: Vec<&'a Map<String, Value>>,
     /// Whether any arguments are granted.
     grants_all: bool,
-    /// Schemas of arguments that are granted, by position of the rule.
-    granted: Vec<(usize, &'a Map<String, Value>)>,
+    /// Schemas of arguments that are granted, without duplicates.
+    granted: Vec<&'a Map<String, Value>>,
 }
 
 impl<'a> Limits<'a> {
@@ -32,17 +32,19 @@ impl<'a> Limits<'a> {
     }
 
     /// Adds a rule that forbids calls with these arguments; with any arguments if `None`.
-    pub(crate) fn forbid(&mut self, rule: usize, schema: Option<&'a Map<String, Value>>) {
+    pub(crate) fn forbid(&mut self, schema: Option<&'a Map<String, Value>>) {
         match schema {
-            Some(schema) => self.forbidden.push((rule, schema)),
+            Some(schema) if self.forbidden.contains(&schema) => {}
+            Some(schema) => self.forbidden.push(schema),
             None => self.is_forbidden = true,
         }
     }
 
     /// Adds a rule that grants calls with these arguments; with any arguments if `None`.
-    pub(crate) fn grant(&mut self, rule: usize, schema: Option<&'a Map<String, Value>>) {
+    pub(crate) fn grant(&mut self, schema: Option<&'a Map<String, Value>>) {
         match schema {
-            Some(schema) => self.granted.push((rule, schema)),
+            Some(schema) if self.granted.contains(&schema) => {}
+            Some(schema) => self.granted.push(schema),
             None => self.grants_all = true,
         }
     }
@@ -51,7 +53,7 @@ impl<'a> Limits<'a> {
 /// Returns a schema that accepts what the schema and the limits accept.
 pub(crate) fn narrow(schema: &RawJson, limits: Limits<'_>) -> RawJson {
     let Limits { is_forbidden, forbidden, grants_all, granted } = limits;
-    let (forbidden, granted) = (distinct(forbidden), if grants_all { Vec::new() } else { distinct(granted) });
+    let granted = if grants_all { Vec::new() } else { granted };
     if is_forbidden || (!grants_all && granted.is_empty()) {
         return RawObject::default().with("type", "object").with("not", RawJson::empty_object()).into_raw();
     }
@@ -73,18 +75,6 @@ pub(crate) fn narrow(schema: &RawJson, limits: Limits<'_>) -> RawJson {
         }
     }
     narrowed.finish()
-}
-
-/// The schemas in the order of their rules, without duplicates.
-fn distinct(mut schemas: Vec<(usize, &Map<String, Value>)>) -> Vec<&Map<String, Value>> {
-    schemas.sort_unstable_by_key(|(rule, _)| *rule);
-    let mut distinct: Vec<&Map<String, Value>> = Vec::new();
-    for (_, schema) in schemas {
-        if !distinct.contains(&schema) {
-            distinct.push(schema);
-        }
-    }
-    distinct
 }
 
 /// A schema to which constraints are added.

@@ -37,6 +37,19 @@ impl<'a> Name<'a> {
     }
 }
 
+/// A literal part of a pattern, folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anchor<'a> {
+    /// The pattern has no wildcard.
+    Whole(&'a str),
+    /// Names start with this text.
+    Prefix(&'a str),
+    /// Names end with this text.
+    Suffix(&'a str),
+    /// The pattern starts and ends with a wildcard.
+    None,
+}
+
 /// A text of a rule that names are compared with.
 #[derive(Debug)]
 pub(crate) struct Pattern {
@@ -72,12 +85,17 @@ impl Pattern {
         Some(if is_exact { Certainty::Certain } else { Certainty::Presumed })
     }
 
-    /// The folded text before the first wildcard, and whether that is all of it.
-    pub(crate) fn folded_prefix(&self) -> (&str, bool) {
+    /// What every matching name has in common.
+    pub(crate) fn anchor(&self) -> Anchor<'_> {
         let folded = self.name.folded();
-        match folded.split_once('*') {
-            Some((prefix, _)) if self.has_wildcard => (prefix, false),
-            _ => (folded, true),
+        if !self.has_wildcard {
+            return Anchor::Whole(folded);
+        }
+        let (prefix, suffix) = (folded.split('*').next(), folded.rsplit('*').next());
+        match (prefix.unwrap_or_default(), suffix.unwrap_or_default()) {
+            ("", "") => Anchor::None,
+            ("", suffix) => Anchor::Suffix(suffix),
+            (prefix, _) => Anchor::Prefix(prefix),
         }
     }
 }
@@ -101,6 +119,10 @@ pub(crate) fn match_any(patterns: &[Pattern], names: &[Name<'_>]) -> Option<Cert
 /// lengths: only the last `*` is ever extended.
 fn glob_matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    // Most patterns of a large rule set differ in the last character already.
+    if pattern.last().is_some_and(|last| *last != b'*' && name.last() != Some(last)) {
+        return false;
+    }
     let (mut at, mut position) = (0, 0);
     let mut restart: Option<(usize, usize)> = None;
     while position < name.len() {
@@ -155,7 +177,10 @@ mod tests {
     fn a_literal_has_no_wildcards() {
         let pattern = Pattern::literal("a*");
         assert_eq!(pattern.matches(&Name::new(Cow::Borrowed("ab"))), None);
-        assert_eq!(pattern.folded_prefix(), ("a*", true));
-        assert_eq!(Pattern::glob("A*b*").folded_prefix(), ("a", false));
+        assert_eq!(pattern.anchor(), Anchor::Whole("a*"));
+        assert_eq!(Pattern::glob("A*b*").anchor(), Anchor::Prefix("a"));
+        assert_eq!(Pattern::glob("A*b").anchor(), Anchor::Prefix("a"));
+        assert_eq!(Pattern::glob("*a*B").anchor(), Anchor::Suffix("b"));
+        assert_eq!(Pattern::glob("*a*").anchor(), Anchor::None);
     }
 }

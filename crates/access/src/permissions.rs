@@ -102,19 +102,31 @@ impl Permissions {
             return forbidden;
         }
         let Some(kinds) = action.item_kinds() else { return Decision::Allow { rule: None } };
-        let Some(item) = Item::new(resource).filter(|item| kinds.contains(&item.kind)) else {
+        if !resource.kind.is_some_and(|kind| kinds.contains(&kind)) {
             return forbidden;
-        };
+        }
         if self.0.rules.is_empty() {
             return Decision::Allow { rule: None };
         }
+        let Some(item) = Item::new(resource) else { return forbidden };
         let arguments = Arguments::new(resource.arguments);
         let mut tally = Tally::default();
-        self.for_each_match(&item, &mut |rule, certainty| {
-            if rule.match_arguments(action, &arguments).is_ok() {
-                tally.add(rule, certainty, self.lacks_scope(rule));
+        let candidates = self.collect_candidates(&item);
+        // The strictest first: a prohibition makes the comparison of most other rules unnecessary.
+        for effect in [RuleEffect::Forbid, RuleEffect::Ask, RuleEffect::Allow] {
+            let of_effect =
+                candidates.iter().filter(|position| self.0.rules.effect(**position) == Some(effect));
+            for position in of_effect.copied() {
+                let lacks_scope = self.missing_scopes_of(position).is_some();
+                if tally.needs(effect, position, lacks_scope)
+                    && let Some(rule) = self.0.rules.rules().get(position)
+                    && let Some(certainty) = self.match_item(rule, &item)
+                    && rule.match_arguments(action, &arguments).is_ok()
+                {
+                    tally.add(rule, certainty, lacks_scope);
+                }
             }
-        });
+        }
         if action == Action::See { self.decide_visibility(&tally) } else { self.decide_use(tally) }
     }
 
@@ -139,17 +151,19 @@ impl Permissions {
         }
         let Some(item) = Item::new(resource) else { return schema.clone() };
         let mut limits = Limits::new(self.0.key.needs_no_grant);
-        let mut seen = BTreeSet::new();
-        self.for_each_match(&item, &mut |rule, certainty| {
-            if seen.insert(rule.id.index) {
+        let mut candidates = self.collect_candidates(&item);
+        candidates.sort_unstable();
+        candidates.dedup();
+        for rule in candidates.iter().filter_map(|position| self.0.rules.rules().get(*position)) {
+            if let Some(certainty) = self.match_item(rule, &item) {
                 let schema = rule.arguments.as_ref().map(|arguments| arguments.schema());
                 match rule.effect {
-                    RuleEffect::Forbid => limits.forbid(rule.id.index, schema),
-                    _ if certainty == Certainty::Certain => limits.grant(rule.id.index, schema),
+                    RuleEffect::Forbid => limits.forbid(schema),
+                    _ if certainty == Certainty::Certain => limits.grant(schema),
                     _ => {}
                 }
             }
-        });
+        }
         narrow(schema, limits)
     }
 
@@ -167,21 +181,19 @@ impl Permissions {
         }
     }
 
-    /// Calls `visit` for every rule that matches the principal and the item, regardless of arguments and scopes;
-    /// possibly more than once for the same rule, in any order.
-    fn for_each_match<'s>(&'s self, item: &Item<'_>, visit: &mut impl FnMut(&'s Rule, Certainty)) {
+    /// The positions of the rules that match the principal and may match the item, possibly repeated, in any order.
+    fn collect_candidates(&self, item: &Item<'_>) -> Vec<usize> {
+        let mut candidates = Vec::new();
         let Inner { rules, key } = &*self.0;
-        rules.index().for_each(item, &key.applicable, &mut |position| {
-            let Some(rule) = rules.rules().get(position) else { return };
-            if let Ok(certainty) = rule.match_item(item) {
-                let is_presumed = key.presumed.contains(position);
-                visit(rule, if is_presumed { Certainty::Presumed } else { certainty });
-            }
-        });
+        rules.index().for_each(item, &key.applicable, &mut |position| candidates.push(position));
+        candidates
     }
 
-    fn lacks_scope(&self, rule: &Rule) -> bool {
-        self.missing_scopes_of(rule.id.index).is_some()
+    /// How certain it is that a candidate matches the principal and the item, regardless of arguments and scopes.
+    fn match_item(&self, rule: &Rule, item: &Item<'_>) -> Option<Certainty> {
+        let certainty = rule.match_item(item).ok()?;
+        let is_presumed = self.0.key.presumed.contains(rule.id.index);
+        Some(if is_presumed { Certainty::Presumed } else { certainty })
     }
 
     fn missing_scopes_of(&self, rule: usize) -> Option<&[Arc<str>]> {
@@ -218,6 +230,7 @@ impl Permissions {
             lacking.append(&mut tally.allow_lacking_scope);
         }
         lacking.sort_unstable();
+        lacking.dedup();
         if let Some(rule) = self.id(lacking.first().copied()) {
             return Decision::NeedScope { rule, scopes: self.collect_scopes(&lacking) };
         }
@@ -257,6 +270,17 @@ struct Tally {
 }
 
 impl Tally {
+    /// Whether a match of the rule could change the decision. Most candidates need no comparison for this reason.
+    fn needs(&self, effect: RuleEffect, position: usize, lacks_scope: bool) -> bool {
+        let is_before = |first: Option<usize>| first.is_none_or(|first| position < first);
+        match effect {
+            RuleEffect::Forbid => is_before(self.forbid),
+            _ if self.forbid.is_some() => false,
+            RuleEffect::Ask => lacks_scope || is_before(self.hold) || is_before(self.ask),
+            RuleEffect::Allow => is_before(self.allow),
+        }
+    }
+
     fn add(&mut self, rule: &Rule, certainty: Certainty, lacks_scope: bool) {
         let position = rule.id.index;
         let note =

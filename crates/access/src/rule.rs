@@ -105,7 +105,7 @@ pub(crate) struct Rule {
     pub(crate) tags: Vec<Pattern>,
     pub(crate) hints: HintSpec,
     pub(crate) kinds: Vec<ItemKind>,
-    pub(crate) arguments: Option<ArgumentSchema>,
+    pub(crate) arguments: Option<Arc<ArgumentSchema>>,
     pub(crate) scopes: Vec<Arc<str>>,
 }
 

@@ -8,12 +8,12 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{RawJson, Role, Roles};
 
-use crate::argument_schema::ArgumentSchema;
+use crate::argument_schema::ArgumentSchemas;
 use crate::decision::RuleId;
 use crate::index::Index;
 use crate::pattern::Pattern;
 use crate::rule::Rule;
-use crate::spec::{RuleError, RuleSpec};
+use crate::spec::{RuleEffect, RuleError, RuleSpec};
 
 /// An immutable snapshot of all rules. A clone shares the memory.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub struct RuleSet(Arc<Snapshot>);
 struct Snapshot {
     specs: Vec<RuleSpec>,
     rules: Vec<Rule>,
+    /// The effect of each rule, in less memory than the rules.
+    effects: Vec<RuleEffect>,
     index: Index,
     digest: u64,
 }
@@ -31,10 +33,11 @@ impl RuleSet {
     /// Compiles rules, in the order of the configuration.
     pub fn compile(specs: Vec<RuleSpec>) -> Result<Self, RuleError> {
         let mut names = HashSet::new();
+        let mut schemas = ArgumentSchemas::default();
         let mut rules = Vec::with_capacity(specs.len());
         for (index, spec) in specs.iter().enumerate() {
             let error = |problem: Problem| RuleError { index, key: problem.key, text: problem.text };
-            let rule = compile_rule(index, spec).map_err(error)?;
+            let rule = compile_rule(index, spec, &mut schemas).map_err(error)?;
             if !names.insert(Arc::clone(&rule.id.name)) {
                 let name = &rule.id.name;
                 return Err(error(Problem::new(
@@ -45,9 +48,13 @@ impl RuleSet {
             }
             rules.push(rule);
         }
-        let index = Index::new(&rules);
-        let digest = digest(&specs);
-        Ok(Self(Arc::new(Snapshot { specs, rules, index, digest })))
+        Ok(Self::new(specs, rules))
+    }
+
+    fn new(specs: Vec<RuleSpec>, rules: Vec<Rule>) -> Self {
+        let effects = rules.iter().map(|rule| rule.effect).collect();
+        let (index, digest) = (Index::new(&rules), digest(&specs));
+        Self(Arc::new(Snapshot { specs, rules, effects, index, digest }))
     }
 
     /// The number of rules.
@@ -75,6 +82,11 @@ impl RuleSet {
         &self.0.rules
     }
 
+    /// The effect of the rule at a position.
+    pub(crate) fn effect(&self, position: usize) -> Option<RuleEffect> {
+        self.0.effects.get(position).copied()
+    }
+
     pub(crate) fn index(&self) -> &Index {
         &self.0.index
     }
@@ -83,9 +95,7 @@ impl RuleSet {
 impl Default for RuleSet {
     /// No rules.
     fn default() -> Self {
-        let (specs, rules) = (Vec::new(), Vec::new());
-        let (index, digest) = (Index::new(&rules), digest(&specs));
-        Self(Arc::new(Snapshot { specs, rules, index, digest }))
+        Self::new(Vec::new(), Vec::new())
     }
 }
 
@@ -107,7 +117,7 @@ impl Problem {
     }
 }
 
-fn compile_rule(index: usize, spec: &RuleSpec) -> Result<Rule, Problem> {
+fn compile_rule(index: usize, spec: &RuleSpec, schemas: &mut ArgumentSchemas) -> Result<Rule, Problem> {
     let name = match &spec.name {
         None => format!("rule {}", index + 1),
         Some(name) if name.trim().is_empty() => {
@@ -123,7 +133,7 @@ fn compile_rule(index: usize, spec: &RuleSpec) -> Result<Rule, Problem> {
         None => None,
         Some(schema) => {
             let of_key = |text: LocalizedText| Problem { key: "arguments", text };
-            Some(ArgumentSchema::compile(schema).map_err(of_key)?)
+            Some(schemas.compile(schema).map_err(of_key)?)
         }
     };
     Ok(Rule {

@@ -14,9 +14,9 @@ fn narrow(rules: &RuleSet, schema: &RawJson) -> RawJson {
     rules.for_principal(&caller()).narrow_schema(&Resource::tool(&source, &["write"]), schema)
 }
 
-fn check(list: Value, schema: Value, expect: Value) {
+fn check(list: Value, schema: Value, expect: &Value) {
     let narrowed = narrow(&rules(list), &RawJson::from(schema));
-    assert_eq!(narrowed.value(), expect, "{narrowed}");
+    assert_eq!(narrowed.value(), *expect, "{narrowed}");
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn one_grant_is_merged_into_the_properties() {
     check(
         allow.clone(),
         json!({"type": "object", "properties": {"path": {"type": "string", "description": "A file"}, "n": {}}}),
-        json!({
+        &json!({
             "type": "object",
             "properties": {
                 "path": {"type": "string", "description": "A file", "pattern": "^/data/", "maxLength": 9},
@@ -37,13 +37,13 @@ fn one_grant_is_merged_into_the_properties() {
         }),
     );
     check(
-        allow.clone(),
+        allow,
         json!({
             "type": "object",
             "properties": {"path": {"type": "string", "pattern": "txt$", "allOf": [{"minLength": 1}]}},
             "required": ["n"],
         }),
-        json!({
+        &json!({
             "type": "object",
             "properties": {"path": {
                 "type": "string", "pattern": "txt$", "allOf": [{"minLength": 1}, {"pattern": "^/data/"}],
@@ -56,7 +56,7 @@ fn one_grant_is_merged_into_the_properties() {
     check(
         json!([{"effect": "allow", "arguments": {"properties": {"path": {"pattern": "^/data/"}}}}]),
         json!({"type": "object", "properties": {"n": {}}, "additionalProperties": false}),
-        json!({
+        &json!({
             "type": "object", "properties": {"n": {}}, "additionalProperties": false,
             "allOf": [{"properties": {"path": {"pattern": "^/data/"}}}],
         }),
@@ -73,21 +73,21 @@ fn several_grants_are_alternatives_and_prohibitions_are_negated() {
             {"effect": "allow", "arguments": a},
         ]),
         object.clone(),
-        json!({"type": "object", "allOf": [{"anyOf": [a, b]}]}),
+        &json!({"type": "object", "allOf": [{"anyOf": [a, b]}]}),
     );
     check(
         json!([{"effect": "allow"}, {"effect": "forbid", "arguments": a}]),
         object.clone(),
-        json!({"type": "object", "not": a}),
+        &json!({"type": "object", "not": a}),
     );
     check(
         json!([{"effect": "allow"}, {"effect": "forbid", "arguments": a}, {"effect": "forbid", "arguments": b}]),
         object.clone(),
-        json!({"type": "object", "not": a, "allOf": [{"not": b}]}),
+        &json!({"type": "object", "not": a, "allOf": [{"not": b}]}),
     );
     // A grant without arguments makes the others irrelevant.
-    check(json!([{"effect": "allow"}, {"effect": "allow", "arguments": a}]), object.clone(), object.clone());
-    check(json!([{"effect": "forbid"}]), object, json!({"type": "object", "not": {}}));
+    check(json!([{"effect": "allow"}, {"effect": "allow", "arguments": a}]), object.clone(), &object);
+    check(json!([{"effect": "forbid"}]), object, &json!({"type": "object", "not": {}}));
 }
 
 #[test]

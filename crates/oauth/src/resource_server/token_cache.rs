@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::SHA256;
 
 /// SHA-256 of a token.
 pub(super) type TokenDigest = [u8; 32];
 
+/// Uses `ring`, which takes half the time of `sha2` on processors without instructions for SHA-256: every call hashes its token.
 pub(super) fn digest(token: &str) -> TokenDigest {
-    Sha256::digest(token.as_bytes()).into()
+    let mut digest = TokenDigest::default();
+    digest.copy_from_slice(ring::digest::digest(&SHA256, token.as_bytes()).as_ref());
+    digest
 }
 
 /// Two generations of entries. When the young one is full, it replaces the old one, so that entries that are used stay, and the

@@ -188,7 +188,7 @@ impl Access {
             return refused(TokenRefusal::Missing);
         }
         match token.trim() {
-            "" => refused(TokenRefusal::Malformed),
+            "" => refused(TokenRefusal::Missing),
             token => Ok(Some(token)),
         }
     }

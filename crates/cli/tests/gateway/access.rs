@@ -130,7 +130,7 @@ async fn rejects_missing_or_wrong_token() {
         assert!(challenge.starts_with("Bearer"), "{challenge}");
         let (invalid_token, text) = (wrong == "Bearer wrong", response.text().await.unwrap());
         assert_eq!(challenge.contains("invalid_token"), invalid_token, "{wrong}: {challenge}");
-        assert_eq!(text.contains("this token is not known here"), invalid_token, "{wrong}: {text}");
+        assert_eq!(text.contains("this token is not valid here"), invalid_token, "{wrong}: {text}");
         assert_eq!(text.contains("a token is needed"), !invalid_token, "{wrong}: {text}");
         for path in ["sse", "mcp", "metrics"] {
             let refused = get(&format!("{}/{path}", serving.root), &[("authorization", wrong)]).await;

@@ -46,7 +46,7 @@ async fn logs_one_line_per_request() {
     let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&ann)).await;
     assert_eq!(client.call("echo", "{}").await.text(), "{}");
     let line = &lines(&path, 1).await[0];
-    let expected = json!({"principal": "ann", "verb": "POST", "path": "/mcp", "method": "tools/call", "tool": "echo", "status": 200});
+    let expected = json!({"principal": "key:ann", "verb": "POST", "path": "/mcp", "method": "tools/call", "tool": "echo", "status": 200});
     assert_eq!(steady(line), expected);
     assert!(line["client"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
     assert!(line["bytes"].as_u64().unwrap() > 50 && line["ms"].as_f64().unwrap() > 0.0, "{line}");
@@ -69,9 +69,9 @@ async fn logs_one_line_per_request() {
     // Connections are served concurrently, so that two lines may be swapped.
     for expected in [
         json!({"principal": null, "verb": "POST", "path": "/mcp", "status": 401}),
-        json!({"principal": "ann", "verb": "POST", "path": "/mcp", "status": 400, "error": -32700}),
+        json!({"principal": "key:ann", "verb": "POST", "path": "/mcp", "status": 400, "error": -32700}),
         json!({"principal": null, "verb": "GET", "path": "/healthz", "status": 200}),
-        json!({"principal": "bob", "verb": "POST", "path": "/mcp", "method": "subscriptions/listen", "status": 200}),
+        json!({"principal": "key:bob", "verb": "POST", "path": "/mcp", "method": "subscriptions/listen", "status": 200}),
     ] {
         assert!(found.contains(&expected), "{expected} not in {found:?}");
     }
@@ -124,7 +124,7 @@ fn logs_stdio_requests() {
     let mut found: Vec<Value> =
         stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).map(|line| steady(&line)).collect();
     found.sort_by_key(|line| line["tool"].to_string());
-    let expected = |tool: &str| json!({"principal": "stdio", "method": "tools/call", "tool": tool});
+    let expected = |tool: &str| json!({"principal": "local", "method": "tools/call", "tool": tool});
     let mut failed = expected("nothing");
     failed["error"] = json!(-32602);
     assert_eq!(found, [expected("echo"), failed], "{stderr}");

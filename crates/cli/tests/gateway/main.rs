@@ -11,6 +11,7 @@
 
 mod access;
 mod access_log;
+mod access_rules;
 mod attacks_authority;
 mod attacks_budgets;
 mod attacks_connections;

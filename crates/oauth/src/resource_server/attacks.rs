@@ -302,9 +302,13 @@ async fn cached_token_expires() {
     let token = fixture.token();
     fixture.assert_accepted(&token).await;
     fixture.clock.advance(659);
-    fixture.assert_accepted(&token).await;
+    let verified = fixture.verify(&token).await.unwrap();
+    assert!(fixture.verifier.is_current(&verified));
+    // Another verifier, such as that of changed settings, has not accepted it.
+    assert!(!Fixture::new().verifier.is_current(&verified));
     assert!(fixture.verifier.verify_cached(&token, AUDIENCE).is_some());
     fixture.clock.advance(1);
+    assert!(!fixture.verifier.is_current(&verified));
     assert!(fixture.verifier.verify_cached(&token, AUDIENCE).is_none());
     fixture.assert_refused(&token, TokenErrorKind::Expired).await;
 }

@@ -54,9 +54,11 @@ async fn answer_is_kept_for_a_minute_at_most_and_never_past_expiry() {
     fixture.clock.advance(INTROSPECTION_LIFETIME.as_secs() - 1);
     fixture.assert_accepted(OPAQUE).await;
     assert_eq!(requests(&fixture), 1);
+    assert!(fixture.verifier.is_current(&verified));
     // Revoked: noticed when the minute is over.
     fixture.issuer.state().tokens.clear();
     fixture.clock.advance(1);
+    assert!(!fixture.verifier.is_current(&verified));
     fixture.assert_refused(OPAQUE, TokenErrorKind::Inactive).await;
     assert_eq!(requests(&fixture), 2);
 

@@ -112,12 +112,14 @@ async fn cancelled_request_does_not_cancel_the_fetch() {
 async fn rotated_key_is_found_and_the_removed_one_refused() {
     let fixture = Fixture::new();
     let (old, next) = (fixture.token(), TestKey::p256("next"));
-    fixture.assert_accepted(&old).await;
+    let verified = fixture.verify(&old).await.unwrap();
+    assert!(fixture.verifier.is_current(&verified));
     fixture.issuer.state().keys = vec![next.jwk()];
     fixture.clock.advance(MIN_FETCH_INTERVAL.as_secs());
     fixture.assert_accepted(&next.sign(&fixture.claims(&json!({})))).await;
     assert_eq!(fixture.issuer.state().key_requests, 2);
-    // Also the cached token of the removed key is refused.
+    // Also the cached token of the removed key is refused, and an open stream notices.
+    assert!(!fixture.verifier.is_current(&verified));
     assert!(fixture.verifier.verify_cached(&old, AUDIENCE).is_none());
     fixture.assert_refused(&old, TokenErrorKind::UnknownKey).await;
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tokio_util::task::TaskTracker;
@@ -34,6 +35,8 @@ const MAX_CACHED_REFUSALS: usize = 4096;
 
 /// Verifies access tokens. One instance serves all profiles.
 pub struct TokenVerifier {
+    /// Unique in the process.
+    id: u64,
     issuers: Vec<Issuer>,
     clock: Arc<dyn Clock>,
     verified: TokenCache<Arc<CachedToken>>,
@@ -59,9 +62,21 @@ pub struct VerifiedToken {
     pub principal: Arc<Principal>,
     /// From when the token is refused: `exp` with the allowed clock skew.
     pub expires: SystemTime,
-    /// From when a stream that is open must verify the token again: not later than `expires`; after a minute for introspected
-    /// tokens, which may be revoked.
+    /// From when an open stream must verify the token again: `expires`, or for introspected tokens, which may be revoked, after
+    /// a minute at most.
     pub recheck: SystemTime,
+    proof: Proof,
+}
+
+/// How a token was verified.
+#[derive(Clone, Copy)]
+struct Proof {
+    /// The verifier. Another one may have other settings.
+    verifier: u64,
+    /// The index of the issuer.
+    issuer: usize,
+    /// The keys that verified the signature; `None` after introspection.
+    revision: Option<KeyRevision>,
 }
 
 impl fmt::Debug for VerifiedToken {
@@ -75,10 +90,6 @@ impl fmt::Debug for VerifiedToken {
 struct CachedToken {
     token: VerifiedToken,
     audiences: Vec<String>,
-    /// The index of the issuer.
-    issuer: usize,
-    /// The keys that verified its signature.
-    revision: Option<KeyRevision>,
 }
 
 /// The result of a verification, and how long it may be cached.
@@ -143,7 +154,9 @@ impl TokenVerifier {
             };
             Ok(Issuer { index, provider, verification })
         });
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             issuers: issuers.collect::<Result<_, LocalizedText>>()?,
             clock,
             verified: TokenCache::new(MAX_CACHED_TOKENS),
@@ -180,17 +193,25 @@ impl TokenVerifier {
 
     fn find_cached(&self, presented: &Presented<'_>) -> Option<Result<VerifiedToken, TokenError>> {
         let cached = self.verified.get(&presented.digest, self.clock.monotonic())?;
-        let issuer = self.issuers.get(cached.issuer)?;
-        let is_current = match (&issuer.verification, cached.revision) {
-            (Verification::Signature(keys), Some(revision)) => keys.is_current(revision),
-            (Verification::Introspection(_), None) => true,
-            _ => false,
-        };
-        // The wall clock may have been set.
-        if !is_current || self.clock.wall_time() >= cached.token.expires {
+        if !self.is_current(&cached.token) {
             return None;
         }
+        let issuer = self.issuers.get(cached.token.proof.issuer)?;
         Some(issuer.admit(&cached, presented.audience))
+    }
+
+    /// Whether a token that this verifier has accepted need not be verified again: its time is not over, and its issuer has not
+    /// removed a key. For warm connections and open streams; costs no hash. The audience must be the one it was accepted for.
+    pub fn is_current(&self, token: &VerifiedToken) -> bool {
+        let Proof { verifier, issuer, revision } = token.proof;
+        if verifier != self.id || self.clock.wall_time() >= token.recheck {
+            return false;
+        }
+        match (self.issuers.get(issuer).map(|issuer| &issuer.verification), revision) {
+            (Some(Verification::Signature(keys)), Some(revision)) => keys.is_current(revision),
+            (Some(Verification::Introspection(_)), None) => true,
+            _ => false,
+        }
     }
 
     async fn verify_new(&self, presented: Presented<'_>) -> Result<VerifiedToken, TokenError> {
@@ -242,11 +263,10 @@ impl TokenVerifier {
         let Identity { principal, audiences, expires } =
             identify(&issuer.provider.settings, &jws.claims, now)?;
         let expires = expires.ok_or(TokenErrorKind::Expired)? + CLOCK_SKEW;
-        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: expires };
+        let proof = Proof { verifier: self.id, issuer: issuer.index, revision: Some(candidates.revision) };
+        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: expires, proof };
         let lifetime = remaining(expires, now).min(JWT_LIFETIME);
-        let revision = Some(candidates.revision);
-        let token = CachedToken { token, audiences, issuer: issuer.index, revision };
-        Ok(Verified { token: Arc::new(token), lifetime })
+        Ok(Verified { token: Arc::new(CachedToken { token, audiences }), lifetime })
     }
 
     /// Refuses what is wrong even if the issuer calls it active, such as an ID token, and does not send it.
@@ -309,14 +329,14 @@ impl TokenVerifier {
         }
         let now = self.clock.wall_time();
         let Identity { principal, audiences, expires } = identify(&issuer.provider.settings, claims, now)?;
-        let recheck = now + INTROSPECTION_LIFETIME;
         let lifetime = expires
             .map_or(INTROSPECTION_LIFETIME, |expires| remaining(expires, now))
             .min(INTROSPECTION_LIFETIME);
+        let recheck = now + lifetime;
         let expires = expires.map_or(recheck, |expires| expires + CLOCK_SKEW);
-        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: recheck.min(expires) };
-        let token = CachedToken { token, audiences, issuer: issuer.index, revision: None };
-        Ok(Verified { token: Arc::new(token), lifetime })
+        let proof = Proof { verifier: self.id, issuer: issuer.index, revision: None };
+        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck, proof };
+        Ok(Verified { token: Arc::new(CachedToken { token, audiences }), lifetime })
     }
 
     /// Adds a token to the cache.

@@ -1,6 +1,8 @@
 //! The hash chain: gathers records, numbers and chains them, and packs them into batches as a store keeps them.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::SystemTime;
 
 use ring::digest::{Context, SHA256, digest};
 use ring::rand::{SecureRandom as _, SystemRandom};
@@ -59,11 +61,15 @@ impl fmt::Debug for Hash {
 pub struct LogId(pub [u8; 16]);
 
 impl LogId {
-    /// A new id; `None` if the system has no random numbers.
-    pub fn generate() -> Option<Self> {
+    /// A new id. It is unique and need not be secret.
+    pub fn generate() -> Self {
         let mut id = [0; 16];
-        SystemRandom::new().fill(&mut id).ok()?;
-        Some(Self(id))
+        if SystemRandom::new().fill(&mut id).is_err() {
+            let number = || RandomState::new().hash_one(SystemTime::now()).to_le_bytes();
+            id[..8].copy_from_slice(&number());
+            id[8..].copy_from_slice(&number());
+        }
+        Self(id)
     }
 
     /// The hash before the first record.
@@ -141,8 +147,8 @@ impl Principals {
     }
 
     pub(crate) fn column(&self) -> Option<String> {
-        let delimited = |name: &String| format!("{DELIMITER}{name}{DELIMITER}");
-        self.0.as_ref().map(|names| names.iter().map(delimited).collect())
+        let names = self.0.as_ref()?;
+        Some(names.iter().map(|name| StoredBatch::principal_text(name)).collect())
     }
 }
 
@@ -217,7 +223,8 @@ pub struct StoredBatch {
 impl StoredBatch {
     /// The text that the summary of each batch with records of this principal contains.
     pub fn principal_text(principal: &str) -> String {
-        format!("{DELIMITER}{principal}{DELIMITER}")
+        // Not every database can store NUL in a text.
+        format!("{DELIMITER}{}{DELIMITER}", principal.replace('\0', "␀"))
     }
 
     /// The records. Stops at the first one that is damaged.

@@ -101,8 +101,8 @@ pub trait AuditHistory: Send + Sync {
         out: &'a mut (dyn Write + Send),
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// The public key of the store's signing key.
-    fn audit_key(&self) -> PublicKey;
+    /// The public key of the store's signing key; `None` if it was opened without audit log.
+    fn audit_key(&self) -> Option<PublicKey>;
 }
 
 /// A log that can be written and read.

@@ -56,9 +56,7 @@ impl JsonLinesExport {
     /// Appends the lines of the next batch.
     pub fn push_batch(&mut self, batch: &StoredBatch, out: &mut String) {
         for entry in batch.stored().flatten() {
-            let Some(record) = AuditRecord::decode(entry.encoding) else { continue };
-            self.chain = Chain { sequence: record.sequence, hash: self.chain.hash.next(entry.encoding) };
-            self.records += 1;
+            let Some(record) = self.next_record(entry) else { continue };
             out.push_str(&record_line(&record, self.chain.hash));
             while let Some(checkpoint) =
                 self.checkpoints.next_if(|checkpoint| checkpoint.sequence <= record.sequence)
@@ -66,6 +64,22 @@ impl JsonLinesExport {
                 out.push_str(&checkpoint_line(&checkpoint));
             }
         }
+    }
+
+    /// Visits the records of the next batch with their hashes, for other formats.
+    pub fn each_record(&mut self, batch: &StoredBatch, mut visit: impl FnMut(&AuditRecord, &Hash)) {
+        for entry in batch.stored().flatten() {
+            if let Some(record) = self.next_record(entry) {
+                visit(&record, &self.chain.hash);
+            }
+        }
+    }
+
+    fn next_record(&mut self, entry: StoredEntry<'_>) -> Option<AuditRecord> {
+        let record = AuditRecord::decode(entry.encoding)?;
+        self.chain = Chain { sequence: record.sequence, hash: self.chain.hash.next(entry.encoding) };
+        self.records += 1;
+        Some(record)
     }
 
     /// The last line.

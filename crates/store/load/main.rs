@@ -18,12 +18,13 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["hammer", location, data] => block_on(hammer::run(location, data)),
+        ["hammer", location, data] => block_on(hammer::run(location, data, None)),
+        ["hammer", location, data, key] => block_on(hammer::run(location, data, Some(key))),
         ["full-disk", folder] => block_on(full_disk::run(folder)),
         ["measure", location] => measure::run(location),
         ["measure-intents", location] => measure::intents(location),
         _ => println!(
-            "usage: store-load hammer PLACE DATA | full-disk FOLDER | measure PLACE | measure-intents PLACE"
+            "usage: store-load hammer PLACE DATA [KEY] | full-disk FOLDER | measure PLACE | measure-intents PLACE"
         ),
     }
 }
@@ -39,9 +40,12 @@ async fn store(location: &str, options: StoreOptions) -> Arc<dyn HubStore> {
 
 /// Like `store`, with the journals of a PostgreSQL store in `data`.
 async fn store_with(location: &str, options: StoreOptions, data: Option<&Path>) -> Arc<dyn HubStore> {
-    let location = match location.parse() {
+    open(&place(location), options, data).await.unwrap()
+}
+
+fn place(location: &str) -> StoreLocation {
+    match location.parse() {
         Ok(url) => StoreLocation::Postgres(url),
         Err(_) => StoreLocation::Folder(PathBuf::from(location)),
-    };
-    open(&location, options, data).await.unwrap()
+    }
 }

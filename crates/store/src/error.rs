@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+
 use crate::private_file::PrivateError;
 
 /// Why a store could not be opened.
@@ -62,6 +64,14 @@ pub enum OpenError {
         /// The cause.
         cause: String,
     },
+    /// The signing key of the audit log cannot be used.
+    #[error("the audit key `{}` cannot be used: {}", path.display(), why.localize(Lang::En))]
+    AuditKey {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        why: LocalizedText,
+    },
     /// The TLS certificate of PostgreSQL could not be verified.
     #[error(
         "PostgreSQL at `{location}` did not prove by TLS who it is, which a server on another machine must (`sslmode=verify-full`): {cause}; give a certificate of your own authority with `sslrootcert=FILE` in the URL, or write `sslmode=disable` to send password and data in plain text"
@@ -77,12 +87,14 @@ pub enum OpenError {
 impl OpenError {
     /// The message in Chinese, if there is one.
     pub fn chinese(&self) -> Option<String> {
-        use toolhub_core::lang::{Lang, Localize as _};
         match self {
             Self::Private(error) => Some(error.localize(Lang::Zh)),
             Self::Unverified { location, cause } => Some(format!(
                 "`{location}` 的 PostgreSQL 未能通过 TLS 证明身份，而其他机器上的服务器必须如此（`sslmode=verify-full`）：{cause}；自建证书颁发机构请在 URL 中加 `sslrootcert=文件`；若确实要明文传输密码和数据，请写 `sslmode=disable`"
             )),
+            Self::AuditKey { path, why } => {
+                Some(format!("无法使用审计密钥 `{}`：{}", path.display(), why.localize(Lang::Zh)))
+            }
             Self::WithoutPostgres => Some(
                 "`[store] url` 需要 PostgreSQL，但本 toolhub 编译时未包含它：请安装软件包版本（已包含），或用 `--features postgres` 重新编译；不写 `[store] url` 时，调用记录保存在数据目录中"
                     .to_owned(),

@@ -1,5 +1,6 @@
 //! Persistent storage behind the ports of `toolhub_core`: SQLite in the user's data folder, or PostgreSQL by URL.
 
+mod audit;
 mod blocks;
 mod error;
 mod journal;
@@ -20,8 +21,8 @@ mod without_postgres;
 mod write;
 
 pub use error::OpenError;
-pub use location::{PgUrl, StoreLocation, open};
-pub use options::{Detail, Durability, Retention, StoreOptions};
+pub use location::{AuditedStore, PgUrl, StoreLocation, open, open_with_audit};
+pub use options::{AuditOptions, Detail, Durability, Retention, StoreOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::PgStore;
 pub use sqlite::SqliteStore;

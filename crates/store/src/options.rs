@@ -1,5 +1,6 @@
 //! Options of a store: durability and retention.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of a store; the defaults suit a personal machine.
@@ -11,6 +12,27 @@ pub struct StoreOptions {
     pub detail: Detail,
     /// Retention times and sizes.
     pub retention: Retention,
+}
+
+/// Options of the audit log. A store that is opened with them appends every call to the log; without, none.
+///
+/// The log is complete: [`Detail::Sample`] has no effect, since calls that are only counted would be missing, and
+/// callers wait instead of losing details if the database cannot keep up.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// The file of the signing key, created with mode 0600 if it does not exist. Beside it are the accepted public keys
+    /// (`.pub`, one per line, to which those of other hubs on the same database may be added) and the last checkpoint
+    /// (`.head`).
+    pub key: PathBuf,
+    /// How long records are kept.
+    pub retention: Duration,
+}
+
+impl AuditOptions {
+    /// Options with a key in this file; records are kept for 400 days.
+    pub fn new(key: impl Into<PathBuf>) -> Self {
+        Self { key: key.into(), retention: 400 * DAY }
+    }
 }
 
 /// Which calls are stored with their details: arguments, attempts and outputs. Statistics count every call.

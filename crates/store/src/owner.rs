@@ -9,6 +9,13 @@ use std::time::SystemTime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OwnerId(pub(crate) i64);
 
+/// Where calls come from: the open store that runs them, and whether they belong in the audit log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallOrigin {
+    pub(crate) owner: OwnerId,
+    pub(crate) audit: bool,
+}
+
 impl OwnerId {
     /// Creates a unique id.
     pub(crate) fn generate() -> Self {

@@ -134,8 +134,16 @@ mod checked {
     use super::*;
 
     /// Name prefixes of our files in the data folder; SQLite appends suffixes.
-    const FILES: [&str; 7] =
-        ["toolhub.db", "vectors.bin", "tokens.", "sessions.", "trust", "python-skills.json", "no-model.told"];
+    const FILES: [&str; 8] = [
+        "toolhub.db",
+        "audit.",
+        "vectors.bin",
+        "tokens.",
+        "sessions.",
+        "trust",
+        "python-skills.json",
+        "no-model.told",
+    ];
     /// Our folders in it; all files in them are ours.
     const FOLDERS: [&str; 4] = ["running", "logs", "locks", "hubs"];
     /// Permission bits of other users.

@@ -1,6 +1,7 @@
 //! Buffers finished calls for the database. Each worker thread appends a call to its own journal, which survives the
 //! end of the process, and adds it to a block; sealed blocks wait here for the writer. The buffer is bounded: beyond
-//! the soft limit callers wait, and beyond the hard limit calls are counted without their details.
+//! the soft limit callers wait, and beyond the hard limit calls are counted without their details, unless they are
+//! audited.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -25,6 +26,9 @@ const SOFT_LIMIT_BYTES: usize = 24 << 20;
 const HARD_LIMIT_BYTES: usize = 32 << 20;
 /// Maximum time that a call waits for the database.
 const MAX_WAIT: Duration = Duration::from_secs(5);
+/// The same for an audited call. Afterwards it runs and is kept in memory and journal: no call may be missing in the
+/// audit log, and this pause bounds how much can accumulate.
+const MAX_AUDITED_WAIT: Duration = Duration::from_secs(60);
 /// With [`Detail::Sample`]: maximum number of calls stored with details between two writes, which are 50 ms apart.
 const MAX_SAMPLED: u32 = 100;
 /// Maximum bytes of blocks in one transaction, unless a caller waits for all of them.
@@ -92,6 +96,8 @@ pub(crate) struct Recorder {
     waiting_bytes: AtomicUsize,
     drained: Notify,
     detail: Detail,
+    /// Calls belong in the audit log: none is stored without details.
+    audit: bool,
     sampled: AtomicU32,
     dropped: AtomicU64,
     closed: AtomicBool,
@@ -99,10 +105,12 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// With `journal`, every call survives the end of the process once it is added.
-    pub(crate) fn new(detail: Detail, journal: Option<&Arc<JournalFolder>>) -> Self {
+    pub(crate) fn new(detail: Detail, journal: Option<&Arc<JournalFolder>>, audit: bool) -> Self {
+        let detail = if audit { Detail::All } else { detail };
         let worker = || {
             let tail = |folder| Tail::new(Arc::clone(folder), Kind::Calls, Durability::Program);
-            Mutex::new(Worker { tail: journal.map(tail), ..Worker::default() })
+            let builder = BlockBuilder::new(audit);
+            Mutex::new(Worker { builder, tail: journal.map(tail), ..Worker::default() })
         };
         Self {
             workers: PerWorker::with(worker),
@@ -110,6 +118,7 @@ impl Recorder {
             waiting_bytes: AtomicUsize::new(0),
             drained: Notify::new(),
             detail,
+            audit,
             sampled: AtomicU32::new(0),
             dropped: AtomicU64::new(0),
             closed: AtomicBool::new(false),
@@ -122,7 +131,7 @@ impl Recorder {
         let mut worker = lock(self.workers.current());
         let was_empty = worker.is_empty();
         if self.closed.load(Ordering::Relaxed)
-            || self.waiting_bytes.load(Ordering::Relaxed) >= HARD_LIMIT_BYTES
+            || (!self.audit && self.waiting_bytes.load(Ordering::Relaxed) >= HARD_LIMIT_BYTES)
         {
             drop(worker);
             return self.count_lost(start, end);
@@ -178,7 +187,8 @@ impl Recorder {
                 }
             };
             // After the timeout the call runs, and may be counted without its details.
-            let _ = tokio::time::timeout(MAX_WAIT, drained).await;
+            let max_wait = if self.audit { MAX_AUDITED_WAIT } else { MAX_WAIT };
+            let _ = tokio::time::timeout(max_wait, drained).await;
         }))
     }
 
@@ -307,7 +317,7 @@ mod tests {
 
     #[tokio::test]
     async fn callers_wait_above_the_soft_limit_without_loss() {
-        let recorder = Recorder::new(Detail::All, None);
+        let recorder = Recorder::new(Detail::All, None, false);
         assert!(recorder.wait_for_capacity().is_none());
         let (start, end) = long_call(1 << 20);
         for _ in 0..SOFT_LIMIT_BYTES >> 20 {
@@ -325,7 +335,7 @@ mod tests {
 
     #[test]
     fn counts_dropped_calls_beyond_the_hard_limit() {
-        let recorder = Recorder::new(Detail::All, None);
+        let recorder = Recorder::new(Detail::All, None, false);
         let (start, end) = long_call(1 << 20);
         for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
             recorder.add(&start, &end);
@@ -338,8 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn audited_calls_are_neither_sampled_nor_dropped() {
+        let recorder = Recorder::new(Detail::Sample, None, true);
+        let (start, end) = long_call(1 << 20);
+        for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
+            assert!(recorder.should_store_details());
+            recorder.add(&start, &end);
+        }
+        assert_eq!(recorder.dropped(), 0);
+        recorder.seal();
+        let taken = recorder.take(true);
+        let calls: usize = taken.blocks.iter().map(|block| block.calls).sum();
+        assert_eq!(calls, (HARD_LIMIT_BYTES >> 20) + 3);
+        assert!(taken.blocks.iter().all(|block| block.audit), "also after the first block was sealed");
+    }
+
+    #[test]
     fn bounds_sampled_calls_between_writes() {
-        let recorder = Recorder::new(Detail::Sample, None);
+        let recorder = Recorder::new(Detail::Sample, None, false);
         let (start, end) = call("t");
         for _ in 0..MAX_SAMPLED {
             assert!(recorder.should_store_details());
@@ -355,7 +381,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let own = OwnerId(7);
         let journals = Arc::new(JournalFolder::new(folder.path(), own));
-        let recorder = Recorder::new(Detail::All, Some(&journals));
+        let recorder = Recorder::new(Detail::All, Some(&journals), false);
         let files = || std::fs::read_dir(folder.path().join("running")).unwrap().count();
         let (start, end) = long_call(10 << 10);
         for _ in 0..1_000 {

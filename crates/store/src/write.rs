@@ -1,6 +1,7 @@
 //! Writes as data, so that a group that failed as a whole can be repeated one by one.
 
 use toolhub_core::approval::Approval;
+use toolhub_core::audit::AuditEvent;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 use toolhub_core::conversation::Turn;
 use toolhub_core::ports::{CachedList, CachedOffers};
@@ -20,6 +21,13 @@ pub(crate) enum Write {
     SaveOffers(ServerId, Box<CachedOffers>),
     /// Deletes the lists of a server under the configuration with this fingerprint.
     ForgetList(ServerId, String),
+    /// Appends to the audit log. The key distinguishes equal events.
+    Audit(
+        #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))] RecordId,
+        Box<AuditEvent>,
+    ),
+    /// Marks the running calls of these dead stores as unknown, after their journals were replayed, and appends them to the audit log.
+    AdoptOrphans(Vec<i64>),
     /// Writes nothing: is answered once all previous writes are done.
     Settle,
     /// Writes nothing: is answered after an attempt to move the journaled intents.

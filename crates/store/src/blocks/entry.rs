@@ -1,6 +1,7 @@
 //! The binary encoding of one finished call: length-prefixed fields in a fixed order, without the output, which is
 //! stored separately. Decoding checks every length, so that damaged bytes yield `None`.
 
+use toolhub_audit::CallFields;
 use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{Authorization, CallId, Source, ToolName};
@@ -21,10 +22,16 @@ pub(crate) struct Entry {
     pub(crate) start: CallStart,
     pub(crate) end: CallEnd,
     pub(crate) output_bytes: Option<usize>,
+    /// Whether the call belongs in the audit log.
+    pub(crate) audit: bool,
 }
 
-/// Appends the encoding of a finished call.
-pub(crate) fn encode(start: &CallStart, end: &CallEnd, out: &mut Vec<u8>) {
+/// Flags of a call.
+const MAY_CHANGE: u8 = 1;
+const AUDIT: u8 = 2;
+
+/// Appends the encoding of a finished call; `audit` states whether it belongs in the audit log.
+pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Vec<u8>) {
     out.push(VERSION);
     put_str(out, start.record.as_str());
     put_str(out, start.call.as_str());
@@ -35,7 +42,8 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, out: &mut Vec<u8>) {
     put_str(out, &start.authorization.principal);
     put_option(out, start.authorization.rule.as_deref());
     put_option(out, start.authorization.approver.as_deref());
-    out.push(u8::from(start.may_change));
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    out.push(flag(start.may_change, MAY_CHANGE) | flag(audit, AUDIT));
     put_number(out, micros(start.at).unsigned_abs());
     out.push(status_code(end.status));
     put_number(out, micros_of(end.took).unsigned_abs());
@@ -74,7 +82,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         }
         _ => Authorization::default(),
     };
-    let may_change = reader.byte()? != 0;
+    let flags = reader.byte()?;
+    let (may_change, audit) = (flags & MAY_CHANGE != 0, flags & AUDIT != 0);
     let at = from_micros(reader.micros()?);
     let status = status_of(reader.byte()?)?;
     let took = duration(reader.micros()?);
@@ -113,7 +122,49 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         authorization,
     };
     let end = CallEnd { record, status, took, error, sources, attempts, output: None };
-    Some(Entry { start, end, output_bytes })
+    Some(Entry { start, end, output_bytes, audit })
+}
+
+/// The part of an encoded call that the audit log records, without copies. `sources` is replaced by the sources that
+/// answered, or else those that were attempted. Returns `None` for damaged bytes, and for entries of older versions,
+/// which are not audited.
+pub(crate) fn audit_fields<'a>(bytes: &'a [u8], sources: &mut Vec<&'a str>) -> Option<CallFields<'a>> {
+    let mut reader = Reader { bytes };
+    if reader.byte()? != VERSION {
+        return None;
+    }
+    let record = reader.str()?;
+    reader.str()?;
+    let tool = reader.str()?;
+    reader.str()?;
+    reader.option_str()?;
+    reader.option_str()?;
+    let (principal, rule, approver) = (reader.str()?, reader.option_str()?, reader.option_str()?);
+    let may_change = reader.byte()? & MAY_CHANGE != 0;
+    let micros = reader.number()?;
+    let status = status_of(reader.byte()?)?;
+    reader.number()?;
+    reader.skip_error()?;
+    for _ in 0..reader.count()? {
+        reader.str()?;
+    }
+    sources.clear();
+    for _ in 0..reader.count()? {
+        sources.push(reader.str()?);
+    }
+    let has_answer = !sources.is_empty();
+    for _ in 0..reader.count()? {
+        let source = reader.str()?;
+        if !has_answer && !sources.contains(&source) {
+            sources.push(source);
+        }
+        reader.str()?;
+        reader.byte()?;
+        reader.number()?;
+        reader.skip_error()?;
+    }
+    let arguments = reader.str()?;
+    Some(CallFields { micros, principal, record, tool, arguments, status, may_change, rule, approver })
 }
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
@@ -239,11 +290,23 @@ impl<'a> Reader<'a> {
         self.text_of(length)
     }
 
-    fn option(&mut self) -> Option<Option<String>> {
+    fn option_str(&mut self) -> Option<Option<&'a str>> {
         match self.number()? {
             0 => Some(None),
-            length => self.text_of(length - 1).map(|text| Some(text.to_owned())),
+            length => self.text_of(length - 1).map(Some),
         }
+    }
+
+    fn option(&mut self) -> Option<Option<String>> {
+        Some(self.option_str()?.map(str::to_owned))
+    }
+
+    fn skip_error(&mut self) -> Option<()> {
+        if self.option_str()?.is_some() {
+            self.str()?;
+            self.str()?;
+        }
+        Some(())
     }
 
     fn sources(&mut self) -> Option<Vec<Source>> {
@@ -282,8 +345,21 @@ mod tests {
         end.took = Duration::from_micros(u64::MAX >> 20);
         end.attempts[0].error = Some(("failed".to_owned(), LocalizedText::new("no", "不")));
         let mut bytes = Vec::new();
-        encode(&start, &end, &mut bytes);
+        encode(&start, &end, true, &mut bytes);
         let entry = decode(&bytes).unwrap();
+        assert!(entry.audit && entry.start.may_change == start.may_change);
+        let mut sources = Vec::new();
+        let fields = audit_fields(&bytes, &mut sources).unwrap();
+        assert_eq!((fields.record, fields.tool), (start.record.as_str(), "t"));
+        assert_eq!(
+            (fields.principal, fields.rule, fields.approver),
+            ("oidc:https://idp.example#安", Some("rule 3"), Some("key:ops"))
+        );
+        assert_eq!(
+            (fields.arguments, fields.status, fields.may_change),
+            (start.arguments.get(), end.status, start.may_change)
+        );
+        assert_eq!((sources, fields.micros), (vec!["native"], micros(start.at).unsigned_abs()));
         assert_eq!(entry.output_bytes, end.output.as_ref().map(|output| output.get().len()));
         end.output = None;
         assert_eq!(format!("{:?}", entry.start), format!("{start:?}"));
@@ -298,7 +374,7 @@ mod tests {
     /// The entry of a call as it was written before principals were recorded.
     pub(crate) fn encode_without_authorization(start: &CallStart, end: &CallEnd) -> Vec<u8> {
         let (mut bytes, mut authorization) = (Vec::new(), Vec::new());
-        encode(start, end, &mut bytes);
+        encode(start, end, false, &mut bytes);
         put_str(&mut authorization, &start.authorization.principal);
         put_option(&mut authorization, start.authorization.rule.as_deref());
         put_option(&mut authorization, start.authorization.approver.as_deref());
@@ -327,7 +403,7 @@ mod tests {
     fn survives_random_bytes() {
         let (start, end) = call("t");
         let mut bytes = Vec::new();
-        encode(&start, &end, &mut bytes);
+        encode(&start, &end, false, &mut bytes);
         for _ in 0..20_000 {
             let mut damaged = bytes.clone();
             for _ in 0..fastrand::usize(1..6) {

@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) offset: u64,
     pub(crate) start: CallStart,
     pub(crate) end: CallEnd,
+    /// Whether the call belongs in the audit log.
+    pub(crate) audit: bool,
 }
 
 /// The calls of a file, up to the first incomplete frame.
@@ -48,7 +50,7 @@ pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Frame> + '_ {
             entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
         }
         rest = after;
-        Some(Frame { offset, start: entry.start, end: entry.end })
+        Some(Frame { offset, start: entry.start, end: entry.end, audit: entry.audit })
     })
 }
 

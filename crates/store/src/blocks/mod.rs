@@ -6,6 +6,7 @@ pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod scan;
 
+use toolhub_audit::PendingRecords;
 use toolhub_core::Source;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 
@@ -139,12 +140,27 @@ pub(crate) struct Block {
     /// The contribution of the calls to the statistics.
     pub(crate) counted: PendingStatistics,
     pub(crate) journal: Option<JournalRange>,
+    /// Whether its calls belong in the audit log.
+    pub(crate) audit: bool,
 }
 
 impl Block {
     /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.len() + self.outputs.len()
+    }
+
+    /// Adds its calls to records of the audit log, if they belong there.
+    pub(crate) fn audit_into(&self, records: &mut PendingRecords) {
+        if !self.audit {
+            return;
+        }
+        let mut sources = Vec::new();
+        for bytes in split_entries(&self.entries) {
+            if let Some(call) = entry::audit_fields(bytes, &mut sources) {
+                records.push_call(&call, sources.iter().copied());
+            }
+        }
     }
 
     /// The calls of a block that is stored as rows.
@@ -164,13 +180,18 @@ impl Block {
 
 /// Decodes the entries of a block. Stops at the first damaged one.
 pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = Entry> + '_ {
+    split_entries(entries).map_while(entry::decode)
+}
+
+/// The encoded entries of a block.
+fn split_entries(entries: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = entries;
     std::iter::from_fn(move || {
         let (length, after) = rest.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (bytes, after) = after.split_at_checked(length)?;
         rest = after;
-        entry::decode(bytes)
+        Some(bytes)
     })
 }
 
@@ -183,9 +204,15 @@ pub(crate) struct BlockBuilder {
     summary: Option<Summary>,
     counted: PendingStatistics,
     journal: Option<JournalRange>,
+    audit: bool,
 }
 
 impl BlockBuilder {
+    /// `audit` states whether its calls belong in the audit log.
+    pub(crate) fn new(audit: bool) -> Self {
+        Self { audit, ..Self::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.calls == 0
     }
@@ -198,7 +225,7 @@ impl BlockBuilder {
     pub(crate) fn add(&mut self, start: &CallStart, end: &CallEnd) -> &[u8] {
         let at = self.entries.len();
         self.entries.extend_from_slice(&[0; 4]);
-        entry::encode(start, end, &mut self.entries);
+        entry::encode(start, end, self.audit, &mut self.entries);
         let length = u32::try_from(self.entries.len() - at - 4).unwrap_or(u32::MAX);
         self.entries[at..at + 4].copy_from_slice(&length.to_le_bytes());
         if let Some(output) = &end.output {
@@ -220,8 +247,10 @@ impl BlockBuilder {
 
     /// Takes the block, if it contains any call.
     pub(crate) fn seal(&mut self) -> Option<Block> {
-        let Self { entries, outputs, calls, summary, counted, journal } = std::mem::take(self);
-        Some(Block { entries, outputs, calls, summary: summary?, counted, journal })
+        let empty = Self::new(self.audit);
+        let Self { entries, outputs, calls, summary, counted, journal, audit } =
+            std::mem::replace(self, empty);
+        Some(Block { entries, outputs, calls, summary: summary?, counted, journal, audit })
     }
 }
 

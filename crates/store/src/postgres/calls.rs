@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use futures_util::future::try_join4;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Error, Statement};
+use tokio_postgres::{Client, Error, Row, Statement};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
@@ -13,7 +13,7 @@ use toolhub_core::ports::StoreError;
 
 use super::transact::WriteSession;
 use super::{PgStore, replace_nul};
-use crate::owner::OwnerId;
+use crate::owner::CallOrigin;
 use crate::rows::{Columns as _, EndColumns, arguments_hash, micros, source_list, unescaped};
 use crate::write::{FinishedCall, Write};
 
@@ -44,10 +44,11 @@ impl CallLog for PgStore {
 }
 
 const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
-        strategy, candidates, may_change, began, owner, principal, rule, approver, status, took, error_kind, error, sources, attempts, places)
+        strategy, candidates, may_change, began, owner, principal, rule, approver, audit, status, took, error_kind, error, sources, attempts, places)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
-        $16::text[], $17::text[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[])
+        $16::text[], $17::bigint[], $18::text[], $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[],
+        $24::text[])
     ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
@@ -56,7 +57,7 @@ const UPDATE: &str = "UPDATE calls SET status = new.status, took = new.took, err
         error = new.error, sources = new.sources, attempts = new.attempts, places = new.places
     FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
         AS new (record, status, took, error_kind, error, sources, attempts, places)
-    WHERE calls.record = new.record AND calls.took IS NULL RETURNING calls.record, calls.began";
+    WHERE calls.record = new.record AND calls.took IS NULL RETURNING calls.record, calls.began, calls.audit";
 const KNOWN: &str = "SELECT record FROM calls WHERE record = ANY($1::text[])";
 const OUTPUTS: &str =
     "INSERT INTO results SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[])
@@ -79,22 +80,28 @@ impl Statements {
     }
 }
 
+/// A complete call, and whether it belongs in the audit log.
+pub(super) struct NotedCall {
+    pub(super) call: FinishedCall,
+    pub(super) audit: bool,
+}
+
 /// Writes started calls, and complete ones. Returns the records that did not exist or had no end.
 pub(super) async fn insert(
     session: &WriteSession,
     begun: &[&CallStart],
-    notes: &[FinishedCall],
-    owner: OwnerId,
+    notes: &[NotedCall],
+    origin: CallOrigin,
 ) -> Result<HashSet<String>, Error> {
     if begun.is_empty() && notes.is_empty() {
         return Ok(HashSet::new());
     }
-    let running = begun.iter().map(|start| (*start, EndColumns::running(start)));
-    let noted = notes.iter().map(|note| (&note.start, EndColumns::of(&note.end)));
+    let running = begun.iter().map(|start| (*start, EndColumns::running(start), origin.audit));
+    let noted = notes.iter().map(|note| (&note.call.start, EndColumns::of(&note.call.end), note.audit));
     let mut starts = StartArrays::default();
     let mut ends = EndArrays::default();
-    for (start, end) in running.chain(noted) {
-        starts.push(start, owner);
+    for (start, end, audit) in running.chain(noted) {
+        starts.push(start, CallOrigin { audit, ..origin });
         ends.push(end);
     }
     let values = [starts.values(), ends.values()].concat();
@@ -102,8 +109,19 @@ pub(super) async fn insert(
     rows.iter().map(|row| row.text(0)).collect()
 }
 
-/// Writes the ends of calls. Returns the start times of those that had no end.
-pub(super) async fn finish(session: &WriteSession, ends: &[&CallEnd]) -> Result<HashMap<String, i64>, Error> {
+/// A call that had no end.
+pub(super) struct EndedRow {
+    /// When it began.
+    pub(super) began: i64,
+    /// Whether it belongs in the audit log.
+    pub(super) audit: bool,
+}
+
+/// Writes the ends of calls. Returns those that had none, by record.
+pub(super) async fn finish(
+    session: &WriteSession,
+    ends: &[&CallEnd],
+) -> Result<HashMap<String, EndedRow>, Error> {
     if ends.is_empty() {
         return Ok(HashMap::new());
     }
@@ -113,7 +131,11 @@ pub(super) async fn finish(session: &WriteSession, ends: &[&CallEnd]) -> Result<
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&records];
     values.extend(arrays.values());
     let rows = session.client().query(&session.calls.update, &values).await?;
-    rows.iter().map(|row| Ok((row.text(0)?, row.int(1)?))).collect()
+    let ended = |row: &Row| {
+        let ended = EndedRow { began: row.int(1)?, audit: row.int(2)? != 0 };
+        Ok((row.text(0)?, ended))
+    };
+    rows.iter().map(ended).collect()
 }
 
 /// The records that exist among these.
@@ -147,11 +169,11 @@ pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)
 struct StartArrays {
     texts: [Vec<String>; 7],
     may_be_null: [Vec<Option<String>>; 5],
-    numbers: [Vec<i64>; 4],
+    numbers: [Vec<i64>; 5],
 }
 
 impl StartArrays {
-    fn push(&mut self, start: &CallStart, owner: OwnerId) {
+    fn push(&mut self, start: &CallStart, origin: CallOrigin) {
         let arguments = start.arguments.get();
         let candidates = source_list(&start.candidates);
         let texts = [
@@ -177,7 +199,13 @@ impl StartArrays {
         for (array, text) in self.may_be_null.iter_mut().zip(may_be_null) {
             array.push(text.map(|text| replace_nul(text).into_owned()));
         }
-        let numbers = [arguments_hash(arguments), i64::from(start.may_change), micros(start.at), owner.0];
+        let numbers = [
+            arguments_hash(arguments),
+            i64::from(start.may_change),
+            micros(start.at),
+            origin.owner.0,
+            i64::from(origin.audit),
+        ];
         for (array, number) in self.numbers.iter_mut().zip(numbers) {
             array.push(number);
         }
@@ -186,7 +214,7 @@ impl StartArrays {
     fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         let [record, call, tool, arguments, strategy, candidates, principal] = &self.texts;
         let [unescaped, conversation, request, rule, approver] = &self.may_be_null;
-        let [hash, may_change, began, owner] = &self.numbers;
+        let [hash, may_change, began, owner, audit] = &self.numbers;
         vec![
             record,
             call,
@@ -204,6 +232,7 @@ impl StartArrays {
             principal,
             rule,
             approver,
+            audit,
         ]
     }
 }

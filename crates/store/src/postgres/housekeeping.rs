@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use tokio_postgres::Error;
+use toolhub_audit::PendingRecords;
 
-use super::history;
-use super::transact::WriteSession;
+use super::transact::{WriteSession, in_transaction};
+use super::{audit, history};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::query::delete_results;
@@ -41,8 +42,13 @@ pub(super) async fn keep(
         return Ok(Progress::Done);
     }
     let dead = history::dead(session.session(), owner).await?;
-    let mark = "UPDATE calls SET status = 'unknown' WHERE status = 'running' AND owner = ANY($1::bigint[])";
-    client.execute(mark, &[&dead]).await?;
+    in_transaction(session, async {
+        let mut records = PendingRecords::default();
+        audit::adopt_orphans(session, &dead, &mut records).await?;
+        // The writer makes the next checkpoint the head.
+        audit::append(session, &records).await
+    })
+    .await?;
     let sizes = client.query_one(SIZES, &[]).await?;
     let bytes = |column| sizes.try_get::<_, i64>(column).map(i64::unsigned_abs);
     let too_large = bytes(1)?.saturating_sub(retention.max_bytes);
@@ -57,6 +63,10 @@ pub(super) async fn keep(
     let before = if too_large > 0 && deleted == 0 { i64::MAX } else { cutoff(now, retention.calls) };
     deleted += client.execute(DELETE_BLOCKS, &[&MAX_STEP_BLOCKS, &before]).await?;
     deleted += client.execute(DELETE_CALLS, &[&MAX_STEP_ROWS, &before]).await?;
+    if let Some(auditor) = &session.auditor {
+        let before = cutoff(now, auditor.retention());
+        deleted += in_transaction(session, audit::prune(session, auditor, before)).await?;
+    }
     if deleted == 0 {
         return Ok(Progress::Done);
     }

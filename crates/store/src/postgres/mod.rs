@@ -2,6 +2,7 @@
 //! that reads. Waiting for the server does not depend on the configuration of the caller's runtime.
 
 mod approvals;
+mod audit;
 mod blocks;
 mod calls;
 mod conversations;
@@ -35,9 +36,10 @@ use tokio_postgres::{Error, Row};
 use toolhub_core::BoxFuture;
 use toolhub_core::ports::{HubStore, StoreError};
 
+use crate::audit::Auditor;
 use crate::error::OpenError;
 use crate::journal::JournalFolder;
-use crate::options::StoreOptions;
+use crate::options::{AuditOptions, StoreOptions};
 use crate::owner::OwnerId;
 use crate::query::Value;
 use crate::queue::{Queue, WriterWaker, closed};
@@ -62,25 +64,47 @@ pub struct PgStore {
     thread: Option<JoinHandle<()>>,
     owner: OwnerId,
     location: String,
+    /// `Some` if the calls of this store enter the audit log.
+    auditor: Option<Arc<Auditor>>,
 }
 
 impl PgStore {
     /// Connects, and creates the tables if necessary. Times out after ten seconds. With `data`, calls that the
     /// database lacks are kept in journals in that folder.
     pub async fn connect(url: &PgUrl, options: StoreOptions, data: Option<&Path>) -> Result<Self, OpenError> {
+        Self::connect_as(url, options, None, data).await
+    }
+
+    /// Connects with the audit log on.
+    pub async fn connect_with_audit(
+        url: &PgUrl,
+        options: StoreOptions,
+        audit: &AuditOptions,
+        data: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let auditor = Auditor::open(audit)?;
+        Self::connect_as(url, options, Some(Arc::new(auditor)), data).await
+    }
+
+    async fn connect_as(
+        url: &PgUrl,
+        options: StoreOptions,
+        auditor: Option<Arc<Auditor>>,
+        data: Option<&Path>,
+    ) -> Result<Self, OpenError> {
         let location = url.to_string();
         let failed = |cause: String| OpenError::Postgres { location: location.clone(), cause };
         let address = Address::new(url).map_err(failed)?;
         let owner = OwnerId::generate();
         let folder = data.map(|data| journal_folder(data, &location));
         let journals = folder.as_deref().map(|folder| Arc::new(JournalFolder::new(folder, owner)));
-        let recorder = Recorder::new(options.detail, journals.as_ref());
+        let recorder = Recorder::new(options.detail, journals.as_ref(), auditor.is_some());
         let queue = Arc::new(Queue::new(WriterWaker::Task(Notify::new()), recorder));
         let (reads, requests) = mpsc::channel(MAX_QUEUED_READS);
         let retry_sender = reads.downgrade();
         let (opened, ready) = oneshot::channel();
         let work = {
-            let (queue, location) = (Arc::clone(&queue), location.clone());
+            let (queue, location, auditor) = (Arc::clone(&queue), location.clone(), auditor.clone());
             async move {
                 let session = match first_session(&address, &location).await {
                     Ok(session) => session,
@@ -93,14 +117,27 @@ impl PgStore {
                     return;
                 }
                 let journals = Journals { folder, owner };
-                let writer = writer::Writer::new(queue, journals, address.clone(), options.retention);
+                let parts = writer::WriterParts {
+                    queue,
+                    journals,
+                    address: address.clone(),
+                    retention: options.retention,
+                    auditor,
+                };
+                let writer = writer::Writer::new(parts);
                 let reader = reader::Reader::new(address, requests, retry_sender);
                 tokio::join!(writer.run(session), reader.run());
             }
         };
         let thread = start(work)?;
-        let store =
-            Self { queue, reads: Some(reads), thread: Some(thread), owner, location: location.clone() };
+        let store = Self {
+            queue,
+            reads: Some(reads),
+            thread: Some(thread),
+            owner,
+            location: location.clone(),
+            auditor,
+        };
         match ready.await {
             Ok(opened) => opened.map(|()| store),
             Err(_) => Err(OpenError::Postgres { location, cause: "its thread has ended".to_owned() }),

@@ -45,7 +45,8 @@ pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention
     frames
         .chunks(MIN_BLOCK_CALLS - 1)
         .map(|chunk| {
-            let mut builder = BlockBuilder::default();
+            // All calls of a journal are of one store.
+            let mut builder = BlockBuilder::new(chunk.iter().any(|frame| frame.audit));
             for frame in chunk {
                 builder.add(&frame.start, &frame.end);
             }

@@ -1,20 +1,25 @@
 //! Executes a group of writes in one transaction: statements are pipelined unless one needs the result of another.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use futures_util::future::{try_join, try_join3, try_join4};
 use tokio_postgres::{Client, Error};
+use toolhub_audit::{Checkpoint, PendingRecords};
 use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
 
+use super::calls::{EndedRow, NotedCall};
 use super::session::Session;
-use super::{approvals, blocks, calls, conversations, offers, replace_nul, statistics, tool_lists};
+use super::{approvals, audit, blocks, calls, conversations, offers, replace_nul, statistics, tool_lists};
+use crate::audit::Auditor;
+use crate::audit::rows::push_finished_call;
 use crate::blocks::{Block, MIN_BLOCK_CALLS};
-use crate::owner::OwnerId;
+use crate::owner::CallOrigin;
 use crate::pending_statistics::PendingStatistics;
 use crate::recorder::RecordedCalls;
 use crate::rows::{from_micros, micros};
-use crate::write::{FinishedCall, Write};
+use crate::write::Write;
 
 /// A connection with the prepared statements for writes.
 pub(super) struct WriteSession {
@@ -22,18 +27,22 @@ pub(super) struct WriteSession {
     pub(super) calls: calls::Statements,
     pub(super) blocks: blocks::Statements,
     pub(super) statistics: statistics::Statements,
+    pub(super) audit: audit::Statements,
+    /// Signs checkpoints, if the calls of this store enter the audit log.
+    pub(super) auditor: Option<Arc<Auditor>>,
 }
 
 impl WriteSession {
-    pub(super) async fn prepare(session: Session) -> Result<Self, Error> {
+    pub(super) async fn prepare(session: Session, auditor: Option<Arc<Auditor>>) -> Result<Self, Error> {
         let client = &session.client;
-        let (calls, blocks, statistics) = try_join3(
-            calls::Statements::prepare(client),
+        let (calls, blocks, statistics, audit) = try_join4(
+            Box::pin(calls::Statements::prepare(client)),
             blocks::Statements::prepare(client),
             statistics::Statements::prepare(client),
+            Box::pin(audit::Statements::prepare(client)),
         )
         .await?;
-        Ok(Self { session, calls, blocks, statistics })
+        Ok(Self { session, calls, blocks, statistics, audit, auditor })
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -49,27 +58,63 @@ impl WriteSession {
 /// the connection broke during the commit; every write is therefore idempotent.
 pub(super) async fn transact(
     session: &WriteSession,
-    owner: OwnerId,
+    origin: CallOrigin,
     writes: &[&Write],
     recorded: &RecordedCalls,
-) -> Result<Vec<Result<bool, StoreError>>, Error> {
-    let done = inside(session, owner, writes, recorded).await;
-    if done.is_err() && !session.client().is_closed() {
-        // If this fails too, the connection is dropped, and the server rolls back.
-        let _ = session.client().batch_execute("ROLLBACK").await;
+) -> Result<Committed, Error> {
+    let done = inside(session, origin, writes, recorded).await;
+    if done.is_err() {
+        roll_back(session).await;
     }
     done
 }
 
+async fn roll_back(session: &WriteSession) {
+    if !session.client().is_closed() {
+        // If this fails too, the connection is dropped, and the server rolls back.
+        let _ = session.client().batch_execute("ROLLBACK").await;
+    }
+}
+
+/// Executes `work` in a transaction of its own.
+pub(super) async fn in_transaction<T>(
+    session: &WriteSession,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let done = async {
+        session.client().batch_execute("BEGIN").await?;
+        let done = work.await?;
+        session.client().batch_execute("COMMIT").await?;
+        Ok(done)
+    };
+    let done = done.await;
+    if done.is_err() {
+        roll_back(session).await;
+    }
+    done
+}
+
+/// What a transaction did.
+pub(super) struct Committed {
+    /// The replies, in the order of the writes.
+    pub(super) answers: Vec<Result<bool, StoreError>>,
+    /// The checkpoint that was signed, which becomes the head.
+    pub(super) checkpoint: Option<Checkpoint>,
+}
+
 async fn inside(
     session: &WriteSession,
-    owner: OwnerId,
+    origin: CallOrigin,
     writes: &[&Write],
     recorded: &RecordedCalls,
-) -> Result<Vec<Result<bool, StoreError>>, Error> {
+) -> Result<Committed, Error> {
     let (small, large): (Vec<&Block>, Vec<&Block>) =
         recorded.blocks.iter().partition(|block| block.calls < MIN_BLOCK_CALLS);
-    let notes: Vec<FinishedCall> = small.into_iter().flat_map(Block::finished_calls).collect();
+    let noted = |block: &Block| {
+        let audit = block.audit;
+        block.finished_calls().into_iter().map(move |call| NotedCall { call, audit })
+    };
+    let notes: Vec<NotedCall> = small.into_iter().flat_map(noted).collect();
     let begun: Vec<&CallStart> = writes
         .iter()
         .filter_map(|write| if let Write::Begin(start) = write { Some(start) } else { None })
@@ -80,9 +125,9 @@ async fn inside(
         .collect();
     let (_, new, began, stored) = try_join4(
         session.client().batch_execute("BEGIN"),
-        calls::insert(session, &begun, &notes, owner),
+        calls::insert(session, &begun, &notes, origin),
         calls::finish(session, &ended),
-        blocks::insert(session, &large, owner),
+        blocks::insert(session, &large, origin.owner),
     )
     .await?;
 
@@ -90,6 +135,7 @@ async fn inside(
         ended.iter().map(|end| end.record.as_str()).filter(|record| !began.contains_key(*record)).collect();
     let known = calls::known(session, &late).await?;
     let mut answers = Vec::with_capacity(writes.len());
+    let mut records = PendingRecords::default();
     for write in writes {
         answers.push(match write {
             Write::Begin(start) => Ok(new.contains(start.record.as_str())),
@@ -110,14 +156,42 @@ async fn inside(
             Write::ForgetList(server, fingerprint) => {
                 Ok(tool_lists::forget(session, server, fingerprint).await?)
             }
+            Write::Audit(key, event) => {
+                let is_new = audit::claim(session, key, event).await?;
+                if is_new {
+                    records.push_event(event);
+                }
+                Ok(is_new)
+            }
+            Write::AdoptOrphans(dead) => {
+                audit::adopt_orphans(session, dead, &mut records).await?;
+                Ok(true)
+            }
             Write::Settle | Write::MoveIntents => Ok(true),
         });
     }
 
+    if began.values().any(|ended| ended.audit) {
+        let finished: Vec<&str> = began.keys().map(String::as_str).collect();
+        audit::push_rows(session, &finished, &mut records).await?;
+    }
     let (ended, mut all) = newly_ended(&ended, &notes, (&new, &began));
+    for note in
+        notes.iter().filter(|note| note.audit && new.contains(&*replace_nul(note.call.start.record.as_str())))
+    {
+        push_finished_call(&mut records, &note.call);
+    }
     all.add(recorded.counted.clone());
     for block in stored {
         all.add(block.counted.clone());
+        block.audit_into(&mut records);
+    }
+    if !records.is_empty() {
+        // The log is locked last and for a short time: other hubs wait for it.
+        try_join(calls::keep_outputs(session, &ended), statistics::add(session, &all)).await?;
+        let checkpoint = audit::append(session, &records).await?;
+        session.client().batch_execute("COMMIT").await?;
+        return Ok(Committed { answers, checkpoint });
     }
     if all.is_empty() {
         try_join(calls::keep_outputs(session, &ended), session.client().batch_execute("COMMIT")).await?;
@@ -129,20 +203,21 @@ async fn inside(
         )
         .await?;
     }
-    Ok(answers)
+    Ok(Committed { answers, checkpoint: None })
 }
 
 /// The calls that ended in this transaction, with their statistics; only they count. If a group is repeated because
 /// the result of its commit is unknown, none is counted twice.
 fn newly_ended<'a>(
     ended: &[&'a CallEnd],
-    notes: &'a [FinishedCall],
-    (new, began): (&HashSet<String>, &HashMap<String, i64>),
+    notes: &'a [NotedCall],
+    (new, began): (&HashSet<String>, &HashMap<String, EndedRow>),
 ) -> (Vec<(&'a CallEnd, i64)>, PendingStatistics) {
     let finished =
-        ended.iter().filter_map(|end| Some((*end, *began.get(&*replace_nul(end.record.as_str()))?)));
+        ended.iter().filter_map(|end| Some((*end, began.get(&*replace_nul(end.record.as_str()))?.began)));
     let noted = notes
         .iter()
+        .map(|note| &note.call)
         .filter(|note| new.contains(&*replace_nul(note.start.record.as_str())))
         .map(|note| (&note.end, micros(note.start.at)));
     let mut seen = HashSet::new();

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, timeout};
+use toolhub_audit::{CHECKPOINT_INTERVAL, Checkpoint, PendingRecords};
 use toolhub_core::ports::StoreError;
 
+use super::audit;
 use super::blocks;
 use super::housekeeping::{self, Progress};
 use super::replay::{self, Journals};
 use super::session::{Address, Session, error_text, is_read_only_server, is_transient};
-use super::transact::{WriteSession, transact};
+use super::transact::{WriteSession, in_transaction, transact};
+use crate::audit::Auditor;
 use crate::options::Retention;
-use crate::owner::OwnerId;
+use crate::owner::{CallOrigin, OwnerId};
 use crate::queue::{Group, Next, PendingWrite, Queue, WriterWaker};
 use crate::recorder::RecordedCalls;
 use crate::write::Write;
@@ -45,10 +48,23 @@ pub(super) struct Writer {
     late: Vec<Write>,
     clean_up_at: Instant,
     pause: Duration,
+    auditor: Option<Arc<Auditor>>,
+    /// When records without a checkpoint are signed.
+    checkpoint_at: Instant,
+}
+
+/// What a writer is made of.
+pub(super) struct WriterParts {
+    pub(super) queue: Arc<Queue>,
+    pub(super) journals: Journals,
+    pub(super) address: Address,
+    pub(super) retention: Retention,
+    pub(super) auditor: Option<Arc<Auditor>>,
 }
 
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, journals: Journals, address: Address, retention: Retention) -> Self {
+    pub(super) fn new(parts: WriterParts) -> Self {
+        let WriterParts { queue, journals, address, retention, auditor } = parts;
         Self {
             queue,
             owner: journals.owner,
@@ -60,6 +76,8 @@ impl Writer {
             late: Vec::new(),
             clean_up_at: Instant::now(),
             pause: RECONNECT_PAUSES.0,
+            auditor,
+            checkpoint_at: Instant::now() + CHECKPOINT_INTERVAL,
         }
     }
 
@@ -71,7 +89,7 @@ impl Writer {
             match self.queue.next(Instant::now()) {
                 Next::Write(group) => self.write(group).await,
                 Next::Wait(until) => self.wait(until).await,
-                Next::End => return,
+                Next::End => return self.sign_checkpoint().await,
             }
         }
     }
@@ -80,6 +98,9 @@ impl Writer {
         let now = Instant::now();
         if self.ready().await.is_ok() && self.clean_up_at <= now {
             return self.clean_up().await;
+        }
+        if self.auditor.is_some() && self.checkpoint_at <= now {
+            return self.sign_checkpoint().await;
         }
         let until = until.unwrap_or(now + LIVENESS_CHECK_INTERVAL).min(now + LIVENESS_CHECK_INTERVAL);
         if let WriterWaker::Task(waker) = &self.queue.waker {
@@ -112,12 +133,16 @@ impl Writer {
     async fn adopt(&mut self, session: Session) -> Result<(), String> {
         self.holds_liveness_lock =
             session.acquire_liveness_lock(self.owner).await.map_err(|error| error_text(&error))?;
-        self.session = Some(WriteSession::prepare(session).await.map_err(|error| error_text(&error))?);
+        let session = WriteSession::prepare(session, self.auditor.clone()).await;
+        self.session = Some(session.map_err(|error| error_text(&error))?);
         Ok(())
     }
 
     async fn write(&mut self, mut group: Group) {
         let started = Instant::now();
+        if group.pending.iter().any(|item| matches!(item.write, Write::AdoptOrphans(_))) {
+            self.replay().await;
+        }
         loop {
             group.drop_abandoned();
             let failure = match self.try_write(&group).await {
@@ -214,7 +239,10 @@ impl Writer {
                     failed = Err(why);
                 }
                 Err(Failure::Permanent(why)) => {
-                    self.queue.drop_details(item);
+                    match self.audit_rejected(&item).await {
+                        Ok(()) => self.queue.drop_details(item),
+                        Err(_) => self.queue.put_back(item),
+                    }
                     failed = Err(why);
                 }
             }
@@ -228,10 +256,18 @@ impl Writer {
         writes: &[&Write],
         recorded: &RecordedCalls,
     ) -> Result<Vec<Result<bool, StoreError>>, Failure> {
-        let owner = self.owner;
+        let origin = CallOrigin { owner: self.owner, audit: self.auditor.is_some() };
         let session = self.ready().await.map_err(Failure::Transient)?;
-        match timeout(TRANSACTION_TIMEOUT, transact(session, owner, writes, recorded)).await {
-            Ok(Ok(answers)) => Ok(answers),
+        match timeout(TRANSACTION_TIMEOUT, transact(session, origin, writes, recorded)).await {
+            Ok(Ok(committed)) => {
+                self.note_checkpoint(committed.checkpoint.as_ref());
+                Ok(committed.answers)
+            }
+            // Records follow the end that the log states. What was to be appended must not be dropped.
+            Ok(Err(error)) if is_inconsistent_log(&error) => {
+                let why = "the audit log was changed: records follow the end that it states; verify it";
+                Err(Failure::Transient(why.to_owned()))
+            }
             Ok(Err(error)) if is_transient(&error) => {
                 if is_read_only_server(&error) {
                     self.session = None;
@@ -243,6 +279,44 @@ impl Writer {
                 self.session = None;
                 Err(Failure::Transient(format!("no answer within {} s", TRANSACTION_TIMEOUT.as_secs())))
             }
+        }
+    }
+
+    /// Appends calls to the audit log that the database rejects for their content, so that the log is complete.
+    async fn audit_rejected(&mut self, recorded: &RecordedCalls) -> Result<(), String> {
+        let mut records = PendingRecords::default();
+        recorded.blocks.iter().for_each(|block| block.audit_into(&mut records));
+        if records.is_empty() {
+            return Ok(());
+        }
+        let session = self.ready().await?;
+        let appended = in_transaction(session, audit::append(session, &records));
+        let checkpoint = match timeout(TRANSACTION_TIMEOUT, appended).await {
+            Ok(appended) => appended.map_err(|error| error_text(&error))?,
+            Err(_) => {
+                self.session = None;
+                return Err(format!("no answer within {} s", TRANSACTION_TIMEOUT.as_secs()));
+            }
+        };
+        self.note_checkpoint(checkpoint.as_ref());
+        Ok(())
+    }
+
+    /// Makes a committed checkpoint the head.
+    fn note_checkpoint(&mut self, checkpoint: Option<&Checkpoint>) {
+        if let (Some(auditor), Some(checkpoint)) = (&self.auditor, checkpoint) {
+            auditor.store_head(checkpoint);
+            self.checkpoint_at = Instant::now() + CHECKPOINT_INTERVAL;
+        }
+    }
+
+    /// Signs a checkpoint if there are records without one. If that fails, it is tried again later.
+    async fn sign_checkpoint(&mut self) {
+        self.checkpoint_at = Instant::now() + CHECKPOINT_INTERVAL;
+        let (true, Some(session)) = (self.auditor.is_some(), &self.session) else { return };
+        match timeout(CLOSE_TIMEOUT, in_transaction(session, audit::sign(session))).await {
+            Ok(signed) => self.note_checkpoint(signed.ok().flatten().as_ref()),
+            Err(_) => self.session = None,
         }
     }
 
@@ -281,6 +355,11 @@ impl Writer {
         };
         self.clean_up_at = Instant::now() + wait;
     }
+}
+
+/// Whether records follow the end that the audit log states.
+fn is_inconsistent_log(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().and_then(|error| error.table()) == Some(audit::BATCHES_TABLE)
 }
 
 /// The reason why a group was not written.

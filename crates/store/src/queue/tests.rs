@@ -6,7 +6,7 @@ use crate::blocks::tests::call;
 use crate::options::Detail;
 
 fn queue() -> Queue {
-    Queue::new(WriterWaker::Task(Notify::new()), Recorder::new(Detail::All, None))
+    Queue::new(WriterWaker::Task(Notify::new()), Recorder::new(Detail::All, None, false))
 }
 
 fn record(queue: &Queue) {

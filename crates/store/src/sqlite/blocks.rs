@@ -6,21 +6,11 @@ use rusqlite::{Connection, params, params_from_iter};
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::calls;
+use super::sums::Sums;
 use crate::blocks::scan::{self, Row, Scan};
 use crate::blocks::{Block, MIN_BLOCK_CALLS, decode_all};
-use crate::owner::OwnerId;
-use crate::pending_statistics::PendingStatistics;
+use crate::owner::{CallOrigin, OwnerId};
 use crate::query::Dialect;
-
-/// Totals of the calls in a transaction.
-#[derive(Default)]
-pub(super) struct Sums {
-    pub(super) counted: PendingStatistics,
-    /// Bytes of outputs.
-    pub(super) output_bytes: i64,
-    /// Bytes of blocks.
-    pub(super) entry_bytes: i64,
-}
 
 /// Stores a block. Calls that the database already contains are neither stored nor counted again.
 pub(super) fn store(
@@ -30,11 +20,9 @@ pub(super) fn store(
     sums: &mut Sums,
 ) -> rusqlite::Result<()> {
     if block.calls < MIN_BLOCK_CALLS {
+        let origin = CallOrigin { owner, audit: block.audit };
         for note in block.finished_calls() {
-            if let Some(stored_bytes) = calls::note(connection, &note, owner)? {
-                sums.counted.count(&note.end.attempts, note.start.at);
-                sums.output_bytes += stored_bytes;
-            }
+            calls::note(connection, &note, origin, sums)?;
         }
         return Ok(());
     }
@@ -75,6 +63,7 @@ pub(super) fn store(
         sums.output_bytes += block.outputs.len() as i64;
     }
     sums.counted.add(block.counted.clone());
+    block.audit_into(&mut sums.audit);
     Ok(())
 }
 

@@ -9,8 +9,11 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
-use crate::owner::OwnerId;
-use crate::rows::{EndColumns, arguments_hash, micros, source_list, unescaped};
+use super::audit;
+use super::sums::Sums;
+use crate::audit::rows::push_finished_call;
+use crate::owner::CallOrigin;
+use crate::rows::{EndColumns, arguments_hash, from_micros, micros, source_list, unescaped};
 use crate::write::{FinishedCall, Write};
 
 /// Longer results are not journaled but written directly into the database.
@@ -76,8 +79,8 @@ impl CallLog for SqliteStore {
 
 const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
         strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places,
-        principal, rule, approver)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)
+        principal, rule, approver, audit)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
     ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
@@ -86,12 +89,7 @@ const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, argument
 /// The result of finishing a call.
 pub(super) enum FinishResult {
     /// The end was written.
-    Now {
-        /// Start time of the call.
-        began: i64,
-        /// Size of its output in bytes.
-        stored_bytes: i64,
-    },
+    Now,
     /// The call was already finished.
     Before,
     /// The call is unknown.
@@ -99,19 +97,27 @@ pub(super) enum FinishResult {
 }
 
 /// Writes the start of a call; returns whether it was new.
-pub(super) fn begin(connection: &Connection, start: &CallStart, owner: OwnerId) -> rusqlite::Result<bool> {
+pub(super) fn begin(
+    connection: &Connection,
+    start: &CallStart,
+    origin: CallOrigin,
+) -> rusqlite::Result<bool> {
     let end = EndColumns::running(start);
-    Ok(insert(connection, start, &end, owner)?.is_some())
+    Ok(insert(connection, start, &end, origin)?.is_some())
 }
 
-/// Writes the end of a call.
-pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result<FinishResult> {
+/// Writes the end of a call; adds it to the totals if it had none.
+pub(super) fn finish(
+    connection: &Connection,
+    end: &CallEnd,
+    sums: &mut Sums,
+) -> rusqlite::Result<FinishResult> {
     let columns = EndColumns::of(end);
     let found = connection
         .prepare_cached(
             "UPDATE calls SET status = ?2, took = ?3, error_kind = ?4, error = ?5, sources = ?6, attempts = ?7,
                  places = ?8
-             WHERE record = ?1 AND took IS NULL RETURNING id, began",
+             WHERE record = ?1 AND took IS NULL RETURNING id, began, audit",
         )?
         .query_row(
             params![
@@ -124,27 +130,37 @@ pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result
                 columns.attempts,
                 columns.places,
             ],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, bool>(2)?)),
         )
         .optional()?;
-    if let Some((id, began)) = found {
-        return Ok(FinishResult::Now { began, stored_bytes: keep_output(connection, id, began, end)? });
+    if let Some((id, began, audit)) = found {
+        sums.output_bytes += keep_output(connection, id, began, end)?;
+        sums.counted.count(&end.attempts, from_micros(began));
+        if audit {
+            audit::push_row(connection, &end.record, &mut sums.audit)?;
+        }
+        return Ok(FinishResult::Now);
     }
     let known =
         connection.prepare_cached("SELECT 1 FROM calls WHERE record = ?1")?.exists([end.record.as_str()])?;
     Ok(if known { FinishResult::Before } else { FinishResult::NeverBegun })
 }
 
-/// Writes a complete call, or the end of a started one. Returns the size of its output, if it had no end yet.
+/// Writes a complete call, or the end of a started one; adds it to the totals if it had no end yet.
 pub(super) fn note(
     connection: &Connection,
     note: &FinishedCall,
-    owner: OwnerId,
-) -> rusqlite::Result<Option<i64>> {
-    let Some(id) = insert(connection, &note.start, &EndColumns::of(&note.end), owner)? else {
-        return Ok(None);
-    };
-    keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
+    origin: CallOrigin,
+    sums: &mut Sums,
+) -> rusqlite::Result<()> {
+    let FinishedCall { start, end } = note;
+    let Some(id) = insert(connection, start, &EndColumns::of(end), origin)? else { return Ok(()) };
+    sums.output_bytes += keep_output(connection, id, micros(start.at), end)?;
+    sums.counted.count(&end.attempts, start.at);
+    if origin.audit {
+        push_finished_call(&mut sums.audit, note);
+    }
+    Ok(())
 }
 
 /// Inserts or completes a row. Returns its id, unless the call already had an end.
@@ -152,9 +168,9 @@ fn insert(
     connection: &Connection,
     start: &CallStart,
     end: &EndColumns<'_>,
-    owner: OwnerId,
+    origin: CallOrigin,
 ) -> rusqlite::Result<Option<i64>> {
-    with_values(start, end, owner, |values| {
+    with_values(start, end, origin, |values| {
         connection.prepare_cached(INSERT)?.query_row(values, |row| row.get(0)).optional()
     })
 }
@@ -163,7 +179,7 @@ fn insert(
 fn with_values<T>(
     start: &CallStart,
     end: &EndColumns<'_>,
-    owner: OwnerId,
+    origin: CallOrigin,
     work: impl FnOnce(&[&dyn ToSql]) -> T,
 ) -> T {
     let arguments = start.arguments.get();
@@ -182,7 +198,7 @@ fn with_values<T>(
         candidates,
         start.may_change,
         micros(start.at),
-        owner.0,
+        origin.owner.0,
         end.status,
         end.took,
         end.error_kind,
@@ -193,6 +209,7 @@ fn with_values<T>(
         &*start.authorization.principal,
         start.authorization.rule.as_deref(),
         start.authorization.approver.as_deref(),
+        origin.audit,
     ];
     work(values)
 }

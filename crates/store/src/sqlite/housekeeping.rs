@@ -1,11 +1,14 @@
 //! Periodic cleanup: deletes old calls and results, and marks the calls of dead hubs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use super::{history, journal};
+use super::sums::Sums;
+use super::{SqliteStore, audit, counters, history, journal};
+use crate::audit::Auditor;
 use crate::journal::folder;
 use crate::options::Retention;
 use crate::owner::OwnerId;
@@ -28,6 +31,7 @@ pub(super) struct Housekeeping {
     folder: PathBuf,
     owner: OwnerId,
     retention: Retention,
+    auditor: Option<Arc<Auditor>>,
     next: Instant,
     /// Bytes of results and blocks written since the last cleanup.
     written: u64,
@@ -39,8 +43,20 @@ enum Progress {
 }
 
 impl Housekeeping {
-    pub(super) fn new(folder: &Path, owner: OwnerId, retention: Retention) -> Self {
-        Self { folder: folder.to_owned(), owner, retention, next: Instant::now(), written: 0 }
+    pub(super) fn new(store: &SqliteStore) -> Self {
+        Self {
+            folder: store.folder.clone(),
+            owner: store.owner,
+            retention: store.options.retention,
+            auditor: store.auditor.clone(),
+            next: Instant::now(),
+            written: 0,
+        }
+    }
+
+    /// Replays the journals of dead stores.
+    pub(super) fn replay(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+        journal::replay(connection, &self.folder, self.owner, &self.retention)
     }
 
     /// Adds to the number of written bytes of results and blocks. Very many of them trigger an immediate cleanup:
@@ -76,29 +92,31 @@ impl Housekeeping {
 
     fn step(&self, connection: &mut Connection) -> rusqlite::Result<Progress> {
         let now = SystemTime::now();
-        let last = value(connection, "kept_house_at")?;
+        let last = counters::value(connection, "kept_house_at")?;
         if !self.is_early() && last > cutoff(now, self.retention.every) && last <= micros(now) {
             return Ok(Progress::Done);
         }
-        journal::replay(connection, &self.folder, self.owner, &self.retention)?;
+        // Before the journals are replayed: those of stores that die later may contain ends.
         let dead = history::dead(connection, &self.folder, self.owner)?;
+        self.replay(connection)?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for dead in &dead {
-            transaction
-                .prepare_cached(
-                    "UPDATE calls SET status = 'unknown' WHERE status = 'running' AND owner = ?1",
-                )?
-                .execute([dead])?;
-        }
+        let mut sums = Sums::default();
+        audit::adopt_orphans(&transaction, &dead, &mut sums.audit)?;
+        // Without a checkpoint: the writer signs the next one.
+        sums.store(&transaction, None)?;
         let too_large = excess_bytes(&transaction, &self.retention)?;
-        let result_bytes = value(&transaction, "result_bytes")?.unsigned_abs();
+        let result_bytes = counters::value(&transaction, counters::RESULT_BYTES)?.unsigned_abs();
         let excess = too_large.max(result_bytes.saturating_sub(self.retention.result_bytes));
         let results = prune_results(&transaction, cutoff(now, self.retention.result_age()), excess)?;
         // Calls are deleted because of size only if no result is left to delete.
         let for_size = too_large > 0 && results == 0;
         let before = if for_size { i64::MAX } else { cutoff(now, self.retention.calls) };
         let calls = prune_calls(&transaction, before)?;
-        let progress = if results + calls > 0 { Progress::More } else { Progress::Done };
+        let records = match &self.auditor {
+            Some(auditor) => audit::prune(&transaction, auditor, cutoff(now, auditor.retention()))?,
+            None => 0,
+        };
+        let progress = if results + calls + records > 0 { Progress::More } else { Progress::Done };
         if matches!(progress, Progress::Done) {
             transaction
                 .prepare_cached("INSERT OR REPLACE INTO housekeeping VALUES ('kept_house_at', ?1)")?
@@ -113,12 +131,14 @@ impl Housekeeping {
     }
 }
 
-/// The number of bytes by which the database exceeds its maximum size. Free pages are reused and do not count.
+/// The number of bytes by which the database exceeds its maximum size. Free pages are reused and do not count, nor does
+/// the audit log, which has its own retention.
 fn excess_bytes(connection: &Connection, retention: &Retention) -> rusqlite::Result<u64> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     let bytes = pages.saturating_mul(pragma("page_size")?);
-    Ok(bytes.unsigned_abs().saturating_sub(retention.max_bytes))
+    let audit = counters::value(connection, counters::AUDIT_BYTES)?;
+    Ok(bytes.saturating_sub(audit).max(0).unsigned_abs().saturating_sub(retention.max_bytes))
 }
 
 /// Whether the first time is the older one; `None` for a table without rows.
@@ -142,7 +162,7 @@ fn prune_results(connection: &Connection, before: i64, excess: u64) -> rusqlite:
     let bytes = delete
         .query_map([step, before, excess], |row| row.get::<_, i64>(0))?
         .collect::<rusqlite::Result<Vec<i64>>>()?;
-    add_result_bytes(connection, -bytes.iter().sum::<i64>())?;
+    counters::add(connection, counters::RESULT_BYTES, -bytes.iter().sum::<i64>())?;
     Ok(bytes.len())
 }
 
@@ -172,21 +192,3 @@ const DELETE_CALLS: &str =
 const DELETE_BLOCKS: &str =
     "DELETE FROM call_blocks WHERE id IN (SELECT id FROM call_blocks ORDER BY id LIMIT ?1) AND began_last < ?2
     AND id NOT IN (SELECT id FROM block_outputs)";
-
-/// Adds to the stored total of result bytes; negative after deletions.
-pub(super) fn add_result_bytes(connection: &Connection, bytes: i64) -> rusqlite::Result<()> {
-    if bytes != 0 {
-        connection
-            .prepare_cached(
-                "INSERT INTO housekeeping VALUES ('result_bytes', ?1)
-                 ON CONFLICT DO UPDATE SET value = value + excluded.value",
-            )?
-            .execute([bytes])?;
-    }
-    Ok(())
-}
-
-fn value(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
-    let mut select = connection.prepare_cached("SELECT value FROM housekeeping WHERE name = ?1")?;
-    Ok(select.query_row([name], |row| row.get(0)).optional()?.unwrap_or_default())
-}

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     include_str!("migrations/0001_tool_lists.sql"),
     include_str!("migrations/0002_tool_versions.sql"),
     include_str!("migrations/0003_reasons_in_both_languages.sql"),
@@ -15,6 +15,7 @@ const STEPS: [&str; 9] = [
     include_str!("migrations/0007_call_blocks.sql"),
     include_str!("migrations/0008_late_after.sql"),
     include_str!("migrations/0009_principals.sql"),
+    include_str!("migrations/0010_audit.sql"),
 ];
 
 /// Migrates the database to the newest version.

@@ -1,15 +1,18 @@
 //! The SQLite store: one thread reads, and another, started with the first write, writes in groups.
 
 mod approvals;
+mod audit;
 mod blocks;
 mod calls;
 mod conversations;
+mod counters;
 mod history;
 mod housekeeping;
 mod journal;
 mod migrate;
 mod offers;
 mod statistics;
+mod sums;
 mod tool_lists;
 mod versions;
 mod writer;
@@ -29,10 +32,11 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{HubStore, StoreError};
 
+use crate::audit::Auditor;
 use crate::error::OpenError;
 use crate::journal::JournalFolder;
-use crate::options::{Durability, StoreOptions};
-use crate::owner::OwnerId;
+use crate::options::{AuditOptions, Durability, StoreOptions};
+use crate::owner::{CallOrigin, OwnerId};
 use crate::private_file::{self, PrivateError};
 use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
@@ -72,6 +76,8 @@ pub struct SqliteStore {
     folder: PathBuf,
     file: PathBuf,
     options: StoreOptions,
+    /// `Some` if the calls of this store enter the audit log.
+    auditor: Option<Arc<Auditor>>,
 }
 
 impl SqliteStore {
@@ -82,11 +88,29 @@ impl SqliteStore {
 
     /// Opens the store with `options`.
     pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, OpenError> {
+        Self::open_as(folder, options, None)
+    }
+
+    /// Opens the store with the audit log on.
+    pub fn open_with_audit(
+        folder: &Path,
+        options: StoreOptions,
+        audit: &AuditOptions,
+    ) -> Result<Self, OpenError> {
+        Self::open_as(folder, options, Some(audit))
+    }
+
+    fn open_as(
+        folder: &Path,
+        options: StoreOptions,
+        audit: Option<&AuditOptions>,
+    ) -> Result<Self, OpenError> {
         // The returned notes are dropped: the hub calls `prepare` first and reports them.
         private_file::prepare(folder).map_err(|error| match error {
             PrivateError::Io { source, .. } => OpenError::Folder { folder: folder.to_owned(), source },
             other => OpenError::Private(other),
         })?;
+        let auditor = audit.map(Auditor::open).transpose()?.map(Arc::new);
         let file = folder.join("toolhub.db");
         let mut connection = connect(&file)
             .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
@@ -104,7 +128,7 @@ impl SqliteStore {
         };
         let reader = spawn("store-reader", work).map_err(OpenError::Thread)?;
         let journals = Arc::new(JournalFolder::new(folder, owner));
-        let recorder = Recorder::new(options.detail, Some(&journals));
+        let recorder = Recorder::new(options.detail, Some(&journals), auditor.is_some());
         Ok(Self {
             reads: Some(reads),
             reader: Some(reader),
@@ -117,12 +141,18 @@ impl SqliteStore {
             folder: folder.to_owned(),
             file,
             options,
+            auditor,
         })
     }
 
     /// The path of the database.
     pub fn file(&self) -> &Path {
         &self.file
+    }
+
+    /// The origin of the calls of this store.
+    fn origin(&self) -> CallOrigin {
+        CallOrigin { owner: self.owner, audit: self.auditor.is_some() }
     }
 
     /// Executes a read on the reader thread.

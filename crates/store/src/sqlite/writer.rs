@@ -5,29 +5,31 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use toolhub_audit::{CHECKPOINT_INTERVAL, Checkpoint, PendingRecords};
 use toolhub_core::ports::StoreError;
 
-use super::blocks::{self, Sums};
 use super::calls::{self, FinishResult};
-use super::housekeeping::{self, Housekeeping};
+use super::housekeeping::Housekeeping;
 use super::journal::{Batch, MoveStep, PendingEntries, is_new};
+use super::sums::Sums;
 use super::{
-    SqliteStore, approvals, connect, conversations, offers, set_durability, statistics, store_error,
+    SqliteStore, approvals, audit, blocks, connect, conversations, offers, set_durability, store_error,
     tool_lists,
 };
+use crate::audit::Auditor;
+use crate::audit::rows::push_finished_call;
 use crate::blocks::BlockBuilder;
 use crate::error::OpenError;
 use crate::options::{Durability, StoreOptions};
-use crate::owner::OwnerId;
+use crate::owner::CallOrigin;
 use crate::queue::{Group, Next, Queue};
 use crate::recorder::RecordedCalls;
-use crate::rows::from_micros;
 use crate::write::Write;
 
 /// Owns the write connection.
 pub(super) struct Writer {
     queue: Arc<Queue>,
-    owner: OwnerId,
+    origin: CallOrigin,
     waiting: Arc<PendingEntries>,
     file: PathBuf,
     options: StoreOptions,
@@ -35,19 +37,24 @@ pub(super) struct Writer {
     /// The current setting of the connection. No caller waits for recorded calls, so that they need no fsync.
     durability: Durability,
     housekeeping: Housekeeping,
+    auditor: Option<Arc<Auditor>>,
+    /// When records without a checkpoint are signed.
+    checkpoint_at: Instant,
 }
 
 impl Writer {
     pub(super) fn new(store: &SqliteStore) -> Self {
         Self {
             queue: Arc::clone(&store.queue),
-            owner: store.owner,
+            origin: store.origin(),
             waiting: Arc::clone(&store.waiting),
             file: store.file.clone(),
             options: store.options,
             connection: None,
             durability: Durability::Program,
-            housekeeping: Housekeeping::new(&store.folder, store.owner, store.options.retention),
+            housekeeping: Housekeeping::new(store),
+            auditor: store.auditor.clone(),
+            checkpoint_at: Instant::now() + CHECKPOINT_INTERVAL,
         }
     }
 
@@ -72,6 +79,7 @@ impl Writer {
                 Next::Wait(until) => self.wait(until.into_iter().chain(journal).min()),
                 Next::End => {
                     self.move_all();
+                    self.sign_checkpoint();
                     return self.waiting.keep_for_replay();
                 }
             }
@@ -99,8 +107,16 @@ impl Writer {
                 self.waiting.put_back(batch, error.to_store().0);
                 false
             }
-            Err(_) if batch.len() == 1 => {
+            Err(error) if batch.len() == 1 => {
                 // Rejected permanently. If the call has ended, it is counted and reported as lost.
+                let mut records = PendingRecords::default();
+                for (note, _) in batch.ended.iter().filter(|_| self.origin.audit) {
+                    push_finished_call(&mut records, note);
+                }
+                if let Err(error) = self.audit_rejected(&records, &error) {
+                    self.waiting.put_back(batch, error.to_store().0);
+                    return false;
+                }
                 for (note, _) in &batch.ended {
                     self.queue.count_lost(&note.start, &note.end);
                 }
@@ -114,31 +130,62 @@ impl Writer {
     }
 
     fn move_whole(&mut self, batch: &Batch) -> Result<(), WriteError> {
-        let (owner, durability) = (self.owner, self.options.durability);
+        let (origin, durability, auditor) = (self.origin, self.options.durability, self.auditor.clone());
         let transaction = self.transaction(durability)?;
         let mut sums = Sums::default();
         for (start, _) in &batch.begun {
-            calls::begin(&transaction, start, owner)?;
+            calls::begin(&transaction, start, origin)?;
         }
         let (new, known): (Vec<_>, Vec<_>) = batch.ended.iter().partition(|(_, held)| is_new(held));
-        let mut builder = BlockBuilder::default();
+        let mut builder = BlockBuilder::new(origin.audit);
         for (note, _) in new {
             builder.add(&note.start, &note.end);
         }
         if let Some(block) = builder.seal() {
-            blocks::store(&transaction, &block, owner, &mut sums)?;
+            blocks::store(&transaction, &block, origin.owner, &mut sums)?;
         }
         for (note, _) in known {
-            if let Some(stored_bytes) = calls::note(&transaction, note, owner)? {
-                sums.counted.count(&note.end.attempts, note.start.at);
-                sums.output_bytes += stored_bytes;
-            }
+            calls::note(&transaction, note, origin, &mut sums)?;
         }
-        statistics::add(&transaction, &sums.counted)?;
-        housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
+        let checkpoint = sums.store(&transaction, auditor.as_deref())?;
         transaction.commit()?;
+        self.note_checkpoint(checkpoint.as_ref());
         self.housekeeping.add_written_bytes(sums.output_bytes + sums.entry_bytes);
         Ok(())
+    }
+
+    /// Appends calls to the audit log that the database rejects for their content, so that the log is complete.
+    fn audit_rejected(&mut self, records: &PendingRecords, why: &WriteError) -> Result<(), WriteError> {
+        // What violates a constraint is already in the database, and therefore in the log.
+        if records.is_empty() || why.is_duplicate() {
+            return Ok(());
+        }
+        let auditor = self.auditor.clone();
+        let transaction = self.transaction(Durability::Program)?;
+        let checkpoint = audit::append(&transaction, records, auditor.as_deref())?;
+        transaction.commit()?;
+        self.note_checkpoint(checkpoint.as_ref());
+        Ok(())
+    }
+
+    /// Makes a committed checkpoint the head.
+    fn note_checkpoint(&mut self, checkpoint: Option<&Checkpoint>) {
+        if let (Some(auditor), Some(checkpoint)) = (&self.auditor, checkpoint) {
+            auditor.store_head(checkpoint);
+            self.checkpoint_at = Instant::now() + CHECKPOINT_INTERVAL;
+        }
+    }
+
+    /// Signs a checkpoint if there are records without one. If that fails, it is tried again later.
+    fn sign_checkpoint(&mut self) {
+        self.checkpoint_at = Instant::now() + CHECKPOINT_INTERVAL;
+        let Some(auditor) = self.auditor.clone() else { return };
+        let signed = self.transaction(Durability::Program).and_then(|transaction| {
+            let checkpoint = audit::sign(&transaction, &auditor)?;
+            transaction.commit()?;
+            Ok(checkpoint)
+        });
+        self.note_checkpoint(signed.ok().flatten().as_ref());
     }
 
     /// Begins a transaction with the given durability.
@@ -157,12 +204,19 @@ impl Writer {
 
     fn wait(&mut self, until: Option<Instant>) {
         let now = Instant::now();
+        if self.auditor.is_some() && self.checkpoint_at <= now {
+            return self.sign_checkpoint();
+        }
         let until = match &mut self.connection {
             Some(connection) if self.housekeeping.next() <= now => {
                 self.housekeeping.keep(connection);
                 return;
             }
-            Some(_) => until.map_or(self.housekeeping.next(), |until| until.min(self.housekeeping.next())),
+            Some(_) => {
+                let checkpoint = self.auditor.as_ref().map(|_| self.checkpoint_at);
+                let next = self.housekeeping.next();
+                until.into_iter().chain(checkpoint).fold(next, Instant::min)
+            }
             None => match until {
                 Some(until) => until,
                 None => return std::thread::park(),
@@ -233,6 +287,12 @@ impl Writer {
             return Err(why);
         }
         if recorded.blocks.len() <= 1 {
+            let mut records = PendingRecords::default();
+            recorded.blocks.iter().for_each(|block| block.audit_into(&mut records));
+            if self.audit_rejected(&records, error).is_err() {
+                self.queue.put_back(recorded);
+                return Err(why);
+            }
             self.queue.drop_details(recorded);
             return Err(why);
         }
@@ -251,6 +311,15 @@ impl Writer {
         failed
     }
 
+    /// Replays the journals of dead stores.
+    fn replay(&mut self) -> Result<(), WriteError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(connect(&self.file).map_err(WriteError::Open)?),
+        };
+        Ok(self.housekeeping.replay(connection)?)
+    }
+
     /// Writes everything or nothing. The replies are in the order of the writes.
     fn transact(
         &mut self,
@@ -258,19 +327,18 @@ impl Writer {
         recorded: &RecordedCalls,
     ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
         let requested = if writes.is_empty() { Durability::Program } else { self.options.durability };
-        let owner = self.owner;
+        let (origin, auditor) = (self.origin, self.auditor.clone());
+        if writes.iter().any(|write| matches!(write, Write::AdoptOrphans(_))) {
+            self.replay()?;
+        }
         let transaction = self.transaction(requested)?;
         let mut sums = Sums::default();
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match write {
-                Write::Begin(start) => Ok(calls::begin(&transaction, start, owner)?),
-                Write::Finish(end) => match calls::finish(&transaction, end)? {
-                    FinishResult::Now { began, stored_bytes } => {
-                        sums.counted.count(&end.attempts, from_micros(began));
-                        sums.output_bytes += stored_bytes;
-                        Ok(true)
-                    }
+                Write::Begin(start) => Ok(calls::begin(&transaction, start, origin)?),
+                Write::Finish(end) => match calls::finish(&transaction, end, &mut sums)? {
+                    FinishResult::Now => Ok(true),
                     FinishResult::Before => Ok(false),
                     FinishResult::NeverBegun => {
                         Err(StoreError(format!("no call `{}` was begun", end.record).into()))
@@ -290,16 +358,24 @@ impl Writer {
                 Write::ForgetList(server, fingerprint) => {
                     Ok(tool_lists::forget(&transaction, server, fingerprint)?)
                 }
+                Write::Audit(_, event) => {
+                    sums.audit.push_event(event);
+                    Ok(true)
+                }
+                Write::AdoptOrphans(dead) => {
+                    audit::adopt_orphans(&transaction, dead, &mut sums.audit)?;
+                    Ok(true)
+                }
                 Write::Settle | Write::MoveIntents => Ok(true),
             });
         }
         for block in &recorded.blocks {
-            blocks::store(&transaction, block, owner, &mut sums)?;
+            blocks::store(&transaction, block, origin.owner, &mut sums)?;
         }
         sums.counted.add(recorded.counted.clone());
-        statistics::add(&transaction, &sums.counted)?;
-        housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
+        let checkpoint = sums.store(&transaction, auditor.as_deref())?;
         transaction.commit()?;
+        self.note_checkpoint(checkpoint.as_ref());
         self.housekeeping.add_written_bytes(sums.output_bytes + sums.entry_bytes);
         Ok(answers)
     }
@@ -332,6 +408,12 @@ impl WriteError {
             error.sqlite_error_code(),
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
         )
+    }
+
+    /// Whether the data is already in the database.
+    fn is_duplicate(&self) -> bool {
+        let Self::Sqlite(error) = self else { return false };
+        error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
     }
 
     fn to_store(&self) -> StoreError {

@@ -10,7 +10,7 @@ use toolhub_core::call_log::{
 };
 use toolhub_core::ports::HubStore;
 use toolhub_core::{CallId, RawJson, Source, ToolName};
-use toolhub_store::{StoreLocation, StoreOptions, open};
+use toolhub_store::{AuditOptions, AuditedStore, StoreLocation, StoreOptions, open, open_with_audit};
 use toolhub_testkit::postgres::PostgresServer;
 
 /// An empty database. An SQLite database is deleted when this is dropped.
@@ -41,11 +41,56 @@ impl Database {
     }
 
     pub(crate) async fn open_with(&self, options: StoreOptions) -> Arc<dyn HubStore> {
-        let location = match self {
+        open(&self.location(), options, None).await.unwrap()
+    }
+
+    pub(crate) async fn open_with_audit(&self, options: StoreOptions, audit: &AuditOptions) -> AuditedStore {
+        open_with_audit(&self.location(), options, audit, None).await.unwrap()
+    }
+
+    fn location(&self) -> StoreLocation {
+        match self {
             Self::Sqlite(folder) => StoreLocation::Folder(folder.path().to_owned()),
             Self::Postgres(url) => StoreLocation::Postgres(url.parse().unwrap()),
-        };
-        open(&location, options, None).await.unwrap()
+        }
+    }
+
+    /// Another empty database of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        match self {
+            Self::Sqlite(_) => Self::sqlite(),
+            Self::Postgres(_) => Self::postgres(),
+        }
+    }
+
+    /// Executes statements as another program would. `overlay_byte(bytes, place)` replaces a byte of a column,
+    /// `last_hash_of(length)` is the beginning of some hash.
+    pub(crate) async fn tamper(&self, sql: &str) {
+        match self {
+            Self::Sqlite(_) => {
+                let sql = sql
+                    .replace(
+                        "overlay_byte(entries, 40)",
+                        "CAST(substr(entries, 1, 40) || X'ff' || substr(entries, 42) AS BLOB)",
+                    )
+                    .replace(
+                        "last_hash_of(16)",
+                        "(SELECT substr(last_hash, 1, 16) FROM audit_batches LIMIT 1)",
+                    );
+                let connection = rusqlite::Connection::open(self.file().unwrap()).unwrap();
+                connection.execute_batch(&sql).unwrap();
+            }
+            Self::Postgres(url) => {
+                let sql = sql.replace("overlay_byte(entries, 40)", "set_byte(entries, 40, 255)").replace(
+                    "last_hash_of(16)",
+                    "(SELECT substr(last_hash, 1, 16) FROM audit_batches LIMIT 1)",
+                );
+                let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+                let mut driver = tokio::task::JoinSet::new();
+                driver.spawn(connection);
+                client.batch_execute(&format!("SET search_path TO toolhub; {sql}")).await.unwrap();
+            }
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The contract of the store ports of toolhub-core: each test runs on SQLite and on PostgreSQL.
 
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
 mod approvals;
+mod audit;
 mod calls;
 mod concurrency;
 mod conversations;
@@ -43,6 +44,9 @@ macro_rules! contract {
 
 contract! {
     approvals: keeps_one_approval_per_tool;
+    audit: every_call_enters_the_log_once events_of_every_kind_can_be_queried stores_share_one_log changed_tables_are_found
+        export_reads_back retention_keeps_the_log_verifiable flood_is_recorded_completely
+        call_of_a_dead_store_is_recorded_as_unknown store_without_audit_log_records_nothing;
     calls: stores_begun_and_finished_call stores_finished_call record_finished_completes_begun_call finished_twice_counts_once rejects_end_of_unknown_call stores_call_begun_twice_once returns_output_by_handle;
     conversations: returns_turns_in_order filters_turns lists_conversations;
     filters: rows_and_blocks_return_the_same_calls single_filters combined_filters returns_newest_first follows_new_calls filters_long_arguments_by_their_full_text;

@@ -16,7 +16,7 @@ const KILLS: usize = 50;
 
 /// The last state of a call that the killed process printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum PrintedState {
+pub(crate) enum PrintedState {
     Begun,
     Finishing(Status),
     Finished(Status),
@@ -40,7 +40,7 @@ async fn postgres_keeps_what_was_acknowledged() {
 async fn check(location: &str, data: &Path) {
     let mut calls = HashMap::new();
     for round in 0..KILLS {
-        let lines = hammer_until_killed(location, data);
+        let lines = hammer_until_killed(location, data, None);
         read(&lines, &mut calls);
         let store = open_with_journals(location, data).await.unwrap();
         assert_no_running_call(&*store, round).await;
@@ -83,11 +83,13 @@ async fn check(location: &str, data: &Path) {
     assert_eq!(counted, ended as u64);
 }
 
-/// Starts `store-load hammer`, kills it after a random delay of 1 to 120 ms, and returns the lines it printed.
-fn hammer_until_killed(location: &str, data: &Path) -> Vec<String> {
+/// Starts `store-load hammer`, kills it after a random delay of 1 to 120 ms, and returns the lines it printed. With
+/// `key`, its audit log is on.
+pub(crate) fn hammer_until_killed(location: &str, data: &Path, key: Option<&Path>) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
         .args(["hammer", location])
         .arg(data)
+        .args(key)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -102,7 +104,7 @@ fn hammer_until_killed(location: &str, data: &Path) -> Vec<String> {
     })
 }
 
-fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) {
+pub(crate) fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) {
     for line in lines {
         let fields: Vec<&str> = line.split(' ').collect();
         match fields[..] {

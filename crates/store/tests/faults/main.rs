@@ -1,8 +1,15 @@
 //! Real faults: killed processes, damaged files, a full disk, an unavailable PostgreSQL server, an untrusted certificate.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation fails the test"
+)]
+#![expect(clippy::print_stdout, reason = "the figures of a run")]
 
+mod audit;
 mod damaged_file;
 mod full_disk;
 mod journals;
@@ -27,9 +34,12 @@ async fn open_with_journals(location: &str, data: &Path) -> Result<Arc<dyn HubSt
 }
 
 async fn open_with(location: &str, data: Option<&Path>) -> Result<Arc<dyn HubStore>, OpenError> {
-    let location = match location.parse() {
+    open(&place(location), StoreOptions::default(), data).await
+}
+
+fn place(location: &str) -> StoreLocation {
+    match location.parse() {
         Ok(url) => StoreLocation::Postgres(url),
         Err(_) => StoreLocation::Folder(location.into()),
-    };
-    open(&location, StoreOptions::default(), data).await
+    }
 }

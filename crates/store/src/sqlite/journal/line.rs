@@ -14,7 +14,11 @@ use crate::rows::{
 /// A parsed line.
 #[derive(Debug)]
 pub(super) enum Entry {
-    Begun(CallStart),
+    Begun {
+        start: CallStart,
+        /// Whether the call belongs in the audit log.
+        audit: bool,
+    },
     Ended(CallEnd),
 }
 
@@ -22,7 +26,7 @@ impl Entry {
     /// The record of the call.
     pub(super) fn record(&self) -> &RecordId {
         match self {
-            Self::Begun(start) => &start.record,
+            Self::Begun { start, .. } => &start.record,
             Self::Ended(end) => &end.record,
         }
     }
@@ -45,7 +49,8 @@ enum Read {
 }
 
 /// Record, call, tool, arguments, conversation, request, strategy, candidates, may change state, start time,
-/// authorization. The last one is missing in older lines, and `None` for a call of the local user without rules.
+/// authorization, whether it belongs in the audit log. The last two are missing in older lines; the authorization is
+/// `None` for a call of the local user without rules.
 #[derive(Serialize, Deserialize)]
 struct Begun<S>(
     S,
@@ -59,6 +64,7 @@ struct Begun<S>(
     bool,
     i64,
     #[serde(default)] Option<AuthorizationTuple<S>>,
+    #[serde(default)] bool,
 );
 
 /// Principal, rule, approver.
@@ -68,8 +74,8 @@ type AuthorizationTuple<S> = (S, Option<S>, Option<S>);
 #[derive(Serialize, Deserialize)]
 struct Ended<S>(S, S, i64, Option<(S, LocalizedText)>, Vec<String>, Vec<AttemptTuple<String>>, Option<S>);
 
-/// The line for the start of a call.
-pub(super) fn begun(start: &CallStart) -> Vec<u8> {
+/// The line for the start of a call; `audit` states whether it belongs in the audit log.
+pub(super) fn begun(start: &CallStart, audit: bool) -> Vec<u8> {
     let Authorization { principal, rule, approver } = &start.authorization;
     let is_local = **principal == *LOCAL && rule.is_none() && approver.is_none();
     let authorization = (!is_local).then(|| (&**principal, rule.as_deref(), approver.as_deref()));
@@ -85,6 +91,7 @@ pub(super) fn begun(start: &CallStart) -> Vec<u8> {
         start.may_change,
         micros(start.at),
         authorization,
+        audit,
     )))
 }
 
@@ -122,24 +129,28 @@ pub(super) fn read(line: &str) -> Option<Entry> {
             may_change,
             at,
             authorization,
-        )) => Entry::Begun(CallStart {
-            record: RecordId::new(record),
-            call: CallId::new(call),
-            tool: ToolName::new(tool),
-            arguments: json(arguments),
-            conversation,
-            request,
-            strategy,
-            candidates: sources_named(&candidates),
-            may_change,
-            at: from_micros(at),
-            authorization: authorization.map_or_else(
-                Authorization::default,
-                |(principal, rule, approver)| {
-                    authorization_of(&principal, rule.as_deref(), approver.as_deref())
-                },
-            ),
-        }),
+            audit,
+        )) => {
+            let start = CallStart {
+                record: RecordId::new(record),
+                call: CallId::new(call),
+                tool: ToolName::new(tool),
+                arguments: json(arguments),
+                conversation,
+                request,
+                strategy,
+                candidates: sources_named(&candidates),
+                may_change,
+                at: from_micros(at),
+                authorization: authorization.map_or_else(
+                    Authorization::default,
+                    |(principal, rule, approver)| {
+                        authorization_of(&principal, rule.as_deref(), approver.as_deref())
+                    },
+                ),
+            };
+            Entry::Begun { start, audit }
+        }
         Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => Entry::Ended(CallEnd {
             record: RecordId::new(record),
             status: Status::from_name(&status)?,
@@ -164,11 +175,11 @@ mod tests {
     #[test]
     fn reads_lines_without_authorization_as_local() {
         let old = r#"{"b":["r1","c1","write","{}",null,"hi","first",["native"],true,1700000000123456]}"#;
-        let Some(Entry::Begun(start)) = read(old) else { panic!("{old}") };
+        let Some(Entry::Begun { start, audit: false }) = read(old) else { panic!("{old}") };
         assert_eq!(start.authorization, Authorization::default());
         assert_eq!((start.record.as_str(), start.request.as_deref()), ("r1", Some("hi")));
-        let local = String::from_utf8(begun(&start)).unwrap();
-        let Some(Entry::Begun(again)) = read(&local) else { panic!("{local}") };
+        let local = String::from_utf8(begun(&start, false)).unwrap();
+        let Some(Entry::Begun { start: again, audit: false }) = read(&local) else { panic!("{local}") };
         assert_eq!(format!("{again:?}"), format!("{start:?}"));
     }
 
@@ -188,9 +199,9 @@ mod tests {
             at: UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456),
             authorization: authorization_of("key:ci", Some("rule 2"), Some("oidc:https://idp.example#安")),
         };
-        let text = String::from_utf8(begun(&start)).unwrap();
+        let text = String::from_utf8(begun(&start, true)).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");
-        let Some(Entry::Begun(again)) = read(&text) else { panic!("{text}") };
+        let Some(Entry::Begun { start: again, audit: true }) = read(&text) else { panic!("{text}") };
         assert_eq!(format!("{again:?}"), format!("{start:?}"));
 
         let end = CallEnd {

@@ -123,6 +123,8 @@ pub(super) struct Journal {
     waiting: Arc<PendingEntries>,
     /// Whether callers append their own entries.
     inline: bool,
+    /// Whether the calls belong in the audit log.
+    audit: bool,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -146,7 +148,8 @@ impl Journal {
         let appending = Arc::clone(&shared);
         let thread = super::spawn("store-journal", move || appending.append_on())?;
         let inline = matches!(store.options.durability, Durability::Program);
-        Ok(Self { shared, waiting, inline, thread: Some(thread) })
+        let audit = store.origin().audit;
+        Ok(Self { shared, waiting, inline, audit, thread: Some(thread) })
     }
 
     /// Appends the start of a call, and waits until it survives the end of the process.
@@ -156,7 +159,7 @@ impl Journal {
             .await
             .map_err(|_| StoreError("too many calls wait to be written".into()))?
             .map_err(|_| closed())?;
-        let line = line::begun(&start);
+        let line = line::begun(&start, self.audit);
         let (reply, answer) = oneshot::channel();
         let mut unclaimed = Unclaimed { waiting: &self.waiting, record: Some(start.record.clone()), answer };
         self.hand_over(&line, Job::Begin(start, reply, capacity))?;

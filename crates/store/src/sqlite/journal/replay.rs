@@ -12,11 +12,10 @@ use crate::blocks::frame;
 use crate::journal::Kind;
 use crate::journal::folder::{JournalFile, journals_of_dead_stores};
 use crate::options::Retention;
-use crate::owner::OwnerId;
-use crate::rows::{cutoff, from_micros, micros};
-use crate::sqlite::blocks::{self, Sums};
-use crate::sqlite::calls::{self, FinishResult};
-use crate::sqlite::{housekeeping, statistics};
+use crate::owner::{CallOrigin, OwnerId};
+use crate::rows::{cutoff, micros};
+use crate::sqlite::sums::Sums;
+use crate::sqlite::{blocks, calls};
 use crate::write::FinishedCall;
 
 /// Moves the journal entries of dead stores. Idempotent, also if two stores do it at the same time: each call counts
@@ -62,18 +61,17 @@ fn replay_intents(
     for entry in entries {
         match entry {
             entry if stored.contains(entry.record()) => {}
-            Entry::Begun(start) if micros(start.at) < too_old => {}
-            Entry::Begun(start) => drop(calls::begin(&transaction, &start, file.owner)?),
+            Entry::Begun { start, .. } if micros(start.at) < too_old => {}
+            Entry::Begun { start, audit } => {
+                calls::begin(&transaction, &start, CallOrigin { owner: file.owner, audit })?;
+            }
             Entry::Ended(end) => {
-                if let FinishResult::Now { began, stored_bytes } = calls::finish(&transaction, &end)? {
-                    sums.counted.count(&end.attempts, from_micros(began));
-                    sums.output_bytes += stored_bytes;
-                }
+                calls::finish(&transaction, &end, &mut sums)?;
             }
         }
     }
-    statistics::add(&transaction, &sums.counted)?;
-    housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
+    // Without a checkpoint: this process may have no key, and a writer signs the next one.
+    sums.store(&transaction, None)?;
     transaction.commit()
 }
 
@@ -92,13 +90,10 @@ fn replay_calls(
         if is_stored || micros(frame.start.at) < too_old {
             continue;
         }
+        let origin = CallOrigin { owner: file.owner, audit: frame.audit };
         let note = FinishedCall { start: frame.start, end: frame.end };
-        if let Some(stored_bytes) = calls::note(&transaction, &note, file.owner)? {
-            sums.counted.count(&note.end.attempts, note.start.at);
-            sums.output_bytes += stored_bytes;
-        }
+        calls::note(&transaction, &note, origin, &mut sums)?;
     }
-    statistics::add(&transaction, &sums.counted)?;
-    housekeeping::add_result_bytes(&transaction, sums.output_bytes)?;
+    sums.store(&transaction, None)?;
     transaction.commit()
 }

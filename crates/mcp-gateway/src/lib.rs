@@ -54,7 +54,7 @@ pub use budget::{
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
-pub use methods::BackendMethod;
+pub use methods::{BackendMethod, method_names};
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
 pub use request_context::{RequestContext, StepUp};

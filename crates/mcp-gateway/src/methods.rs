@@ -143,6 +143,11 @@ impl Method {
     }
 }
 
+/// Returns the names of all methods that the gateway serves in an era.
+pub fn method_names(era: Era) -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|row| row.name).filter(move |name| Method::named(name, era).is_some())
+}
+
 impl BackendMethod {
     fn row(self) -> Option<&'static Row> {
         METHODS.iter().find(|row| row.method == Method::Forward(self))

@@ -1,6 +1,7 @@
 //! The metadata that every modern request carries, in its body and, over HTTP, in its headers (2026-07-28).
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -65,7 +66,7 @@ impl Gateway {
         params: &Params,
         headers: &dyn HeaderLookup,
     ) -> Result<(), RpcError> {
-        let wrong = header_mismatch;
+        let wrong = header_mismatch::<String>;
         let declared = version_of(params);
         if declared.as_deref().is_none_or(|declared| !headers.has_value(PROTOCOL_VERSION, declared)) {
             let version = headers.text(PROTOCOL_VERSION);
@@ -129,7 +130,7 @@ impl Gateway {
     }
 }
 
-fn header_mismatch(what: String) -> RpcError {
+fn header_mismatch(what: impl fmt::Display) -> RpcError {
     RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"))
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
+use toolhub_core::Secret;
 use toolhub_mcp_gateway::{HeaderLookup, PrincipalHandle, printable};
 
 use crate::authenticator::{Authenticator, KeyTable, TokenRefusal, Verified, same};
 use crate::authority::{Authority, of_origin};
+use crate::revocation::{Recheck, StreamCredential};
 
 /// The access rules of a server.
 #[derive(Debug, Clone)]
@@ -97,7 +99,7 @@ pub(crate) struct VerifiedCredentials {
     profile: Option<Box<str>>,
     /// The version of the authenticator.
     version: u64,
-    expires: Option<Instant>,
+    recheck: Option<Instant>,
     pub(crate) principal: PrincipalHandle,
 }
 
@@ -105,18 +107,18 @@ impl VerifiedCredentials {
     pub(crate) fn new(
         request: &AccessRequest<'_>,
         access: &Access,
-        expires: Option<Instant>,
+        recheck: Option<Instant>,
         principal: PrincipalHandle,
     ) -> Self {
         let [host, authorization] =
             ["host", "authorization"].map(|name| single(request.headers, name).unwrap_or_default().to_vec());
         let (profile, version) = (request.profile.map(Into::into), access.authenticator.version());
-        Self { host, authorization, profile, version, expires, principal }
+        Self { host, authorization, profile, version, recheck, principal }
     }
 
-    /// Whether the token is still valid: no key was changed since the check, and it has not expired.
+    /// Whether the token is still valid: no key was changed since the check, and it need not be verified again.
     pub(crate) fn is_current(&self, access: &Access, now: Instant) -> bool {
-        self.version == access.authenticator.version() && self.expires.is_none_or(|at| now < at)
+        self.version == access.authenticator.version() && self.recheck.is_none_or(|at| now < at)
     }
 
     /// Whether a request has the same host, token and profile as the one that was checked, and no `Origin`.
@@ -131,9 +133,9 @@ impl VerifiedCredentials {
             && same(&self.authorization, authorization)
     }
 
-    /// When the token expires.
-    pub(crate) fn expires(&self) -> Option<Instant> {
-        self.expires
+    /// When the token must be verified again.
+    pub(crate) fn recheck(&self) -> Option<Instant> {
+        self.recheck
     }
 }
 
@@ -211,6 +213,23 @@ impl Access {
             return Ok(Some(found));
         }
         self.authenticator.verify(token, request.profile).await.map(Some).map_err(Refusal::Token)
+    }
+
+    /// What a stream that this request opens needs to verify its token again at `recheck`.
+    pub(crate) fn stream_credential(
+        &self,
+        request: &AccessRequest<'_>,
+        principal: &PrincipalHandle,
+        recheck: Option<Instant>,
+    ) -> StreamCredential {
+        let token = self.token(request).ok().flatten();
+        let recheck = recheck.zip(token).map(|(at, token)| Recheck {
+            authenticator: Arc::clone(&self.authenticator),
+            token: Secret::new(token),
+            profile: request.profile.map(str::to_owned),
+            at,
+        });
+        StreamCredential { principal: principal.clone(), recheck }
     }
 
     fn accepts_host(&self, host: &Authority<'_>) -> bool {
@@ -354,11 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn credentials_expire() {
+    fn credentials_must_be_verified_again_in_time() {
         let (access, headers, now) = (Access::default(), HeaderMap::new(), Instant::now());
         let second = std::time::Duration::from_secs(1);
-        let credentials = |expires| {
-            VerifiedCredentials::new(&request(&headers), &access, expires, PrincipalHandle::local())
+        let credentials = |recheck| {
+            VerifiedCredentials::new(&request(&headers), &access, recheck, PrincipalHandle::local())
         };
         assert!(credentials(None).is_current(&access, now));
         assert!(credentials(Some(now + second)).is_current(&access, now));

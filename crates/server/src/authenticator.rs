@@ -12,15 +12,15 @@ use toolhub_core::{BoxFuture, Principal, Role};
 pub struct Verified {
     /// The principal that the token identifies.
     pub principal: Arc<Principal>,
-    /// When the token expires; `None` if it does not.
-    pub expires: Option<Instant>,
+    /// When the token must be verified again, at the latest when it expires; `None` for never.
+    pub recheck: Option<Instant>,
 }
 
 impl Verified {
-    /// Creates the result for a token that is valid until `expires`.
-    pub fn until(principal: Arc<Principal>, expires: Option<SystemTime>) -> Self {
-        let left = expires.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
-        Self { principal, expires: left.and_then(|left| Instant::now().checked_add(left)) }
+    /// Creates the result for a token that must be verified again at `recheck`.
+    pub fn until(principal: Arc<Principal>, recheck: Option<SystemTime>) -> Self {
+        let left = recheck.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
+        Self { principal, recheck: left.and_then(|left| Instant::now().checked_add(left)) }
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(found("old"), None);
         assert_eq!(found("new").as_deref(), Some("new"));
         assert_eq!(found("ever").as_deref(), Some("ever"));
-        assert!(table.find("new").unwrap().expires.is_some());
+        assert!(table.find("new").unwrap().recheck.is_some());
         assert_eq!(found("EVER"), None);
     }
 }

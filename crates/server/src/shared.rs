@@ -75,9 +75,9 @@ impl ConnectionIdentity {
         self.credentials.as_ref().map(|credentials| &credentials.principal)
     }
 
-    /// Returns when the token of the last request expires.
-    pub(crate) fn expires(&self) -> Option<Instant> {
-        self.credentials.as_ref().and_then(VerifiedCredentials::expires)
+    /// Returns when the token of the last request must be verified again.
+    pub(crate) fn recheck(&self) -> Option<Instant> {
+        self.credentials.as_ref().and_then(VerifiedCredentials::recheck)
     }
 }
 
@@ -221,8 +221,8 @@ impl Shared {
             None => {
                 let verified = self.access.admit(&request).ok()?;
                 let principal = self.principal(verified.as_ref(), client.ip());
-                let expires = verified.and_then(|verified| verified.expires);
-                let verified = VerifiedCredentials::new(&request, &self.access, expires, principal.clone());
+                let recheck = verified.and_then(|verified| verified.recheck);
+                let verified = VerifiedCredentials::new(&request, &self.access, recheck, principal.clone());
                 identity.credentials = Some(verified);
                 principal
             }
@@ -298,7 +298,7 @@ impl Shared {
 }
 
 /// The profile that the path of a request to `/mcp` names. Returns `None` for another path.
-fn profile_of<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
+pub(crate) fn profile_of<'a>(head: &Head<'a>) -> Option<Option<&'a str>> {
     match head.path {
         "/mcp" => Some(None),
         other => other.strip_prefix("/mcp/").map(Some),

@@ -23,6 +23,8 @@ use toolhub_server::{Authenticator, Key, KeyTable, TokenRefusal, Verified};
 use crate::hub::Hub;
 use crate::settings::AuthSettings;
 
+/// How long a connection or stream relies on a verified token without asking the verifier again.
+const MAX_REUSE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings in force.
@@ -292,9 +294,11 @@ impl Authenticator for AccessControl {
     }
 }
 
-/// A token of an identity provider. Its result is reused until it must be verified again.
+/// A token of an identity provider. Its result is reused until it must be verified again; a key that the provider removed is
+/// noticed then.
 fn verified(token: VerifiedToken) -> Verified {
-    Verified::until(token.principal, Some(token.recheck))
+    let recheck = token.recheck.min(SystemTime::now() + MAX_REUSE);
+    Verified::until(token.principal, Some(recheck))
 }
 
 #[cfg(test)]

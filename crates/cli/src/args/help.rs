@@ -202,6 +202,8 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/call verify" => "检查结果：与之前的结果比较，并检查数值、日期和时间",
         "/call request" => "用自己的话说明想做什么：供 `toolhub recommend` 参考",
         "/explain capability" => "不指定工具，由适用于该类别的工具处理",
+        "/explain principal" => "显示该主体能否通过网关看到和调用此工具：密钥名称，或 local",
+        "/explain profile" => "该主体使用的配置档 [默认：default]",
         "/tools tag" => "只列出适用于该类别的工具，例如 search 或 table",
         "/call pairs" => "参数，按工具的模式确定类型；`key:=JSON` 直接给出 JSON 值",
         "/call args" => "JSON 对象形式的参数，`@文件`，或 `-` 表示标准输入",

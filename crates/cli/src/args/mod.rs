@@ -201,6 +201,12 @@ pub(crate) struct ExplainArgs {
     /// Route by capability instead of by tool name
     #[arg(long, value_name = "TAG", conflicts_with = "tool")]
     pub(crate) capability: Option<String>,
+    /// Show whether this principal may see and call the tool through the gateway: a key's name, or local
+    #[arg(long = "as", value_name = "PRINCIPAL", conflicts_with_all = ["capability", "source"])]
+    pub(crate) principal: Option<String>,
+    /// The profile that the principal uses [default: default]
+    #[arg(long, value_name = "NAME", requires = "principal")]
+    pub(crate) profile: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -385,3 +385,51 @@ async fn changed_keys_and_rules_apply_while_serving() {
     let anonymous = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(anonymous.request("1", "tools/list", "").send().await.unwrap().status(), 401);
 }
+
+/// Every method of the gateway, also one that is added later: a principal that may use nothing learns nothing, and no server
+/// hears of its requests.
+#[tokio::test]
+async fn every_method_asks_for_permission() {
+    let rules = "[[auth.rules]]\neffect = \"forbid\"\nprincipals = [\"key:eve\"]\n\
+        [[auth.rules]]\neffect = \"allow\"\nprincipals = [\"key:ann\"]\n";
+    let (serving, keys) = start(rules, &["eve".to_owned(), "ann".to_owned()]);
+    let (prompt, tool) = (mark("red", "prompt"), mark("red", "read"));
+    let uri = format!("note://{}/a", mark("red", "note"));
+    let names = [tool.as_str(), prompt.as_str()];
+    // The lists are requested by the owner of the other key first, so that later requests are those of the attacker.
+    for era in ERAS {
+        let ann = RawClient::with_token(&serving.url(), era, Some(&keys[1])).await;
+        assert!(ann.tools().await.contains(&tool));
+        for list in ["prompts/list", "resources/list", "resources/templates/list"] {
+            ann.ask("1", list, "").await.result();
+        }
+        let calls_before = messages(&serving);
+        let eve = RawClient::with_token(&serving.url(), era, Some(&keys[0])).await;
+        let wire_era = match era {
+            Era::Legacy => toolhub_mcp_wire::Era::Legacy,
+            Era::Modern => toolhub_mcp_wire::Era::Modern,
+        };
+        let methods: Vec<&str> = toolhub_mcp_gateway::method_names(wire_era).collect();
+        assert!(methods.len() > 15, "{methods:?}");
+        for method in methods.into_iter().filter(|method| *method != "subscriptions/listen") {
+            for name in names {
+                let params = format!(
+                    r#""name":"{name}","names":["{name}"],"uri":"{uri}","taskId":"{name}","arguments":{{}},"level":"info",
+                    "ref":{{"type":"ref/prompt","name":"{name}"}},"argument":{{"name":"a","value":""}}"#
+                );
+                let answer = eve.ask("1", method, &params).await;
+                let text = format!("{:?}", answer.last()).replace(name, "").replace(&uri, "");
+                for server in SERVERS {
+                    assert!(!text.contains(server), "{method} {name}: {text}");
+                }
+            }
+        }
+        assert_eq!(messages(&serving), calls_before, "{era:?}");
+    }
+}
+
+/// The number of messages that reached the servers.
+fn messages(serving: &Serving) -> usize {
+    let journal = |server: &str| Journal::read(serving.folder().join(format!("{server}.journal")));
+    SERVERS.iter().map(|server| journal(server).messages().len()).sum()
+}

@@ -30,11 +30,12 @@ use toolhub_mcp_gateway::{Body, Events, PrincipalHandle, Reply, Resource};
 
 use self::head::{Missing, ParseOutcome, ParsedHead};
 use self::written::{MAX_COPIED_BODY_BYTES, ResponseHead};
+use crate::access::AccessRequest;
 use crate::body::MAX_UNCOUNTED;
 use crate::connection::{ActiveRequest, Command, ConnectionState};
 use crate::request_record::RequestRecord;
 use crate::revocation::until_revoked;
-use crate::shared::{ConnectionIdentity, Shared, Taken};
+use crate::shared::{ConnectionIdentity, Shared, Taken, profile_of};
 use crate::workers::Placement;
 
 pub(crate) use self::head::Head;
@@ -221,7 +222,13 @@ impl FastPathConnection<'_> {
             Reply::Events(events) => {
                 let principal = identity.principal().cloned();
                 let events = match &principal {
-                    Some(principal) => until_revoked(events, principal, identity.expires()),
+                    Some(principal) => {
+                        let profile = profile_of(head).flatten();
+                        let request = AccessRequest { headers: head, target: None, profile };
+                        let access = &self.shared.access;
+                        let credential = access.stream_credential(&request, principal, identity.recheck());
+                        until_revoked(events, credential)
+                    }
                     None => events,
                 };
                 ResponseOutcome::EventStream(EventStream {

@@ -6,13 +6,16 @@ use std::time::Instant;
 use axum::body::{Body, HttpBody as _};
 use bytes::Bytes;
 use http::request::Parts;
+use http::uri::Authority;
 use http::{Response, StatusCode};
 use toolhub_mcp_gateway::{Gateway, PrincipalHandle, RequestContext, StepUp};
 
+use crate::access::AccessRequest;
 use crate::body::{self, BodyError};
 use crate::connection::ActiveRequest;
 use crate::request_record::RequestRecord;
 use crate::responses::{empty, rate_limited, retry_later, text};
+use crate::revocation::StreamCredential;
 use crate::shared::Shared;
 
 /// A request and the state it is answered with.
@@ -23,8 +26,8 @@ pub(super) struct Exchange<'a> {
     pub(super) profile: Option<&'a str>,
     /// `None` only for a public route, if the request would not be admitted elsewhere.
     pub(super) principal: Option<PrincipalHandle>,
-    /// When the token of the request expires.
-    pub(super) expires: Option<Instant>,
+    /// When the token of the request must be verified again.
+    pub(super) recheck: Option<Instant>,
     /// The body, until it was read or has failed. What a handler leaves here is discarded.
     pub(super) body: &'a mut Option<Body>,
     pub(super) active_request: &'a ActiveRequest,
@@ -44,6 +47,13 @@ pub(super) struct Message {
 }
 
 impl Exchange<'_> {
+    /// The credential of a stream that this request opens.
+    pub(super) fn stream_credential(&self, principal: &PrincipalHandle) -> StreamCredential {
+        let target = self.parts.uri.authority().map(Authority::as_str);
+        let request = AccessRequest { headers: &self.parts.headers, target, profile: self.profile };
+        self.shared.access.stream_credential(&request, principal, self.recheck)
+    }
+
     /// Returns the gateway of the request's profile.
     fn gateway(&self) -> Result<Arc<Gateway>, EarlyResponse> {
         let principal = self.principal.as_ref();

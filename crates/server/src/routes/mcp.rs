@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -18,7 +17,7 @@ use super::exchange::{Exchange, Message};
 use crate::body::{MAX_UNCOUNTED, counted};
 use crate::request_record::RequestRecord;
 use crate::responses::{method_not_allowed, set_challenge, text};
-use crate::revocation::until_revoked;
+use crate::revocation::{StreamCredential, until_revoked};
 
 /// Handles one request to the endpoint.
 pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
@@ -26,9 +25,10 @@ pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
-    let Exchange { shared, parts, record, profile, expires, .. } = exchange;
+    let credential = exchange.stream_credential(&principal);
+    let Exchange { shared, parts, record, profile, .. } = exchange;
     let step_up = context.step_up.clone();
-    let caller = ResponseTarget { principal: &principal, expires, record };
+    let caller = ResponseTarget { credential, record };
     let mut response = context.scope(respond(&gateway, parts, body, caller)).await;
     if let Some(scopes) = step_up.scopes() {
         // RFC 6750, section 3.1: the client may obtain a token with these scopes and repeat the request.
@@ -40,9 +40,7 @@ pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
 
 /// The client that a response is for.
 struct ResponseTarget<'a> {
-    principal: &'a PrincipalHandle,
-    /// When the token of the request expires.
-    expires: Option<Instant>,
+    credential: StreamCredential,
     record: Option<&'a mut RequestRecord>,
 }
 
@@ -50,8 +48,9 @@ async fn respond(
     gateway: &Arc<Gateway>,
     parts: &Parts,
     body: Bytes,
-    ResponseTarget { principal, expires, record }: ResponseTarget<'_>,
+    ResponseTarget { credential, record }: ResponseTarget<'_>,
 ) -> Response<Body> {
+    let principal = &credential.principal.clone();
     let headers = &parts.headers;
     let reply = match parts.method {
         Method::POST => {
@@ -109,7 +108,7 @@ async fn respond(
             }
             response
         }
-        Reply::Events(events) => stream(until_revoked(events, principal, expires), principal),
+        Reply::Events(events) => stream(until_revoked(events, credential), principal),
     }
 }
 

@@ -188,7 +188,7 @@ impl Shared {
                 parts: &parts,
                 profile,
                 principal,
-                expires: None,
+                recheck: None,
                 body: &mut body,
                 active_request,
                 record,
@@ -200,7 +200,7 @@ impl Shared {
             &Method::OPTIONS => self.access.check_host_and_origin(headers, target).map(|()| None),
             _ => self.access.admit_or_verify(&request).await.map(|verified| {
                 let principal = self.principal(verified.as_ref(), address);
-                Some((principal, verified.and_then(|verified| verified.expires)))
+                Some((principal, verified.and_then(|verified| verified.recheck)))
             }),
         };
         let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
@@ -214,13 +214,13 @@ impl Shared {
                 access_denied(refusal, challenge.as_deref())
             }
             Ok(None) => empty(StatusCode::NO_CONTENT),
-            Ok(Some((principal, expires))) => {
+            Ok(Some((principal, recheck))) => {
                 let exchange = Exchange {
                     shared: self,
                     parts: &parts,
                     profile,
                     principal: Some(principal),
-                    expires,
+                    recheck,
                     body: &mut body,
                     active_request,
                     record,

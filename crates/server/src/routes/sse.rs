@@ -28,11 +28,11 @@ pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
         Ok(message) => message,
         Err(refused) => return *refused,
     };
-    let (shared, expires) = (exchange.shared, exchange.expires);
+    let (shared, credential) = (exchange.shared, exchange.stream_credential(&principal));
     let opening = async {
         let Some(name) = secret() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
         match shared.legacy_clients.open(&gateway, &principal, name) {
-            Ok(messages) => events(until_revoked(messages, &principal, expires), &principal),
+            Ok(messages) => events(until_revoked(messages, credential), &principal),
             Err(exceeded) => retry_later(StatusCode::TOO_MANY_REQUESTS, &exceeded.to_string()),
         }
     };

@@ -286,7 +286,8 @@ impl IssuerSettings {
 }
 
 impl TokenSettings {
-    fn key(&self) -> Key {
+    /// The key with its principal.
+    pub fn key(&self) -> Key {
         let mut principal = Principal::of_key(&self.name);
         principal.kind = PrincipalKind::Program;
         principal.roles = match &self.roles {

@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::args::ExplainArgs;
 use crate::args::tool_arguments;
 use crate::commands::tools::call::source_filter;
+use crate::commands::tools::explain_access::{self, AccessQuestion};
 use crate::exit::Exit;
 use crate::render::screen::{BOLD, DIM, NAME};
 use crate::render::table::{Cell, Overflow, row_lines};
@@ -20,6 +21,15 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
         .map(|text| tool_arguments::parse_json_arguments(text, app.lang()))
         .transpose()?;
     let hub = app.hub().await?;
+    if let Some(principal) = &args.principal {
+        let question = AccessQuestion {
+            tool: args.tool.as_deref().unwrap_or_default(),
+            principal,
+            profile: args.profile.as_deref(),
+            arguments: given.as_ref(),
+        };
+        return explain_access::run(app, hub, &question);
+    }
     let (by, tool) = match (&args.capability, &args.tool) {
         (Some(capability), _) => (CallBy::Capability, capability.as_str()),
         (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),

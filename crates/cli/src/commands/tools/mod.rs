@@ -4,6 +4,7 @@ pub(crate) mod approve;
 pub(crate) mod call;
 pub(crate) mod diff;
 pub(crate) mod explain;
+pub(crate) mod explain_access;
 pub(crate) mod search;
 
 use std::sync::Arc;

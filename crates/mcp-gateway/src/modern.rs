@@ -1,7 +1,6 @@
 //! The metadata that every modern request carries, in its body and, over HTTP, in its headers (2026-07-28).
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -66,7 +65,7 @@ impl Gateway {
         params: &Params,
         headers: &dyn HeaderLookup,
     ) -> Result<(), RpcError> {
-        let wrong = header_mismatch::<String>;
+        let wrong = |what: String| header_mismatch(&what);
         let declared = version_of(params);
         if declared.as_deref().is_none_or(|declared| !headers.has_value(PROTOCOL_VERSION, declared)) {
             let version = headers.text(PROTOCOL_VERSION);
@@ -123,14 +122,14 @@ impl Gateway {
             };
             if !same {
                 let expected = expected.unwrap_or_else(|| "nothing".to_owned());
-                return Err(header_mismatch(format!("`{name}` must say what the body says: {expected}")));
+                return Err(header_mismatch(&format!("`{name}` must say what the body says: {expected}")));
             }
         }
         Ok(())
     }
 }
 
-fn header_mismatch(what: impl fmt::Display) -> RpcError {
+fn header_mismatch(what: &str) -> RpcError {
     RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"))
 }
 

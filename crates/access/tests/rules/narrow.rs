@@ -103,6 +103,47 @@ fn a_schema_without_argument_rules_keeps_its_text() {
     assert_eq!(narrow(&RuleSet::default(), &schema).get(), schema.get());
 }
 
+#[test]
+fn constraints_of_a_property_keep_their_meaning() {
+    let check = |property: Value, limit: Value, value: Value| {
+        let schema = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "definitions": {"s": {"type": "string"}},
+            "type": "object",
+            "properties": {"a": property},
+        });
+        check_rejected(schema.clone(), &limit, &value);
+        let mut modern = schema;
+        modern["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+        check_rejected(modern, &limit, &value);
+    };
+    // Beside `$ref`, draft 7 ignores every other keyword.
+    check(json!({"$ref": "#/definitions/s"}), json!({"pattern": "^/data/"}), json!("/etc"));
+    // A property named by the rule is not one that the tool declares.
+    check(json!({"additionalProperties": false}), json!({"properties": {"x": {}}}), json!({"x": 1}));
+    check(
+        json!({"additionalProperties": false, "maxProperties": 3}),
+        json!({"patternProperties": {"x": {}}}),
+        json!({"x": 1}),
+    );
+    // `then` of the rule must not be combined with `if` of the tool.
+    check(json!({"else": {"type": "object"}}), json!({"if": {"const": 1}, "then": false}), json!(1));
+}
+
+#[test]
+fn a_property_without_unevaluated_members_stays_so() {
+    let property = json!({"type": "object", "unevaluatedProperties": false});
+    let schema = json!({"type": "object", "properties": {"a": property}});
+    check_rejected(schema, &json!({"properties": {"x": {"type": "integer"}}}), &json!({"x": 1}));
+}
+
+/// Checks that the narrowed schema rejects the value of the argument `a`, which the tool or the rule rejects.
+fn check_rejected(schema: Value, limit: &Value, value: &Value) {
+    let rules = rules(json!([{"effect": "allow", "arguments": {"properties": {"a": limit}}}]));
+    let narrowed = narrow(&rules, &RawJson::from(schema)).value();
+    assert!(!validator(&narrowed).is_valid(&json!({"a": value})), "{value} in {narrowed}");
+}
+
 fn validator(schema: &Value) -> Validator {
     jsonschema::options().should_validate_formats(true).build(schema).unwrap()
 }

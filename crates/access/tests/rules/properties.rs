@@ -101,13 +101,12 @@ proptest! {
 
     #[test]
     fn prohibitions_never_widen_and_grants_never_narrow(
-        specs in rules(6),
+        specs in prop::collection::vec(rule(), 1..6),
         added in rule(),
         principal in principal(),
         request in request(),
     ) {
         // Without any rule everything is permitted, so that the first rule narrows in any case.
-        prop_assume!(!specs.is_empty());
         let with_added: Vec<RuleSpec> = specs.iter().cloned().chain([added.clone()]).collect();
         let (rules, with_added) = (compile(&specs), compile(&with_added));
         for action in ACTIONS {
@@ -191,7 +190,10 @@ proptest! {
     ) {
         let mut renamed = request.clone();
         renamed.names.insert(0, alias);
-        prop_assume!(!request.names.is_empty());
+        if request.names.is_empty() {
+            // Presumed to match every name.
+            return Ok(());
+        }
         let rules = compile(&specs);
         for action in ACTIONS {
             if matches!(decide(&rules, &principal, action, &request.resource()), Decision::Forbid { rule: Some(_) }) {

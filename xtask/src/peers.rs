@@ -60,8 +60,13 @@ const PEERS: &[Peer<'static>] = &[
         packages: Packages::Node(&["@modelcontextprotocol/inspector@2.12.0"]),
         program: "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
     },
-    // The conformance suites and the inspector need a newer Node than the one on PATH may be; their tests run only if
-    // this peer is available.
+    Peer {
+        name: "identity-provider",
+        packages: Packages::Node(&["oidc-provider@9.13.3"]),
+        program: "node_modules/oidc-provider/lib/index.js",
+    },
+    // The identity provider, the conformance suites and the inspector need a newer Node than the one on PATH may be; their
+    // tests run only if this peer is available.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Peer {
         name: "node-24",

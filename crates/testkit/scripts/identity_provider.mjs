@@ -6,7 +6,8 @@
 // - POST /test/retire removes all keys but those of the newest generation.
 // - GET /test/requests counts the requests of the hub by path.
 // - GET /test/approve?account=NAME&to=URL follows an authorization request as a browser whose user NAME accepts everything, and
-//   returns the redirect to the client as `{"location": …}`.
+//   returns the redirect to the client as `{"location": …}`. The user `careful` grants only `sheets:read` at first, and
+//   everything from the second time on.
 //
 // Token requests may have further parameters: `alg` (RS256, PS256, ES256, EdDSA), `format` (`opaque`), `groups` (separated by
 // commas), and `age`, the number of seconds by which `iat` and `exp` are earlier.
@@ -113,6 +114,9 @@ const restart = () => {
 };
 restart();
 
+let careful = true;
+const isGranted = (account, scope) => account !== "careful" || !careful || scope === "sheets:read";
+
 async function finishInteraction(request, response) {
     const { prompt, params, session, grantId } = await provider.interactionDetails(request, response);
     const account = session?.accountId ?? request.headers["x-account"];
@@ -123,10 +127,15 @@ async function finishInteraction(request, response) {
         ? await provider.Grant.find(grantId)
         : new provider.Grant({ accountId: account, clientId: params.client_id });
     const { missingOIDCScope = [], missingResourceScopes = {} } = prompt.details;
-    grant.addOIDCScope(missingOIDCScope.join(" "));
-    for (const [resource, scopes] of Object.entries(missingResourceScopes)) {
-        grant.addResourceScope(resource, scopes.join(" "));
+    for (const scope of missingOIDCScope) {
+        if (isGranted(account, scope)) grant.addOIDCScope(scope);
+        else grant.rejectOIDCScope(scope);
     }
+    for (const [resource, scope] of Object.entries(missingResourceScopes).flatMap(([r, all]) => all.map((one) => [r, one]))) {
+        if (isGranted(account, scope)) grant.addResourceScope(resource, scope);
+        else grant.rejectResourceScope(resource, scope);
+    }
+    if (account === "careful") careful = false;
     const result = { consent: { grantId: await grant.save() } };
     return provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
 }

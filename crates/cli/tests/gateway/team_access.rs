@@ -441,3 +441,27 @@ fn typescript_sdks_log_in_at_the_provider() {
         check_login(RealClient::TypeScript, mode);
     }
 }
+
+/// The user grants one of two scopes. The SDK asks for the other one when the gateway names both in its challenge, and repeats the
+/// call.
+#[test]
+fn python_sdk_asks_for_missing_scopes() {
+    for mode in ["auto", "legacy"] {
+        let mut cli = hub("");
+        cli.server("s", &sheets());
+        let rules = "[[auth.rules]]\neffect = \"allow\"\ntools = [\"read_sheet\"]\nscope = \"sheets:read\"\n\
+            [[auth.rules]]\neffect = \"allow\"\ntools = [\"write_sheet\"]\nscope = \"sheets:read sheets:write\"\n";
+        let settings = ProtectedSettings { sections: rules, ..ProtectedSettings::default() };
+        let gateway = ProtectedGateway::before(cli, IdentityProvider::start(), &settings);
+        let login = json!({"account": "careful", "approve": gateway.provider.url("/test/approve")});
+        let calls = json!([["read_sheet", {"row": 1}], ["write_sheet", {"row": 1}]]);
+        let details = json!({"url": gateway.serving.url(), "mode": mode, "login": login, "calls": calls});
+        let report = RealClient::Python.run(gateway.serving.folder(), &details);
+        let outcomes: Vec<Outcome> = report["calls"].as_array().unwrap().iter().map(outcome).collect();
+        assert_eq!(outcomes, [Outcome::Ran, Outcome::Ran], "{mode}: {report}");
+        let asked = report["seen"].as_array().unwrap();
+        assert_eq!(asked.len(), 2, "{mode}: it logs in twice: {report}");
+        let second = asked[1].as_str().unwrap();
+        assert!(second.contains("sheets:read") && second.contains("sheets:write"), "{mode}: {report}");
+    }
+}

@@ -106,6 +106,25 @@ impl PendingRecords {
         self.ends.len()
     }
 
+    /// Their size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Adds other records.
+    pub fn append(&mut self, other: &Self) {
+        let offset = self.events.len();
+        self.events.extend_from_slice(&other.events);
+        self.ends.extend(other.ends.iter().map(|end| offset + end));
+        self.principals.append(&other.principals);
+        self.times = match (self.times, other.times) {
+            (Some((first, last)), Some((other_first, other_last))) => {
+                Some((first.min(other_first), last.max(other_last)))
+            }
+            (times, other_times) => times.or(other_times),
+        };
+    }
+
     /// Adds an event.
     pub fn push_event(&mut self, event: &AuditEvent) {
         encode_event(event, &mut self.events);
@@ -146,6 +165,13 @@ impl Principals {
         if names.len() < MAX_PRINCIPALS { names.push(principal.to_owned()) } else { self.0 = None }
     }
 
+    fn append(&mut self, other: &Self) {
+        match &other.0 {
+            Some(names) => names.iter().for_each(|name| self.add(name)),
+            None => self.0 = None,
+        }
+    }
+
     pub(crate) fn column(&self) -> Option<String> {
         let names = self.0.as_ref()?;
         Some(names.iter().map(|name| StoredBatch::principal_text(name)).collect())
@@ -172,7 +198,7 @@ impl Chain {
         let (first_micros, last_micros) = pending.times?;
         let (first_sequence, previous_hash) = (self.sequence + 1, self.hash);
         let mut entries = Vec::with_capacity(pending.events.len() + pending.len() * 20);
-        let mut start = 0;
+        let (mut start, mut hashed) = (0, Vec::new());
         for end in &pending.ends {
             self.sequence += 1;
             let at = entries.len();
@@ -183,7 +209,11 @@ impl Chain {
             start = *end;
             let length = u32::try_from(entries.len() - at - 4).unwrap_or(u32::MAX);
             entries[at..at + 4].copy_from_slice(&length.to_le_bytes());
-            self.hash = self.hash.next(&entries[at + 4..]);
+            // Contiguous, which costs less than hashing in two parts.
+            hashed.clear();
+            hashed.extend_from_slice(&self.hash.0);
+            hashed.extend_from_slice(&entries[at + 4..]);
+            self.hash = Hash::of(digest(&SHA256, &hashed).as_ref());
             entries.extend_from_slice(self.hash.kept());
         }
         Some(StoredBatch {

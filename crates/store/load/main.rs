@@ -23,8 +23,12 @@ fn main() {
         ["full-disk", folder] => block_on(full_disk::run(folder)),
         ["measure", location] => measure::run(location),
         ["measure-intents", location] => measure::intents(location),
+        ["record", folder, calls] => block_on(measure::record(folder, calls.parse().unwrap(), None)),
+        ["record", folder, calls, key] => {
+            block_on(measure::record(folder, calls.parse().unwrap(), Some(key)));
+        }
         _ => println!(
-            "usage: store-load hammer PLACE DATA [KEY] | full-disk FOLDER | measure PLACE | measure-intents PLACE"
+            "usage: store-load hammer PLACE DATA [KEY] | full-disk FOLDER | measure PLACE | measure-intents PLACE | record PLACE CALLS [KEY]"
         ),
     }
 }

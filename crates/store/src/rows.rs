@@ -150,6 +150,15 @@ pub(crate) fn source_list(sources: &[Source]) -> String {
     }
 }
 
+/// The name of a source, the inverse of [`Source::from_name`].
+pub(crate) fn source_name(source: &Source) -> &str {
+    match source {
+        Source::Native => "native",
+        Source::Skill => "skill",
+        Source::Server(id) => id.as_str(),
+    }
+}
+
 /// The names of sources.
 pub(crate) fn source_names(sources: &[Source]) -> Vec<String> {
     sources.iter().map(ToString::to_string).collect()

@@ -7,12 +7,10 @@ use toolhub_audit::{
     LogEnd, LogId, PendingRecords, StoredBatch,
 };
 use toolhub_core::Source;
-use toolhub_core::call_log::{CallRecord, CallStart, Status, StoredAttempt};
+use toolhub_core::call_log::{CallEnd, CallRecord, CallStart, Status, StoredAttempt};
 
-use crate::blocks::entry::source_name;
 use crate::query::{Conditions, Dialect, Value};
-use crate::rows::micros;
-use crate::write::FinishedCall;
+use crate::rows::{micros, source_name};
 
 /// The row of `audit_log`.
 #[derive(Debug, Clone, Copy)]
@@ -140,30 +138,18 @@ impl From<CheckpointColumns> for Checkpoint {
     }
 }
 
-/// Where a call was answered or attempted.
-#[derive(Clone, Copy)]
-struct Places<'a> {
-    sources: &'a [Source],
-    attempts: &'a [StoredAttempt],
-}
-
 /// Adds a stored call.
 pub(crate) fn push_stored_call(records: &mut PendingRecords, call: &CallRecord) {
-    push(records, &call.start, call.status, Places { sources: &call.sources, attempts: &call.attempts });
+    push(records, &fields(&call.start, call.status), &call.sources, &call.attempts);
 }
 
 /// Adds a finished call.
-pub(crate) fn push_finished_call(records: &mut PendingRecords, call: &FinishedCall) {
-    push(
-        records,
-        &call.start,
-        call.end.status,
-        Places { sources: &call.end.sources, attempts: &call.end.attempts },
-    );
+pub(crate) fn push_call(records: &mut PendingRecords, start: &CallStart, end: &CallEnd) {
+    push(records, &fields(start, end.status), &end.sources, &end.attempts);
 }
 
-fn push(records: &mut PendingRecords, start: &CallStart, status: Status, places: Places<'_>) {
-    let fields = CallFields {
+fn fields(start: &CallStart, status: Status) -> CallFields<'_> {
+    CallFields {
         micros: micros(start.at).unsigned_abs(),
         principal: &start.authorization.principal,
         record: start.record.as_str(),
@@ -173,17 +159,22 @@ fn push(records: &mut PendingRecords, start: &CallStart, status: Status, places:
         may_change: start.may_change,
         rule: start.authorization.rule.as_deref(),
         approver: start.authorization.approver.as_deref(),
-    };
-    let mut sources: Vec<&str> = places.sources.iter().map(source_name).collect();
-    if sources.is_empty() {
-        for attempt in places.attempts {
-            let source = source_name(&attempt.source);
-            if !sources.contains(&source) {
-                sources.push(source);
-            }
+    }
+}
+
+/// Adds a call with the sources that answered, or else those that were attempted.
+fn push(records: &mut PendingRecords, call: &CallFields<'_>, sources: &[Source], attempts: &[StoredAttempt]) {
+    if !sources.is_empty() {
+        return records.push_call(call, sources.iter().map(source_name));
+    }
+    let mut tried: Vec<&str> = Vec::new();
+    for attempt in attempts {
+        let source = source_name(&attempt.source);
+        if !tried.contains(&source) {
+            tried.push(source);
         }
     }
-    records.push_call(&fields, sources.into_iter());
+    records.push_call(call, tried.into_iter());
 }
 
 /// The statement that selects batches after a record, in order.

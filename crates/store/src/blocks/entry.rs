@@ -1,12 +1,11 @@
 //! The binary encoding of one finished call: length-prefixed fields in a fixed order, without the output, which is
 //! stored separately. Decoding checks every length, so that damaged bytes yield `None`.
 
-use toolhub_audit::CallFields;
 use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{Authorization, CallId, Source, ToolName};
 
-use crate::rows::{authorization_of, duration, from_micros, json, micros, micros_of};
+use crate::rows::{authorization_of, duration, from_micros, json, micros, micros_of, source_name};
 
 /// The version of the encoding, its first byte.
 const VERSION: u8 = 2;
@@ -125,48 +124,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     Some(Entry { start, end, output_bytes, audit })
 }
 
-/// The part of an encoded call that the audit log records, without copies. `sources` is replaced by the sources that
-/// answered, or else those that were attempted. Returns `None` for damaged bytes, and for entries of older versions,
-/// which are not audited.
-pub(crate) fn audit_fields<'a>(bytes: &'a [u8], sources: &mut Vec<&'a str>) -> Option<CallFields<'a>> {
-    let mut reader = Reader { bytes };
-    if reader.byte()? != VERSION {
-        return None;
-    }
-    let record = reader.str()?;
-    reader.str()?;
-    let tool = reader.str()?;
-    reader.str()?;
-    reader.option_str()?;
-    reader.option_str()?;
-    let (principal, rule, approver) = (reader.str()?, reader.option_str()?, reader.option_str()?);
-    let may_change = reader.byte()? & MAY_CHANGE != 0;
-    let micros = reader.number()?;
-    let status = status_of(reader.byte()?)?;
-    reader.number()?;
-    reader.skip_error()?;
-    for _ in 0..reader.count()? {
-        reader.str()?;
-    }
-    sources.clear();
-    for _ in 0..reader.count()? {
-        sources.push(reader.str()?);
-    }
-    let has_answer = !sources.is_empty();
-    for _ in 0..reader.count()? {
-        let source = reader.str()?;
-        if !has_answer && !sources.contains(&source) {
-            sources.push(source);
-        }
-        reader.str()?;
-        reader.byte()?;
-        reader.number()?;
-        reader.skip_error()?;
-    }
-    let arguments = reader.str()?;
-    Some(CallFields { micros, principal, record, tool, arguments, status, may_change, rule, approver })
-}
-
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
@@ -207,15 +164,6 @@ fn put_error(out: &mut Vec<u8>, error: Option<&(String, LocalizedText)>) {
     if let Some((_, text)) = error {
         put_str(out, &text.localize(Lang::En));
         put_str(out, &text.localize(Lang::Zh));
-    }
-}
-
-/// The name of a source, the inverse of [`Source::from_name`].
-pub(crate) fn source_name(source: &Source) -> &str {
-    match source {
-        Source::Native => "native",
-        Source::Skill => "skill",
-        Source::Server(id) => id.as_str(),
     }
 }
 
@@ -290,23 +238,11 @@ impl<'a> Reader<'a> {
         self.text_of(length)
     }
 
-    fn option_str(&mut self) -> Option<Option<&'a str>> {
+    fn option(&mut self) -> Option<Option<String>> {
         match self.number()? {
             0 => Some(None),
-            length => self.text_of(length - 1).map(Some),
+            length => self.text_of(length - 1).map(|text| Some(text.to_owned())),
         }
-    }
-
-    fn option(&mut self) -> Option<Option<String>> {
-        Some(self.option_str()?.map(str::to_owned))
-    }
-
-    fn skip_error(&mut self) -> Option<()> {
-        if self.option_str()?.is_some() {
-            self.str()?;
-            self.str()?;
-        }
-        Some(())
     }
 
     fn sources(&mut self) -> Option<Vec<Source>> {
@@ -348,18 +284,6 @@ mod tests {
         encode(&start, &end, true, &mut bytes);
         let entry = decode(&bytes).unwrap();
         assert!(entry.audit && entry.start.may_change == start.may_change);
-        let mut sources = Vec::new();
-        let fields = audit_fields(&bytes, &mut sources).unwrap();
-        assert_eq!((fields.record, fields.tool), (start.record.as_str(), "t"));
-        assert_eq!(
-            (fields.principal, fields.rule, fields.approver),
-            ("oidc:https://idp.example#安", Some("rule 3"), Some("key:ops"))
-        );
-        assert_eq!(
-            (fields.arguments, fields.status, fields.may_change),
-            (start.arguments.get(), end.status, start.may_change)
-        );
-        assert_eq!((sources, fields.micros), (vec!["native"], micros(start.at).unsigned_abs()));
         assert_eq!(entry.output_bytes, end.output.as_ref().map(|output| output.get().len()));
         end.output = None;
         assert_eq!(format!("{:?}", entry.start), format!("{start:?}"));

@@ -10,10 +10,11 @@ use toolhub_audit::PendingRecords;
 use toolhub_core::Source;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 
-use self::entry::{Entry, source_name, status_code};
+use self::entry::{Entry, status_code};
+use crate::audit::rows::push_call;
 use crate::journal::JournalRange;
 use crate::pending_statistics::PendingStatistics;
-use crate::rows::{json, micros, place};
+use crate::rows::{json, micros, place, source_name};
 use crate::write::FinishedCall;
 
 /// Size at which a block is sealed.
@@ -140,27 +141,15 @@ pub(crate) struct Block {
     /// The contribution of the calls to the statistics.
     pub(crate) counted: PendingStatistics,
     pub(crate) journal: Option<JournalRange>,
-    /// Whether its calls belong in the audit log.
-    pub(crate) audit: bool,
+    /// The records of its calls, if they belong in the audit log.
+    pub(crate) records: Option<PendingRecords>,
 }
 
 impl Block {
     /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.len() + self.outputs.len()
-    }
-
-    /// Adds its calls to records of the audit log, if they belong there.
-    pub(crate) fn audit_into(&self, records: &mut PendingRecords) {
-        if !self.audit {
-            return;
-        }
-        let mut sources = Vec::new();
-        for bytes in split_entries(&self.entries) {
-            if let Some(call) = entry::audit_fields(bytes, &mut sources) {
-                records.push_call(&call, sources.iter().copied());
-            }
-        }
+        let records = self.records.as_ref().map_or(0, PendingRecords::bytes);
+        self.entries.len() + self.outputs.len() + records
     }
 
     /// The calls of a block that is stored as rows.
@@ -180,18 +169,13 @@ impl Block {
 
 /// Decodes the entries of a block. Stops at the first damaged one.
 pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = Entry> + '_ {
-    split_entries(entries).map_while(entry::decode)
-}
-
-/// The encoded entries of a block.
-fn split_entries(entries: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = entries;
     std::iter::from_fn(move || {
         let (length, after) = rest.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (bytes, after) = after.split_at_checked(length)?;
         rest = after;
-        Some(bytes)
+        entry::decode(bytes)
     })
 }
 
@@ -204,13 +188,14 @@ pub(crate) struct BlockBuilder {
     summary: Option<Summary>,
     counted: PendingStatistics,
     journal: Option<JournalRange>,
-    audit: bool,
+    /// `Some` if its calls belong in the audit log.
+    records: Option<PendingRecords>,
 }
 
 impl BlockBuilder {
     /// `audit` states whether its calls belong in the audit log.
     pub(crate) fn new(audit: bool) -> Self {
-        Self { audit, ..Self::default() }
+        Self { records: audit.then(PendingRecords::default), ..Self::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -225,11 +210,15 @@ impl BlockBuilder {
     pub(crate) fn add(&mut self, start: &CallStart, end: &CallEnd) -> &[u8] {
         let at = self.entries.len();
         self.entries.extend_from_slice(&[0; 4]);
-        entry::encode(start, end, self.audit, &mut self.entries);
+        entry::encode(start, end, self.records.is_some(), &mut self.entries);
         let length = u32::try_from(self.entries.len() - at - 4).unwrap_or(u32::MAX);
         self.entries[at..at + 4].copy_from_slice(&length.to_le_bytes());
         if let Some(output) = &end.output {
             self.outputs.extend_from_slice(output.get().as_bytes());
+        }
+        if let Some(records) = &mut self.records {
+            // Here and not in the writer, whose thread is shared by all workers.
+            push_call(records, start, end);
         }
         self.calls += 1;
         self.counted.count(&end.attempts, start.at);
@@ -247,10 +236,10 @@ impl BlockBuilder {
 
     /// Takes the block, if it contains any call.
     pub(crate) fn seal(&mut self) -> Option<Block> {
-        let empty = Self::new(self.audit);
-        let Self { entries, outputs, calls, summary, counted, journal, audit } =
+        let empty = Self::new(self.records.is_some());
+        let Self { entries, outputs, calls, summary, counted, journal, records } =
             std::mem::replace(self, empty);
-        Some(Block { entries, outputs, calls, summary: summary?, counted, journal, audit })
+        Some(Block { entries, outputs, calls, summary: summary?, counted, journal, records })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
-use super::entry::{Entry, source_name, status_code};
+use super::entry::{Entry, status_code};
 use super::{decode_all, sources_of};
 use crate::query::{Conditions, Dialect, Value};
-use crate::rows::{arguments_hash, micros, place, stored_hash, unescaped};
+use crate::rows::{arguments_hash, micros, place, source_name, stored_hash, unescaped};
 
 /// Number of blocks per page.
 const PAGE_BLOCKS: usize = 32;

@@ -13,7 +13,7 @@ use super::calls::{EndedRow, NotedCall};
 use super::session::Session;
 use super::{approvals, audit, blocks, calls, conversations, offers, replace_nul, statistics, tool_lists};
 use crate::audit::Auditor;
-use crate::audit::rows::push_finished_call;
+use crate::audit::rows::push_call;
 use crate::blocks::{Block, MIN_BLOCK_CALLS};
 use crate::owner::CallOrigin;
 use crate::pending_statistics::PendingStatistics;
@@ -111,7 +111,7 @@ async fn inside(
     let (small, large): (Vec<&Block>, Vec<&Block>) =
         recorded.blocks.iter().partition(|block| block.calls < MIN_BLOCK_CALLS);
     let noted = |block: &Block| {
-        let audit = block.audit;
+        let audit = block.records.is_some();
         block.finished_calls().into_iter().map(move |call| NotedCall { call, audit })
     };
     let notes: Vec<NotedCall> = small.into_iter().flat_map(noted).collect();
@@ -179,12 +179,14 @@ async fn inside(
     for note in
         notes.iter().filter(|note| note.audit && new.contains(&*replace_nul(note.call.start.record.as_str())))
     {
-        push_finished_call(&mut records, &note.call);
+        push_call(&mut records, &note.call.start, &note.call.end);
     }
     all.add(recorded.counted.clone());
     for block in stored {
         all.add(block.counted.clone());
-        block.audit_into(&mut records);
+        if let Some(more) = &block.records {
+            records.append(more);
+        }
     }
     if !records.is_empty() {
         // The log is locked last and for a short time: other hubs wait for it.

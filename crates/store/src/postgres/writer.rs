@@ -285,7 +285,11 @@ impl Writer {
     /// Appends calls to the audit log that the database rejects for their content, so that the log is complete.
     async fn audit_rejected(&mut self, recorded: &RecordedCalls) -> Result<(), String> {
         let mut records = PendingRecords::default();
-        recorded.blocks.iter().for_each(|block| block.audit_into(&mut records));
+        recorded
+            .blocks
+            .iter()
+            .filter_map(|block| block.records.as_ref())
+            .for_each(|more| records.append(more));
         if records.is_empty() {
             return Ok(());
         }

@@ -20,7 +20,7 @@ pub(super) fn store(
     sums: &mut Sums,
 ) -> rusqlite::Result<()> {
     if block.calls < MIN_BLOCK_CALLS {
-        let origin = CallOrigin { owner, audit: block.audit };
+        let origin = CallOrigin { owner, audit: block.records.is_some() };
         for note in block.finished_calls() {
             calls::note(connection, &note, origin, sums)?;
         }
@@ -63,7 +63,9 @@ pub(super) fn store(
         sums.output_bytes += block.outputs.len() as i64;
     }
     sums.counted.add(block.counted.clone());
-    block.audit_into(&mut sums.audit);
+    if let Some(records) = &block.records {
+        sums.audit.append(records);
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use toolhub_core::ports::StoreError;
 use super::SqliteStore;
 use super::audit;
 use super::sums::Sums;
-use crate::audit::rows::push_finished_call;
+use crate::audit::rows::push_call;
 use crate::owner::CallOrigin;
 use crate::rows::{EndColumns, arguments_hash, from_micros, micros, source_list, unescaped};
 use crate::write::{FinishedCall, Write};
@@ -158,7 +158,7 @@ pub(super) fn note(
     sums.output_bytes += keep_output(connection, id, micros(start.at), end)?;
     sums.counted.count(&end.attempts, start.at);
     if origin.audit {
-        push_finished_call(&mut sums.audit, note);
+        push_call(&mut sums.audit, start, end);
     }
     Ok(())
 }

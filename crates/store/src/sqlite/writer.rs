@@ -17,7 +17,7 @@ use super::{
     tool_lists,
 };
 use crate::audit::Auditor;
-use crate::audit::rows::push_finished_call;
+use crate::audit::rows::push_call;
 use crate::blocks::BlockBuilder;
 use crate::error::OpenError;
 use crate::options::{Durability, StoreOptions};
@@ -111,7 +111,7 @@ impl Writer {
                 // Rejected permanently. If the call has ended, it is counted and reported as lost.
                 let mut records = PendingRecords::default();
                 for (note, _) in batch.ended.iter().filter(|_| self.origin.audit) {
-                    push_finished_call(&mut records, note);
+                    push_call(&mut records, &note.start, &note.end);
                 }
                 if let Err(error) = self.audit_rejected(&records, &error) {
                     self.waiting.put_back(batch, error.to_store().0);
@@ -288,7 +288,11 @@ impl Writer {
         }
         if recorded.blocks.len() <= 1 {
             let mut records = PendingRecords::default();
-            recorded.blocks.iter().for_each(|block| block.audit_into(&mut records));
+            recorded
+                .blocks
+                .iter()
+                .filter_map(|block| block.records.as_ref())
+                .for_each(|more| records.append(more));
             if self.audit_rejected(&records, error).is_err() {
                 self.queue.put_back(recorded);
                 return Err(why);

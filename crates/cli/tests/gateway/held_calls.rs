@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::Journal;
 
+use crate::identity_provider::await_history;
 use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, TEST_TIMEOUT};
 use crate::team_access::{NewKey, RealClient, report, team};
@@ -62,11 +63,10 @@ fn writes(journal: &Path) -> usize {
 
 /// The single recorded call of `write_sheet` names its principal, its rule and its approver.
 fn check_held_record(cli: &CommandLine) {
-    let history = cli.run(&["history", "--json", "--tool", "write_sheet", "--status", "succeeded"]).json();
-    let calls = history.as_array().unwrap();
-    assert_eq!(calls.len(), 1, "{history}");
+    let calls = await_history(cli, &["--tool", "write_sheet", "--status", "succeeded"], 1);
+    assert_eq!(calls.len(), 1, "{calls:?}");
     let found = ["principal", "rule", "approver"].map(|key| calls[0][key].as_str().unwrap_or_default());
-    assert_eq!(found, ["key:ann", "writes are approved", "local"], "{history}");
+    assert_eq!(found, ["key:ann", "writes are approved", "local"], "{calls:?}");
 }
 
 #[test]
@@ -176,8 +176,7 @@ fn hundred_held_calls_run_once_each_for_waiting_clients() {
         assert_eq!(call["text"], json!({"row": row}).to_string(), "{call}");
     }
     assert_eq!(rows(&journal), (0..100).collect::<Vec<u64>>());
-    let history = serving.cli().run(&["history", "--json", "-n", "200", "--by", "key:ann"]).json();
-    let calls = history.as_array().unwrap();
+    let calls = await_history(serving.cli(), &["--by", "key:ann"], 100);
     assert!(calls.len() == 100 && calls.iter().all(|call| call["approver"] == "local"), "{}", calls.len());
 }
 

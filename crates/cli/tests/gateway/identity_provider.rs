@@ -13,6 +13,7 @@ use toolhub_testkit::scripted::Script;
 
 use crate::raw_client::{ERAS, Era, RawClient, http};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
+use crate::team_access::KeptConnection;
 
 /// Seconds that a token is valid for, at the provider.
 const TOKEN_LIFETIME: u64 = 3600;
@@ -156,11 +157,24 @@ impl ProtectedGateway {
         serde_json::from_str::<Value>(&text).unwrap()[path].as_u64().unwrap_or_default()
     }
 
-    /// The principals of the recorded calls, the last one first.
-    fn recorded_principals(&self) -> Vec<String> {
-        let history = self.serving.cli().run(&["history", "--json"]).json();
-        let calls = history.as_array().unwrap().iter();
-        calls.map(|call| call["principal"].as_str().unwrap().to_owned()).collect()
+    /// The principals of the recorded calls, the last one first, once there are this many.
+    fn recorded_principals(&self, count: usize) -> Vec<String> {
+        let calls = await_history(self.serving.cli(), &[], count);
+        calls.iter().map(|call| call["principal"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// The recorded calls that these options of `history` select, once there are this many: a call is stored after its response.
+pub(crate) fn await_history(cli: &CommandLine, options: &[&str], count: usize) -> Vec<Value> {
+    let since = Instant::now();
+    loop {
+        let history = cli.run(&[&["history", "--json", "-n", "1000"], options].concat()).json();
+        let calls = history.as_array().unwrap();
+        if calls.len() >= count {
+            return calls.clone();
+        }
+        assert!(since.elapsed() < TEST_TIMEOUT, "{} of {count} calls are recorded", calls.len());
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -195,16 +209,15 @@ async fn token_of_the_provider_is_accepted_and_recorded_with_its_subject() {
             assert_eq!(client.call("read_sheet", r#"{"row":1}"#).await.text(), r#"{"row":1}"#);
         }
     }
-    assert_eq!(gateway.recorded_principals(), vec![format!("oidc:{issuer}#ci"); 8]);
+    assert_eq!(gateway.recorded_principals(8), vec![format!("oidc:{issuer}#ci"); 8]);
     assert_eq!(gateway.requests("/jwks").await, 1, "the keys are fetched once");
     let tokens = gateway.log_in("bob", &[]).await;
     let client =
         RawClient::with_token(&gateway.serving.url(), Era::Legacy, tokens["access_token"].as_str()).await;
     client.call("read_sheet", "{}").await.text();
-    assert_eq!(gateway.recorded_principals()[0], format!("oidc:{issuer}#bob"));
+    assert_eq!(gateway.recorded_principals(9)[0], format!("oidc:{issuer}#bob"));
     let by = format!("oidc:{issuer}#bob");
-    let of_bob = gateway.serving.cli().run(&["history", "--by", &by, "--json"]).json();
-    assert_eq!(of_bob.as_array().unwrap().len(), 1);
+    assert_eq!(await_history(gateway.serving.cli(), &["--by", &by], 1).len(), 1);
     // The provider answers a refresh token with another access token of the same person.
     let refresh = tokens["refresh_token"].as_str().unwrap();
     let grant = [("grant_type", "refresh_token"), ("client_id", "desktop"), ("refresh_token", refresh)];
@@ -269,18 +282,14 @@ async fn expired_and_future_tokens_are_refused() {
     // A token that is accepted and expires afterwards, on the same connection.
     let age = (TOKEN_LIFETIME + CLOCK_SKEW - 2).to_string();
     let token = gateway.token(&[("age", &age)]).await;
-    let client = RawClient::with_token(&gateway.serving.url(), Era::Legacy, Some(&token)).await;
-    assert_eq!(client.call("read_sheet", "{}").await.text(), "{}");
+    let mut connection = KeptConnection::open(&gateway.serving, &token);
+    assert_eq!(connection.status(), Some(200));
     let since = Instant::now();
-    let status = loop {
-        let status = client.request("1", "tools/list", "").send().await.unwrap().status();
-        if status != 200 || since.elapsed() > TEST_TIMEOUT {
-            break status;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
-    assert_eq!(status, 401);
-    assert!(since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    while connection.status() == Some(200) {
+        assert!(since.elapsed() < Duration::from_secs(4), "the connection still accepts the token");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(KeptConnection::open(&gateway.serving, &token).status(), Some(401));
 }
 
 #[tokio::test]
@@ -346,7 +355,7 @@ async fn opaque_token_is_refused_after_its_revocation() {
     }
     let client = RawClient::with_token(&gateway.serving.url(), Era::Legacy, Some(token)).await;
     client.call("read_sheet", "{}").await.text();
-    assert_eq!(gateway.recorded_principals(), [format!("oidc:{}#bob", gateway.provider.issuer)]);
+    assert_eq!(gateway.recorded_principals(1), [format!("oidc:{}#bob", gateway.provider.issuer)]);
     assert_eq!(gateway.requests("/token/introspection").await, 1, "the answer is cached");
     let mut stream = client.listen().await;
     // Never used before its revocation.
@@ -401,8 +410,8 @@ async fn missing_scopes_are_named_at_once_and_a_token_with_them_works() {
         let client = RawClient::with_token(&url, era, Some(&full)).await;
         assert_eq!(client.call("write_sheet", r#"{"row":2}"#).await.text(), r#"{"row":2}"#, "{era:?}");
     }
-    let history = gateway.serving.cli().run(&["history", "--json", "--tool", "write_sheet"]).json();
-    let rules: Vec<_> = history.as_array().unwrap().iter().map(|call| call["rule"].clone()).collect();
+    let calls = await_history(gateway.serving.cli(), &["--tool", "write_sheet"], 2);
+    let rules: Vec<_> = calls.iter().map(|call| call["rule"].clone()).collect();
     assert_eq!(rules, ["write", "write"], "only the calls that ran");
 }
 
@@ -496,6 +505,16 @@ async fn token_outside_of_the_header_is_refused_and_written_nowhere() {
     let folder = gateway.serving.folder().to_owned();
     let stderr = gateway.serving.stderr();
     assert!(stderr.contains("/mcp"), "the trace shows requests: {stderr}");
+    let (log, since) = (folder.join("requests"), Instant::now());
+    let subject = format!("oidc:{}#ci", gateway.provider.issuer);
+    while !fs::read_to_string(&log).is_ok_and(|text| text.contains(&subject)) {
+        assert!(
+            since.elapsed() < TEST_TIMEOUT,
+            "the access log names the principal: {:?}",
+            fs::read_to_string(&log)
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let parts: Vec<&str> = token.split('.').collect();
     assert_nowhere(&folder, &[parts[1], parts[2]]);
 }

@@ -14,7 +14,7 @@ use toolhub_testkit::identity_provider::IdentityProvider;
 use toolhub_testkit::peers::{node, peers};
 use toolhub_testkit::scripted::{Journal, Script};
 
-use crate::identity_provider::{ProtectedGateway, ProtectedSettings};
+use crate::identity_provider::{ProtectedGateway, ProtectedSettings, await_history};
 use crate::raw_client::{ERAS, Era, RawClient, http};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
@@ -233,12 +233,12 @@ fn check_records(serving: &Serving, journal: &Path) {
         ("ops", "operations delete", &["delete_sheet"]),
         ("owner", "owners", &["delete_sheet", "read_sheet", "write_sheet"]),
     ] {
-        let history = serving.cli().run(&["history", "--json", "--by", &format!("key:{key}")]).json();
-        let ran = history.as_array().unwrap().iter().filter(|call| call["status"] == "succeeded");
-        let mut found: Vec<_> = ran.clone().map(|call| call["tool"].as_str().unwrap()).collect();
+        let options = ["--status", "succeeded", "--by", &format!("key:{key}")];
+        let calls = await_history(serving.cli(), &options, tools.len());
+        let mut found: Vec<_> = calls.iter().map(|call| call["tool"].as_str().unwrap()).collect();
         found.sort_unstable();
-        assert_eq!(found, tools, "{key}: {history}");
-        assert!(ran.clone().all(|call| call["rule"] == rule), "{key}: {history}");
+        assert_eq!(found, tools, "{key}: {calls:?}");
+        assert!(calls.iter().all(|call| call["rule"] == rule), "{key}: {calls:?}");
     }
 }
 
@@ -314,13 +314,13 @@ async fn key_of_one_profile_does_not_open_another() {
 }
 
 /// An HTTP/1.1 connection that is kept open between requests.
-struct KeptConnection {
+pub(crate) struct KeptConnection {
     stream: TcpStream,
     head: String,
 }
 
 impl KeptConnection {
-    fn open(serving: &Serving, key: &str) -> Self {
+    pub(crate) fn open(serving: &Serving, key: &str) -> Self {
         let address = serving.root.strip_prefix("http://").unwrap();
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
@@ -336,7 +336,7 @@ impl KeptConnection {
     }
 
     /// The status of a request; `None` if the connection is closed.
-    fn status(&mut self) -> Option<u16> {
+    pub(crate) fn status(&mut self) -> Option<u16> {
         self.stream.write_all(self.head.as_bytes()).ok()?;
         let mut reader = BufReader::new(&self.stream);
         let mut line = String::new();
@@ -423,8 +423,8 @@ fn check_login(client: RealClient, mode: &str) {
     let outcomes: Vec<Outcome> = report["calls"].as_array().unwrap().iter().map(outcome).collect();
     assert_eq!(outcomes, [Outcome::Ran, Outcome::Unknown], "{who}: {report}");
     let expected = format!("oidc:{}#ann", gateway.provider.issuer);
-    let history = gateway.serving.cli().run(&["history", "--json"]).json();
-    assert_eq!(history[0]["principal"], expected, "{who}: {history}");
+    let calls = await_history(gateway.serving.cli(), &[], 1);
+    assert_eq!(calls[0]["principal"], expected, "{who}: {calls:?}");
     assert!(report["seen"][0].as_str().unwrap_or_default().contains("sheets:read"), "{who}: {report}");
 }
 

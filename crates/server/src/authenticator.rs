@@ -46,6 +46,11 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
     /// be reused while it stays the same.
     fn version(&self) -> u64;
 
+    /// Whether [`Self::verify`] may accept a token that [`Self::find`] does not know.
+    fn has_providers(&self) -> bool {
+        false
+    }
+
     /// Looks up a key, or a token that was verified before. `profile` is the profile that the request names.
     fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified>;
 
@@ -55,6 +60,12 @@ pub trait Authenticator: Send + Sync + fmt::Debug {
         token: &'a str,
         profile: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Verified, TokenRefusal>>;
+
+    /// Whether a principal may see the states of all servers, in metrics and in the details of health.
+    fn may_view_states(&self, principal: &Principal) -> bool {
+        let _ = principal;
+        true
+    }
 
     /// Whether the credentials of a principal are still valid. Its streams end if they are not.
     fn is_valid(&self, principal: &Arc<Principal>) -> bool;

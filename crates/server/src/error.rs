@@ -27,11 +27,11 @@ impl Localize for ServeError {
             Self::TokenRequired(address) => lang.choose(
                 format!(
                     "{address} can be reached from other machines, so callers must show a token: make one with \
-                     `toolhub serve --new-token NAME` and put it into `[auth]`, or bind to 127.0.0.1"
+                     `toolhub keys new NAME`, or bind to 127.0.0.1"
                 ),
                 format!(
-                    "{address} 可被其他机器访问，调用方必须出示令牌：请用 `toolhub serve --new-token NAME` 生成并写入 \
-                     `[auth]`，或绑定到 127.0.0.1"
+                    "{address} 可被其他机器访问，调用方必须出示令牌：请用 `toolhub keys new NAME` 生成，\
+                     或绑定到 127.0.0.1"
                 ),
             ),
             Self::Bind { address, source } => lang.choose(

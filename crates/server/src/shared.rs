@@ -244,7 +244,9 @@ impl Shared {
 
     /// Verifies the token of a request on the fast path with its identity provider. Returns whether it is valid.
     pub(crate) async fn verify(&self, head: &Head<'_>) -> bool {
-        let Some(profile) = profile_of(head) else { return false };
+        let Some(profile) = profile_of(head).filter(|_| self.access.authenticator.has_providers()) else {
+            return false;
+        };
         let request = AccessRequest { headers: head, target: None, profile };
         // A request that needs no token, or whose token is known, is refused for another reason.
         matches!(self.access.admit(&request), Err(Refusal::Token(TokenRefusal::Invalid)))

@@ -1,7 +1,7 @@
 //! Access control of the gateway: keys and tokens, the rules in force, and daily budgets. A changed configuration replaces
 //! all of them at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,18 +13,20 @@ use toolhub_access::{PermissionCache, Permissions, RuleSet};
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_core::{BoxFuture, Principal, Role};
+use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
-    BearerChallenge, MetadataDetails, ProtectedResource, ResourceServer, TokenError, TokenVerifier,
-    VerifiedToken,
+    BearerChallenge, MetadataDetails, ProtectedResource, ResourceServer, TokenVerifier, VerifiedToken,
 };
 use toolhub_server::{Authenticator, Key, KeyTable, TokenRefusal, Verified};
 
+use crate::audit_trail::{PendingEvents, login};
 use crate::hub::Hub;
 use crate::settings::AuthSettings;
 
 /// How long a connection or stream relies on a verified token without asking the verifier again.
 const MAX_REUSE: Duration = Duration::from_secs(60);
+/// Maximum number of principals whose login is remembered.
+const MAX_LOGINS: usize = 4_096;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings in force.
@@ -114,6 +116,10 @@ pub struct AccessControl {
     daily_counts: Mutex<HashMap<Arc<str>, DailyCount>>,
     /// Fetches of keys of identity providers.
     tasks: TaskTracker,
+    /// Logins and refusals for the audit log.
+    pub(crate) pending_events: PendingEvents,
+    /// The principals that have logged in since the last change of the configuration.
+    logged_in: Mutex<HashSet<Arc<str>>>,
 }
 
 impl fmt::Debug for AccessControl {
@@ -132,6 +138,8 @@ impl AccessControl {
             version: AtomicU64::new(1),
             required: AtomicBool::new(auth.is_required()),
             daily_counts: Mutex::default(),
+            pending_events: PendingEvents::default(),
+            logged_in: Mutex::default(),
         })
     }
 
@@ -144,6 +152,7 @@ impl AccessControl {
         self.required.fetch_or(auth.is_required(), Ordering::AcqRel);
         self.snapshot.store(Arc::new(after));
         self.version.fetch_add(1, Ordering::AcqRel);
+        self.logged_in().clear();
         Ok(changed)
     }
 
@@ -198,6 +207,23 @@ impl AccessControl {
         Ok(())
     }
 
+    fn logged_in(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        self.logged_in.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the first login of a principal since the last change of the configuration.
+    fn note_login(&self, verified: &Verified, method: &str) {
+        let id = verified.principal.id();
+        let mut logged_in = self.logged_in();
+        if !logged_in.contains(id) {
+            if logged_in.len() >= MAX_LOGINS {
+                logged_in.clear();
+            }
+            logged_in.insert(Arc::clone(id));
+            self.pending_events.push(login(id, method, None));
+        }
+    }
+
     fn daily_counts(&self) -> MutexGuard<'_, HashMap<Arc<str>, DailyCount>> {
         self.daily_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -212,9 +238,14 @@ impl Authenticator for AccessControl {
         self.version.load(Ordering::Acquire)
     }
 
+    fn has_providers(&self) -> bool {
+        self.snapshot.load().issuers.is_some()
+    }
+
     fn find(&self, token: &str, profile: Option<&str>) -> Option<Verified> {
         let snapshot = self.snapshot.load();
         if let Some(found) = snapshot.keys.find(token) {
+            self.note_login(&found, "key");
             return Some(found);
         }
         let issuers = snapshot.issuers.as_ref()?;
@@ -228,16 +259,30 @@ impl Authenticator for AccessControl {
         profile: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Verified, TokenRefusal>> {
         Box::pin(async move {
+            let unknown: Arc<str> = Arc::from("unknown");
             let Some(issuers) = self.snapshot.load().issuers.clone() else {
+                self.pending_events.push(login(&unknown, "key", Some("unknown or expired key")));
                 return Err(TokenRefusal::Invalid);
             };
             let audience = issuers.resource.audience(profile);
-            let refusal = |error: TokenError| match error.is_unavailable() {
-                true => TokenRefusal::Unavailable,
-                false => TokenRefusal::Invalid,
-            };
-            issuers.verifier.verify(token, &audience).await.map(verified).map_err(refusal)
+            match issuers.verifier.verify(token, &audience).await {
+                Ok(token) => {
+                    let verified = verified(token);
+                    self.note_login(&verified, "token");
+                    Ok(verified)
+                }
+                Err(error) if error.is_unavailable() => Err(TokenRefusal::Unavailable),
+                Err(error) => {
+                    self.pending_events.push(login(&unknown, "token", Some(error.description())));
+                    Err(TokenRefusal::Invalid)
+                }
+            }
         })
+    }
+
+    fn may_view_states(&self, principal: &Principal) -> bool {
+        let viewers: Roles = [Role::Viewer, Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
+        principal.roles.intersects(viewers) || self.snapshot.load().rules().is_empty()
     }
 
     fn is_valid(&self, principal: &Arc<Principal>) -> bool {

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 use tokio::sync::{OnceCell, Semaphore};
+use toolhub_audit::AuditStore;
 use toolhub_client_config::ConfigError;
 use toolhub_core::call_log::CallLog;
 use toolhub_core::finder::ToolFinder;
@@ -23,7 +24,7 @@ use toolhub_oauth::TokenStore;
 use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
-use toolhub_store::{OpenError, StoreLocation};
+use toolhub_store::{AuditedStore, OpenError, StoreLocation};
 
 use crate::approvals::Approved;
 use crate::disk_space::free_bytes;
@@ -220,8 +221,8 @@ impl HubBuilder {
                 specs.iter_mut().for_each(|spec| spec.enabled = false);
             }
             let events: Arc<dyn EventSink> = Arc::new(Listeners(self.listeners));
-            let (store, store_problem) = match self.without_store {
-                true => (None, None),
+            let OpenedStore { store, audit, problem: store_problem } = match self.without_store {
+                true => OpenedStore::default(),
                 false => open_store(&settings, &places, &mut notes).await?,
             };
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
@@ -310,6 +311,7 @@ impl HubBuilder {
                 starts: Semaphore::new(settings.limits.starts()),
                 progress: ProgressCell::default(),
                 store,
+                audit,
                 recalled: OnceCell::new(),
                 approved,
                 events,
@@ -400,13 +402,23 @@ fn native_host(settings: &Settings, deps: BuiltinDeps, added: Vec<Arc<dyn Native
     host
 }
 
+/// The store of a hub.
+#[derive(Default)]
+struct OpenedStore {
+    store: Option<Arc<dyn HubStore>>,
+    /// The audit log, if it is on.
+    audit: Option<Arc<dyn AuditStore>>,
+    /// Why there is no store.
+    problem: Option<LocalizedText>,
+}
+
 /// Opens the store. A hub works without its local store, but stores nothing, so a failure is only a warning. A shared store is
-/// configured so that calls are recorded: its failure is an error.
+/// configured so that calls are recorded, and so is the audit log: their failure is an error.
 async fn open_store(
     settings: &Settings,
     places: &Places,
     notes: &mut Vec<LocalizedText>,
-) -> Result<(Option<Arc<dyn HubStore>>, Option<LocalizedText>), BuildError> {
+) -> Result<OpenedStore, BuildError> {
     let location = settings.store.location(places).map_err(BuildError::Store)?;
     match toolhub_store::private_file::prepare(&places.home) {
         Ok(warnings) => notes.extend(warnings),
@@ -414,13 +426,19 @@ async fn open_store(
         Err(PrivateError::Io { .. }) => {}
         Err(error) => return Err(BuildError::Store(error.into())),
     }
-    match toolhub_store::open(&location, settings.store.options(), Some(&places.home)).await {
-        Ok(store) => Ok((Some(store), None)),
+    let (options, data) = (settings.store.options(), Some(&*places.home));
+    if let Some(audit) = settings.audit.options(&settings.auth, places) {
+        let opened = toolhub_store::open_with_audit(&location, options, &audit, data).await;
+        let AuditedStore { store, audit } = opened.map_err(BuildError::Store)?;
+        return Ok(OpenedStore { store: Some(store), audit: Some(audit), problem: None });
+    }
+    match toolhub_store::open(&location, options, data).await {
+        Ok(store) => Ok(OpenedStore { store: Some(store), ..OpenedStore::default() }),
         Err(error) if matches!(location, StoreLocation::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
             let problem = store_problem(&places.home, &error);
             notes.push(problem.clone());
-            Ok((None, Some(problem)))
+            Ok(OpenedStore { problem: Some(problem), ..OpenedStore::default() })
         }
     }
 }

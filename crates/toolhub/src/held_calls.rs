@@ -83,6 +83,9 @@ pub struct HeldCall {
     /// Its state.
     #[serde(skip)]
     pub state: HeldState,
+    /// Whether [`HeldCalls::hold`] created it just now.
+    #[serde(skip)]
+    pub is_new: bool,
 }
 
 /// The state of a held call.
@@ -175,8 +178,8 @@ impl DecideError {
                 format!("`{id}` 已不在等待：{}", state.name()),
             ),
             Self::NotApprover => LocalizedText::new(
-                "deciding about held calls needs the role `approver`",
-                "审批调用需要 `approver` 角色",
+                "deciding about held calls needs the role `approver` or `owner`",
+                "审批调用需要 `approver` 或 `owner` 角色",
             ),
             Self::OwnCall => LocalizedText::new(
                 format!("`{id}` is your own call: another approver has to decide"),
@@ -208,7 +211,9 @@ impl HeldCalls {
         let digest = new.digest();
         let mut waiting = 0;
         for known in self.list()? {
-            let is_open = !matches!(known.state, HeldState::Expired | HeldState::Used { .. });
+            // A denial holds until the call would have expired; then it may be asked for again.
+            let is_open = !matches!(known.state, HeldState::Expired | HeldState::Used { .. })
+                && known.expires_ms > millis(SystemTime::now());
             if is_open && known.id.starts_with(&digest) && known.principal == **new.principal.id() {
                 return Ok(known);
             }
@@ -230,6 +235,7 @@ impl HeldCalls {
             at_ms: now,
             expires_ms: now.saturating_add(u64::try_from(new.hold.as_millis()).unwrap_or(u64::MAX)),
             state: HeldState::Waiting,
+            is_new: true,
         };
         self.create(&format!("{}.json", call.id), &serde_json::to_vec(&call)?)?;
         Ok(call)
@@ -290,7 +296,7 @@ impl HeldCalls {
     pub fn decide(&self, id: &str, approved: bool, decider: Decider<'_>) -> Result<HeldCall, DecideError> {
         let call = self.get(id).map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         let Decider { principal, is_alone } = decider;
-        if !principal.roles.contains(Role::Approver) {
+        if !principal.roles.contains(Role::Approver) && !principal.roles.contains(Role::Owner) {
             return Err(DecideError::NotApprover);
         }
         let is_own = **principal.id() == *call.principal;

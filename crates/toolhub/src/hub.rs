@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::sync::{OnceCell, Semaphore};
+use toolhub_audit::AuditStore;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::{SearchResult, ToolFinder as _};
 use toolhub_core::lang::LocalizedText;
@@ -63,6 +64,7 @@ pub struct Hub {
     pub(crate) starts: Semaphore,
     pub(crate) progress: ProgressCell,
     pub(crate) store: Option<Arc<dyn HubStore>>,
+    pub(crate) audit: Option<Arc<dyn AuditStore>>,
     /// Set once the statistics of tools have been read from the store, which happens before the first routing decision that uses
     /// them.
     pub(crate) recalled: OnceCell<()>,

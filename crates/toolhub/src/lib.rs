@@ -22,6 +22,7 @@
 mod access_control;
 mod agent_setup;
 mod approvals;
+mod audit_trail;
 mod builder;
 mod discovery;
 mod disk_space;

@@ -1,6 +1,9 @@
-//! The options of `keys` and `waiting`.
+//! The options of `keys`, `waiting` and `audit`.
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use toolhub::settings::DurationSetting;
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysArgs {
@@ -67,4 +70,56 @@ pub(crate) enum WaitingCommand {
 pub(crate) struct WaitingIdArgs {
     /// The reference of the call
     pub(crate) id: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<AuditCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Show the newest records
+    Show(AuditShowArgs),
+    /// Check that no record was changed, removed or reordered
+    Verify(AuditVerifyArgs),
+    /// Write the whole log to a file, or to standard output with `-`
+    Export(AuditExportArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct AuditShowArgs {
+    /// Only records of this principal, such as key:ci or local
+    #[arg(long, value_name = "PRINCIPAL")]
+    pub(crate) by: Option<String>,
+    /// Only this kind: login, refusal, call, held_call, key_change, rule_change, config_change or server_change
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// Only records within this time, such as 30m, 2h or 7d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<DurationSetting>,
+    /// Only the record with this reference: of a refusal, a held call or a call
+    #[arg(long, value_name = "REFERENCE")]
+    pub(crate) reference: Option<String>,
+    /// Maximum number of records [default: 20]
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditVerifyArgs {
+    /// Verify this export instead of the stored log
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditExportArgs {
+    /// The file; `-` for standard output
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// jsonl, which `audit verify FILE` checks, or ocsf
+    #[arg(long, value_name = "FORMAT", value_parser = ["jsonl", "ocsf"], default_value = "jsonl", hide_possible_values = true)]
+    pub(crate) format: String,
 }

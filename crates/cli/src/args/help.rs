@@ -382,6 +382,20 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/waiting/approve id" => "调用的编号",
         "/waiting/deny" => "拒绝一个调用",
         "/waiting/deny id" => "调用的编号",
+        "/audit" => "查看、校验和导出审计日志",
+        "/audit/show" => "显示最近的记录",
+        "/audit/show by" => "只看该主体的记录，如 key:ci、local",
+        "/audit/show kind" => {
+            "只看该类记录：login、refusal、call、held_call、key_change、rule_change、config_change 或 server_change"
+        }
+        "/audit/show since" => "只看此时间段内的记录，如 30m、2h、7d",
+        "/audit/show reference" => "只看该编号的记录：拒绝、待批准调用或调用的编号",
+        "/audit/show limit" => "最多显示多少条 [默认：20]",
+        "/audit/verify" => "检查是否有记录被改动、删除或调换顺序",
+        "/audit/verify file" => "校验该导出文件，而不是已存储的日志",
+        "/audit/export" => "把整个日志写入文件；`-` 表示标准输出",
+        "/audit/export file" => "文件；`-` 表示标准输出",
+        "/audit/export format" => "jsonl（可用 `audit verify 文件` 校验）或 ocsf",
         "/history by" => "只看该主体的调用，如 key:ci、local",
         "/serve new_token" => "为调用方生成一个令牌，然后退出",
         "/serve check" => "检查正在运行的 hub 是否就绪，然后退出；用于健康检查",

@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use toolhub::Lang;
 use toolhub::settings::DurationSetting;
 
-use crate::args::access::{KeysArgs, WaitingArgs};
+use crate::args::access::{AuditArgs, KeysArgs, WaitingArgs};
 use crate::args::ask::{AskArgs, ChatArgs, PromptArgs};
 use crate::args::eval::EvalArgs;
 use crate::args::history::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
@@ -125,6 +125,8 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// List, approve and deny calls that wait for a decision
     Waiting(WaitingArgs),
+    /// Show, verify and export the audit log
+    Audit(AuditArgs),
     /// Show past calls and their results
     History(HistoryArgs),
     /// Show success rate and latency of tools

@@ -51,7 +51,7 @@ fn refuses_public_bind_without_token() {
         let ran = cli.run(&["serve", "--bind", address]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         let clear = ran.stderr.contains("can be reached from other machines, so callers must show a token")
-            && ran.stderr.contains("toolhub serve --new-token NAME");
+            && ran.stderr.contains("toolhub keys new NAME");
         assert!(clear && ran.stdout.is_empty(), "{ran:?}");
     }
     let ran = cli.run(&["--lang", "zh", "serve", "--bind", "0.0.0.0:0"]);

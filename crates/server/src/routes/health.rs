@@ -31,7 +31,7 @@ fn respond(exchange: &Exchange<'_>, only_alive: bool) -> Response<Body> {
     };
     let mut body = serde_json::json!({"status": word});
     // Probes carry no token, and then get only the status.
-    if exchange.principal.is_some() {
+    if exchange.views_states() {
         body["degraded"] = health.degraded.into();
     }
     let mut response = typed(status, "application/json", body.to_string());

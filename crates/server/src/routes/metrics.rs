@@ -7,10 +7,16 @@ use http::{Response, StatusCode};
 
 use super::exchange::Exchange;
 use crate::metrics_text::{Kind, MetricsText};
-use crate::responses::typed;
+use crate::responses::{text, typed};
 
 pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
     let shared = exchange.shared;
+    if !exchange.views_states() {
+        return text(
+            StatusCode::FORBIDDEN,
+            "metrics name servers that rules may hide: they need the role `viewer`",
+        );
+    }
     let mut out = MetricsText::default();
     shared.metrics.write(&mut out);
     out.family("toolhub_http_connections", Kind::Gauge, "Open connections.").value(shared.connections.len());

@@ -86,7 +86,7 @@ const ROUTES: &[Route] = &[
     },
     Route {
         path: "/messages",
-        profile: ProfileSegment::None,
+        profile: ProfileSegment::Optional,
         methods: "POST",
         permission: Permission::Limited,
         handler: |exchange| Box::pin(sse::receive(exchange)),
@@ -296,7 +296,8 @@ mod tests {
             ("/messages", Some(("/messages", None))),
             ("/metrics", Some(("/metrics", None))),
             ("/mcp/ops/more", None),
-            ("/messages/ops", None),
+            ("/messages/ops", Some(("/messages", Some("ops")))),
+            ("/metrics/ops", None),
             ("/mcpx", None),
             ("/", None),
             ("", None),

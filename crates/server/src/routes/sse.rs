@@ -31,7 +31,11 @@ pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
     let (shared, credential) = (exchange.shared, exchange.stream_credential(&principal));
     let opening = async {
         let Some(name) = secret() else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
-        match shared.legacy_clients.open(&gateway, &principal, name) {
+        let endpoint = match exchange.profile {
+            Some(profile) => format!("/messages/{profile}?sessionId={name}"),
+            None => format!("/messages?sessionId={name}"),
+        };
+        match shared.legacy_clients.open(&gateway, &principal, (name, &endpoint)) {
             Ok(messages) => events(until_revoked(messages, credential), &principal),
             Err(exceeded) => retry_later(StatusCode::TOO_MANY_REQUESTS, &exceeded.to_string()),
         }
@@ -69,13 +73,13 @@ impl LegacyClients {
         self: &Arc<Self>,
         gateway: &Arc<Gateway>,
         principal: &PrincipalHandle,
-        name: String,
+        (name, endpoint): (String, &str),
     ) -> Result<Events, QuotaExceeded> {
         let permit = principal.take(Resource::Streams, 1)?;
         let (duplex, messages) = Duplex::open(gateway, principal.clone());
         let duplex = Arc::new(duplex);
         self.all().insert(name.clone(), (principal.clone(), Arc::clone(&duplex)));
-        let endpoint = format!("event: endpoint\ndata: /messages?sessionId={name}\n\n");
+        let endpoint = format!("event: endpoint\ndata: {endpoint}\n\n");
         let guard = ClientGuard { clients: Arc::clone(self), name, _permit: permit };
         let closed = Box::pin(async move { duplex.closed().await });
         let inner = stream::unfold(

@@ -12,9 +12,13 @@ use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::hold::HoldRequest;
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
+use crate::audit_trail::refusal;
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;
+
+/// JSON-RPC error code of a request without a principal.
+const REFUSED: i64 = -32000;
 
 /// A call that may run.
 pub(super) struct Authorized {
@@ -56,7 +60,9 @@ impl HubBackend {
 
     /// Decides whether a call may run, and waits for a person if a rule holds it.
     pub(super) async fn authorize(&self, target: &Target, call: &GatewayCall) -> Result<Authorized, Refusal> {
-        let Some(principal) = call.caller.identity() else { return Err(Ok(self.refused())) };
+        let Some(principal) = call.caller.identity() else {
+            return Err(Err(RpcError::new(REFUSED, "no principal")));
+        };
         let access = self.access_of_caller(&call.caller);
         let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
@@ -89,16 +95,33 @@ impl HubBackend {
             return Ok(authorized(decisions.allowed.into(), decisions.allowed_by, None));
         }
         if !decisions.missing_scopes.is_empty() {
-            let scopes = decisions.missing_scopes;
-            let text = format!("this call needs a token with more scopes: {}", scopes.join(" "));
+            let missing = decisions.missing_scopes;
+            let text = format!("this call needs a token with more scopes: {}", missing.join(" "));
+            // A new token replaces the old one, so that the challenge also names the scopes that it has.
+            let mut scopes = principal.scopes.clone();
+            scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
             call.caller.require_scopes(scopes);
             return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
-        let Some(rule) = decisions.held_by else { return Err(Ok(self.refused())) };
+        let Some(rule) = decisions.held_by else {
+            return Err(Ok(self.refused(principal, target.tool.as_str()).await));
+        };
         let held = HoldRequest { target, call, sources: &decisions.held, rule: &rule };
         let approver = self.hold(principal, held).await?;
         self.spend(principal).await?;
         Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
+    }
+
+    /// Records the call of a tool that exists and is hidden from its caller. The answer is that of an unknown tool, so that the
+    /// record is written later.
+    pub(super) fn note_hidden(&self, call: &GatewayCall) {
+        if let Some(principal) = call.caller.identity()
+            && self.hub.audit().is_some()
+            && self.full_view().target(&call.name).is_some()
+        {
+            let reference = RecordId::generate();
+            self.access.pending_events.push(refusal(principal.id(), &call.name, reference.as_str()));
+        }
     }
 
     /// Counts a call against the daily budget of its principal.
@@ -113,8 +136,10 @@ impl HubBackend {
     }
 
     /// The response to a forbidden call of a visible tool, with a reference for auditors.
-    fn refused(&self) -> RawJson {
+    async fn refused(&self, principal: &Principal, tool: &str) -> RawJson {
         let reference = RecordId::generate();
+        // The call does not run, whether or not its refusal can be recorded.
+        let _ = self.hub.record_audit(refusal(principal.id(), tool, reference.as_str())).await;
         let text = LocalizedText::new(
             format!("this call is not allowed (reference {reference})"),
             format!("不允许此调用（编号 {reference}）"),

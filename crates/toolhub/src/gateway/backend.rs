@@ -118,8 +118,7 @@ impl HubBackend {
 
     /// What a principal may see and use through this profile.
     pub(super) fn access_of(&self, principal: &Arc<Principal>) -> ProfileAccess {
-        let (profile, id) = (Arc::clone(&self.profile_name), Arc::clone(principal.id()));
-        ProfileAccess::new(self.access.permissions(principal), profile, id)
+        ProfileAccess::new(self.access.permissions(principal), Arc::clone(&self.profile_name), principal)
     }
 
     /// The name of the profile.
@@ -380,7 +379,10 @@ impl Backend for HubBackend {
             }
             match target {
                 Some(target) => self.dispatch(&view, target, call).await,
-                None => Err(self.unknown(&view, &call.name)),
+                None => {
+                    self.note_hidden(&call);
+                    Err(self.unknown(&view, &call.name))
+                }
             }
         })
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
 use toolhub_mcp_gateway::GatewayCall;
@@ -62,6 +63,10 @@ impl HubBackend {
             hold: self.hub.settings().auth.hold(),
         };
         let mut held = held_calls.hold(&new).map_err(unavailable)?;
+        if held.is_new {
+            let recorded = self.hub.record_held_call(principal.id(), &held, HeldCallDecision::Held).await;
+            recorded.map_err(|error| unavailable(std::io::Error::other(error.localize(self.lang))))?;
+        }
         loop {
             match std::mem::take(&mut held.state) {
                 HeldState::Waiting => {}

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
+use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, ServerId};
 use toolhub_mcp_gateway::{ChangeNotification, Gateway, SessionRecord};
@@ -40,6 +41,9 @@ use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settin
 
 /// Interval at which skills are checked for changes.
 const SKILL_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long logins and hidden refusals wait before they are appended to the audit log.
+const AUDIT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The gateways of all profiles of a hub.
 #[derive(Debug)]
@@ -138,8 +142,9 @@ impl Gateways {
         let notify = |server: &ServerId, change: ChangeNotification| {
             self.profiles.values().for_each(|(backend, _)| backend.notify(Some(server), &change));
         };
-        let (_, (), (), (), (), (), ()) = tokio::join!(
+        let (_, (), (), (), (), (), (), ()) = tokio::join!(
             swept,
+            self.follow_audit(),
             first,
             self.hub.follow(),
             self.follow_tools(),
@@ -155,8 +160,10 @@ impl Gateways {
     }
 
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
-    pub fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
+    pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
         if self.access.apply(auth)? {
+            // A log that fails stops calls; the new rules are in force in any case.
+            let _ = self.hub.record_change(ChangedObject::Rule, "rules", ChangeKind::Updated).await;
             for (backend, _) in self.profiles.values() {
                 backend.notify_all();
             }
@@ -171,6 +178,15 @@ impl Gateways {
         settings: &Settings,
     ) -> Result<ServerChanges, ConfigError> {
         let changes = self.hub.reload_servers(places, settings).await?;
+        for (servers, change) in [
+            (&changes.added, ChangeKind::Created),
+            (&changes.changed, ChangeKind::Updated),
+            (&changes.removed, ChangeKind::Deleted),
+        ] {
+            for server in servers {
+                let _ = self.hub.record_change(ChangedObject::Server, server.as_str(), change).await;
+            }
+        }
         let kinds = [Offer::Prompts, Offer::Resources, Offer::ResourceTemplates];
         for server in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
             self.offers.note_changed(Some(server), &kinds);
@@ -192,6 +208,15 @@ impl Gateways {
                     .values()
                     .for_each(|(backend, _)| backend.notify(None, &ChangeNotification::Resources));
             }
+        }
+    }
+
+    /// Appends logins and hidden refusals to the audit log.
+    async fn follow_audit(&self) {
+        let Some(audit) = self.hub.audit() else { return };
+        loop {
+            tokio::time::sleep(AUDIT_INTERVAL).await;
+            self.access.pending_events.drain(&**audit).await;
         }
     }
 
@@ -244,6 +269,9 @@ impl Gateways {
 
     /// Ends long-lived streams and waits up to `timeout` for the remaining requests.
     pub async fn close(&self, timeout: Duration) {
+        if let Some(audit) = self.hub.audit() {
+            self.access.pending_events.drain(&**audit).await;
+        }
         let closing = self.profiles.values().map(|(_, gateway)| gateway.close(timeout));
         futures_util::future::join_all(closing).await;
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use toolhub_access::{Action, Decision, ItemKind, Permissions, Resource, tool_names};
-use toolhub_core::{RawJson, ServerId, Source};
+use toolhub_core::{Principal, RawJson, ServerId, Source};
 use toolhub_engine::Entry;
 use toolhub_mcp_wire::Offer;
 
@@ -18,11 +18,14 @@ pub(super) struct ProfileAccess {
     profile: Arc<str>,
     /// The id of the principal.
     principal: Arc<str>,
+    /// A principal without roles may see nothing.
+    has_roles: bool,
 }
 
 impl ProfileAccess {
-    pub(super) fn new(permissions: Option<Permissions>, profile: Arc<str>, principal: Arc<str>) -> Self {
-        Self { permissions, profile, principal }
+    pub(super) fn new(permissions: Option<Permissions>, profile: Arc<str>, principal: &Principal) -> Self {
+        let has_roles = !principal.roles.is_empty();
+        Self { permissions, profile, principal: Arc::clone(principal.id()), has_roles }
     }
 
     /// The permissions, if anything is restricted.
@@ -48,7 +51,8 @@ impl ProfileAccess {
         let Some(permissions) = &self.permissions else { return false };
         let names = tool_names(&entry.tool);
         let resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags());
-        matches!(self.decide(permissions, Action::See, resource), Decision::Forbid { rule: Some(_) })
+        !self.has_roles
+            || matches!(self.decide(permissions, Action::See, resource), Decision::Forbid { rule: Some(_) })
     }
 
     /// Decides about a call with the arguments that will be sent.

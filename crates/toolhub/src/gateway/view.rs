@@ -477,8 +477,10 @@ fn offered(
     };
     let raw = match Kind::of(tool) {
         Kind::UseSkill => skills_offered(tool, options)?,
-        _ if profile.lossless => definition(),
-        _ => portable(&definition()).ok()?,
+        // Rules about arguments concern the tools that these find and call.
+        Kind::Search | Kind::Describe | Kind::Call => tool.definition.raw().clone(),
+        Kind::Plain if profile.lossless => definition(),
+        Kind::Plain => portable(&definition()).ok()?,
     };
     if overridden.is_none() && name == tool.name().as_str() {
         return Some(raw);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
-use toolhub_access::{RuleSet, RuleSpec};
+use toolhub_access::{RuleSet, RuleSpec, RuleWarning};
 use toolhub_client_config::expand;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::PrincipalKind;
@@ -70,6 +70,9 @@ pub struct IssuerSettings {
     /// Further accepted audiences.
     #[serde(default)]
     pub audiences: Vec<String>,
+    /// Whether the URLs in its metadata may be in a private network.
+    #[serde(default)]
+    pub private_network: bool,
     /// How opaque tokens are checked (RFC 7662).
     pub introspection: Option<IntrospectionSettings>,
 }
@@ -124,7 +127,7 @@ impl AuthSettings {
 
     /// The first invalid setting.
     pub(super) fn problem(&self) -> Option<Problem> {
-        self.token_problem().or_else(|| self.issuer_problem()).or_else(|| self.rule_problem())
+        self.token_problem().or_else(|| self.issuer_problem())
     }
 
     fn token_problem(&self) -> Option<Problem> {
@@ -228,8 +231,10 @@ impl AuthSettings {
         None
     }
 
-    fn rule_problem(&self) -> Option<Problem> {
-        RuleSet::compile(self.rules.clone()).err().map(|error| (error.key, error.text))
+    /// Compiles the rules. Returns their warnings, or the position of an invalid rule in the list and the error.
+    pub(super) fn check_rules(&self) -> Result<Vec<RuleWarning>, (usize, LocalizedText)> {
+        let rules = RuleSet::compile(self.rules.clone());
+        rules.map(|rules| rules.warnings()).map_err(|error| (error.index, error.text))
     }
 
     /// The identity providers and the URL that their tokens must be issued for; `None` without identity providers.
@@ -270,6 +275,7 @@ impl IssuerSettings {
             issuer.typ.clone_from(typ);
         }
         issuer.audiences.clone_from(&self.audiences);
+        issuer.private_network = self.private_network;
         if let Some(client) = &self.introspection {
             let secret = expand(client.client_secret.expose(), lookup).map_err(|name| {
                 LocalizedText::new(

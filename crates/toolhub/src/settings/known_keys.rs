@@ -12,7 +12,7 @@ use toolhub_engine::similar_names;
 
 /// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
 const USER_NAMED_TABLES: [&str; 3] = ["agents", "profiles", "tags"];
-const TABLES: [(&str, &[&str]); 13] = [
+const TABLES: [(&str, &[&str]); 14] = [
     (
         "serve",
         &[
@@ -30,6 +30,7 @@ const TABLES: [(&str, &[&str]); 13] = [
         ],
     ),
     ("auth", &["resource", "issuers", "tokens", "rules", "hold"]),
+    ("audit", &["enabled", "keep"]),
     ("telemetry", &["enabled", "otlp", "service", "sampling"]),
     ("llm", &["enabled", "url", "model", "api", "key", "tool_calls", "timeout", "max_tokens", "temperature"]),
     ("routing", &["order", "batch", "strategies", "equivalent"]),

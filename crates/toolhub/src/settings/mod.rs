@@ -1,6 +1,7 @@
 //! The configuration: the locations of its files, their contents, and how the files are merged.
 
 mod agents;
+mod audit;
 mod auth;
 mod bind;
 mod known_keys;
@@ -22,6 +23,7 @@ mod toml;
 mod web_search;
 
 pub use agents::{AgentSettings, DEFAULT_AGENT, ModeName};
+pub use audit::AuditSettings;
 pub use auth::{AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, TokenSettings, parse_time};
 pub use bind::Bind;
 pub use llm::LlmSettings;

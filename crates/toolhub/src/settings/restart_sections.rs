@@ -7,8 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 /// Sections that are read when a hub is built. `[auth]`, `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
 /// included: a running hub applies their changes.
-const RESTART_SECTIONS: [&str; 12] = [
+const RESTART_SECTIONS: [&str; 13] = [
     "agents",
+    "audit",
     "limits",
     "llm",
     "native",

@@ -53,6 +53,7 @@ pub fn schema() -> Value {
                     profile(),
                 ),
             ),
+            ("audit", auth::audit()),
             ("auth", auth::auth()),
             ("telemetry", telemetry()),
             ("servers", list("Settings of servers for which `mcp.json` has no place", server())),

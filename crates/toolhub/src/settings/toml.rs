@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toolhub_client_config::ConfigError;
+use toolhub_core::Localize as _;
 use toolhub_core::approval::Pin;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
@@ -15,6 +16,7 @@ use toolhub_mcp_client::config::Instances;
 use toolhub_mcp_wire::Era;
 
 use super::agents::AgentSettings;
+use super::audit::AuditSettings;
 use super::auth::AuthSettings;
 use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
@@ -42,6 +44,8 @@ pub struct Settings {
     pub serve: ServeSettings,
     /// The accepted tokens.
     pub auth: AuthSettings,
+    /// The audit log.
+    pub audit: AuditSettings,
     /// The trace exporter.
     pub telemetry: TelemetrySettings,
     /// The language model.
@@ -354,6 +358,14 @@ impl Settings {
             return Err(ConfigError::at(file, text, byte, what));
         }
         settings.notes = unknown_keys(file, text);
+        let place =
+            |index: usize| text.match_indices("[[auth.rules]]").nth(index).map_or(0, |(byte, _)| byte);
+        let warnings = settings.auth.check_rules();
+        let warnings = warnings.map_err(|(index, what)| ConfigError::at(file, text, place(index), what))?;
+        settings.notes.extend(warnings.into_iter().map(|warning| {
+            let at = ConfigError::at(file, text, place(warning.index), warning.text);
+            LocalizedText::new(at.localize(toolhub_core::Lang::En), at.localize(toolhub_core::Lang::Zh))
+        }));
         settings.restart_sections = RestartSections::of(text);
         Ok(settings)
     }

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use toolhub::keys::{self, KeyError, NewKey};
 use toolhub::settings::{Settings, TokenSettings, parse_time};
+use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
@@ -12,13 +13,13 @@ use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BAD, DIM, NAME};
 use crate::render::table::{Cell, lines};
 
-pub(crate) fn run(app: &App, args: &KeysArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
         None | Some(KeysCommand::List) => list(app),
-        Some(KeysCommand::New(new)) => create(app, new),
+        Some(KeysCommand::New(new)) => create(app, new).await,
         Some(KeysCommand::Show(key)) => show(app, &key.name),
-        Some(KeysCommand::Revoke(key)) => revoke(app, &key.name),
-        Some(KeysCommand::Rotate(key)) => rotate(app, &key.name),
+        Some(KeysCommand::Revoke(key)) => revoke(app, &key.name).await,
+        Some(KeysCommand::Rotate(key)) => rotate(app, &key.name).await,
     }
 }
 
@@ -26,11 +27,20 @@ fn failed(app: &App, error: &KeyError, name: &str) -> anyhow::Error {
     UsageError(error.text(name).localize(app.lang())).into()
 }
 
+/// Appends a change to the audit log. It is already in force: a failure is reported and does not undo it.
+async fn record(app: &App, name: &str, change: ChangeKind) -> anyhow::Result<()> {
+    let hub = app.hub().await?;
+    if let Err(error) = hub.record_change(ChangedObject::Key, name, change).await {
+        app.screen.warn(&error.localize(app.lang()));
+    }
+    Ok(())
+}
+
 fn settings(app: &App) -> anyhow::Result<Settings> {
     Ok(Settings::read(&app.places()?)?)
 }
 
-fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
+async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
     let name = args.name.trim();
     if name.is_empty() {
         let why = app.lang().choose(
@@ -47,11 +57,13 @@ fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
         per_day: args.per_day,
     };
     let secret = keys::create(&app.places()?.config, &new).map_err(|error| failed(app, &error, name))?;
+    record(app, name, ChangeKind::Created).await?;
     print_secret(app, name, &secret)
 }
 
-fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {
+async fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {
     let secret = keys::rotate(&app.places()?.config, name).map_err(|error| failed(app, &error, name))?;
+    record(app, name, ChangeKind::Updated).await?;
     print_secret(app, name, &secret)
 }
 
@@ -76,9 +88,10 @@ fn print_secret(app: &App, name: &str, secret: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
+async fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
     let config = app.places()?.config;
     keys::revoke(&config, name).map_err(|error| failed(app, &error, name))?;
+    record(app, name, ChangeKind::Deleted).await?;
     if app.screen.json {
         app.screen.json(&RawObject::default().with("name", name).with("revoked", true).into_raw());
         return Ok(Exit::Done);

@@ -1,4 +1,5 @@
-//! Commands about who may call what: `keys` and `waiting`.
+//! Commands about who may call what: `keys`, `waiting` and `audit`.
 
+pub(crate) mod audit;
 pub(crate) mod keys;
 pub(crate) mod waiting;

@@ -4,12 +4,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use toolhub::held_calls::{Decider, HeldCall, HeldCalls, HeldState};
 use toolhub::settings::Settings;
+use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::text::cut;
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::access::{WaitingArgs, WaitingCommand};
-use crate::commands::history::local;
+use crate::commands::history::local as local_time;
 use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, lines};
@@ -17,11 +18,11 @@ use crate::render::table::{Cell, lines};
 /// The number of characters of the arguments in a list.
 const MAX_ARGUMENTS: usize = 200;
 
-pub(crate) fn run(app: &App, args: &WaitingArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, args: &WaitingArgs) -> anyhow::Result<Exit> {
     match &args.command {
         None => list(app, args.all),
-        Some(WaitingCommand::Approve(call)) => decide(app, &call.id, true),
-        Some(WaitingCommand::Deny(call)) => decide(app, &call.id, false),
+        Some(WaitingCommand::Approve(call)) => decide(app, &call.id, true).await,
+        Some(WaitingCommand::Deny(call)) => decide(app, &call.id, false).await,
     }
 }
 
@@ -52,7 +53,7 @@ fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
+async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let settings = Settings::read(&app.places()?)?;
     let local = Principal::local();
@@ -60,6 +61,11 @@ fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
     let decider = Decider { principal: &local, is_alone: !settings.auth.is_required() };
     let decided = held_calls(app)?.decide(id, approved, decider);
     let call = decided.map_err(|error| UsageError(error.text(id).localize(lang)))?;
+    let decision = if approved { HeldCallDecision::Approved } else { HeldCallDecision::Denied };
+    // The decision is in force: a failure of the log is reported and does not undo it.
+    if let Err(error) = app.hub().await?.record_held_call(local.id(), &call, decision).await {
+        app.screen.warn(&error.localize(lang));
+    }
     if app.screen.json {
         app.screen.json(&as_json(&call).into_raw());
         return Ok(Exit::Done);
@@ -90,7 +96,7 @@ fn row(app: &App, call: &HeldCall) -> Vec<Cell> {
     let arguments = call.arguments.get();
     vec![
         Cell::new(call.id.as_str(), NAME),
-        Cell::new(local(UNIX_EPOCH + Duration::from_millis(call.at_ms)), DIM),
+        Cell::new(local_time(UNIX_EPOCH + Duration::from_millis(call.at_ms)), DIM),
         Cell::new(state, style),
         Cell::from(call.principal.clone()),
         Cell::new(call.tool.as_str(), NAME),

@@ -76,7 +76,7 @@ fn query(args: &HistoryArgs) -> CallQuery {
 }
 
 /// The id of a principal; a name without a kind means a key.
-fn principal_id(name: &str) -> String {
+pub(crate) fn principal_id(name: &str) -> String {
     match name == toolhub_core::principal::LOCAL || name.contains(':') {
         true => name.to_owned(),
         false => format!("key:{name}"),

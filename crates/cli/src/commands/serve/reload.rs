@@ -107,7 +107,7 @@ impl ConfigWatcher {
             ));
         }
         let settings = Settings::read(&places).map_err(|error| both(&error.into()))?;
-        gateways.reload_access(&settings.auth)?;
+        gateways.reload_access(&settings.auth).await?;
         match self.scope {
             ReloadScope::All => {
                 gateways.reload_servers(&places, &settings).await.map_err(|error| both(&error.into()))

@@ -18,6 +18,21 @@ pub(super) fn auth() -> Value {
     )
 }
 
+pub(super) fn audit() -> Value {
+    table(
+        "The audit log",
+        [
+            (
+                "enabled",
+                flag(
+                    "Append every call, refusal and change to the audit log (default: true with keys or issuers)",
+                ),
+            ),
+            ("keep", duration("How long records are kept (default: 400d)")),
+        ],
+    )
+}
+
 fn role(description: &str) -> Value {
     let names: Vec<&str> = Role::ALL.into_iter().map(Role::name).collect();
     described(json!({"type": "array", "items": one_of(&names, "A role")}), description)
@@ -68,6 +83,7 @@ fn issuer() -> Value {
             ("groups_claim", text("Claim that lists the groups (default: groups)")),
             ("typ", texts("Accepted values of the token header `typ` (default: at+jwt)")),
             ("audiences", texts("Further accepted audiences; such a token opens every profile")),
+            ("private_network", flag("URLs in its metadata may be in a private network (default: false)")),
             ("introspection", introspection),
         ],
     );

@@ -6,8 +6,7 @@ use std::time::SystemTime;
 use toolhub_core::audit::{AuditKind, AuditLog};
 use toolhub_core::ports::{BoxFuture, StoreError};
 
-use crate::chain::{Hash, LogId};
-use crate::checkpoint::{Checkpoint, PublicKey, TrustedKeys};
+use crate::checkpoint::{PublicKey, TrustedKeys};
 use crate::record::AuditRecord;
 use crate::tampering::Tampering;
 use crate::verify::Summary;
@@ -42,28 +41,6 @@ impl AuditQuery {
             && self.after.is_none_or(|after| record.sequence > after)
             && self.before.is_none_or(|before| record.sequence < before)
     }
-}
-
-/// The end of a log as its store states it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogEnd {
-    /// The number of the last record.
-    pub sequence: u64,
-    /// Its hash.
-    pub hash: Hash,
-}
-
-/// What is stored about a log beside its records.
-#[derive(Debug, Clone, Default)]
-pub struct Evidence {
-    /// The id of the log; `None` if nothing was ever recorded.
-    pub log: Option<LogId>,
-    /// Its end.
-    pub end: Option<LogEnd>,
-    /// The checkpoints.
-    pub checkpoints: Vec<Checkpoint>,
-    /// The last checkpoint, as the head file beside the key states it.
-    pub head: Option<Checkpoint>,
 }
 
 /// The result of a verification.

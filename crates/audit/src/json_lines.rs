@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::chain::{Chain, Hash, LogId, StoredBatch, StoredEntry};
 use crate::checkpoint::{Checkpoint, CheckpointKind, TrustedKeys};
 use crate::encoding::from_hex;
-use crate::history::{Evidence, LogEnd};
+use crate::evidence::{Evidence, LogEnd};
 use crate::record::AuditRecord;
 use crate::tampering::Tampering;
 use crate::verify::{Summary, Verifier};

@@ -8,12 +8,13 @@
 //! What is found ([`Tampering`]): records that were changed, removed, added or reordered, also if all later hashes were
 //! recomputed, and a log whose end was cut off before the last checkpoint. What cannot be found: the removal of the
 //! newest records after the last checkpoint (at most [`CHECKPOINT_RECORDS`] records or [`CHECKPOINT_INTERVAL`]), and
-//! the replacement of the database together with the head file by older copies of both. Whoever holds the signing key
-//! can forge everything: keep exports or checkpoints on another machine.
+//! the replacement of the database together with the head file by older copies of both. With the signing key
+//! everything can be forged: keep exports or checkpoints on another machine.
 
 mod chain;
 mod checkpoint;
 mod encoding;
+mod evidence;
 mod history;
 mod json_lines;
 mod ocsf;
@@ -28,7 +29,8 @@ pub use checkpoint::{
 };
 pub use encoding::from_hex;
 pub use encoding::to_hex;
-pub use history::{AuditHistory, AuditQuery, AuditStore, Evidence, ExportFormat, LogEnd, Verification};
+pub use evidence::{Evidence, LogEnd};
+pub use history::{AuditHistory, AuditQuery, AuditStore, ExportFormat, Verification};
 pub use json_lines::{JsonLinesExport, verify_json_lines};
 pub use ocsf::ocsf_event;
 pub use record::{AuditRecord, CallFields};

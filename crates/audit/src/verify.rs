@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::chain::{Chain, Hash, LogId, Principals, StoredBatch, StoredEntry};
 use crate::checkpoint::{Checkpoint, CheckpointKind, TrustedKeys};
 use crate::encoding::Reader;
-use crate::history::{Evidence, LogEnd};
+use crate::evidence::{Evidence, LogEnd};
 use crate::record::sequence_of;
 use crate::tampering::Tampering;
 

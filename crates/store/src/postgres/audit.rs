@@ -1,138 +1,26 @@
-//! The audit log in the database. Transactions of several hubs are serialised by the lock of the row of `audit_log`,
-//! which each takes as its last lock.
+//! Writes the audit log. Transactions of several hubs are serialised by the lock of the row of `audit_log`, which each
+//! takes as its last lock.
 
 use futures_util::future::{try_join, try_join4};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
-use toolhub_audit::{
-    AuditHistory, AuditQuery, AuditRecord, Chain, Checkpoint, CheckpointKind, Evidence, ExportFormat, LogId,
-    PendingRecords, PublicKey, StoredBatch, TrustedKeys, Verification,
-};
-use toolhub_core::BoxFuture;
-use toolhub_core::audit::{AuditEvent, AuditLog};
+use toolhub_audit::{Chain, Checkpoint, CheckpointKind, LogId, PendingRecords};
+use toolhub_core::audit::AuditEvent;
 use toolhub_core::call_log::{CallRecord, RecordId};
-use toolhub_core::ports::StoreError;
 
-use super::session::Session;
-use super::transact::WriteSession;
-use super::{PgStore, history as call_history, query};
-use crate::audit::history::{self, AuditTables, PAGE_BATCHES};
 use crate::audit::rows::{
-    BATCH_COLUMNS, BatchColumns, CHECKPOINT_COLUMNS, CheckpointColumns, LOG_COLUMNS, OLDEST_BATCHES,
-    deletable, matching_batches, next_batches, push_stored_call,
+    BATCH_COLUMNS, CHECKPOINT_COLUMNS, LOG_COLUMNS, OLDEST_BATCHES, deletable, push_stored_call,
 };
 use crate::audit::{Auditor, LogState};
-use crate::query::{Dialect, Value};
 use crate::rows::{COLUMNS, Columns as _, call_of, micros};
-use crate::write::Write;
 
 /// The table whose constraint fails if records follow the stated end of the log.
 pub(super) const BATCHES_TABLE: &str = "audit_batches";
 
-impl AuditLog for PgStore {
-    fn append(&self, event: AuditEvent) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            if self.auditor.is_none() {
-                return Err(crate::audit::auditor::disabled());
-            }
-            self.write(Write::Audit(RecordId::generate(), Box::new(event))).await.map(drop)
-        })
-    }
-}
-
-impl AuditHistory for PgStore {
-    fn audit_records(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<AuditRecord>, StoreError>> {
-        Box::pin(history::records(self, query))
-    }
-
-    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<Verification, StoreError>> {
-        Box::pin(history::verify(self, keys))
-    }
-
-    fn export_audit<'a>(
-        &'a self,
-        format: ExportFormat,
-        out: &'a mut (dyn std::io::Write + Send),
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(history::export(self, format, out))
-    }
-
-    fn audit_key(&self) -> Option<PublicKey> {
-        self.auditor.as_ref().map(|auditor| auditor.key().public())
-    }
-}
-
-impl AuditTables for PgStore {
-    fn auditor(&self) -> Option<&Auditor> {
-        self.auditor.as_deref()
-    }
-
-    fn settle_audit(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        let own = self.owner;
-        Box::pin(async move {
-            self.queue.settle().await?;
-            // Before the journals are replayed: those of stores that die later may contain ends.
-            let dead =
-                self.read(move |session| async move { call_history::dead(&session, own).await }).await?;
-            self.write(Write::AdoptOrphans(dead)).await.map(drop)
-        })
-    }
-
-    fn evidence(&self) -> BoxFuture<'_, Result<Evidence, StoreError>> {
-        Box::pin(self.read(|session| async move {
-            // The state is read last, so that no checkpoint is ahead of it.
-            let sql = format!("SELECT {CHECKPOINT_COLUMNS} FROM audit_checkpoints ORDER BY seq");
-            let checkpoints = session.client.query(&sql, &[]).await?;
-            let state = session.client.query(&format!("SELECT {LOG_COLUMNS} FROM audit_log"), &[]).await?;
-            let state = state.first().map(state_of).transpose()?;
-            let checkpoints = checkpoints.iter().map(checkpoint_of).collect::<Result<_, Error>>()?;
-            let (log, end) = (state.map(|state| state.log), state.map(|state| state.end()));
-            Ok(Evidence { log, end, checkpoints, head: None })
-        }))
-    }
-
-    fn batches_after(&self, sequence: u64) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>> {
-        Box::pin(self.read(move |session| async move {
-            let (sql, values) = next_batches(Dialect::Postgres, sequence, PAGE_BATCHES);
-            batches(&session, &sql, values).await
-        }))
-    }
-
-    fn batches_matching(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>> {
-        Box::pin(self.read(move |session| {
-            let (sql, values) = matching_batches(Dialect::Postgres, &query, PAGE_BATCHES);
-            async move { batches(&session, &sql, values).await }
-        }))
-    }
-}
-
-async fn batches(session: &Session, sql: &str, values: Vec<Value>) -> Result<Vec<StoredBatch>, Error> {
-    let batch = |row: &Row| {
-        Ok(StoredBatch::from(BatchColumns {
-            numbers: [row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?],
-            hashes: [row.try_get(4)?, row.try_get(5)?],
-            principals: row.try_get(6)?,
-            entries: row.try_get(7)?,
-        }))
-    };
-    query(session, sql, values).await?.iter().map(batch).collect()
-}
-
-fn state_of(row: &Row) -> Result<LogState, Error> {
+/// The state of the log in a row.
+pub(super) fn state_of(row: &Row) -> Result<LogState, Error> {
     let columns = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?, row.try_get(4)?);
     Ok(LogState::of(columns))
-}
-
-fn checkpoint_of(row: &Row) -> Result<Checkpoint, Error> {
-    Ok(Checkpoint::from(CheckpointColumns {
-        sequence: row.try_get(0)?,
-        kind: row.try_get(1)?,
-        log: row.try_get(2)?,
-        hash: row.try_get(3)?,
-        micros: row.try_get(4)?,
-        key: row.try_get(5)?,
-        signature: row.try_get(6)?,
-    }))
 }
 
 /// The prepared statements.
@@ -179,9 +67,16 @@ impl Statements {
     }
 }
 
+/// Writes the log inside the transactions of one connection.
+pub(super) struct AuditWriter<'a> {
+    pub(super) client: &'a Client,
+    pub(super) statements: &'a Statements,
+    pub(super) auditor: Option<&'a Auditor>,
+}
+
 /// Locks the log, and creates it if necessary.
-async fn lock(session: &WriteSession) -> Result<LogState, Error> {
-    let (client, statements) = (session.client(), &session.audit);
+async fn lock(writer: &AuditWriter<'_>) -> Result<LogState, Error> {
+    let AuditWriter { client, statements, .. } = writer;
     if let Some(row) = client.query_opt(&statements.lock, &[]).await? {
         return state_of(&row);
     }
@@ -200,15 +95,15 @@ async fn lock(session: &WriteSession) -> Result<LogState, Error> {
 /// Appends records to the log inside a transaction, and a checkpoint if it is due and there is a key. Returns the
 /// checkpoint.
 pub(super) async fn append(
-    session: &WriteSession,
+    writer: &AuditWriter<'_>,
     records: &PendingRecords,
 ) -> Result<Option<Checkpoint>, Error> {
     if records.is_empty() {
         return Ok(None);
     }
-    let mut state = lock(session).await?;
+    let mut state = lock(writer).await?;
     let Some(batch) = state.chain.extend(records) else { return Ok(None) };
-    let auditor = session.auditor.as_ref().filter(|_| state.is_checkpoint_due());
+    let auditor = writer.auditor.filter(|_| state.is_checkpoint_due());
     let checkpoint = auditor.map(|auditor| auditor.sign(state.log, CheckpointKind::Progress, state.chain));
     let values: [&(dyn ToSql + Sync); 8] = [
         &batch.first_sequence.cast_signed(),
@@ -221,8 +116,8 @@ pub(super) async fn append(
         &batch.entries,
     ];
     try_join(
-        session.client().execute(&session.audit.insert, &values),
-        store_state(session, &mut state, checkpoint.as_ref()),
+        writer.client.execute(&writer.statements.insert, &values),
+        store_state(writer, &mut state, checkpoint.as_ref()),
     )
     .await?;
     Ok(checkpoint)
@@ -230,12 +125,12 @@ pub(super) async fn append(
 
 /// Stores the state of the log, with a new checkpoint if there is one.
 async fn store_state(
-    session: &WriteSession,
+    writer: &AuditWriter<'_>,
     state: &mut LogState,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<(), Error> {
     if let Some(checkpoint) = checkpoint {
-        insert_checkpoint(session, checkpoint).await?;
+        insert_checkpoint(writer, checkpoint).await?;
         state.set_checkpoint(checkpoint);
     }
     let values: [&(dyn ToSql + Sync); 4] = [
@@ -244,11 +139,11 @@ async fn store_state(
         &state.checkpoint_sequence.cast_signed(),
         &state.checkpoint_micros.cast_signed(),
     ];
-    session.client().execute(&session.audit.update, &values).await?;
+    writer.client.execute(&writer.statements.update, &values).await?;
     Ok(())
 }
 
-async fn insert_checkpoint(session: &WriteSession, checkpoint: &Checkpoint) -> Result<(), Error> {
+async fn insert_checkpoint(writer: &AuditWriter<'_>, checkpoint: &Checkpoint) -> Result<(), Error> {
     let values: [&(dyn ToSql + Sync); 7] = [
         &checkpoint.sequence.cast_signed(),
         &checkpoint.kind.name(),
@@ -258,26 +153,30 @@ async fn insert_checkpoint(session: &WriteSession, checkpoint: &Checkpoint) -> R
         &checkpoint.key,
         &checkpoint.signature,
     ];
-    session.client().execute(&session.audit.checkpoint, &values).await?;
+    writer.client.execute(&writer.statements.checkpoint, &values).await?;
     Ok(())
 }
 
 /// Whether an event is new: after a broken connection it may be repeated.
-pub(super) async fn claim(session: &WriteSession, key: &RecordId, event: &AuditEvent) -> Result<bool, Error> {
+pub(super) async fn claim(
+    writer: &AuditWriter<'_>,
+    key: &RecordId,
+    event: &AuditEvent,
+) -> Result<bool, Error> {
     let values: [&(dyn ToSql + Sync); 2] = [&key.as_str(), &micros(event.at)];
-    Ok(session.client().execute(&session.audit.claim, &values).await? == 1)
+    Ok(writer.client.execute(&writer.statements.claim, &values).await? == 1)
 }
 
 /// Adds those of these calls that belong in the log, as they are stored.
 pub(super) async fn push_rows(
-    session: &WriteSession,
+    writer: &AuditWriter<'_>,
     calls: &[&str],
     records: &mut PendingRecords,
 ) -> Result<(), Error> {
     if calls.is_empty() {
         return Ok(());
     }
-    for row in session.client().query(&session.audit.ended, &[&calls]).await? {
+    for row in writer.client.query(&writer.statements.ended, &[&calls]).await? {
         push_stored_call(records, &call_of(&row)?);
     }
     Ok(())
@@ -285,14 +184,14 @@ pub(super) async fn push_rows(
 
 /// Marks the running calls of dead stores as unknown, and adds those that belong in the log.
 pub(super) async fn adopt_orphans(
-    session: &WriteSession,
+    writer: &AuditWriter<'_>,
     dead: &[i64],
     records: &mut PendingRecords,
 ) -> Result<(), Error> {
     if dead.is_empty() {
         return Ok(());
     }
-    let rows = session.client().query(&session.audit.adopt, &[&dead]).await?;
+    let rows = writer.client.query(&writer.statements.adopt, &[&dead]).await?;
     let mut calls: Vec<CallRecord> = rows
         .iter()
         .filter_map(|row| match row.int(COLUMNS.len()) {
@@ -307,22 +206,22 @@ pub(super) async fn adopt_orphans(
 }
 
 /// Signs a checkpoint inside a transaction if there are records without one.
-pub(super) async fn sign(session: &WriteSession) -> Result<Option<Checkpoint>, Error> {
-    let Some(auditor) = &session.auditor else { return Ok(None) };
-    let mut state = lock(session).await?;
+pub(super) async fn sign(writer: &AuditWriter<'_>) -> Result<Option<Checkpoint>, Error> {
+    let Some(auditor) = writer.auditor else { return Ok(None) };
+    let mut state = lock(writer).await?;
     if !state.is_unsigned() {
         return Ok(None);
     }
     let checkpoint = auditor.sign(state.log, CheckpointKind::Progress, state.chain);
-    store_state(session, &mut state, Some(&checkpoint)).await?;
+    store_state(writer, &mut state, Some(&checkpoint)).await?;
     Ok(Some(checkpoint))
 }
 
 /// Deletes some batches all of whose records began before a time, inside a transaction, and signs where the log begins
 /// now. Returns their number.
-pub(super) async fn prune(session: &WriteSession, auditor: &Auditor, before: i64) -> Result<u64, Error> {
-    let state = lock(session).await?;
-    let client = session.client();
+pub(super) async fn prune(writer: &AuditWriter<'_>, auditor: &Auditor, before: i64) -> Result<u64, Error> {
+    let state = lock(writer).await?;
+    let client = writer.client;
     client.execute("DELETE FROM audit_keys WHERE at < $1", &[&before]).await?;
     let rows = client.query(OLDEST_BATCHES, &[]).await?;
     let oldest = rows
@@ -335,6 +234,6 @@ pub(super) async fn prune(session: &WriteSession, auditor: &Auditor, before: i64
     let deleted =
         client.execute("DELETE FROM audit_batches WHERE last_seq <= $1", &[&sequence.cast_signed()]).await?;
     client.execute("DELETE FROM audit_checkpoints WHERE seq <= $1", &[&sequence.cast_signed()]).await?;
-    insert_checkpoint(session, &base).await?;
+    insert_checkpoint(writer, &base).await?;
     Ok(deleted)
 }

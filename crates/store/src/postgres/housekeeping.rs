@@ -44,9 +44,9 @@ pub(super) async fn keep(
     let dead = history::dead(session.session(), owner).await?;
     in_transaction(session, async {
         let mut records = PendingRecords::default();
-        audit::adopt_orphans(session, &dead, &mut records).await?;
+        audit::adopt_orphans(&session.audit(), &dead, &mut records).await?;
         // The writer makes the next checkpoint the head.
-        audit::append(session, &records).await
+        audit::append(&session.audit(), &records).await
     })
     .await?;
     let sizes = client.query_one(SIZES, &[]).await?;
@@ -65,7 +65,7 @@ pub(super) async fn keep(
     deleted += client.execute(DELETE_CALLS, &[&MAX_STEP_ROWS, &before]).await?;
     if let Some(auditor) = &session.auditor {
         let before = cutoff(now, auditor.retention());
-        deleted += in_transaction(session, audit::prune(session, auditor, before)).await?;
+        deleted += in_transaction(session, audit::prune(&session.audit(), auditor, before)).await?;
     }
     if deleted == 0 {
         return Ok(Progress::Done);

@@ -3,6 +3,7 @@
 
 mod approvals;
 mod audit;
+mod audit_history;
 mod blocks;
 mod calls;
 mod conversations;

@@ -9,6 +9,7 @@ use toolhub_audit::{Checkpoint, PendingRecords};
 use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
 
+use super::audit::AuditWriter;
 use super::calls::{EndedRow, NotedCall};
 use super::session::Session;
 use super::{approvals, audit, blocks, calls, conversations, offers, replace_nul, statistics, tool_lists};
@@ -27,7 +28,7 @@ pub(super) struct WriteSession {
     pub(super) calls: calls::Statements,
     pub(super) blocks: blocks::Statements,
     pub(super) statistics: statistics::Statements,
-    pub(super) audit: audit::Statements,
+    audit: audit::Statements,
     /// Signs checkpoints, if the calls of this store enter the audit log.
     pub(super) auditor: Option<Arc<Auditor>>,
 }
@@ -47,6 +48,10 @@ impl WriteSession {
 
     pub(super) fn client(&self) -> &Client {
         &self.session.client
+    }
+
+    pub(super) fn audit(&self) -> AuditWriter<'_> {
+        AuditWriter { client: self.client(), statements: &self.audit, auditor: self.auditor.as_deref() }
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -157,14 +162,14 @@ async fn inside(
                 Ok(tool_lists::forget(session, server, fingerprint).await?)
             }
             Write::Audit(key, event) => {
-                let is_new = audit::claim(session, key, event).await?;
+                let is_new = audit::claim(&session.audit(), key, event).await?;
                 if is_new {
                     records.push_event(event);
                 }
                 Ok(is_new)
             }
             Write::AdoptOrphans(dead) => {
-                audit::adopt_orphans(session, dead, &mut records).await?;
+                audit::adopt_orphans(&session.audit(), dead, &mut records).await?;
                 Ok(true)
             }
             Write::Settle | Write::MoveIntents => Ok(true),
@@ -173,7 +178,7 @@ async fn inside(
 
     if began.values().any(|ended| ended.audit) {
         let finished: Vec<&str> = began.keys().map(String::as_str).collect();
-        audit::push_rows(session, &finished, &mut records).await?;
+        audit::push_rows(&session.audit(), &finished, &mut records).await?;
     }
     let (ended, mut all) = newly_ended(&ended, &notes, (&new, &began));
     for note in
@@ -191,7 +196,7 @@ async fn inside(
     if !records.is_empty() {
         // The log is locked last and for a short time: other hubs wait for it.
         try_join(calls::keep_outputs(session, &ended), statistics::add(session, &all)).await?;
-        let checkpoint = audit::append(session, &records).await?;
+        let checkpoint = audit::append(&session.audit(), &records).await?;
         session.client().batch_execute("COMMIT").await?;
         return Ok(Committed { answers, checkpoint });
     }

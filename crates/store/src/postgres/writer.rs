@@ -294,7 +294,8 @@ impl Writer {
             return Ok(());
         }
         let session = self.ready().await?;
-        let appended = in_transaction(session, audit::append(session, &records));
+        let log = session.audit();
+        let appended = in_transaction(session, audit::append(&log, &records));
         let checkpoint = match timeout(TRANSACTION_TIMEOUT, appended).await {
             Ok(appended) => appended.map_err(|error| error_text(&error))?,
             Err(_) => {
@@ -318,7 +319,7 @@ impl Writer {
     async fn sign_checkpoint(&mut self) {
         self.checkpoint_at = Instant::now() + CHECKPOINT_INTERVAL;
         let (true, Some(session)) = (self.auditor.is_some(), &self.session) else { return };
-        match timeout(CLOSE_TIMEOUT, in_transaction(session, audit::sign(session))).await {
+        match timeout(CLOSE_TIMEOUT, in_transaction(session, audit::sign(&session.audit()))).await {
             Ok(signed) => self.note_checkpoint(signed.ok().flatten().as_ref()),
             Err(_) => self.session = None,
         }

@@ -1,132 +1,18 @@
-//! The audit log in the database. The write transaction serialises it: several processes may append.
+//! Writes the audit log. The write transaction serialises it: several processes may append.
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, params, params_from_iter};
-use toolhub_audit::{
-    AuditHistory, AuditQuery, AuditRecord, Chain, Checkpoint, CheckpointKind, Evidence, ExportFormat, LogId,
-    PendingRecords, PublicKey, StoredBatch, TrustedKeys, Verification,
-};
-use toolhub_core::BoxFuture;
-use toolhub_core::audit::{AuditEvent, AuditLog};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
+use toolhub_audit::{Chain, Checkpoint, CheckpointKind, LogId, PendingRecords};
 use toolhub_core::call_log::{RecordId, Status};
-use toolhub_core::ports::StoreError;
 
-use super::SqliteStore;
 use super::counters;
-use crate::audit::history::{self, AuditTables, PAGE_BATCHES};
 use crate::audit::rows::{
-    BATCH_COLUMNS, BatchColumns, CHECKPOINT_COLUMNS, CheckpointColumns, LOG_COLUMNS, OLDEST_BATCHES,
-    deletable, matching_batches, next_batches, push_stored_call,
+    BATCH_COLUMNS, CHECKPOINT_COLUMNS, LOG_COLUMNS, OLDEST_BATCHES, deletable, push_stored_call,
 };
 use crate::audit::{Auditor, LogState};
-use crate::query::{Dialect, Value};
 use crate::rows::{COLUMNS, call_of};
-use crate::write::Write;
-
-impl AuditLog for SqliteStore {
-    fn append(&self, event: AuditEvent) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            if self.auditor.is_none() {
-                return Err(crate::audit::auditor::disabled());
-            }
-            self.write(Write::Audit(RecordId::generate(), Box::new(event))).await.map(drop)
-        })
-    }
-}
-
-impl AuditHistory for SqliteStore {
-    fn audit_records(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<AuditRecord>, StoreError>> {
-        Box::pin(history::records(self, query))
-    }
-
-    fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<Verification, StoreError>> {
-        Box::pin(history::verify(self, keys))
-    }
-
-    fn export_audit<'a>(
-        &'a self,
-        format: ExportFormat,
-        out: &'a mut (dyn std::io::Write + Send),
-    ) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(history::export(self, format, out))
-    }
-
-    fn audit_key(&self) -> Option<PublicKey> {
-        self.auditor.as_ref().map(|auditor| auditor.key().public())
-    }
-}
-
-impl AuditTables for SqliteStore {
-    fn auditor(&self) -> Option<&Auditor> {
-        self.auditor.as_deref()
-    }
-
-    fn settle_audit(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async {
-            self.settle().await?;
-            let (folder, own) = (self.folder.clone(), self.owner);
-            // Before the journals are replayed: those of stores that die later may contain ends.
-            let dead = self.run(move |connection| super::history::dead(connection, &folder, own)).await?;
-            self.write(Write::AdoptOrphans(dead)).await.map(drop)
-        })
-    }
-
-    fn evidence(&self) -> BoxFuture<'_, Result<Evidence, StoreError>> {
-        Box::pin(self.run(|connection| {
-            // One transaction, so that both fit each other.
-            let transaction = connection.transaction()?;
-            let state = state(&transaction)?;
-            let sql = format!("SELECT {CHECKPOINT_COLUMNS} FROM audit_checkpoints ORDER BY seq");
-            let mut select = transaction.prepare_cached(&sql)?;
-            let checkpoints =
-                select.query_map([], checkpoint_of)?.collect::<rusqlite::Result<Vec<Checkpoint>>>()?;
-            let (log, end) = (state.map(|state| state.log), state.map(|state| state.end()));
-            Ok(Evidence { log, end, checkpoints, head: None })
-        }))
-    }
-
-    fn batches_after(&self, sequence: u64) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>> {
-        Box::pin(self.run(move |connection| {
-            batches(connection, next_batches(Dialect::Sqlite, sequence, PAGE_BATCHES))
-        }))
-    }
-
-    fn batches_matching(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<StoredBatch>, StoreError>> {
-        Box::pin(self.run(move |connection| {
-            batches(connection, matching_batches(Dialect::Sqlite, &query, PAGE_BATCHES))
-        }))
-    }
-}
-
-fn batches(
-    connection: &Connection,
-    (sql, values): (String, Vec<Value>),
-) -> rusqlite::Result<Vec<StoredBatch>> {
-    let mut select = connection.prepare_cached(&sql)?;
-    let rows = select.query_map(params_from_iter(values), |row| {
-        Ok(StoredBatch::from(BatchColumns {
-            numbers: [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?],
-            hashes: [row.get(4)?, row.get(5)?],
-            principals: row.get(6)?,
-            entries: row.get(7)?,
-        }))
-    })?;
-    rows.collect()
-}
-
-fn checkpoint_of(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
-    Ok(Checkpoint::from(CheckpointColumns {
-        sequence: row.get(0)?,
-        kind: row.get(1)?,
-        log: row.get(2)?,
-        hash: row.get(3)?,
-        micros: row.get(4)?,
-        key: row.get(5)?,
-        signature: row.get(6)?,
-    }))
-}
 
 /// The state of the log; `None` if nothing was ever recorded.
-fn state(connection: &Connection) -> rusqlite::Result<Option<LogState>> {
+pub(super) fn state(connection: &Connection) -> rusqlite::Result<Option<LogState>> {
     let mut select =
         connection.prepare_cached(&format!("SELECT {LOG_COLUMNS} FROM audit_log WHERE id = 1"))?;
     let columns =

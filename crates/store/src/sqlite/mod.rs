@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod audit_history;
 mod blocks;
 mod calls;
 mod conversations;

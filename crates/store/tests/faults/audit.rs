@@ -36,7 +36,6 @@ async fn check(location: &str, data: &Path) {
     let (mut calls, mut appended) = (HashMap::new(), HashSet::new());
     for _ in 0..kills() {
         let mut lines = hammer_until_killed(location, data, Some(&key));
-        assert!(!lines.is_empty(), "nothing was printed");
         // The kill may truncate the last line, so that it names another event.
         if lines.last().is_some_and(|line| line.starts_with("appended")) {
             lines.pop();

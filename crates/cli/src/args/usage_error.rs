@@ -30,17 +30,15 @@ pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
     Exit::Usage.into()
 }
 
-/// Adds the most similar command to the error about an unknown one, if clap has not found any: its measure finds no
-/// transposed letters in short words (`aks`).
+/// Adds the most similar command to the error about an unknown one. The measure of clap does not notice transposed letters
+/// in short words (`aks`).
 pub(crate) fn with_suggestion(
     mut error: clap::Error,
     command: &clap::Command,
     args: &[OsString],
 ) -> clap::Error {
     let unknown = context(&error, ContextKind::InvalidSubcommand).and_then(|names| names.into_iter().next());
-    let Some(unknown) = unknown.filter(|_| error.get(ContextKind::SuggestedSubcommand).is_none()) else {
-        return error;
-    };
+    let Some(unknown) = unknown else { return error };
     // The command in which the word stands, such as `servers`.
     let mut parent = command;
     for arg in args.iter().skip(1) {

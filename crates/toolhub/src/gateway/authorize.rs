@@ -9,7 +9,7 @@ use toolhub_core::{Authorization, Coercion, Localize as _, Principal, RawJson, S
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, PreparedCall, tool_error};
-use super::hold::HoldRequest;
+use super::hold::{HoldRequest, Refusal};
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::refusal;
@@ -26,9 +26,6 @@ pub(super) struct Authorized {
     pub(super) among: Arc<[Source]>,
     pub(super) authorization: Authorization,
 }
-
-/// The response to a call that may not run.
-pub(super) type Refusal = Result<RawJson, RpcError>;
 
 /// The sources of a target, by the decision about each.
 #[derive(Default)]

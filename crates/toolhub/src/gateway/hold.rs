@@ -7,9 +7,8 @@ use std::time::Duration;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
-use toolhub_mcp_gateway::GatewayCall;
+use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
-use super::authorize::Refusal;
 use super::backend::{HubBackend, tool_error};
 use super::view::Target;
 use crate::held_calls::{HeldCall, HeldState, NewHeldCall};
@@ -18,6 +17,9 @@ use crate::held_calls::{HeldCall, HeldState, NewHeldCall};
 const DECISION_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a decision is waited for after the client accepted to wait, before it is asked again.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The response to a call that may not run.
+pub(super) type Refusal = Result<RawJson, RpcError>;
 
 /// A call that a rule holds.
 pub(super) struct HoldRequest<'a> {

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use tokio_util::task::TaskTracker;
 use toolhub_access::{PermissionCache, Permissions, RuleSet};
+use toolhub_core::audit::ChangeKind;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
@@ -93,6 +94,43 @@ impl Snapshot {
     }
 }
 
+/// What a changed configuration changed.
+#[derive(Debug, Default)]
+pub(crate) struct AccessChanges {
+    /// Whether the rules differ.
+    pub(crate) rules: bool,
+    /// The names of keys, and how each changed.
+    pub(crate) keys: Vec<(String, ChangeKind)>,
+}
+
+impl AccessChanges {
+    fn between(before: &Snapshot, after: &Snapshot) -> Self {
+        let find =
+            |keys: &KeyTable, name: &str| keys.iter().find(|key| key.principal.display == name).cloned();
+        let mut keys = Vec::new();
+        for key in after.keys.iter() {
+            let (name, id) = (&key.principal.display, key.principal.id());
+            match find(&before.keys, name) {
+                None => keys.push((name.clone(), ChangeKind::Created)),
+                Some(known) => {
+                    let is_same = Arc::ptr_eq(&known.principal, &key.principal)
+                        && before.per_day.get(id) == after.per_day.get(id);
+                    if !is_same {
+                        keys.push((name.clone(), ChangeKind::Updated));
+                    }
+                }
+            }
+        }
+        for key in before.keys.iter() {
+            let name = &key.principal.display;
+            if find(&after.keys, name).is_none() {
+                keys.push((name.clone(), ChangeKind::Deleted));
+            }
+        }
+        Self { rules: after.rules().digest() != before.rules().digest(), keys }
+    }
+}
+
 /// How many calls a principal made on a day.
 #[derive(Debug, Clone, Copy)]
 struct DailyCount {
@@ -143,17 +181,16 @@ impl AccessControl {
         })
     }
 
-    /// Replaces keys, rules, budgets and identity providers. Returns whether the rules changed. Invalid settings change
-    /// nothing.
-    pub(crate) fn apply(&self, auth: &AuthSettings) -> Result<bool, LocalizedText> {
+    /// Replaces keys, rules, budgets and identity providers. Invalid settings change nothing.
+    pub(crate) fn apply(&self, auth: &AuthSettings) -> Result<AccessChanges, LocalizedText> {
         let before = self.snapshot.load_full();
         let after = Snapshot::new(auth, Some(&before), &self.tasks)?;
-        let changed = after.rules().digest() != before.rules().digest();
+        let changes = AccessChanges::between(&before, &after);
         self.required.fetch_or(auth.is_required(), Ordering::AcqRel);
         self.snapshot.store(Arc::new(after));
         self.version.fetch_add(1, Ordering::AcqRel);
         self.logged_in().clear();
-        Ok(changed)
+        Ok(changes)
     }
 
     /// The rules in force.

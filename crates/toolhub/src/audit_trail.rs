@@ -76,12 +76,30 @@ pub(crate) fn login(principal: &Arc<str>, method: &str, refused_because: Option<
     AuditEvent::now(principal, AuditAction::Login(login))
 }
 
+/// Why a call was refused.
+#[derive(Debug, Clone)]
+pub(crate) enum RefusalReason {
+    /// By this rule, or because none allows it.
+    Rule(Option<Arc<str>>),
+    /// The calls of the day are used up.
+    DailyBudget,
+}
+
 /// A refused call.
-pub(crate) fn refusal(principal: &Arc<str>, tool: &str, reference: &str) -> AuditEvent {
+pub(crate) fn refusal(
+    principal: &Arc<str>,
+    tool: &str,
+    reason: &RefusalReason,
+    reference: &str,
+) -> AuditEvent {
+    let (operation, rule) = match reason {
+        RefusalReason::Rule(rule) => ("call", rule.as_deref()),
+        RefusalReason::DailyBudget => ("call beyond per_day", None),
+    };
     let refusal = RefusalEvent {
-        operation: "call".to_owned(),
+        operation: operation.to_owned(),
         resource: tool.to_owned(),
-        rule: None,
+        rule: rule.map(str::to_owned),
         reference: reference.to_owned(),
     };
     AuditEvent::now(principal, AuditAction::Refusal(refusal))

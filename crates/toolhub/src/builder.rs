@@ -255,7 +255,7 @@ impl HubBuilder {
             let limits = limits_of(&settings);
 
             let deps = BuiltinDeps {
-                folders: Folders::new(settings.folders(&places.config)),
+                folders: Folders::new(settings.folders(&places.config)).without(&places.private_folders()),
                 web: settings.search_service(),
                 memory: Memory::of(store.clone()),
                 finder: NativeFinder::new(Arc::clone(&finder) as Arc<dyn ToolFinder>),

@@ -338,6 +338,16 @@ impl HeldCalls {
         Ok(())
     }
 
+    /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.
+    pub fn withdraw_all(&self, principal: &str) -> io::Result<()> {
+        for call in self.list()?.into_iter().filter(|call| call.principal == principal) {
+            if matches!(call.state, HeldState::Waiting | HeldState::Approved { .. }) {
+                self.remove(&call.id);
+            }
+        }
+        Ok(())
+    }
+
     fn file(&self, id: &str, extension: &str) -> PathBuf {
         self.folder.join(format!("{id}.{extension}"))
     }
@@ -461,6 +471,17 @@ mod tests {
         ann.roles = toolhub_core::Roles::all();
         assert!(matches!(decide(&ann, false, true), Err(DecideError::OwnCall)), "not alone");
         assert!(decide(&ann, true, true).is_ok());
+    }
+
+    #[test]
+    fn calls_of_a_revoked_key_are_withdrawn() {
+        let home = tempfile::tempdir().unwrap();
+        let held = HeldCalls::in_folder(home.path());
+        let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
+        let arguments = RawJson::empty_object();
+        let [of_ann, of_bob] = [&ann, &bob].map(|one| held.hold(&new(one, &arguments, HOUR)).unwrap());
+        held.withdraw_all(ann.id()).unwrap();
+        assert!(held.get(&of_ann.id).unwrap().is_none() && held.get(&of_bob.id).unwrap().is_some());
     }
 
     #[test]

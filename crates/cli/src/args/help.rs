@@ -139,6 +139,7 @@ fn chinese_value(name: &str) -> Option<&'static str> {
         "CLIENT" => "客户端",
         "CLIENT|FILE" => "客户端|文件",
         "COMMAND" => "命令",
+        "FILE" => "文件",
         "HANDLE" => "句柄",
         "IDS" => "ID",
         "KEY=VALUE" => "键=值",

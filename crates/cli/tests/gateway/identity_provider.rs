@@ -561,3 +561,13 @@ async fn unreachable_provider_refuses_new_tokens_only() {
     assert_eq!(response.status(), 503);
     assert_eq!(parameter(&challenge(&response), "error"), None);
 }
+
+/// Introspection is for opaque tokens, also those of programs, which have no subject; JWTs are verified by their signature.
+#[tokio::test]
+async fn introspection_accepts_jwts_and_tokens_of_programs() {
+    let issuer = "introspection = { client_id = \"hub\", client_secret = \"hub-secret\" }";
+    let gateway = ProtectedGateway::start(&ProtectedSettings { issuer, ..ProtectedSettings::default() });
+    let jwt = gateway.token(&[]).await;
+    let opaque = gateway.token(&[("format", "opaque")]).await;
+    assert_eq!((gateway.status(&jwt).await, gateway.status(&opaque).await), (200, 200));
+}

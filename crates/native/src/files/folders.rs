@@ -16,6 +16,8 @@ use crate::suggest;
 #[derive(Debug, Clone, Default)]
 pub struct Folders {
     roots: Arc<[PathBuf]>,
+    /// Folders that are never read, with symbolic links resolved.
+    private: Arc<[PathBuf]>,
 }
 
 /// A path in an allowed folder.
@@ -38,7 +40,25 @@ impl Folders {
             let winds = folder.components().any(|part| part == Component::ParentDir);
             if winds { folder.canonicalize().unwrap_or(folder) } else { folder }
         };
-        Self { roots: folders.into_iter().map(root).collect() }
+        Self { roots: folders.into_iter().map(root).collect(), private: Arc::default() }
+    }
+
+    /// Excludes folders: the hub's own data, such as keys and stored results, is not for tools.
+    #[must_use]
+    pub fn without(mut self, private: &[PathBuf]) -> Self {
+        let resolved = |folder: &PathBuf| folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        self.private = private.iter().map(resolved).collect();
+        self
+    }
+
+    /// Whether a path of an allowed folder leads into an excluded one.
+    fn is_private(&self, root: &Path, dir: &Dir, inside: &Path) -> bool {
+        if self.private.is_empty() {
+            return false;
+        }
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let path = root.join(dir.canonicalize(inside).unwrap_or_else(|_| inside.to_owned()));
+        self.private.iter().any(|private| path.starts_with(private))
     }
 
     /// The folders, in order.
@@ -75,6 +95,7 @@ impl Folders {
                 }
             };
             match dir.metadata(&inside) {
+                Ok(_) if self.is_private(root, &dir, &inside) => return Err(self.outside(path)),
                 Ok(metadata) => {
                     let winds = inside.components().any(|part| part == Component::ParentDir);
                     let plain = winds.then(|| dir.canonicalize(&inside).ok()).flatten();

@@ -497,3 +497,31 @@ fn formats_human_readable_sizes() {
     check(1_500_000, "1.4 MB");
     check(u64::MAX, "16777216.0 TB");
 }
+
+#[tokio::test]
+async fn excluded_folders_are_not_read_by_any_path() {
+    let fixture = Fixture::new();
+    let private = fixture.open().join("data");
+    fs::create_dir_all(private.join("inner")).unwrap();
+    fs::write(private.join("key"), "secret").unwrap();
+    fs::write(private.join("inner/key"), "secret").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("data", fixture.open().join("link")).unwrap();
+    let read = async |folders: &Folders, path: &str| {
+        fixture.render(read_file::run(folders, path.to_owned(), None, None, None, None).await)
+    };
+    let absolute = private.join("key").display().to_string();
+    let paths = ["data/key", "./docs/../data/key", "data/inner/key", "link/key", "data/./key", &absolute];
+    let excluded = fixture.folders.clone().without(std::slice::from_ref(&private));
+    for path in paths {
+        assert!(
+            read(&fixture.folders, path).await.contains("secret"),
+            "{path} is readable without the exclusion"
+        );
+        let refused = read(&excluded, path).await;
+        assert!(!refused.contains("secret") && refused.contains("outside"), "{path}: {refused}");
+    }
+    let listed = fixture.render(list_files::run(&excluded, Some("data".to_owned()), None, false).await);
+    assert!(listed.contains("outside"), "{listed}");
+    assert!(read(&excluded, "report.txt").await.contains("two"));
+}

@@ -30,6 +30,28 @@ pub(super) fn identify(
     claims: &Claims,
     now: SystemTime,
 ) -> Result<Identity, TokenErrorKind> {
+    identify_as(issuer, claims, now, claims.text("sub"))
+}
+
+/// Like [`identify`], for the answer of an introspection endpoint: `sub` is optional there (RFC 7662 §2.2), and absent for a
+/// token of the client credentials grant. Its subject is then `client:ID`, which no other subject of that issuer equals unless
+/// the issuer itself names one so.
+pub(super) fn identify_introspected(
+    issuer: &TrustedIssuer,
+    claims: &Claims,
+    now: SystemTime,
+) -> Result<Identity, TokenErrorKind> {
+    let client = claims.text("client_id").filter(|_| !claims.contains("sub"));
+    let client = client.filter(|id| !id.trim().is_empty()).map(|id| format!("client:{id}"));
+    identify_as(issuer, claims, now, claims.text("sub").or(client.as_deref()))
+}
+
+fn identify_as(
+    issuer: &TrustedIssuer,
+    claims: &Claims,
+    now: SystemTime,
+    subject: Option<&str>,
+) -> Result<Identity, TokenErrorKind> {
     let expires = claims.check_times(now)?;
     if is_other_kind(claims) {
         return Err(TokenErrorKind::NotAccessToken);
@@ -40,7 +62,7 @@ pub(super) fn identify(
         return Err(TokenErrorKind::SenderConstrained);
     }
     let audiences = claims.list("aud").ok_or(TokenErrorKind::Audience)?;
-    Ok(Identity { principal: principal(issuer, claims)?, audiences, expires })
+    Ok(Identity { principal: principal(issuer, claims, subject)?, audiences, expires })
 }
 
 /// Whether the claims are those of an ID token, a refresh token or a logout token. Some issuers give all tokens the same
@@ -57,8 +79,12 @@ fn is_other_kind(claims: &Claims) -> bool {
         || is_other("token_type", &["Bearer", "access_token", "DPoP"])
 }
 
-fn principal(issuer: &TrustedIssuer, claims: &Claims) -> Result<Principal, TokenErrorKind> {
-    let subject = claims.text("sub").ok_or(TokenErrorKind::Subject)?;
+fn principal(
+    issuer: &TrustedIssuer,
+    claims: &Claims,
+    subject: Option<&str>,
+) -> Result<Principal, TokenErrorKind> {
+    let subject = subject.ok_or(TokenErrorKind::Subject)?;
     let is_usable = !subject.trim().is_empty()
         && subject.chars().count() <= MAX_SUBJECT_CHARS
         && !subject.chars().any(is_invisible);
@@ -66,7 +92,8 @@ fn principal(issuer: &TrustedIssuer, claims: &Claims) -> Result<Principal, Token
         return Err(TokenErrorKind::Subject);
     }
     // A token of the client credentials grant is of a program (RFC 9068 §2.2).
-    let is_program = ["client_id", "azp"].iter().any(|name| claims.text(name) == Some(subject));
+    let is_program =
+        !claims.contains("sub") || ["client_id", "azp"].iter().any(|name| claims.text(name) == Some(subject));
     let kind = if is_program { PrincipalKind::Program } else { PrincipalKind::Person };
     let origin = Origin::Oidc { issuer: issuer.url.clone(), subject: subject.to_owned() };
     let mut principal = Principal::new(origin, kind);
@@ -186,6 +213,25 @@ mod tests {
         assert_eq!(kind(&json!({"token_type": "DPoP"})), Some(TokenErrorKind::SenderConstrained));
         assert_eq!(kind(&json!({"aud": null})), Some(TokenErrorKind::Audience));
         assert_eq!(kind(&json!({"aud": ["hub", 1]})), Some(TokenErrorKind::Audience));
+    }
+
+    #[test]
+    fn introspected_token_without_subject_is_of_its_client() {
+        let issuer = TrustedIssuer::new("https://idp.example");
+        let identity = |claims: &Value| {
+            let claims = Claims::new(claims.as_object().unwrap().clone());
+            identify_introspected(&issuer, &claims, SystemTime::now()).map(|identity| identity.principal)
+        };
+        let job = identity(&json!({"aud": "hub", "client_id": "job"})).unwrap();
+        assert_eq!(&**job.id(), "oidc:https://idp.example#client:job");
+        assert_eq!(job.kind, PrincipalKind::Program);
+        let ann = identity(&json!({"aud": "hub", "client_id": "editor", "sub": "ann"})).unwrap();
+        assert_eq!(&**ann.id(), "oidc:https://idp.example#ann");
+        assert_eq!(identity(&json!({"aud": "hub"})).err(), Some(TokenErrorKind::Subject));
+        assert_eq!(
+            identity(&json!({"aud": "hub", "client_id": "job", "sub": 1})).err(),
+            Some(TokenErrorKind::Subject)
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use toolhub_core::{BoxFuture, Principal};
 
 use super::claims::{CLOCK_SKEW, Claims};
 use super::clock::{Clock, SystemClock};
-use super::identity::{Identity, identify};
+use super::identity::{Identity, identify, identify_introspected};
 use super::introspection::Introspector;
 use super::jws::Jws;
 use super::key_set::{KeyRevision, KeySet};
@@ -47,12 +47,10 @@ pub struct TokenVerifier {
 struct Issuer {
     index: usize,
     provider: Arc<Provider>,
-    verification: Verification,
-}
-
-enum Verification {
-    Signature(KeySet),
-    Introspection(Box<Introspector>),
+    /// Verifies JWTs.
+    keys: KeySet,
+    /// Verifies opaque tokens.
+    introspector: Option<Box<Introspector>>,
 }
 
 /// The content of a valid access token.
@@ -141,18 +139,12 @@ impl TokenVerifier {
         }
         let issuers = settings.issuers.iter().enumerate().map(|(index, settings)| {
             let provider = Arc::new(Provider::new(settings)?);
-            let verification = match &settings.introspection {
-                Some(client) => {
-                    let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
-                    Verification::Introspection(Box::new(Introspector::new(provider, client.clone(), clock)))
-                }
-                None => Verification::Signature(KeySet::new(
-                    Arc::clone(&provider),
-                    Arc::clone(&clock),
-                    tasks.clone(),
-                )),
-            };
-            Ok(Issuer { index, provider, verification })
+            let introspector = settings.introspection.as_ref().map(|client| {
+                let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
+                Box::new(Introspector::new(provider, client.clone(), clock))
+            });
+            let keys = KeySet::new(Arc::clone(&provider), Arc::clone(&clock), tasks.clone());
+            Ok(Issuer { index, provider, keys, introspector })
         });
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
@@ -207,10 +199,10 @@ impl TokenVerifier {
         if verifier != self.id || self.clock.wall_time() >= token.recheck {
             return false;
         }
-        match (self.issuers.get(issuer).map(|issuer| &issuer.verification), revision) {
-            (Some(Verification::Signature(keys)), Some(revision)) => keys.is_current(revision),
-            (Some(Verification::Introspection(_)), None) => true,
-            _ => false,
+        match (self.issuers.get(issuer), revision) {
+            (Some(issuer), Some(revision)) => issuer.keys.is_current(revision),
+            (Some(issuer), None) => issuer.introspector.is_some(),
+            (None, _) => false,
         }
     }
 
@@ -221,17 +213,13 @@ impl TokenVerifier {
         let is_jwt = presented.token.bytes().filter(|byte| *byte == b'.').count() == 2;
         let jws = is_jwt.then(|| Jws::parse(presented.token)).transpose()?;
         let issuer = self.select(jws.as_ref())?;
-        let verified = match (&issuer.verification, &jws) {
-            (Verification::Signature(keys), Some(jws)) => {
-                let verified = self.verify_signature(issuer, keys, jws).await;
+        let verified = match (&jws, &issuer.introspector) {
+            (Some(jws), _) => {
+                let verified = self.verify_signature(issuer, jws).await;
                 verified.map(|verified| self.keep(presented.digest, verified))
             }
-            (Verification::Signature(_), None) => Err(TokenErrorKind::Opaque),
-            (Verification::Introspection(introspector), jws) => {
-                self.check_before_introspection(issuer, jws.as_ref(), presented.audience)
-                    .map_err(|kind| kind.of(&issuer.provider.name))?;
-                self.introspect(issuer, introspector, presented).await
-            }
+            (None, Some(introspector)) => self.introspect(issuer, introspector, presented).await,
+            (None, None) => Err(TokenErrorKind::Opaque),
         };
         let cached = verified.map_err(|kind| kind.of(&issuer.provider.name))?;
         issuer.admit(&cached, presented.audience)
@@ -241,19 +229,14 @@ impl TokenVerifier {
     fn select(&self, jws: Option<&Jws<'_>>) -> Result<&Issuer, TokenErrorKind> {
         let found = self.issuers.iter().find(|issuer| match jws {
             Some(jws) => jws.claims.text("iss") == Some(&*issuer.provider.name),
-            None => matches!(issuer.verification, Verification::Introspection(_)),
+            None => issuer.introspector.is_some(),
         });
         found.ok_or(if jws.is_some() { TokenErrorKind::UnknownIssuer } else { TokenErrorKind::Opaque })
     }
 
-    async fn verify_signature(
-        &self,
-        issuer: &Issuer,
-        keys: &KeySet,
-        jws: &Jws<'_>,
-    ) -> Result<Verified, TokenErrorKind> {
+    async fn verify_signature(&self, issuer: &Issuer, jws: &Jws<'_>) -> Result<Verified, TokenErrorKind> {
         issuer.check_type(jws)?;
-        let candidates = keys.find(jws).await?;
+        let candidates = issuer.keys.find(jws).await?;
         let is_signed =
             candidates.keys.iter().any(|key| key.verify(jws.algorithm, jws.signed, &jws.signature));
         if !is_signed {
@@ -267,19 +250,6 @@ impl TokenVerifier {
         let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: expires, proof };
         let lifetime = remaining(expires, now).min(JWT_LIFETIME);
         Ok(Verified { token: Arc::new(CachedToken { token, audiences }), lifetime })
-    }
-
-    /// Refuses what is wrong even if the issuer calls it active, such as an ID token, and does not send it.
-    fn check_before_introspection(
-        &self,
-        issuer: &Issuer,
-        jws: Option<&Jws<'_>>,
-        audience: &str,
-    ) -> Result<(), TokenErrorKind> {
-        let Some(jws) = jws else { return Ok(()) };
-        issuer.check_type(jws)?;
-        let identity = identify(&issuer.provider.settings, &jws.claims, self.clock.wall_time())?;
-        if issuer.accepts(&identity.audiences, audience) { Ok(()) } else { Err(TokenErrorKind::Audience) }
     }
 
     async fn introspect(
@@ -328,7 +298,8 @@ impl TokenVerifier {
             return Err(TokenErrorKind::UnknownIssuer);
         }
         let now = self.clock.wall_time();
-        let Identity { principal, audiences, expires } = identify(&issuer.provider.settings, claims, now)?;
+        let Identity { principal, audiences, expires } =
+            identify_introspected(&issuer.provider.settings, claims, now)?;
         let lifetime = expires
             .map_or(INTROSPECTION_LIFETIME, |expires| remaining(expires, now))
             .min(INTROSPECTION_LIFETIME);

@@ -12,7 +12,7 @@ use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::hold::{HoldRequest, Refusal};
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
-use crate::audit_trail::refusal;
+use crate::audit_trail::{RefusalReason, refusal};
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;
@@ -35,6 +35,7 @@ struct Decisions {
     held: Vec<Source>,
     held_by: Option<Arc<str>>,
     missing_scopes: Vec<String>,
+    forbidden_by: Option<Arc<str>>,
 }
 
 impl HubBackend {
@@ -67,7 +68,7 @@ impl HubBackend {
         };
         // The skill was checked by its own name.
         if access.permissions().is_none() || target.kind == Kind::UseSkill {
-            self.spend(principal).await?;
+            self.spend(principal, target).await?;
             return Ok(authorized(Arc::clone(&target.among), None, None));
         }
         let mut decisions = Decisions::default();
@@ -84,11 +85,13 @@ impl HubBackend {
                     decisions.held_by.get_or_insert(rule.name);
                 }
                 Decision::NeedScope { scopes, .. } => decisions.missing_scopes.extend(scopes),
-                Decision::Forbid { .. } => {}
+                Decision::Forbid { rule } => {
+                    decisions.forbidden_by = decisions.forbidden_by.or(rule.map(|rule| rule.name));
+                }
             }
         }
         if !decisions.allowed.is_empty() {
-            self.spend(principal).await?;
+            self.spend(principal, target).await?;
             return Ok(authorized(decisions.allowed.into(), decisions.allowed_by, None));
         }
         if !decisions.missing_scopes.is_empty() {
@@ -101,11 +104,11 @@ impl HubBackend {
             return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
         let Some(rule) = decisions.held_by else {
-            return Err(Ok(self.refused(principal, target.tool.as_str()).await));
+            return Err(Ok(self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await));
         };
         let held = HoldRequest { target, call, sources: &decisions.held, rule: &rule };
         let approver = self.hold(principal, held).await?;
-        self.spend(principal).await?;
+        self.spend(principal, target).await?;
         Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
     }
 
@@ -117,26 +120,39 @@ impl HubBackend {
             && self.full_view().target(&call.name).is_some()
         {
             let reference = RecordId::generate();
-            self.access.pending_events.push(refusal(principal.id(), &call.name, reference.as_str()));
+            let reason = RefusalReason::Rule(None);
+            self.access.pending_events.push(refusal(principal.id(), &call.name, &reason, reference.as_str()));
         }
     }
 
     /// Counts a call against the daily budget of its principal.
-    async fn spend(&self, principal: &Principal) -> Result<(), Refusal> {
-        self.access.spend(&self.hub, principal).await.map_err(|DailyBudgetExceeded { limit }| {
-            let text = LocalizedText::new(
-                format!("the {limit} calls of this day are used up (`per_day`); more are possible after midnight UTC"),
-                format!("今日的 {limit} 次调用已用完（`per_day`），UTC 零点后恢复"),
-            );
-            Ok(tool_error(&text.localize(self.lang)))
-        })
+    async fn spend(&self, principal: &Principal, target: &Target) -> Result<(), Refusal> {
+        let Err(DailyBudgetExceeded { limit }) = self.access.spend(&self.hub, principal).await else {
+            return Ok(());
+        };
+        let reference =
+            self.record_refusal(principal, target.tool.as_str(), &RefusalReason::DailyBudget).await;
+        let text = LocalizedText::new(
+            format!(
+                "the {limit} calls of this day are used up (`per_day`); more are possible after midnight UTC (reference \
+                 {reference})"
+            ),
+            format!("今日的 {limit} 次调用已用完（`per_day`），UTC 零点后恢复（编号 {reference}）"),
+        );
+        Err(Ok(tool_error(&text.localize(self.lang))))
+    }
+
+    /// Records a refusal and returns its reference. The call does not run, whether or not that succeeds.
+    async fn record_refusal(&self, principal: &Principal, tool: &str, reason: &RefusalReason) -> RecordId {
+        let reference = RecordId::generate();
+        let event = refusal(principal.id(), tool, reason, reference.as_str());
+        let _ = self.hub.record_audit(event).await;
+        reference
     }
 
     /// The response to a forbidden call of a visible tool, with a reference for auditors.
-    async fn refused(&self, principal: &Principal, tool: &str) -> RawJson {
-        let reference = RecordId::generate();
-        // The call does not run, whether or not its refusal can be recorded.
-        let _ = self.hub.record_audit(refusal(principal.id(), tool, reference.as_str())).await;
+    async fn refused(&self, principal: &Principal, tool: &str, rule: Option<Arc<str>>) -> RawJson {
+        let reference = self.record_refusal(principal, tool, &RefusalReason::Rule(rule)).await;
         let text = LocalizedText::new(
             format!("this call is not allowed (reference {reference})"),
             format!("不允许此调用（编号 {reference}）"),

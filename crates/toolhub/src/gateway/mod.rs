@@ -23,6 +23,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::principal::Origin;
 use toolhub_core::{Lang, ServerId};
 use toolhub_mcp_gateway::{ChangeNotification, Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
@@ -128,6 +129,19 @@ impl Gateways {
         &self.hub
     }
 
+    /// Records the keys and rules with which the gateway starts.
+    async fn record_start(&self) {
+        let auth = &self.hub.settings().auth;
+        let keys: Vec<&str> = auth.tokens.iter().map(|token| token.name.as_str()).collect();
+        let text = format!(
+            "gateway started: keys {}; {} rules, digest {:016x}",
+            keys.join(", "),
+            auth.rules.len(),
+            self.access.rules().digest()
+        );
+        let _ = self.hub.record_change(ChangedObject::Config, &text, ChangeKind::Updated).await;
+    }
+
     /// Keeps all backends up to date and notifies clients of changes while it is polled.
     pub async fn follow(&self) {
         // Removes leftovers of a killed process. Runs concurrently with the rest.
@@ -161,9 +175,17 @@ impl Gateways {
 
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
     pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
-        if self.access.apply(auth)? {
-            // A log that fails stops calls; the new rules are in force in any case.
-            let _ = self.hub.record_change(ChangedObject::Rule, "rules", ChangeKind::Updated).await;
+        let changes = self.access.apply(auth)?;
+        for (name, change) in &changes.keys {
+            // A log that fails stops calls; the new keys and rules are in force in any case.
+            let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
+            if *change == ChangeKind::Deleted {
+                let _ = self.hub.held_calls().withdraw_all(&Origin::Key { name: name.clone() }.to_string());
+            }
+        }
+        if changes.rules {
+            let rules = format!("{} rules, digest {:016x}", auth.rules.len(), self.access.rules().digest());
+            let _ = self.hub.record_change(ChangedObject::Rule, &rules, ChangeKind::Updated).await;
             for (backend, _) in self.profiles.values() {
                 backend.notify_all();
             }
@@ -214,6 +236,7 @@ impl Gateways {
     /// Appends logins and hidden refusals to the audit log.
     async fn follow_audit(&self) {
         let Some(audit) = self.hub.audit() else { return };
+        self.record_start().await;
         loop {
             tokio::time::sleep(AUDIT_INTERVAL).await;
             self.access.pending_events.drain(&**audit).await;

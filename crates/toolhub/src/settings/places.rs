@@ -38,6 +38,13 @@ pub enum PlacesError {
 }
 
 impl Places {
+    /// The folders that tools never read: the data folder, and the user's own config folder, whose `mcp.json` may contain
+    /// secrets.
+    pub fn private_folders(&self) -> Vec<PathBuf> {
+        let own = etcetera::choose_base_strategy().ok().map(|base| base.config_dir().join("toolhub"));
+        std::iter::once(self.home.clone()).chain(own).collect()
+    }
+
     /// The file of the vectors that a sentence encoder computes for tools.
     pub fn vectors(&self) -> PathBuf {
         self.home.join("vectors.bin")

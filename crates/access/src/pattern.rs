@@ -19,13 +19,20 @@ pub(crate) struct Name<'a> {
     text: Cow<'a, str>,
     /// `None` if equal to the text.
     folded: Option<Box<str>>,
+    /// Whether a match with this name is presumed only.
+    is_presumed: bool,
 }
 
 impl<'a> Name<'a> {
     pub(crate) fn new(text: Cow<'a, str>) -> Self {
         let is_folded = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         let folded = (!is_folded).then(|| folded(&text).into());
-        Self { text, folded }
+        Self { text, folded, is_presumed: false }
+    }
+
+    /// A name that its server chose and that may look like one of another server: a match with it never grants.
+    pub(crate) fn presumed(text: Cow<'a, str>) -> Self {
+        Self { is_presumed: true, ..Self::new(text) }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -106,8 +113,8 @@ pub(crate) fn match_any(patterns: &[Pattern], names: &[Name<'_>]) -> Option<Cert
     for pattern in patterns {
         for name in names {
             match pattern.matches(name) {
-                Some(Certainty::Certain) => return Some(Certainty::Certain),
-                Some(Certainty::Presumed) => best = Some(Certainty::Presumed),
+                Some(Certainty::Certain) if !name.is_presumed => return Some(Certainty::Certain),
+                Some(Certainty::Certain | Certainty::Presumed) => best = Some(Certainty::Presumed),
                 None => {}
             }
         }

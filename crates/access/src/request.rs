@@ -216,7 +216,10 @@ impl<'a> Item<'a> {
             if resource.names[..position].contains(name) {
                 continue;
             }
-            names.push(Name::new(Cow::Borrowed(*name)));
+            // `vis__read` of the server `evil` is not a tool of `vis`, although a rule that names it looks like that.
+            let is_qualified = matches!(resource.source, Source::Server(_)) && name.contains("__");
+            let bare = Cow::Borrowed(*name);
+            names.push(if is_qualified { Name::presumed(bare) } else { Name::new(bare) });
             names.push(Name::new(Cow::Owned([server, "__", name].concat())));
         }
         Some(Self {

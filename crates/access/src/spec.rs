@@ -47,32 +47,32 @@ pub struct RuleSpec {
     /// What a match does.
     pub effect: RuleEffect,
     /// Names of roles.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
     /// Groups at the identity provider.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// Ids of principals: `local`, `key:NAME`, `oidc:ISSUER#SUBJECT`; `NAME` alone means `key:NAME`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub principals: Vec<String>,
     /// Names of profiles.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,
     /// Sources: `native`, `skill`, or the id of a server; `*` stands for any text.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
     /// Names of items; `*` stands for any text. Compared with the name in the catalog, the name at the server, and
     /// both with `SERVER__` before them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
     /// Tags of tools.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// Effect hints of tools.
     #[serde(default, skip_serializing_if = "HintSpec::is_empty")]
     pub hints: HintSpec,
     /// Kinds of items. If empty: tools only for a rule with `tools`, `tags`, `hints` or `arguments`; else every kind.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<ItemKind>,
     /// A JSON Schema (2020-12, without references) for the arguments of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +160,19 @@ impl Localize for RuleError {
             format!("`[[auth.rules]]` {number}, `{key}`: {text}"),
             format!("第 {number} 条 `[[auth.rules]]` 的 `{key}`：{text}"),
         )
+    }
+}
+
+/// Reads a list that is not empty. An empty list could mean everything or nothing, so that it is refused.
+fn non_empty<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let list = Vec::deserialize(deserializer)?;
+    match list.is_empty() {
+        true => Err(serde::de::Error::custom(
+            "the list is empty: leave the key out to match everything, or name something",
+        )),
+        false => Ok(list),
     }
 }
 

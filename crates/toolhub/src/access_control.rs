@@ -198,10 +198,10 @@ impl AccessControl {
         self.snapshot.load().rules().clone()
     }
 
-    /// Whether the gateway may serve several principals.
+    /// Whether stored data may belong to several principals: with any key or issuer, now or earlier in this run, since there
+    /// is the local user as well, and there may have been other keys.
     pub(crate) fn has_several_principals(&self) -> bool {
-        let snapshot = self.snapshot.load();
-        snapshot.issuers.is_some() || snapshot.keys.iter().count() > 1
+        self.is_required()
     }
 
     /// The permissions of a principal; `None` if nothing is restricted.
@@ -298,7 +298,11 @@ impl Authenticator for AccessControl {
         Box::pin(async move {
             let unknown: Arc<str> = Arc::from("unknown");
             let Some(issuers) = self.snapshot.load().issuers.clone() else {
-                self.pending_events.push(login(&unknown, "key", Some("unknown or expired key")));
+                self.pending_events.push_refused_login(login(
+                    &unknown,
+                    "key",
+                    Some("unknown or expired key"),
+                ));
                 return Err(TokenRefusal::Invalid);
             };
             let audience = issuers.resource.audience(profile);
@@ -310,7 +314,11 @@ impl Authenticator for AccessControl {
                 }
                 Err(error) if error.is_unavailable() => Err(TokenRefusal::Unavailable),
                 Err(error) => {
-                    self.pending_events.push(login(&unknown, "token", Some(error.description())));
+                    self.pending_events.push_refused_login(login(
+                        &unknown,
+                        "token",
+                        Some(error.description()),
+                    ));
                     Err(TokenRefusal::Invalid)
                 }
             }
@@ -319,7 +327,8 @@ impl Authenticator for AccessControl {
 
     fn may_view_states(&self, principal: &Principal) -> bool {
         let viewers: Roles = [Role::Viewer, Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
-        principal.roles.intersects(viewers) || self.snapshot.load().rules().is_empty()
+        principal.roles.intersects(viewers)
+            || (principal.profiles.is_none() && self.snapshot.load().rules().is_empty())
     }
 
     fn is_valid(&self, principal: &Arc<Principal>) -> bool {

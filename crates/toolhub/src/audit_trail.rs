@@ -18,6 +18,9 @@ use crate::hub::Hub;
 /// Maximum number of events that wait for [`PendingEvents::drain`]. Further ones are counted.
 const MAX_PENDING: usize = 10_000;
 
+/// Maximum number of refused logins that are listed one by one until the next drain.
+const MAX_LISTED_LOGINS: usize = 20;
+
 /// Events of code that cannot wait for the log. They are appended soon after.
 #[derive(Debug, Default)]
 pub(crate) struct PendingEvents(Mutex<Pending>);
@@ -27,11 +30,27 @@ struct Pending {
     events: Vec<AuditEvent>,
     /// Events that found no room; one record states their number.
     omitted: u64,
+    /// Refused logins among the events.
+    listed_logins: usize,
+    /// Refused logins that are only counted; one record states their number.
+    refused_logins: u64,
 }
 
 impl PendingEvents {
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a refused login. Anyone can cause these, so that few are listed and the others counted: they must not displace the
+    /// records of principals.
+    pub(crate) fn push_refused_login(&self, event: AuditEvent) {
+        let mut pending = self.lock();
+        if pending.listed_logins < MAX_LISTED_LOGINS {
+            pending.listed_logins += 1;
+            pending.events.push(event);
+        } else {
+            pending.refused_logins += 1;
+        }
     }
 
     /// Adds an event.
@@ -46,7 +65,11 @@ impl PendingEvents {
 
     /// Appends the events to the log.
     pub(crate) async fn drain(&self, audit: &dyn AuditStore) {
-        let Pending { mut events, omitted } = std::mem::take(&mut *self.lock());
+        let Pending { mut events, omitted, refused_logins, .. } = std::mem::take(&mut *self.lock());
+        if refused_logins > 0 {
+            let reason = format!("{refused_logins} further refused logins");
+            events.push(login(&Arc::from("unknown"), "token", Some(&reason)));
+        }
         if omitted > 0 {
             let what = RefusalEvent {
                 operation: "requests".to_owned(),

@@ -146,8 +146,13 @@ fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &Resource<'_>) -
         return 0;
     }
     let server = resource.source.to_string();
-    let names: Vec<String> =
-        resource.names.iter().flat_map(|name| [(*name).to_owned(), format!("{server}__{name}")]).collect();
+    // A bare name with `__` may look like a tool of another server: it never grants.
+    let is_server = matches!(resource.source, toolhub_core::Source::Server(_));
+    let (presumed, bare): (Vec<&str>, Vec<&str>) =
+        resource.names.iter().copied().partition(|name| is_server && name.contains("__"));
+    let qualified = resource.names.iter().map(|name| format!("{server}__{name}"));
+    let names: Vec<String> = bare.into_iter().map(str::to_owned).chain(qualified).collect();
+    let presumed: Vec<String> = presumed.into_iter().map(str::to_owned).collect();
     let levels = [
         any_of(&principals, &[principal.id().to_string()], false),
         any_of(&rule.groups, &principal.groups, false),
@@ -157,7 +162,11 @@ fn match_rule(rule: &RuleSpec, principal: &Principal, resource: &Resource<'_>) -
             Some(profile) => any_of(&rule.profiles, &[profile.to_owned()], false),
         },
         any_of(&rule.servers, &[server], true),
-        if names.is_empty() && !rule.tools.is_empty() { 1 } else { any_of(&rule.tools, &names, true) },
+        if names.is_empty() && !rule.tools.is_empty() {
+            1
+        } else {
+            any_of(&rule.tools, &names, true).max(any_of(&rule.tools, &presumed, true).min(1))
+        },
         any_of(&rule.tags, resource.tags, false),
         hints_level(rule, resource),
     ];

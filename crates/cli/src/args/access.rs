@@ -39,7 +39,7 @@ pub(crate) struct NewKeyArgs {
     #[arg(long, value_name = "DATE")]
     pub(crate) expires: Option<String>,
     /// Maximum number of calls per day (UTC)
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) per_day: Option<u64>,
 }
 

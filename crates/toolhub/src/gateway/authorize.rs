@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolhub_access::Decision;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{Authorization, Coercion, Localize as _, Principal, RawJson, Source};
+use toolhub_core::{Authorization, CallerHandle, Coercion, Localize as _, Principal, RawJson, Source};
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, PreparedCall, tool_error};
@@ -114,14 +114,14 @@ impl HubBackend {
 
     /// Records the call of a tool that exists and is hidden from its caller. The answer is that of an unknown tool, so that the
     /// record is written later.
-    pub(super) fn note_hidden(&self, call: &GatewayCall) {
-        if let Some(principal) = call.caller.identity()
+    pub(super) fn note_hidden(&self, caller: &CallerHandle, name: &str) {
+        if let Some(principal) = caller.identity()
             && self.hub.audit().is_some()
-            && self.full_view().target(&call.name).is_some()
+            && self.full_view().target(name).is_some()
         {
             let reference = RecordId::generate();
             let reason = RefusalReason::Rule(None);
-            self.access.pending_events.push(refusal(principal.id(), &call.name, &reason, reference.as_str()));
+            self.access.pending_events.push(refusal(principal.id(), name, &reason, reference.as_str()));
         }
     }
 

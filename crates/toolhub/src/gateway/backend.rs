@@ -21,7 +21,7 @@ use toolhub_mcp_wire::Offer;
 
 use super::client_errors::error_for_clients;
 use super::offers::{OfferCache, OfferedItems};
-use super::profile_access::ProfileAccess;
+use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::CallCounts;
 use super::tasks::TaskOwners;
@@ -67,6 +67,7 @@ pub(super) struct HubBackend {
     pub(super) hub: Arc<Hub>,
     pub(super) profile: ProfileSettings,
     profile_name: Arc<str>,
+    renamed: Arc<RenamedTools>,
     pub(super) access: Arc<AccessControl>,
     pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
@@ -95,9 +96,12 @@ impl std::fmt::Debug for HubBackend {
 impl HubBackend {
     pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: Shared, lang: Lang) -> Self {
         let Shared { offers, settled, counts, tasks, resource_subscriptions, access } = shared;
+        let overrides = profile.settings.overrides.clone().into_iter();
+        let renamed = overrides.filter_map(|(own, changes)| Some((own, changes.name?)));
         let (view, changes) = (ArcSwapOption::empty(), broadcast::Sender::new(CHANNEL_CAPACITY));
         Self {
             hub,
+            renamed: Arc::new(renamed.collect()),
             profile: profile.settings,
             profile_name: profile.name,
             access,
@@ -118,7 +122,8 @@ impl HubBackend {
 
     /// What a principal may see and use through this profile.
     pub(super) fn access_of(&self, principal: &Arc<Principal>) -> ProfileAccess {
-        ProfileAccess::new(self.access.permissions(principal), Arc::clone(&self.profile_name), principal)
+        let (permissions, profile) = (self.access.permissions(principal), Arc::clone(&self.profile_name));
+        ProfileAccess::new(permissions, profile, principal, &self.renamed)
     }
 
     /// The name of the profile.
@@ -238,9 +243,15 @@ impl HubBackend {
         }
     }
 
+    /// Drops cached views: who may see what has changed.
+    pub(super) fn drop_views(&self) {
+        self.view.store(None);
+        lock(&self.restricted_views).clear();
+    }
+
     /// Notifies clients that what they may see has changed.
     pub(super) fn notify_all(&self) {
-        lock(&self.restricted_views).clear();
+        self.drop_views();
         for change in [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources]
         {
             let _ = self.changes.send(change);
@@ -380,7 +391,7 @@ impl Backend for HubBackend {
             match target {
                 Some(target) => self.dispatch(&view, target, call).await,
                 None => {
-                    self.note_hidden(&call);
+                    self.note_hidden(&call.caller, &call.name);
                     Err(self.unknown(&view, &call.name))
                 }
             }

@@ -69,7 +69,10 @@ impl HubBackend {
                             GatewayCall { name: tool_name.to_owned(), arguments: inner, caller: call.caller };
                         Box::pin(self.dispatch(view, found, inner)).await
                     }
-                    None => Ok(tool_error(&self.not_found(view, tool_name, text("source").trim()))),
+                    None => {
+                        self.note_hidden(&call.caller, tool_name);
+                        Ok(tool_error(&self.not_found(view, tool_name, text("source").trim())))
+                    }
                 }
             }
             Kind::UseSkill => {
@@ -163,11 +166,14 @@ impl HubBackend {
             true => format!("no tool fits `{query}`"),
             false => "describe_tool tells the arguments of one, call_tool calls it.".to_owned(),
         });
+        // The confidence of the whole search could come from a tool that is not visible.
+        let best = found.fitting().first().is_some_and(|best| view.name_of(&best.tool).is_some());
+        let confidence = if best { found.confidence } else { 0.0 };
         let block = RawObject::default().with("type", "text").with("text", text);
         let structured = RawObject::default()
             .with("tools", RawJson::of(&tools))
             .with("fits", !hits.is_empty())
-            .with("confidence", RawJson::of(&found.confidence));
+            .with("confidence", RawJson::of(&confidence));
         RawObject::default()
             .with("content", RawJson::of(&[block]))
             .with("structuredContent", structured)

@@ -56,7 +56,12 @@ impl HubBackend {
                 if let Some(read) = Box::pin(self.read_skill_file(&uri, &access)).await {
                     return read;
                 }
-                let servers = self.owners(&uri, &access, Action::Read).await;
+                // A file of a skill that the principal may not use is not readable as a resource either.
+                let is_hidden = access.permissions().is_some() && self.hub.server_skills.contains_uri(&uri);
+                let servers = match is_hidden {
+                    true => Vec::new(),
+                    false => self.owners(&uri, &access, Action::Read).await,
+                };
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
                 first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
@@ -238,12 +243,18 @@ impl HubBackend {
     ) -> Result<(Arc<Server>, RawObject), RpcError> {
         let reference = params.get("ref").and_then(RawJson::object).ok_or_else(|| missing("ref"))?;
         let text = |key: &str| reference.get(key).and_then(|value| value.decode::<String>().ok());
-        if let Some(name) = text("name") {
+        // Only the checked member is forwarded: a server could read another one.
+        let kind = text("type").unwrap_or_default();
+        let checked = |key: &'static str, value: &str| {
+            RawObject::default().with("type", kind.as_str()).with(key, value)
+        };
+        if kind == "ref/prompt" || (kind.is_empty() && !reference.contains("uri")) {
+            let name = text("name").ok_or_else(|| missing("ref.name"))?;
             let entry = self.prompt(&name, access, Action::Complete).await?;
-            let own = reference.clone().with("name", entry.key.as_str());
-            return Ok((entry.server, params.clone().with("ref", own)));
+            return Ok((entry.server, params.clone().with("ref", checked("name", &entry.key))));
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
+        let params = params.clone().with("ref", checked("uri", &uri));
         let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.entries;
         let is_named = |entry: &&OfferedItem| {
             entry.key == uri && access.reads_resource(entry.server.id(), &uri, Action::Complete)
@@ -254,7 +265,7 @@ impl HubBackend {
             None => self.owners(&uri, access, Action::Complete).await.into_iter().next(),
         };
         let server = server.ok_or_else(|| RpcError::invalid_params(format!("Unknown resource: {uri}")))?;
-        Ok((server, params.clone()))
+        Ok((server, params))
     }
 }
 

@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolhub_access::Decision;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
+use toolhub_server::Authenticator as _;
 
 use super::backend::{HubBackend, tool_error};
 use super::view::Target;
@@ -53,7 +55,7 @@ impl HubBackend {
             );
             Ok(tool_error(&text.localize(self.lang)))
         };
-        let HoldRequest { target, call, sources, rule } = request;
+        let HoldRequest { target, call, sources, rule } = &request;
         let held_calls = self.hub.held_calls();
         let new = NewHeldCall {
             principal,
@@ -73,6 +75,10 @@ impl HubBackend {
             match std::mem::take(&mut held.state) {
                 HeldState::Waiting => {}
                 HeldState::Approved { by } => {
+                    // Keys and rules may have changed while the call waited. The approval is not used up then.
+                    if !self.is_still_permitted(&request) {
+                        return Err(Ok(self.not_permitted(&held)));
+                    }
                     // Another call with the same arguments may have used the approval.
                     let consumed = held_calls.consume(&held.id).map_err(unavailable)?;
                     let state = HeldState::Used { by: by.clone() };
@@ -95,6 +101,29 @@ impl HubBackend {
             let decided = tokio::time::timeout(DECISION_TIMEOUT, self.decided(&held)).await;
             held.state = decided.unwrap_or_default();
         }
+    }
+
+    /// Whether the principal is still valid, and the rules would still hold or allow the call.
+    fn is_still_permitted(&self, request: &HoldRequest<'_>) -> bool {
+        let HoldRequest { target, call, sources, .. } = request;
+        let is_valid = call.caller.identity().is_some_and(|principal| self.access.is_valid(principal));
+        let access = self.access_of_caller(&call.caller);
+        let catalog = self.hub.catalog();
+        let is_permitted = |source: &Source| {
+            let mut entries = catalog.named(target.tool.as_str());
+            let entry = entries.find(|entry| target.is(&entry.tool) && entry.tool.source == *source);
+            let decision = entry.map(|entry| access.decide_call(entry, &call.arguments));
+            matches!(decision, Some(Decision::Allow { .. } | Decision::Ask { .. }))
+        };
+        is_valid && sources.iter().all(is_permitted)
+    }
+
+    fn not_permitted(&self, held: &HeldCall) -> RawJson {
+        let text = LocalizedText::new(
+            format!("this call is not allowed any more (reference {})", held.id),
+            format!("已不再允许此调用（编号 {}）", held.id),
+        );
+        tool_error(&text.localize(self.lang))
     }
 
     /// Waits until a held call is decided or expires.

@@ -15,6 +15,8 @@ use toolhub_server::Key;
 
 use super::span::DurationSetting;
 
+/// Maximum length of the name of a key.
+const MAX_NAME_CHARS: usize = 128;
 /// How long a held call waits for a decision by default.
 const DEFAULT_HOLD: Duration = Duration::from_secs(3600);
 
@@ -151,6 +153,26 @@ impl AuthSettings {
                     format!("每个令牌需要各自的名称；`{name}` 不行"),
                 );
                 return Some(("tokens", what));
+            }
+            if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+                let what = LocalizedText::new(
+                    format!(
+                        "the name of a token has at most {MAX_NAME_CHARS} characters, and no control characters"
+                    ),
+                    format!("令牌名称最多 {MAX_NAME_CHARS} 个字符，且不能含控制字符"),
+                );
+                return Some(("tokens", what));
+            }
+            let has_same_hash = |other: &TokenSettings| other.sha256.eq_ignore_ascii_case(&token.sha256);
+            if let Some(other) = self.tokens[..index].iter().find(|other| has_same_hash(other)) {
+                let other = &other.name;
+                let what = LocalizedText::new(
+                    format!(
+                        "the tokens `{other}` and `{name}` have the same `sha256`: a key belongs to one name"
+                    ),
+                    format!("令牌 `{other}` 与 `{name}` 的 `sha256` 相同：一个密钥只能属于一个名称"),
+                );
+                return Some(("sha256", what));
             }
             if let Some(unknown) = token.roles.iter().flatten().find(|role| Role::from_name(role).is_none()) {
                 return Some(("roles", unknown_role(unknown)));

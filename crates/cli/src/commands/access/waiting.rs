@@ -71,6 +71,7 @@ async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let (tool, principal) = (&call.tool, &call.principal);
+    app.screen.line(call.arguments.get());
     app.screen.line(&match approved {
         true => lang.choose(
             format!("approved: `{tool}` of `{principal}` may run once"),

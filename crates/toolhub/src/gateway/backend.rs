@@ -18,6 +18,7 @@ use toolhub_mcp_gateway::{
     Backend, BackendRequest, ChangeNotification, GatewayCall, ItemList, RpcError, ToolList, portable_offer,
 };
 use toolhub_mcp_wire::Offer;
+use toolhub_server::Authenticator as _;
 
 use super::client_errors::error_for_clients;
 use super::offers::{OfferCache, OfferedItems};
@@ -59,8 +60,13 @@ pub(super) struct NamedProfile {
     pub(super) settings: ProfileSettings,
 }
 
-/// A view and the catalog that it shows.
-type CatalogView = (Arc<Catalog>, Arc<View>);
+/// A view, and what it was built from.
+struct CachedView {
+    catalog: Arc<Catalog>,
+    /// The version of keys and rules.
+    access_version: u64,
+    view: Arc<View>,
+}
 
 /// The hub as seen through one profile.
 pub(super) struct HubBackend {
@@ -75,9 +81,9 @@ pub(super) struct HubBackend {
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
     counts: Arc<CallCounts>,
     /// The view of principals that are not restricted.
-    view: ArcSwapOption<CatalogView>,
+    view: ArcSwapOption<CachedView>,
     /// The views of restricted principals; those with equal permissions share one.
-    restricted_views: Mutex<HashMap<Permissions, Arc<CatalogView>>>,
+    restricted_views: Mutex<HashMap<Permissions, Arc<CachedView>>>,
     /// How long the last build of the view took.
     build_time: Mutex<Duration>,
     /// Held while a view is built.
@@ -155,7 +161,7 @@ impl HubBackend {
             return view;
         }
         let previous = self.cached_view(access);
-        let (began, catalog) = (Instant::now(), self.hub.catalog());
+        let (began, catalog, access_version) = (Instant::now(), self.hub.catalog(), self.access.version());
         let policy = self.hub.engine.policy();
         let options = ViewOptions {
             policy: &policy,
@@ -163,11 +169,11 @@ impl HubBackend {
             access,
             principals: self.principals(),
             equivalent: &policy.equivalent,
-            previous: previous.as_ref().map(|known| &*known.1),
+            previous: previous.as_ref().map(|known| &*known.view),
             settled: *self.settled.borrow(),
         };
         let view = Arc::new(View::new(&catalog, &options));
-        let known = Arc::new((catalog, Arc::clone(&view)));
+        let known = Arc::new(CachedView { catalog, access_version, view: Arc::clone(&view) });
         match access.permissions() {
             None => self.view.store(Some(known)),
             Some(permissions) => {
@@ -183,7 +189,7 @@ impl HubBackend {
     }
 
     /// Returns the last view that was built for these permissions.
-    fn cached_view(&self, access: &ProfileAccess) -> Option<Arc<CatalogView>> {
+    fn cached_view(&self, access: &ProfileAccess) -> Option<Arc<CachedView>> {
         match access.permissions() {
             None => self.view.load_full(),
             Some(permissions) => lock(&self.restricted_views).get(permissions).cloned(),
@@ -201,10 +207,11 @@ impl HubBackend {
             // Restricted views are not rebuilt in the background.
             Some(known)
                 if access.permissions().is_none()
-                    && known.1.settled
+                    && known.access_version == self.access.version()
+                    && known.view.settled
                     && *lock(&self.build_time) > SLOW_VIEW =>
             {
-                Arc::clone(&known.1)
+                Arc::clone(&known.view)
             }
             _ => self.view(access),
         }
@@ -218,10 +225,11 @@ impl HubBackend {
 
     /// Returns the view of the current catalog if it is already built.
     fn current_view(&self, access: &ProfileAccess) -> Option<Arc<View>> {
-        let current = |known: &CatalogView| {
-            let current =
-                Arc::ptr_eq(&known.0, &self.hub.catalog()) && (known.1.settled || !*self.settled.borrow());
-            current.then(|| Arc::clone(&known.1))
+        let current = |known: &CachedView| {
+            let current = Arc::ptr_eq(&known.catalog, &self.hub.catalog())
+                && known.access_version == self.access.version()
+                && (known.view.settled || !*self.settled.borrow());
+            current.then(|| Arc::clone(&known.view))
         };
         match access.permissions() {
             None => current(self.view.load().as_ref()?),
@@ -236,22 +244,15 @@ impl HubBackend {
 
     /// Rebuilds the view and sends `tools/list_changed` if the list of tools differs from the previous one.
     pub(super) fn rebuild_view(&self) {
-        let before = self.view.load_full().map(|known| Arc::clone(&known.1.list));
+        let before = self.view.load_full().map(|known| Arc::clone(&known.view.list));
         let now = self.full_view();
         if before.is_none_or(|before| *before != *now.list) {
             let _ = self.changes.send(ChangeNotification::Tools);
         }
     }
 
-    /// Drops cached views: who may see what has changed.
-    pub(super) fn drop_views(&self) {
-        self.view.store(None);
-        lock(&self.restricted_views).clear();
-    }
-
     /// Notifies clients that what they may see has changed.
     pub(super) fn notify_all(&self) {
-        self.drop_views();
         for change in [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources]
         {
             let _ = self.changes.send(change);

@@ -176,7 +176,6 @@ impl Gateways {
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
     pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
         let changes = self.access.apply(auth)?;
-        self.profiles.values().for_each(|(backend, _)| backend.drop_views());
         for (name, change) in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;

@@ -52,13 +52,7 @@ impl TestHome {
     fn assert_nothing_left(&self) {
         #[cfg(target_os = "linux")]
         {
-            // The guard process of a killed hub ends the children a moment later.
-            let since = std::time::Instant::now();
-            let mut leftover = crate::processes::with_marker(MARKER, &self.marker);
-            while !leftover.is_empty() && since.elapsed() < std::time::Duration::from_secs(2) {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                leftover = crate::processes::with_marker(MARKER, &self.marker);
-            }
+            let leftover = crate::processes::with_marker(MARKER, &self.marker);
             assert!(leftover.is_empty(), "processes were left behind: {leftover:?}");
         }
     }

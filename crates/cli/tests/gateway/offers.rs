@@ -81,7 +81,7 @@ async fn restart_uses_cached_lists_without_starting_servers() {
     let list_requests = || Journal::read(&journal).count_method("prompts/list");
     let before = list_requests();
     // A list is stored after its answer, so that a killed hub may not have stored it.
-    let serving = serving.restarted().await;
+    let serving = Serving::start(serving.stop());
     for era in ERAS {
         let client = RawClient::connect(&serving.url(), era).await;
         assert_eq!(prompts(&client).await, (vec!["known".to_owned()], Vec::new()));

@@ -113,6 +113,15 @@ impl Serving {
         serving
     }
 
+    /// Stops the gateway with SIGTERM and waits for its end; the files are kept.
+    pub(crate) fn stop(mut self) -> CommandLine {
+        self.terminate();
+        let code = self.wait();
+        assert_eq!(code, Some(0), "{}", self.stderr());
+        self.killed = true;
+        self.cli.take().unwrap()
+    }
+
     /// Sends SIGKILL; the files are kept.
     pub(crate) fn kill(mut self) -> CommandLine {
         self.killed = true;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 use std::sync::{Arc, LazyLock};
 
+use crate::secret::Secret;
+
 /// What a principal may do in general. Roles are additive; rules restrict calls further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -173,6 +175,9 @@ pub struct Principal {
     pub scopes: Vec<String>,
     /// The profiles that it may use; `None` for all.
     pub profiles: Option<Vec<String>>,
+    /// The access token that it presented, if an identity provider issued it. It may be exchanged at that provider, and is sent
+    /// nowhere else.
+    pub token: Option<Secret>,
 }
 
 impl Principal {
@@ -184,7 +189,17 @@ impl Principal {
             Origin::Oidc { subject, .. } => subject.clone(),
         };
         let (roles, id) = (Roles::NONE, Arc::from(origin.to_string()));
-        Self { id, origin, kind, display, roles, groups: Vec::new(), scopes: Vec::new(), profiles: None }
+        Self {
+            id,
+            origin,
+            kind,
+            display,
+            roles,
+            groups: Vec::new(),
+            scopes: Vec::new(),
+            profiles: None,
+            token: None,
+        }
     }
 
     /// The user of this machine, who owns the hub.
@@ -201,6 +216,13 @@ impl Principal {
     #[must_use]
     pub fn with_roles(mut self, roles: impl Into<Roles>) -> Self {
         self.roles = roles.into();
+        self
+    }
+
+    /// The principal with the token that it presented.
+    #[must_use]
+    pub fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(Secret::new(token));
         self
     }
 

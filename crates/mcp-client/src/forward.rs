@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolhub_core::error::Effect;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{Era, McpError};
 
+use crate::config::Credentials;
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
 use crate::supervisor::{Purpose, Server};
@@ -64,6 +66,13 @@ impl Server {
 
     /// Subscribes to a resource or unsubscribes. For a modern server, this changes the filter of the open subscription stream.
     pub async fn watch_resource(self: &Arc<Self>, uri: &str, subscribe: bool) -> Result<(), McpError> {
+        if self.spec().credentials != Credentials::Shared {
+            // The connection of the hub would serve all callers.
+            return Err(McpError::permanent(LocalizedText::new(
+                "its resources cannot be subscribed to, since each caller has its own credentials",
+                "每个调用方使用各自的凭据，因此无法订阅其资源",
+            )));
+        }
         let _in_use = self.begin_request(Purpose::CallerRequest);
         let connection = self.connection().await?;
         if connection.server_info.era == Era::Modern {

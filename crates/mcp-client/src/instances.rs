@@ -1,22 +1,33 @@
-//! Instances of a server per caller, if configured: a process or session for each principal, stopped when idle, and limited in
-//! number.
+//! Instances of a server per caller, if configured: a process or session for each principal, with its own credentials if those
+//! are not shared, stopped when idle, and limited in number.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolhub_core::CallerHandle;
-use toolhub_core::lang::LocalizedText;
+use sha2::{Digest as _, Sha256};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::principal::{LOCAL, Origin};
+use toolhub_core::{CallerHandle, Principal, Secret};
 use toolhub_mcp_wire::McpError;
+use toolhub_oauth::{CredentialOwner, OAuthError, TokenManager};
 
-use crate::config::Instances;
+use crate::config::{Credentials, Instances};
 use crate::supervisor::Server;
 
 /// The instances of one server, by principal.
 #[derive(Debug)]
 pub(crate) struct InstancePool {
     max: usize,
-    by_principal: Mutex<HashMap<Box<str>, Arc<Server>>>,
+    by_principal: Mutex<HashMap<Box<str>, PooledInstance>>,
+}
+
+/// The instance of a principal.
+#[derive(Debug)]
+struct PooledInstance {
+    server: Arc<Server>,
+    /// The key that it was created for.
+    key: Option<Arc<Principal>>,
 }
 
 impl InstancePool {
@@ -28,7 +39,7 @@ impl InstancePool {
         }
     }
 
-    fn by_principal(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Server>>> {
+    fn by_principal(&self) -> MutexGuard<'_, HashMap<Box<str>, PooledInstance>> {
         self.by_principal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -40,23 +51,106 @@ impl Server {
         caller: Option<&CallerHandle>,
     ) -> Result<Cow<'a, Arc<Self>>, McpError> {
         let Some(pool) = self.pool() else { return Ok(Cow::Borrowed(self)) };
-        let Some(principal) = caller.and_then(|caller| caller.principal()) else {
+        let Some((caller, principal)) = caller.and_then(|caller| Some((caller, caller.principal()?))) else {
             return Ok(Cow::Borrowed(self));
         };
+        let owner = self.credential_owner(caller, principal)?;
+        let name = match &owner {
+            // Tokens of one principal may have different scopes.
+            CredentialOwner::Exchange { token, .. } => {
+                Cow::Owned(format!("{principal}\n{}", digest_of(token)))
+            }
+            CredentialOwner::Hub | CredentialOwner::Principal { .. } => Cow::Borrowed(principal),
+        };
+        let key = caller.identity().filter(|identity| matches!(identity.origin, Origin::Key { .. }));
         let mut instances = pool.by_principal();
-        if let Some(own) = instances.get(principal) {
-            return Ok(Cow::Owned(Arc::clone(own)));
+        if let Some(own) = instances.get(&*name) {
+            // Another key may have got the name of a revoked one. The principal of an unchanged key stays the same object.
+            if key.map(Arc::as_ptr) == own.key.as_ref().map(Arc::as_ptr) {
+                return Ok(Cow::Owned(Arc::clone(&own.server)));
+            }
+            own.server.disconnect();
+            instances.remove(&*name);
         }
         if instances.len() >= pool.max {
-            // Removes stopped instances. One that was just returned to a caller is still referenced by it.
-            instances.retain(|_, instance| Arc::strong_count(instance) > 1 || instance.is_in_use());
+            // Removes stopped instances. One that was just returned to a caller is still referenced by it. An instance with an
+            // exchanged token has no state that would be lost.
+            let is_exchange = self.spec().credentials == Credentials::Exchange;
+            instances.retain(|_, PooledInstance { server: instance, .. }| {
+                let is_idle = Arc::strong_count(instance) == 1 && !instance.is_in_use();
+                let may_end = is_exchange && !instance.has_requests();
+                if may_end {
+                    instance.disconnect();
+                }
+                !is_idle && !may_end
+            });
         }
         if instances.len() >= pool.max {
             return Err(self.too_many_instances(pool.max));
         }
-        let own = Arc::new(self.new_instance());
-        instances.insert(principal.into(), Arc::clone(&own));
+        let own = Arc::new(self.new_instance(owner));
+        instances.insert(name.into(), PooledInstance { server: Arc::clone(&own), key: key.cloned() });
         Ok(Cow::Owned(own))
+    }
+
+    /// Whose credentials a call uses. Never those of the hub for another principal than its owner, unless they are shared.
+    fn credential_owner(&self, caller: &CallerHandle, principal: &str) -> Result<CredentialOwner, McpError> {
+        let credentials = self.spec().credentials;
+        if credentials == Credentials::Shared || principal == LOCAL {
+            return Ok(CredentialOwner::Hub);
+        }
+        self.token_manager().map_err(|error| self.no_own_credentials(&error.text()))?;
+        let identity = caller.identity().filter(|identity| **identity.id() == *principal);
+        let identity = identity.ok_or_else(|| self.no_token_to_exchange())?;
+        let id = Arc::clone(identity.id());
+        match (credentials, &identity.origin, &identity.token) {
+            (Credentials::Exchange, Origin::Oidc { issuer, .. }, Some(token)) => {
+                Ok(CredentialOwner::Exchange { id, issuer: issuer.clone(), token: token.clone() })
+            }
+            (Credentials::Exchange, _, _) => Err(self.no_token_to_exchange()),
+            (Credentials::Caller | Credentials::Shared, _, _) => Ok(CredentialOwner::Principal { id }),
+        }
+    }
+
+    /// The token manager of a principal that logs in itself.
+    pub fn token_manager_of(&self, principal: &str) -> Result<TokenManager, OAuthError> {
+        let owner = match self.spec().credentials {
+            Credentials::Caller => CredentialOwner::Principal { id: principal.into() },
+            Credentials::Shared | Credentials::Exchange => {
+                let id = self.id();
+                return Err(OAuthError::Config(format!(
+                    "its callers have no logins of their own: `credentials = \"caller\"` for `{id}` in `[[servers]]` gives them some"
+                )));
+            }
+        };
+        Ok(self.token_manager()?.of_owner(owner))
+    }
+
+    /// Ends the instances of a principal, whose credentials they hold in memory.
+    pub fn forget_principal(&self, principal: &str) {
+        let Some(pool) = self.pool() else { return };
+        pool.by_principal().retain(|name, instance| {
+            let is_own = name.split('\n').next() == Some(principal);
+            if is_own {
+                instance.server.disconnect();
+            }
+            !is_own
+        });
+    }
+
+    fn no_own_credentials(&self, why: &LocalizedText) -> McpError {
+        let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
+        McpError::permanent(LocalizedText::new(
+            format!("its callers cannot have credentials of their own: {en}"),
+            format!("它的调用方不能使用各自的凭据：{zh}"),
+        ))
+    }
+
+    fn no_token_to_exchange(&self) -> McpError {
+        McpError::permanent(LocalizedText::new(
+            "it needs a token of your identity provider: a key cannot be exchanged",
+            "它需要身份提供方签发的令牌：密钥无法交换",
+        ))
     }
 
     fn too_many_instances(&self, max: usize) -> McpError {
@@ -74,13 +168,20 @@ impl Server {
 
     /// All per-caller instances.
     pub(crate) fn instances(&self) -> Vec<Arc<Self>> {
-        self.pool().map(|pool| pool.by_principal().values().cloned().collect()).unwrap_or_default()
+        self.pool()
+            .map(|pool| pool.by_principal().values().map(|own| Arc::clone(&own.server)).collect())
+            .unwrap_or_default()
     }
 
     /// Removes and returns all per-caller instances; the caller disconnects them.
     pub(crate) fn take_instances(&self) -> Vec<Arc<Self>> {
         self.pool()
-            .map(|pool| pool.by_principal().drain().map(|(_, instance)| instance).collect())
+            .map(|pool| pool.by_principal().drain().map(|(_, own)| own.server).collect())
             .unwrap_or_default()
     }
+}
+
+/// A hash of a token, to tell tokens apart.
+fn digest_of(token: &Secret) -> String {
+    Sha256::digest(token.expose().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,6 +12,7 @@ use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::era::SKILLS;
 
+use crate::config::Credentials;
 use crate::forward::ForwardedRequest;
 use crate::listing;
 use crate::supervisor::{Purpose, Server};
@@ -158,6 +159,10 @@ pub fn content_bytes(result: &RawJson) -> Result<Vec<u8>, String> {
 impl Server {
     /// Whether it declares the skills extension; `None` if it is not connected.
     pub fn supports_skills(&self) -> Option<bool> {
+        // Skills are cached for all callers, and read with the credentials of the hub.
+        if self.spec().credentials != Credentials::Shared {
+            return Some(false);
+        }
         let extensions = self.capabilities()?.get("extensions").and_then(RawJson::object).unwrap_or_default();
         Some(extensions.contains(SKILLS))
     }

@@ -15,7 +15,7 @@ use toolhub_client_config::TransportSpec;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Event, EventKind, EventSink, ServerId};
 use toolhub_mcp_wire::{Era, McpError, worker};
-use toolhub_oauth::{Authorizer, OAuthError, TokenManager, TokenManagerContext, TokenStore};
+use toolhub_oauth::{Authorizer, CredentialOwner, OAuthError, TokenManager, TokenManagerContext, TokenStore};
 
 use crate::breaker::Decision;
 use crate::config::{Instances, ServerSpec};
@@ -118,8 +118,9 @@ impl Server {
     }
 
     /// Creates another instance of the same server with its own connection and breaker, so that a caller that crashes its
-    /// instance does not affect others. The instance shares login, change counter and task tracker with the server.
-    pub(crate) fn new_instance(&self) -> Self {
+    /// instance does not affect others. The instance shares change counter and task tracker with the server, and its login if
+    /// `owner` is the hub.
+    pub(crate) fn new_instance(&self, owner: CredentialOwner) -> Self {
         let status = ServerStatus::restore(FailureHistory {
             era: self.lock_status().era,
             ..FailureHistory::default()
@@ -127,7 +128,10 @@ impl Server {
         Self {
             spec: self.spec.clone(),
             context: self.context.clone(),
-            token_manager: self.token_manager.clone(),
+            token_manager: match owner {
+                CredentialOwner::Hub => self.token_manager.clone(),
+                owner => self.token_manager.clone().map(|shared| Arc::new(shared.of_owner(owner))),
+            },
             tasks: self.tasks.clone(),
             changes: self.changes.clone(),
             history_version: Arc::clone(&status.history_version),
@@ -148,6 +152,12 @@ impl Server {
     pub(crate) fn is_in_use(&self) -> bool {
         let status = self.lock_status();
         status.in_flight > 0 || status.connecting.is_some() || status.open().is_some()
+    }
+
+    /// Whether a request is in flight, or it is connecting.
+    pub(crate) fn has_requests(&self) -> bool {
+        let status = self.lock_status();
+        status.in_flight > 0 || status.connecting.is_some()
     }
 
     /// The server id.
@@ -485,7 +495,7 @@ impl Server {
         RequestGuard { server: self, purpose, ended: false }
     }
 
-    fn disconnect(&self) {
+    pub(crate) fn disconnect(&self) {
         let (live, connecting) = {
             let mut status = self.lock_status();
             (status.live.take(), status.connecting.take())

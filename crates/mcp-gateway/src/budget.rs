@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolhub_core::Principal;
+use toolhub_core::principal::Origin;
 
 use crate::backend::RpcError;
 use crate::event_log::EventLog;
@@ -450,9 +451,16 @@ impl PrincipalTable {
         let mut entries = self.entries();
         let mut key: Key = (Arc::clone(identity.id()), address);
         if let Some(found) = entries.get_mut(&key) {
-            if !Arc::ptr_eq(found.identity(), identity) && found.identity() != identity {
-                // Other roles or scopes than before: the budget stays.
-                *found = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&found.0.budget));
+            // An unchanged key keeps its object. Another key may have the name and the roles of a revoked one.
+            let is_key = matches!(identity.origin, Origin::Key { .. });
+            if !Arc::ptr_eq(found.identity(), identity) && (is_key || found.identity() != identity) {
+                // Another key or token, or other roles or scopes than before: the budget stays.
+                let next = PrincipalHandle::with(Arc::clone(identity), Arc::clone(&found.0.budget));
+                let previous = std::mem::replace(found, next);
+                // Tokens of an identity provider may differ, and each is verified again.
+                if is_key {
+                    previous.revoke();
+                }
             }
             return found.clone();
         }

@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use toolhub_core::Secret;
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use crate::error::OAuthError;
 use crate::fetch::sanitize;
@@ -119,7 +119,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
 }
 
 #[derive(Debug)]
-enum Validation {
+pub(crate) enum Validation {
     Answer(Result<Secret, OAuthError>),
     /// Another request: a favicon, an old tab, a guess. Does not end the wait.
     Unrelated,
@@ -131,10 +131,20 @@ impl Expected {
         let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
             return Validation::Unrelated;
         };
-        let value =
-            |name: &str| url.query_pairs().find_map(|(key, value)| (key == name).then(|| value.into_owned()));
+        match url.path() == PATH {
+            true => self.validate_query(url.query().unwrap_or_default()),
+            false => Validation::Unrelated,
+        }
+    }
+
+    /// Validates the query of the redirect.
+    pub(crate) fn validate_query(&self, query: &str) -> Validation {
+        let value = |name: &str| {
+            let mut pairs = form_urlencoded::parse(query.as_bytes());
+            pairs.find_map(|(key, value)| (key == name).then(|| value.into_owned()))
+        };
         let is_own_state = value("state").is_some_and(|state| constant_time_eq(&state, self.state.expose()));
-        if url.path() != PATH || !is_own_state {
+        if !is_own_state {
             return Validation::Unrelated;
         }
         // Validated before any other parameter is used, including `error` (2026-07-28, authorization response validation).

@@ -103,7 +103,7 @@ pub enum OAuthError {
 
 impl OAuthError {
     /// The message in both languages.
-    pub(crate) fn text(&self) -> LocalizedText {
+    pub fn text(&self) -> LocalizedText {
         LocalizedText::new(self.localize(Lang::En), self.localize(Lang::Zh))
     }
 

@@ -41,8 +41,11 @@ pub(crate) struct Client {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct DynamicRegistration {
-    /// The port of the redirect URI, since many servers compare the complete URI.
+    /// The port of a redirect to this machine, which is used again, since many servers compare the complete URI.
     port: u16,
+    /// The redirect URI; `None` if an earlier version registered it.
+    #[serde(default)]
+    redirect_uri: Option<String>,
     scopes: Scopes,
     /// When the secret expires, in Unix seconds; 0 for never.
     #[serde(default)]
@@ -54,9 +57,16 @@ pub(crate) struct ClientRequirements<'a> {
     pub(crate) spec: &'a OAuthSpec,
     /// The previous login, if any.
     pub(crate) before: Option<&'a Record>,
-    pub(crate) redirect_uri: &'a str,
-    pub(crate) port: u16,
+    pub(crate) redirect: Redirect<'a>,
     pub(crate) scopes: &'a Scopes,
+}
+
+/// Where the browser is redirected to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Redirect<'a> {
+    pub(crate) uri: &'a str,
+    /// The port, if it is one of this machine that was opened for the login.
+    pub(crate) port: Option<u16>,
 }
 
 impl Client {
@@ -86,14 +96,15 @@ impl Client {
 
     /// The port of an earlier registration.
     pub(crate) fn port(&self) -> Option<u16> {
-        self.registered.as_ref().map(|registered| registered.port)
+        self.registered.as_ref().map(|registered| registered.port).filter(|port| *port != 0)
     }
 
     /// Whether an earlier registration can be reused.
     fn can_reuse(&self, requirements: &ClientRequirements<'_>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         self.registered.as_ref().is_some_and(|registered| {
-            registered.port == requirements.port
+            let Redirect { uri, port } = requirements.redirect;
+            registered.redirect_uri.as_ref().map_or(Some(registered.port) == port, |known| known == uri)
                 && registered.scopes.contains_all(requirements.scopes)
                 && (registered.secret_expires_at == 0 || registered.secret_expires_at > now)
         })
@@ -148,12 +159,12 @@ async fn register(
 ) -> Result<Client, OAuthError> {
     let mut metadata = json!({
         "client_name": "toolhub",
-        "redirect_uris": [requirements.redirect_uri],
+        "redirect_uris": [requirements.redirect.uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": name_of(preferred_method(issuer)),
         // Without it OpenID providers assume a web application and refuse the redirect URI.
-        "application_type": "native",
+        "application_type": if requirements.redirect.port.is_some() { "native" } else { "web" },
     });
     if !requirements.scopes.is_empty() {
         metadata["scope"] = json!(requirements.scopes.to_string());
@@ -167,7 +178,8 @@ async fn register(
         (Some(_), _) => secret_method(issuer),
     };
     let registered = Some(DynamicRegistration {
-        port: requirements.port,
+        port: requirements.redirect.port.unwrap_or_default(),
+        redirect_uri: Some(requirements.redirect.uri.to_owned()),
         scopes: requirements.scopes.clone(),
         secret_expires_at: answer.client_secret_expires_at.unwrap_or_default(),
     });

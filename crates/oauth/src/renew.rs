@@ -11,15 +11,18 @@ use url::Url;
 use crate::binding::{IssuerPolicy, bind, matches_issuer};
 use crate::discover::{discover, fetch_challenge};
 use crate::error::OAuthError;
-use crate::fetch::Fetch;
+use crate::fetch::{Fetch, sanitize};
 use crate::lock::hash_of;
 use crate::record::Record;
 use crate::registration::Client;
 use crate::resource::Resource;
 use crate::scopes::{ScopeSelection, Scopes};
-use crate::store::TokenStore;
+use crate::store::{LoginName, TokenStore};
 use crate::token::{Field, TokenEndpoint};
-use crate::token_manager::{Endpoint, Inner};
+use crate::token_manager::{CredentialOwner, Endpoint, Inner};
+
+/// The type of an access token in an exchange (RFC 8693 §3).
+const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
 
 /// Why a token is needed.
 #[derive(Debug)]
@@ -38,8 +41,8 @@ pub(super) struct LoginContext {
     pub(super) headers: HeaderMap,
     pub(super) spec: OAuthSpec,
     pub(super) fetch: Fetch,
-    /// The key of the stored login. It includes the URL, since tokens are sent to no other one.
-    pub(super) key: String,
+    /// The name of the stored login.
+    pub(super) name: String,
     pub(super) server: ServerId,
     /// Whether the owner has just named the authorization server, so that credentials are bound again.
     pub(super) rebind: bool,
@@ -47,10 +50,15 @@ pub(super) struct LoginContext {
 
 impl Inner {
     pub(super) fn context(&self) -> Result<LoginContext, OAuthError> {
-        let Endpoint { url, headers, spec } = self.endpoint.resolve()?;
-        let key = format!("{} {}", self.server, hash_of(url.as_str()));
+        let Endpoint { url, headers, mut spec } = self.endpoint.resolve()?;
+        if matches!(self.owner, CredentialOwner::Principal { .. }) {
+            // The client's own credentials would be those of the hub.
+            spec.grant = Grant::AuthorizationCode;
+        }
+        let (server, url_hash) = (self.server.as_str(), hash_of(url.as_str()));
+        let name = LoginName { server, url_hash: &url_hash, principal: self.owner.principal() }.to_string();
         let (fetch, server) = (Fetch::new(&url, &spec)?, self.server.clone());
-        Ok(LoginContext { fetch, url, headers, spec, key, server, rebind: false })
+        Ok(LoginContext { fetch, url, headers, spec, name, server, rebind: false })
     }
 
     /// The same for a login at an authorization server that the owner names.
@@ -58,7 +66,7 @@ impl Inner {
         let mut context = self.context()?;
         let Some(issuer) = issuer else { return Ok(context) };
         if let Some(own) = context.spec.issuer.as_ref().filter(|own| *own != issuer) {
-            let (expected, found) = (own.clone(), super::fetch::sanitize(issuer));
+            let (expected, found) = (own.clone(), sanitize(issuer));
             return Err(OAuthError::WrongIssuer { expected, found });
         }
         context.spec.issuer = Some(issuer.to_owned());
@@ -69,7 +77,7 @@ impl Inner {
 
     /// The stored login. A store that cannot be read counts as empty: the server may need no login.
     async fn load_stored(&self, context: &LoginContext) -> Option<Record> {
-        let stored = self.store.load(&context.key).await;
+        let stored = self.store.load(&context.name).await;
         stored.inspect_err(|error| self.note(error.text())).ok().flatten()
     }
 
@@ -128,19 +136,22 @@ impl Inner {
         context: &LoginContext,
         why: &RenewalReason,
     ) -> Result<Option<Record>, OAuthError> {
-        let is_client_credentials = context.spec.grant == Grant::ClientCredentials;
+        if let CredentialOwner::Exchange { issuer, token, .. } = &self.owner {
+            return self.exchange(context, (issuer, token), why).await.map(Some);
+        }
+        let needs_user = self.needs_user();
         let before = self.load_stored(context).await;
         match &before {
             Some(record) if satisfies(record, why) => return Ok(before),
-            Some(record) if record.tokens.refresh.is_none() && !is_client_credentials => {
+            Some(record) if record.tokens.refresh.is_none() && needs_user => {
                 // It cannot be renewed. The local clock may be wrong, so the server decides.
                 let usable = matches!(why, RenewalReason::NoToken);
                 return Ok(before.filter(|_| usable));
             }
-            None if !is_client_credentials => return Ok(None),
+            None if needs_user => return Ok(None),
             _ => {}
         }
-        let _lock = self.store.lock_renewal(&context.key).await?;
+        let _lock = self.store.lock_renewal(&context.name).await?;
         // Another process may have renewed it meanwhile, which invalidates the old refresh token.
         let before = self.load_stored(context).await;
         if before.as_ref().is_some_and(|record| satisfies(record, why)) {
@@ -152,13 +163,13 @@ impl Inner {
             {
                 self.use_refresh_token(context, record).await?
             }
-            before if is_client_credentials => {
-                Some(login_with_client_credentials(context, &self.store, (before, why)).await?)
+            before if !needs_user => {
+                Some(UserlessGrant::ClientCredentials.request(context, &self.store, (before, why)).await?)
             }
             _ => None,
         };
         if let Some(record) = &record {
-            if let Err(error) = self.store.save(&context.key, record).await {
+            if let Err(error) = self.store.save(&context.name, record).await {
                 self.note(error.text());
             }
             if record.tokens.access.is_some() {
@@ -166,6 +177,34 @@ impl Inner {
             }
         }
         Ok(record)
+    }
+
+    /// Exchanges the token of the caller for one of the server.
+    async fn exchange(
+        &self,
+        context: &LoginContext,
+        (issuer, token): (&str, &Secret),
+        why: &RenewalReason,
+    ) -> Result<Record, OAuthError> {
+        let before = self.login().map(|record| Record::clone(&record));
+        if let Some(before) = before.clone().filter(|record| satisfies(record, why)) {
+            return Ok(before);
+        }
+        // Only the authorization server that issued the token gets it back. The server must not choose it.
+        if context.spec.issuer.as_deref() != Some(issuer) {
+            let issuer = sanitize(issuer);
+            let text = format!(
+                "`credentials = \"exchange\"` needs `issuer = \"{issuer}\"` in its `oauth`: the caller's token is from there"
+            );
+            return Err(OAuthError::Config(text));
+        }
+        let record = UserlessGrant::Exchange(token).request(context, &self.store, (before, why)).await?;
+        match record.tokens.access.as_ref() == Some(token) {
+            true => {
+                Err(OAuthError::Config("its authorization server returned the caller's own token".to_owned()))
+            }
+            false => Ok(record),
+        }
     }
 
     /// Uses the refresh token. If the grant is invalid, the tokens are removed, but client and requested scopes are kept for
@@ -207,10 +246,10 @@ impl Inner {
     pub(super) async fn store_missing_scopes(&self, needed: Scopes) {
         let remembered = async {
             let context = self.context()?;
-            let _lock = self.store.lock_renewal(&context.key).await?;
-            let Some(mut record) = self.store.load(&context.key).await? else { return Ok(()) };
+            let _lock = self.store.lock_renewal(&context.name).await?;
+            let Some(mut record) = self.store.load(&context.name).await? else { return Ok(()) };
             record.missing = record.missing.with(needed.iter());
-            self.store.save(&context.key, &record).await?;
+            self.store.save(&context.name, &record).await?;
             self.set_login(Some(record));
             Ok::<_, OAuthError>(())
         };
@@ -231,41 +270,62 @@ fn satisfies(record: &Record, why: &RenewalReason) -> bool {
     !refused && has_scopes && !record.tokens.is_due()
 }
 
-/// Requests a token with the client credentials grant (RFC 6749 §4.4).
-pub(super) async fn login_with_client_credentials(
-    context: &LoginContext,
-    store: &TokenStore,
-    (before, why): (Option<Record>, &RenewalReason),
-) -> Result<Record, OAuthError> {
-    let LoginContext { url, headers, spec, fetch, .. } = context;
-    let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
-    let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
-    let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
-    let needed = match why {
-        RenewalReason::MoreScopes(needed) => needed.clone(),
-        RenewalReason::NoToken | RenewalReason::Refused(_) => {
-            challenge.map(|challenge| challenge.scopes).unwrap_or_default()
+/// A grant that needs no user.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum UserlessGrant<'a> {
+    /// The client itself (RFC 6749 §4.4).
+    ClientCredentials,
+    /// The caller's access token (RFC 8693 §2.1).
+    Exchange(&'a Secret),
+}
+
+impl UserlessGrant<'_> {
+    /// Requests a token.
+    pub(super) async fn request(
+        self,
+        context: &LoginContext,
+        store: &TokenStore,
+        (before, why): (Option<Record>, &RenewalReason),
+    ) -> Result<Record, OAuthError> {
+        let LoginContext { url, headers, spec, fetch, .. } = context;
+        let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
+        let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
+        let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
+        let needed = match why {
+            RenewalReason::MoreScopes(needed) => needed.clone(),
+            RenewalReason::NoToken | RenewalReason::Refused(_) => {
+                challenge.map(|challenge| challenge.scopes).unwrap_or_default()
+            }
+        };
+        let scopes = ScopeSelection {
+            configured: &spec.scopes,
+            challenged: needed,
+            supported: found.scopes.as_deref(),
+            before: before.map(|record| record.requested).unwrap_or_default(),
+            offline: false,
         }
-    };
-    let scopes = ScopeSelection {
-        configured: &spec.scopes,
-        challenged: needed,
-        supported: found.scopes.as_deref(),
-        before: before.map(|record| record.requested).unwrap_or_default(),
-        offline: false,
+        .scopes();
+        let client = Client::configured(spec, &found.issuer)
+            .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
+        // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides
+        // again.
+        let _ = bind(context, store, &found.issuer).await;
+        let endpoint = TokenEndpoint { fetch, endpoint: &found.issuer.token, client: &client };
+        let joined = scopes.to_string();
+        let mut fields = vec![Field::Plain("resource", &found.resource)];
+        match self {
+            Self::ClientCredentials => fields.push(Field::Plain("grant_type", "client_credentials")),
+            Self::Exchange(token) => fields.extend([
+                Field::Plain("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+                Field::Hidden("subject_token", token),
+                Field::Plain("subject_token_type", ACCESS_TOKEN_TYPE),
+                Field::Plain("requested_token_type", ACCESS_TOKEN_TYPE),
+            ]),
+        }
+        if !scopes.is_empty() {
+            fields.push(Field::Plain("scope", &joined));
+        }
+        let tokens = endpoint.request_tokens(&fields).await?;
+        Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
     }
-    .scopes();
-    let client = Client::configured(spec, &found.issuer)
-        .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
-    // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides again.
-    let _ = bind(context, store, &found.issuer).await;
-    let token_endpoint = TokenEndpoint { fetch, endpoint: &found.issuer.token, client: &client };
-    let joined = scopes.to_string();
-    let mut fields =
-        vec![Field::Plain("grant_type", "client_credentials"), Field::Plain("resource", &found.resource)];
-    if !scopes.is_empty() {
-        fields.push(Field::Plain("scope", &joined));
-    }
-    let tokens = token_endpoint.request_tokens(&fields).await?;
-    Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
 }

@@ -1,5 +1,4 @@
-//! Stores logins between runs: in `tokens.json` in the data folder, readable by the owner only. With a working system keyring,
-//! the file only refers to it.
+//! Stores logins between runs, encrypted, in `tokens.json` in the data folder.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use crate::error::OAuthError;
 use crate::keyring::Keyring;
 use crate::lock::{Lock, LockError, hash_of};
 use crate::record::Record;
+use crate::token_key::{KeyPlace, TokenKey};
 
 /// How long to wait for another process that writes the file.
 const WRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -28,6 +28,9 @@ pub struct TokenStore {
 #[derive(Serialize, Deserialize)]
 struct Document {
     version: u32,
+    /// Where the key of the encrypted entries is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<KeyPlace>,
     /// Decoded separately, so that an invalid entry affects only its own server.
     servers: Map<String, Value>,
     /// The authorization servers that credentials are bound to. They outlive logins.
@@ -45,41 +48,111 @@ impl TokenStore {
         self.folder.join("tokens.json")
     }
 
+    fn key_file(&self) -> PathBuf {
+        self.folder.join("tokens.key")
+    }
+
     /// Loads a login, if there is one.
-    pub(crate) async fn load(&self, key: &str) -> Result<Option<Record>, OAuthError> {
+    pub(crate) async fn load(&self, name: &str) -> Result<Option<Record>, OAuthError> {
         let file = self.file();
-        let Some(entry) = blocking(move || read(&file)).await?.servers.remove(key) else {
-            return Ok(None);
-        };
-        let entry = match entry == in_keyring() {
-            true => match self.keyring.read(key).await.and_then(|text| serde_json::from_str(&text).ok()) {
-                Some(entry) => entry,
-                None => return Ok(None),
-            },
-            false => entry,
-        };
+        let mut document = blocking(move || read(&file)).await?;
+        let Some(entry) = document.servers.remove(name) else { return Ok(None) };
         // An entry of another version or an invalid one counts as no login; the next login replaces it.
-        Ok(Record::deserialize(entry).ok())
+        Ok(match StoredEntry::of(&entry) {
+            StoredEntry::Encrypted(text) => {
+                let key = self.key(document.key).await?;
+                key.decrypt(name, text).and_then(|text| serde_json::from_str(&text).ok())
+            }
+            StoredEntry::InKeyring => {
+                self.keyring.read(name).await.and_then(|text| serde_json::from_str(&text).ok())
+            }
+            StoredEntry::Plain => {
+                let record = Record::deserialize(entry).ok();
+                if let Some(record) = &record {
+                    // Versions before 0.1 did not encrypt. If the folder is not writable, the entry stays as it is.
+                    let _ = self.save(name, record).await;
+                }
+                record
+            }
+        })
+    }
+
+    async fn key(&self, place: Option<KeyPlace>) -> Result<TokenKey, OAuthError> {
+        TokenKey::load(place.unwrap_or(KeyPlace::File), &self.keyring, &self.key_file()).await
     }
 
     /// Stores a login, replacing the previous one.
-    pub(crate) async fn save(&self, key: &str, record: &Record) -> Result<(), OAuthError> {
+    pub(crate) async fn save(&self, name: &str, record: &Record) -> Result<(), OAuthError> {
         let failed = |_| OAuthError::Store("it cannot be written down".to_owned());
         let text = zeroize::Zeroizing::new(serde_json::to_string(record).map_err(failed)?);
-        let entry = match self.keyring.write(key, &text).await {
-            true => in_keyring(),
-            false => serde_json::to_value(record).map_err(failed)?,
+        let _lock = self.lock_file().await?;
+        let file = self.file();
+        let mut document = blocking(move || read(&file)).await?;
+        let key = match document.key {
+            Some(place) => self.key(Some(place)).await?,
+            None => {
+                let (key, place) = TokenKey::create(&self.keyring, &self.key_file()).await?;
+                document.key = Some(place);
+                key
+            }
         };
-        self.change(key, Some(entry)).await.map(drop)
+        let entry = json!({"encrypted": key.encrypt(name, &text)?});
+        let before = document.servers.insert(name.to_owned(), entry);
+        document.version = VERSION;
+        let file = self.file();
+        blocking(move || write(&file, &document)).await?;
+        self.remove_from_keyring(name, before.as_ref()).await;
+        Ok(())
     }
 
     /// Removes a login. Returns whether there was one.
-    pub(crate) async fn remove(&self, key: &str) -> Result<bool, OAuthError> {
-        let before = self.change(key, None).await?;
-        if before == Some(in_keyring()) {
-            self.keyring.remove(key).await;
+    pub(crate) async fn remove(&self, name: &str) -> Result<bool, OAuthError> {
+        Ok(self.remove_all(|found| found == name).await? > 0)
+    }
+
+    /// Removes all logins of a principal. Returns their number.
+    pub async fn remove_principal(&self, principal: &str) -> Result<usize, OAuthError> {
+        self.remove_all(|name| LoginName::parse(name).principal == Some(principal)).await
+    }
+
+    /// The ids of the principals with a login, with the server of each.
+    pub async fn principals(&self) -> Result<Vec<(String, String)>, OAuthError> {
+        let file = self.file();
+        let document = blocking(move || read(&file)).await?;
+        let names = document.servers.keys().map(|name| LoginName::parse(name));
+        let with_principal =
+            names.filter_map(|name| Some((name.server.to_owned(), name.principal?.to_owned())));
+        Ok(with_principal.collect())
+    }
+
+    async fn remove_all(&self, is_removed: impl Fn(&str) -> bool) -> Result<usize, OAuthError> {
+        let _lock = self.lock_file().await?;
+        let file = self.file();
+        let mut document = blocking(move || read(&file)).await?;
+        let (removed, kept) =
+            std::mem::take(&mut document.servers).into_iter().partition(|(name, _)| is_removed(name));
+        document.servers = kept;
+        let removed: Map<String, Value> = removed;
+        if removed.is_empty() {
+            return Ok(0);
         }
-        Ok(before.is_some())
+        let file = self.file();
+        blocking(move || write(&file, &document)).await?;
+        for (name, entry) in &removed {
+            self.remove_from_keyring(name, Some(entry)).await;
+        }
+        Ok(removed.len())
+    }
+
+    /// Removes a login that an earlier version stored in the keyring.
+    async fn remove_from_keyring(&self, name: &str, entry: Option<&Value>) {
+        if entry.is_some_and(|entry| matches!(StoredEntry::of(entry), StoredEntry::InKeyring)) {
+            self.keyring.remove(name).await;
+        }
+    }
+
+    async fn lock_file(&self) -> Result<Lock, OAuthError> {
+        Ok(Lock::take(self.folder.join("tokens.lock"), WRITE_LOCK_TIMEOUT).await?)
     }
 
     /// Prevents other processes from renewing the same login concurrently: a refresh token works once. `None` if locks are not
@@ -107,7 +180,7 @@ impl TokenStore {
     pub(crate) async fn bind(&self, key: &str, binding: Option<&Binding>) -> Result<(), OAuthError> {
         let entry = binding
             .map(|Binding { issuer, token_origin }| json!({"issuer": issuer, "token_origin": token_origin}));
-        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITE_LOCK_TIMEOUT).await?;
+        let _lock = self.lock_file().await?;
         let (file, key) = (self.file(), key.to_owned());
         blocking(move || {
             let mut document = read(&file)?;
@@ -119,26 +192,52 @@ impl TokenStore {
         })
         .await
     }
+}
 
-    async fn change(&self, key: &str, entry: Option<Value>) -> Result<Option<Value>, OAuthError> {
-        let _lock = Lock::take(self.folder.join("tokens.lock"), WRITE_LOCK_TIMEOUT).await?;
-        let (file, key) = (self.file(), key.to_owned());
-        blocking(move || {
-            let mut document = read(&file)?;
-            let before = match entry {
-                Some(entry) => document.servers.insert(key, entry),
-                None => document.servers.remove(&key),
-            };
-            write(&file, &document)?;
-            Ok(before)
-        })
-        .await
+/// The version of the file.
+const VERSION: u32 = 2;
+
+/// The name of a login in the file: the server, a hash of its URL, since tokens are sent to no other one, and the principal that
+/// it belongs to, if it is not the hub's own.
+pub(crate) struct LoginName<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) url_hash: &'a str,
+    pub(crate) principal: Option<&'a str>,
+}
+
+impl<'a> LoginName<'a> {
+    /// Reads the name. An id of a server may contain spaces, but no line break.
+    fn parse(name: &'a str) -> Self {
+        let (own, principal) = name.split_once('\n').map_or((name, None), |(own, id)| (own, Some(id)));
+        let (server, url_hash) = own.rsplit_once(' ').unwrap_or((own, ""));
+        Self { server, url_hash, principal }
     }
 }
 
-/// The placeholder in the file for a login in the keyring.
-fn in_keyring() -> Value {
-    json!({"kept_in": "keyring"})
+impl std::fmt::Display for LoginName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.server, self.url_hash)?;
+        self.principal.map_or(Ok(()), |principal| write!(f, "\n{principal}"))
+    }
+}
+
+/// An entry of the file.
+enum StoredEntry<'a> {
+    Encrypted(&'a str),
+    /// In the keyring, as an earlier version stored it.
+    InKeyring,
+    /// Not encrypted, as an earlier version stored it.
+    Plain,
+}
+
+impl<'a> StoredEntry<'a> {
+    fn of(entry: &'a Value) -> Self {
+        match entry.get("encrypted").and_then(Value::as_str) {
+            Some(text) => Self::Encrypted(text),
+            None if *entry == json!({"kept_in": "keyring"}) => Self::InKeyring,
+            None => Self::Plain,
+        }
+    }
 }
 
 async fn blocking<T: Send + 'static>(
@@ -159,7 +258,7 @@ fn read(file: &Path) -> Result<Document, OAuthError> {
             ))
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Document { version: 1, servers: Map::new(), issuers: Map::new() })
+            Ok(Document { version: VERSION, key: None, servers: Map::new(), issuers: Map::new() })
         }
         Err(error) => Err(wrong(format!("cannot be read: {error}"))),
     }
@@ -213,7 +312,62 @@ mod tests {
         assert!(!store.remove(a).await.unwrap());
         assert!(store.load(a).await.unwrap().is_none() && store.load(b).await.unwrap().is_some());
         let text = std::fs::read_to_string(folder.path().join("tokens.json")).unwrap();
-        assert!(text.contains("odd") && !text.contains("t1"), "{text}");
+        assert!(text.contains("odd") && !text.contains("t1") && !text.contains("t2"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn encrypts_entries_of_earlier_versions() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens.json");
+        let old =
+            json!({"version": 1, "servers": {"a 1": serde_json::to_value(record("plain-token")).unwrap()}});
+        std::fs::write(&file, old.to_string()).unwrap();
+        let store = TokenStore::new(folder.path());
+        for _ in 0..2 {
+            let loaded = store.load("a 1").await.unwrap().unwrap();
+            assert_eq!(loaded.tokens.access.unwrap().expose(), "plain-token");
+            assert!(!std::fs::read_to_string(&file).unwrap().contains("plain-token"));
+        }
+    }
+
+    #[tokio::test]
+    async fn entries_cannot_be_exchanged_between_principals() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens.json");
+        let store = TokenStore::new(folder.path());
+        store.save("a 1\nkey:ann", &record("t1")).await.unwrap();
+        store.save("a 1\noidc:https://i#b b", &record("t2")).await.unwrap();
+        let expected = [("a", "key:ann"), ("a", "oidc:https://i#b b")];
+        let principals = store.principals().await.unwrap();
+        assert_eq!(principals, expected.map(|(server, id)| (server.to_owned(), id.to_owned())));
+        let mut document: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        document["servers"]["a 1\nkey:bob"] = document["servers"]["a 1\nkey:ann"].clone();
+        std::fs::write(&file, document.to_string()).unwrap();
+        assert!(store.load("a 1\nkey:bob").await.unwrap().is_none());
+        assert!(store.load("a 1\nkey:ann").await.unwrap().is_some());
+        assert_eq!(store.remove_principal("key:ann").await.unwrap(), 1);
+        assert!(store.load("a 1\nkey:ann").await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn names_the_reason_if_the_key_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = TokenStore::new(folder.path());
+        store.save("a 1", &record("t1")).await.unwrap();
+        let key = folder.path().join("tokens.key");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+            std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+            let error = store.load("a 1").await.unwrap_err().to_string();
+            assert!(error.contains("chmod 600"), "{error}");
+        }
+        std::fs::remove_file(&key).unwrap();
+        let error = store.load("a 1").await.unwrap_err().to_string();
+        assert!(error.contains("tokens.key"), "{error}");
+        // Nothing is overwritten with another key.
+        assert!(store.save("a 1", &record("t2")).await.is_err() && !key.exists());
     }
 
     #[tokio::test]

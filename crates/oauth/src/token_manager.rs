@@ -1,4 +1,4 @@
-//! The login of one server: holds the current token, shares one renewal among all waiting requests, and handles refusals. The
+//! The login of one server, of the hub or of one principal: holds the current token, shares one renewal among all waiting requests, and handles refusals. The
 //! renewal is in `renew`, the login in `login`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,9 @@ pub struct TokenManager {
 
 pub(super) struct Inner {
     pub(super) server: ServerId,
-    pub(super) endpoint: Box<dyn ResolveEndpoint>,
+    /// Whose credentials it holds.
+    pub(super) owner: CredentialOwner,
+    pub(super) endpoint: Arc<dyn ResolveEndpoint>,
     pub(super) spec: OAuthSpec,
     pub(super) store: Arc<TokenStore>,
     events: Arc<dyn EventSink>,
@@ -56,6 +58,38 @@ enum CachedLogin {
 impl std::fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TokenManager").field("server", &self.inner.server).finish_non_exhaustive()
+    }
+}
+
+/// Whose credentials a token manager holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum CredentialOwner {
+    /// The hub, whose owner logs in.
+    #[default]
+    Hub,
+    /// A principal that logs in itself.
+    Principal {
+        /// The id of the principal.
+        id: Arc<str>,
+    },
+    /// A principal whose access token is exchanged for one of the server (RFC 8693). Nothing is stored.
+    Exchange {
+        /// The id of the principal.
+        id: Arc<str>,
+        /// The issuer of its token.
+        issuer: String,
+        /// The token that it presented to the hub, which is sent to the authorization server only.
+        token: Secret,
+    },
+}
+
+impl CredentialOwner {
+    /// The principal that the stored login belongs to, if it is not the hub's own.
+    pub(super) fn principal(&self) -> Option<&str> {
+        match self {
+            Self::Hub => None,
+            Self::Principal { id } | Self::Exchange { id, .. } => Some(id),
+        }
     }
 }
 
@@ -97,12 +131,30 @@ impl TokenManager {
     pub fn new(
         server: ServerId,
         spec: OAuthSpec,
-        endpoint: Box<dyn ResolveEndpoint>,
+        endpoint: Arc<dyn ResolveEndpoint>,
         context: TokenManagerContext,
     ) -> Self {
         let TokenManagerContext { store, events, tasks } = context;
-        let state = Mutex::default();
-        Self { inner: Arc::new(Inner { server, endpoint, spec, store, events, tasks, state }) }
+        let (owner, state) = (CredentialOwner::Hub, Mutex::default());
+        Self { inner: Arc::new(Inner { server, owner, endpoint, spec, store, events, tasks, state }) }
+    }
+
+    /// The token manager of the same server with the credentials of another owner. They share nothing but the configuration.
+    #[must_use]
+    pub fn of_owner(&self, owner: CredentialOwner) -> Self {
+        let inner = &self.inner;
+        Self {
+            inner: Arc::new(Inner {
+                server: inner.server.clone(),
+                owner,
+                endpoint: Arc::clone(&inner.endpoint),
+                spec: inner.spec.clone(),
+                store: Arc::clone(&inner.store),
+                events: Arc::clone(&inner.events),
+                tasks: inner.tasks.clone(),
+                state: Mutex::default(),
+            }),
+        }
     }
 
     /// Whether a call was refused because the login lacks scopes.
@@ -127,6 +179,15 @@ impl Inner {
     pub(super) fn set_login(&self, record: Option<Record>) {
         self.state().cached_login =
             record.map_or(CachedLogin::None, |record| CachedLogin::Login(Arc::new(record)));
+    }
+
+    /// Whether a new token needs a user in a browser.
+    pub(super) fn needs_user(&self) -> bool {
+        match self.owner {
+            CredentialOwner::Hub => self.spec.grant == Grant::AuthorizationCode,
+            CredentialOwner::Principal { .. } => true,
+            CredentialOwner::Exchange { .. } => false,
+        }
     }
 
     pub(super) fn note(&self, text: LocalizedText) {
@@ -172,13 +233,13 @@ impl Inner {
         if let Some(token) = self.ready() {
             return Ok(Some(token));
         }
-        let is_client_credentials = self.spec.grant == Grant::ClientCredentials;
+        let needs_user = self.needs_user();
         let cached_login = self.state().cached_login.clone();
         match cached_login {
-            CachedLogin::None if !is_client_credentials => Ok(None),
+            CachedLogin::None if needs_user => Ok(None),
             CachedLogin::NotLoaded | CachedLogin::None => self.renewal(RenewalReason::NoToken).await,
             CachedLogin::Login(record) => match &record.tokens.access {
-                None if !is_client_credentials => Ok(None),
+                None if needs_user => Ok(None),
                 _ => self.renewal(RenewalReason::NoToken).await,
             },
         }
@@ -218,7 +279,7 @@ impl Inner {
             format!("needs the scopes `{needed}`"),
             format!("需要权限范围 `{needed}`"),
         ));
-        if self.spec.grant == Grant::ClientCredentials {
+        if !self.needs_user() {
             return self.renewal(RenewalReason::MoreScopes(needed)).await;
         }
         self.store_missing_scopes(needed).await;
@@ -241,8 +302,7 @@ impl Authorizer for TokenManager {
     }
 
     fn has_no_token(&self) -> bool {
-        let is_client_credentials = self.inner.spec.grant == Grant::ClientCredentials;
-        !is_client_credentials && matches!(self.inner.state().cached_login, CachedLogin::None)
+        self.inner.needs_user() && matches!(self.inner.state().cached_login, CachedLogin::None)
     }
 
     fn on_refusal(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {

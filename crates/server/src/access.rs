@@ -155,6 +155,16 @@ impl Access {
         headers: &dyn HeaderLookup,
         target: Option<&str>,
     ) -> Result<(), Refusal> {
+        self.check_host(headers, target)?;
+        let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
+        if headers.value("origin").is_some() && !single(headers, "origin").is_some_and(allowed) {
+            return Err(Refusal::Origin);
+        }
+        Ok(())
+    }
+
+    /// Checks the host of a request.
+    pub(crate) fn check_host(&self, headers: &dyn HeaderLookup, target: Option<&str>) -> Result<(), Refusal> {
         let host = single(headers, "host").and_then(printable).and_then(Authority::parse);
         let host = host.ok_or(Refusal::Authority)?;
         if let Some(target) = target
@@ -164,10 +174,6 @@ impl Access {
         }
         if !self.accepts_host(&host) {
             return Err(Refusal::Host);
-        }
-        let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
-        if headers.value("origin").is_some() && !single(headers, "origin").is_some_and(allowed) {
-            return Err(Refusal::Origin);
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ pub use error::ServeError;
 pub use metrics::ServerMetrics;
 pub use metrics_text::{Family, Kind, MetricsText};
 pub use serve::{HubServer, PendingConnections, ServeOptions};
-pub use service::{Health, HubService};
+pub use service::{Health, HubService, LoginCookie, LoginPage, LoginPageRequest, LoginStep};
 pub use stream_recorder::StreamRecorder;
 pub use telemetry::{Sampler, Telemetry, TelemetryOptions};
 pub use toolhub_mcp_gateway::Limits;

@@ -1,7 +1,9 @@
 //! The interface between the server and the hub.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use toolhub_core::{BoxFuture, Secret};
 use toolhub_mcp_gateway::Gateway;
 
 use crate::metrics_text::MetricsText;
@@ -13,6 +15,63 @@ pub struct Health {
     pub ready: bool,
     /// Short descriptions of the parts that do not work.
     pub degraded: Vec<String>,
+}
+
+/// A step of a caller's login to a server of the hub, in a browser.
+#[derive(Debug)]
+pub enum LoginStep {
+    /// The caller opened a link.
+    Show {
+        /// The id of the link.
+        link: String,
+    },
+    /// The caller proved who it is.
+    Begin {
+        /// The id of the link.
+        link: String,
+        /// The key or token that it entered.
+        credential: Secret,
+        /// The header `Origin`.
+        origin: Option<String>,
+    },
+    /// The authorization server redirected the browser.
+    Finish {
+        /// The query of the redirect.
+        query: String,
+    },
+}
+
+/// A request for a page of such a login.
+#[derive(Debug)]
+pub struct LoginPageRequest {
+    /// The step.
+    pub step: LoginStep,
+    /// The cookie of the browser that began the login.
+    pub cookie: Option<Secret>,
+}
+
+/// A page of such a login.
+#[derive(Debug, Clone)]
+pub struct LoginPage {
+    /// The HTTP status.
+    pub status: u16,
+    /// The page.
+    pub html: String,
+    /// The cookie to set.
+    pub cookie: Option<LoginCookie>,
+}
+
+/// The cookie that binds a login to the browser that began it.
+#[derive(Debug, Clone)]
+pub struct LoginCookie {
+    /// A random value.
+    pub value: Secret,
+    /// The path of the login pages, as the browser sees it.
+    pub path: String,
+    /// Whether it is sent over HTTPS only.
+    pub secure: bool,
+    /// How long the browser stores it.
+    pub max_age: Duration,
 }
 
 /// A hub that can be served.
@@ -28,6 +87,12 @@ pub trait HubService: Send + Sync {
 
     /// Returns the current health.
     fn health(&self) -> Health;
+
+    /// Returns a page of a caller's login to a server; `None` if there are no such logins.
+    fn login_page(&self, request: LoginPageRequest) -> BoxFuture<'_, Option<LoginPage>> {
+        drop(request);
+        Box::pin(std::future::ready(None))
+    }
 
     /// Adds the metrics of the hub.
     fn write_metrics(&self, out: &mut MetricsText);

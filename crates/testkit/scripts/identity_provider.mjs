@@ -13,11 +13,11 @@
 // commas), and `age`, the number of seconds by which `iat` and `exp` are earlier.
 
 import { createServer } from "node:http";
-import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { createPublicKey, generateKeyPairSync, randomUUID, verify } from "node:crypto";
 import { once } from "node:events";
 
 const [folder] = process.argv.slice(2);
-const { Provider, interactionPolicy } = await import(`${folder}/oidc-provider/lib/index.js`);
+const { Provider, errors, interactionPolicy } = await import(`${folder}/oidc-provider/lib/index.js`);
 
 // Standard output carries the issuer URL only, without the notices of the provider about its defaults.
 Object.assign(console, { info: () => {}, warn: () => {} });
@@ -46,7 +46,9 @@ const person = client("desktop", {
     grant_types: ["authorization_code", "refresh_token"],
     redirect_uris: ["http://127.0.0.1/callback"],
 });
-const hub = client("hub", { grant_types: [], response_types: [] });
+const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token";
+const hub = client("hub", { grant_types: [EXCHANGE, "client_credentials"], response_types: [] });
 
 // Both prompts are answered by `approve`.
 const policy = interactionPolicy.base();
@@ -104,12 +106,46 @@ server.listen(0, "127.0.0.1");
 await once(server, "listening");
 const issuer = `http://127.0.0.1:${server.address().port}`;
 
+// Token exchange (RFC 8693): an access token of this provider for one of another resource, for the same account.
+async function exchangeToken(ctx) {
+    const { params, client } = ctx.oidc;
+    const parts = params.subject_token.split(".").map((part) => Buffer.from(part, "base64url"));
+    const { kid } = JSON.parse(parts[0]);
+    const key = generations.flat().find((key) => key.kid === kid);
+    const { d, p, q, dp, dq, qi, ...publicKey } = key;
+    const signed = params.subject_token.slice(0, params.subject_token.lastIndexOf("."));
+    if (!verify("sha256", Buffer.from(signed), createPublicKey({ key: publicKey, format: "jwk" }), parts[2])) {
+        throw new errors.InvalidGrant("the signature of the subject token is wrong");
+    }
+    const subject = JSON.parse(parts[1]);
+    if (subject.iss !== issuer || subject.exp < Date.now() / 1000) throw new errors.InvalidGrant("the subject token is not valid");
+    if (params.subject_token_type !== ACCESS_TOKEN) throw new errors.InvalidRequest("subject_token_type");
+    const token = new provider.AccessToken({
+        accountId: subject.sub,
+        client,
+        clientId: client.clientId,
+        grantId: randomUUID(),
+        gty: "exchange",
+        scope: SCOPES,
+    });
+    const info = await configuration(generations).features.resourceIndicators.getResourceServerInfo(ctx, params.resource);
+    token.resourceServer = new provider.ResourceServer(params.resource, info);
+    ctx.body = {
+        access_token: await token.save(),
+        issued_token_type: ACCESS_TOKEN,
+        token_type: "Bearer",
+        expires_in: token.expiration,
+    };
+}
+
 let generations = [generateKeys()];
 let provider;
 let handle;
 const restart = () => {
     provider = new Provider(issuer, configuration(generations));
     provider.on("server_error", (ctx, error) => console.error(error));
+    const parameters = ["subject_token", "subject_token_type", "requested_token_type", "resource", "scope"];
+    provider.registerGrantType(EXCHANGE, exchangeToken, parameters);
     handle = provider.callback();
 };
 restart();

@@ -13,7 +13,8 @@ use crate::peers::{node, peers};
 pub struct IdentityProvider {
     /// The issuer URL, `http://127.0.0.1:PORT`.
     pub issuer: String,
-    child: Child,
+    /// `None` if another value of this type runs it.
+    child: Option<Child>,
 }
 
 impl IdentityProvider {
@@ -39,7 +40,13 @@ impl IdentityProvider {
             let _ = child.wait();
             panic!("the identity provider does not start: {line}")
         });
-        Self { issuer, child }
+        Self { issuer, child: Some(child) }
+    }
+
+    /// The provider that another value of this type runs.
+    #[must_use]
+    pub fn attach(issuer: &str) -> Self {
+        Self { issuer: issuer.to_owned(), child: None }
     }
 
     /// The URL of a path at the provider.
@@ -51,7 +58,9 @@ impl IdentityProvider {
 
 impl Drop for IdentityProvider {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }

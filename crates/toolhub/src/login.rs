@@ -82,6 +82,38 @@ impl Hub {
         })
     }
 
+    /// Logs a principal of the gateway in to a server with `credentials = "caller"`. The login is used for calls of that principal
+    /// only. `show` receives the URL that the principal must open in a browser.
+    pub fn login_as<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+        show: Show<'a>,
+    ) -> BoxFuture<'a, Result<(), LoginError>> {
+        Box::pin(async move {
+            let server = self.servers.find(id).ok_or(LoginError::UnknownServer)?;
+            let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
+            server.token_manager_of(principal).map_err(failed)?.login(show).await.map_err(failed)
+        })
+    }
+
+    /// Revokes and deletes the tokens of a principal at a server. Returns whether there were any.
+    pub async fn logout_as(&self, id: &str, principal: &str) -> Result<bool, LoginError> {
+        let server = self.servers.find(id).ok_or(LoginError::UnknownServer)?;
+        let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
+        let known = server.token_manager_of(principal).map_err(failed)?.logout().await.map_err(failed)?;
+        server.forget_principal(principal);
+        Ok(known)
+    }
+
+    /// Deletes all logins of a principal that does not exist any more. Another one may get the same name.
+    pub async fn forget_logins(&self, principal: &str) -> Result<usize, OAuthError> {
+        for server in self.servers.snapshot().iter() {
+            server.forget_principal(principal);
+        }
+        self.context.logins.remove_principal(principal).await
+    }
+
     /// Revokes and deletes the tokens of a server. Returns whether there were any.
     pub async fn logout(&self, id: &str) -> Result<bool, LoginError> {
         let server = self.servers.find(id);

@@ -237,6 +237,10 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/login" => "登录需要身份验证的服务器",
         "/servers/login no_browser" => "只显示地址，不打开浏览器",
         "/servers/login issuer" => "在此授权服务器登录，并将凭据绑定于它",
+        "/servers/login principal" => {
+            "为网关的该调用方登录（需 `credentials = \"caller\"`）：密钥名称，或 oidc:ISSUER#SUBJECT"
+        }
+        "/servers/logout principal" => "网关的该调用方的令牌：密钥名称，或 oidc:ISSUER#SUBJECT",
         "/servers/logout" => "交还并删除服务器的令牌",
         "/servers/login id" | "/servers/logout id" => "哪个服务器",
         "/servers/refresh" => "重新询问服务器的工具，并说明变化",

@@ -410,12 +410,18 @@ pub(crate) struct LoginArgs {
     /// Log in at this authorization server, and bind the credentials to it
     #[arg(long, value_name = "URL")]
     pub(crate) issuer: Option<String>,
+    /// For this caller of the gateway, with `credentials = "caller"`: a key's name, or oidc:ISSUER#SUBJECT
+    #[arg(long = "as", value_name = "PRINCIPAL", conflicts_with = "issuer")]
+    pub(crate) principal: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LogoutArgs {
     /// Which server
     pub(crate) id: String,
+    /// Of this caller of the gateway: a key's name, or oidc:ISSUER#SUBJECT
+    #[arg(long = "as", value_name = "PRINCIPAL")]
+    pub(crate) principal: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -107,7 +107,7 @@ impl ProtectedGateway {
     }
 
     /// The tokens of a person who logs in with an authorization code and PKCE.
-    async fn log_in(&self, account: &str, parameters: &[(&str, &str)]) -> Value {
+    pub(crate) async fn log_in(&self, account: &str, parameters: &[(&str, &str)]) -> Value {
         // RFC 7636, appendix B.
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";

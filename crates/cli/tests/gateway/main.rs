@@ -26,6 +26,7 @@ mod attacks_sessions;
 mod attacks_state;
 mod attacks_subscriptions;
 mod attacks_tasks;
+mod caller_credentials;
 mod capabilities;
 mod client_behavior;
 mod collector;

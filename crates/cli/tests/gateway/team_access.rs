@@ -71,7 +71,7 @@ const TEAM: [NewKey; 4] = [
     NewKey { name: "owner", options: &["--role", "owner"] },
 ];
 
-fn new_key(cli: &CommandLine, key: &NewKey) -> String {
+pub(crate) fn new_key(cli: &CommandLine, key: &NewKey) -> String {
     let made = cli.run(&[&["keys", "new", key.name, "--json"], key.options].concat());
     made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
 }

@@ -102,7 +102,7 @@ impl ServerSpec {
             [env!("CARGO_PKG_VERSION"), self.id.as_str(), self.transport.name()],
             [bytes(&absolute(&self.origin))],
             [self.era.map(|era| era.name()), self.enabled, self.roots, self.tools, self.tags],
-            [format!("{:?}", (self.instances, &self.hints, self.pin, &self.oauth)), limits],
+            [format!("{:?}", (self.instances, self.credentials, &self.hints, self.pin, &self.oauth)), limits],
             [format!("{:?}", self.consent), self.consent.digest(), self.transport_json()],
         ]);
         Ok(LaunchIdentity {
@@ -143,7 +143,7 @@ mod tests {
     use toolhub_core::lang::{Lang, Localize as _};
     use toolhub_core::{Consent, ServerId};
 
-    use super::super::spec::Instances;
+    use super::super::spec::{Credentials, Instances};
     use super::*;
 
     fn stdio(change: impl FnOnce(&mut StdioSpec)) -> ServerSpec {
@@ -167,10 +167,11 @@ mod tests {
             stdio(|spec| spec.env.push(("TOKEN".to_owned(), "x".to_owned()))),
             stdio(|spec| spec.env_pass.push("TOKEN".to_owned())),
         ];
-        let changes: [fn(&mut ServerSpec); 8] = [
+        let changes: [fn(&mut ServerSpec); 9] = [
             |spec| spec.id = ServerId::new("other"),
             |spec| spec.origin = "elsewhere/mcp.json".into(),
             |spec| spec.instances = Instances::Caller { max: 3 },
+            |spec| spec.credentials = Credentials::Caller,
             |spec| spec.roots = Some(vec!["file:///a".to_owned()]),
             |spec| spec.tools = Some(Vec::new()),
             |spec| spec.connect_timeout = Duration::from_secs(1),

@@ -1,5 +1,7 @@
 //! The login of a configured server: its OAuth settings with expanded variables, and its endpoint once the owner has consented.
 
+use std::sync::Arc;
+
 use toolhub_client_config::{HttpSpec, TransportSpec, expand};
 use toolhub_core::{Consent, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
@@ -51,6 +53,6 @@ impl ServerSpec {
             return Err(OAuthError::OwnHeader);
         }
         let endpoint = ConfiguredEndpoint { http, consent: self.consent.clone(), oauth: self.oauth.clone() };
-        Ok(TokenManager::new(self.id.clone(), self.oauth.clone(), Box::new(endpoint), context))
+        Ok(TokenManager::new(self.id.clone(), self.oauth.clone(), Arc::new(endpoint), context))
     }
 }

@@ -14,4 +14,4 @@ pub(crate) use identity::LaunchIdentity;
 pub(crate) use permitted::{Permit, Permitted};
 pub use program::find_executable;
 pub use read::{parse_servers, read_servers};
-pub use spec::{Instances, ServerSpec};
+pub use spec::{Credentials, Instances, ServerSpec};

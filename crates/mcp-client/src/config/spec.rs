@@ -28,6 +28,8 @@ pub struct ServerSpec {
     pub idle_timeout: Option<Duration>,
     /// Whether all callers share one instance.
     pub instances: Instances,
+    /// Whose credentials calls of gateway clients use.
+    pub credentials: Credentials,
     /// The roots to report, as URIs; those of its single client if this is `None`.
     pub roots: Option<Vec<String>>,
     /// Whether it is enabled.
@@ -46,6 +48,18 @@ pub struct ServerSpec {
     pub origin: PathBuf,
     /// Whether it may be started or contacted.
     pub consent: Consent,
+}
+
+/// Whose credentials calls of gateway clients use. Each principal has its own instance unless they are shared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Credentials {
+    /// Those of the hub.
+    #[default]
+    Shared,
+    /// Those of the principal, which logs in to the server itself.
+    Caller,
+    /// The principal's access token, exchanged for one of the server (RFC 8693).
+    Exchange,
 }
 
 /// How processes or sessions of a server are shared.
@@ -77,6 +91,7 @@ impl ServerSpec {
             call_timeout: None,
             idle_timeout: Some(Duration::from_secs(600)),
             instances: Instances::default(),
+            credentials: Credentials::default(),
             roots: None,
             enabled: true,
             tools: None,
@@ -113,7 +128,13 @@ impl ServerSpec {
                     spec.tags.clone(),
                     spec.origin.clone(),
                 ),
-                (spec.hints.clone(), spec.pin, spec.oauth.clone(), format!("{:?}", spec.consent)),
+                (
+                    spec.credentials,
+                    spec.hints.clone(),
+                    spec.pin,
+                    spec.oauth.clone(),
+                    format!("{:?}", spec.consent),
+                ),
             )
         };
         self.id == other.id

@@ -1,4 +1,4 @@
-//! A bounded cache of results by the digest of their token. The tokens themselves are not kept.
+//! A bounded cache of results by the digest of their token.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

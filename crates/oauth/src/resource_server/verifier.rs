@@ -215,7 +215,7 @@ impl TokenVerifier {
         let issuer = self.select(jws.as_ref())?;
         let verified = match (&jws, &issuer.introspector) {
             (Some(jws), _) => {
-                let verified = self.verify_signature(issuer, jws).await;
+                let verified = self.verify_signature(issuer, jws, presented.token).await;
                 verified.map(|verified| self.keep(presented.digest, verified))
             }
             (None, Some(introspector)) => self.introspect(issuer, introspector, presented).await,
@@ -234,7 +234,12 @@ impl TokenVerifier {
         found.ok_or(if jws.is_some() { TokenErrorKind::UnknownIssuer } else { TokenErrorKind::Opaque })
     }
 
-    async fn verify_signature(&self, issuer: &Issuer, jws: &Jws<'_>) -> Result<Verified, TokenErrorKind> {
+    async fn verify_signature(
+        &self,
+        issuer: &Issuer,
+        jws: &Jws<'_>,
+        text: &str,
+    ) -> Result<Verified, TokenErrorKind> {
         issuer.check_type(jws)?;
         let candidates = issuer.keys.find(jws).await?;
         let is_signed =
@@ -245,9 +250,10 @@ impl TokenVerifier {
         let now = self.clock.wall_time();
         let Identity { principal, audiences, expires } =
             identify(&issuer.provider.settings, &jws.claims, now)?;
+        let principal = Arc::new(principal.with_token(text));
         let expires = expires.ok_or(TokenErrorKind::Expired)? + CLOCK_SKEW;
         let proof = Proof { verifier: self.id, issuer: issuer.index, revision: Some(candidates.revision) };
-        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck: expires, proof };
+        let token = VerifiedToken { principal, expires, recheck: expires, proof };
         let lifetime = remaining(expires, now).min(JWT_LIFETIME);
         Ok(Verified { token: Arc::new(CachedToken { token, audiences }), lifetime })
     }
@@ -274,7 +280,7 @@ impl TokenVerifier {
                 return Ok(Ok(cached));
             }
             let claims = introspector.introspect(token).await?;
-            let verified = self.accept_introspection(issuer, claims.as_ref());
+            let verified = self.accept_introspection(issuer, claims.as_ref(), token);
             // Kept while the permit is held, so that the next request with this token finds it.
             Ok(match verified {
                 Ok(verified) => Ok(self.keep(digest, verified)),
@@ -292,6 +298,7 @@ impl TokenVerifier {
         &self,
         issuer: &Issuer,
         claims: Option<&Claims>,
+        text: &str,
     ) -> Result<Verified, TokenErrorKind> {
         let claims = claims.ok_or(TokenErrorKind::Inactive)?;
         if claims.contains("iss") && claims.text("iss") != Some(&*issuer.provider.name) {
@@ -300,13 +307,14 @@ impl TokenVerifier {
         let now = self.clock.wall_time();
         let Identity { principal, audiences, expires } =
             identify_introspected(&issuer.provider.settings, claims, now)?;
+        let principal = Arc::new(principal.with_token(text));
         let lifetime = expires
             .map_or(INTROSPECTION_LIFETIME, |expires| remaining(expires, now))
             .min(INTROSPECTION_LIFETIME);
         let recheck = now + lifetime;
         let expires = expires.map_or(recheck, |expires| expires + CLOCK_SKEW);
         let proof = Proof { verifier: self.id, issuer: issuer.index, revision: None };
-        let token = VerifiedToken { principal: Arc::new(principal), expires, recheck, proof };
+        let token = VerifiedToken { principal, expires, recheck, proof };
         Ok(Verified { token: Arc::new(CachedToken { token, audiences }), lifetime })
     }
 

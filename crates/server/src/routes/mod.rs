@@ -3,6 +3,7 @@
 
 mod exchange;
 mod health;
+mod login;
 pub(crate) mod mcp;
 mod metrics;
 mod resource_metadata;
@@ -115,6 +116,22 @@ const ROUTES: &[Route] = &[
         permission: Permission::Public,
         handler: |exchange| Box::pin(std::future::ready(resource_metadata::describe(&exchange))),
         usage: "the metadata is read with GET",
+    },
+    Route {
+        path: "/login/callback",
+        profile: ProfileSegment::None,
+        methods: "GET",
+        permission: Permission::Public,
+        handler: |exchange| Box::pin(login::callback(exchange)),
+        usage: "the browser comes back here with GET",
+    },
+    Route {
+        path: "/login",
+        profile: ProfileSegment::Optional,
+        methods: "GET, POST",
+        permission: Permission::Public,
+        handler: |exchange| Box::pin(login::link(exchange)),
+        usage: "a link to log in is opened in a browser",
     },
     Route {
         path: "/healthz",

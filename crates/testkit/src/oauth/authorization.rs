@@ -41,14 +41,24 @@ pub(super) struct Grant {
     pub(super) scopes: String,
     pub(super) challenge: String,
     pub(super) redirect: String,
+    /// The user who granted it; empty for a client.
+    pub(super) user: String,
+}
+
+/// An access token.
+#[derive(Debug, Clone)]
+pub(super) struct Access {
+    pub(super) scopes: String,
+    pub(super) user: String,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct AuthorizationState {
     pub(super) clients: HashMap<String, Client>,
     pub(super) codes: HashMap<String, Grant>,
-    /// Access tokens with their scopes.
-    pub(super) access: HashMap<String, String>,
+    pub(super) access: HashMap<String, Access>,
+    /// The user of the browser.
+    pub(super) user: String,
     pub(super) refresh: HashMap<String, Grant>,
     pub(super) used_tokens: Vec<String>,
     pub(super) counts: Counts,

@@ -77,7 +77,10 @@ pub(super) fn register(oauth_state: &OAuthState, body: &[u8]) -> Response {
     let registration: Value = serde_json::from_slice(body).unwrap_or_default();
     let redirects: Vec<String> =
         serde_json::from_value(registration["redirect_uris"].clone()).unwrap_or_default();
-    if redirects.is_empty() || registration["application_type"] != "native" {
+    // A native application listens on a port that it opened for the login.
+    let is_web = redirects.iter().any(|redirect| redirect.ends_with("/login/callback"));
+    let expected_type = if is_web { "web" } else { "native" };
+    if redirects.is_empty() || registration["application_type"] != expected_type {
         authorization.record_violation(format!("an odd registration: {registration}"));
         return json_with(400, &json!({"error": "invalid_redirect_uri"}));
     }
@@ -128,7 +131,8 @@ pub(super) fn authorize(oauth_state: &OAuthState, query: &str) -> Response {
     } else {
         let code = authorization.secret("code");
         let (scopes, challenge) = (get("scope"), get("code_challenge"));
-        authorization.codes.insert(code.clone(), Grant { client, scopes, challenge, redirect });
+        let user = authorization.user.clone();
+        authorization.codes.insert(code.clone(), Grant { client, scopes, challenge, redirect, user });
         back.query_pairs_mut().append_pair("code", &code);
     }
     match oauth_state.plan.iss {

@@ -132,6 +132,11 @@ impl OAuthServer {
         authorization.refresh.clear();
     }
 
+    /// Changes the user of the browser, who grants all following logins.
+    pub fn log_in_as(&self, user: &str) {
+        user.clone_into(&mut self.oauth_state.authorization().user);
+    }
+
     /// The scopes of the last authorization request.
     #[must_use]
     pub fn last_scopes(&self) -> String {

@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::OAuthState;
+use super::authorization::Access;
 use super::endpoints::{json_with, status};
 
 /// The tool that requires the scope `write`; the other requires none of its own.
@@ -17,9 +18,9 @@ pub(super) fn answer(oauth_state: &OAuthState, verb: &Method, headers: &HeaderMa
     let token =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let mut authorization = oauth_state.authorization();
-    let scopes = token.and_then(|token| authorization.access.get(token)).cloned();
+    let access = token.and_then(|token| authorization.access.get(token)).cloned();
     let has = |scopes: &str, scope: &str| scope.is_empty() || scopes.split(' ').any(|known| known == scope);
-    let Some(scopes) = scopes else {
+    let Some(Access { scopes, user }) = access else {
         let scope = if oauth_state.plan.names_scope { oauth_state.plan.scope } else { "" };
         return challenge(oauth_state, 401, &format!("scope=\"{scope}\""));
     };
@@ -46,7 +47,10 @@ pub(super) fn answer(oauth_state: &OAuthState, verb: &Method, headers: &HeaderMa
             {"name": "whoami", "inputSchema": {"type": "object"}},
             {"name": WRITING, "inputSchema": {"type": "object"}},
         ]}),
-        "tools/call" => json!({"content": [{"type": "text", "text": format!("scopes: {scopes}")}]}),
+        "tools/call" => {
+            let user = if user.is_empty() { user } else { format!(", user: {user}") };
+            json!({"content": [{"type": "text", "text": format!("scopes: {scopes}{user}")}]})
+        }
         _ if message.get("id").is_none() => return status(202),
         _ => {
             let error = json!({"code": -32601, "message": "Method not found"});

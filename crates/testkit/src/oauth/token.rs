@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use url::form_urlencoded::parse;
 
 use super::OAuthState;
-use super::authorization::{AuthorizationState, Grant};
+use super::authorization::{Access, AuthorizationState, Grant};
 use super::endpoints::{json_with, status};
 
 /// A URL-encoded form.
@@ -50,7 +50,13 @@ pub(super) async fn answer(oauth_state: &OAuthState, headers: &HeaderMap, body: 
             authorization.counts.by_client += 1;
             let scopes = form.get("scope").to_owned();
             authorization.last_scopes.clone_from(&scopes);
-            Some(Grant { client: client.clone(), scopes, challenge: String::new(), redirect: String::new() })
+            Some(Grant {
+                client: client.clone(),
+                scopes,
+                challenge: String::new(),
+                redirect: String::new(),
+                user: String::new(),
+            })
         }
         _ => None,
     };
@@ -122,7 +128,8 @@ fn issue_tokens(
 ) -> Response {
     let access = authorization.secret("access");
     let scopes = oauth_state.plan.gives.map_or_else(|| grant.scopes.clone(), str::to_owned);
-    authorization.access.insert(access.clone(), scopes.clone());
+    let user = grant.user.clone();
+    authorization.access.insert(access.clone(), Access { scopes: scopes.clone(), user });
     let mut answer = json!({
         "access_token": access, "token_type": "Bearer", "expires_in": oauth_state.plan.lifetime.as_secs(),
         "scope": scopes,

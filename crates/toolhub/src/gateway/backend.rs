@@ -9,8 +9,8 @@ use tokio::sync::{broadcast, watch};
 use toolhub_access::Permissions;
 use toolhub_core::ports::boxed;
 use toolhub_core::{
-    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Principal, RawJson, RawObject,
-    ServerId, Source, ToolCall, ToolError, ToolOutput, TraceContext,
+    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Outcome, Principal, RawJson,
+    RawObject, ServerId, Source, ToolCall, ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp_client::Server;
@@ -21,6 +21,7 @@ use toolhub_mcp_wire::Offer;
 use toolhub_server::Authenticator as _;
 
 use super::client_errors::error_for_clients;
+use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItems};
 use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
@@ -52,6 +53,7 @@ pub(super) struct Shared {
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
     pub(super) access: Arc<AccessControl>,
+    pub(super) login_links: Arc<LoginLinks>,
 }
 
 /// A profile and its name.
@@ -75,6 +77,7 @@ pub(super) struct HubBackend {
     profile_name: Arc<str>,
     renamed: Arc<RenamedTools>,
     pub(super) access: Arc<AccessControl>,
+    pub(super) login_links: Arc<LoginLinks>,
     pub(super) offers: Arc<OfferCache>,
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
@@ -101,7 +104,7 @@ impl std::fmt::Debug for HubBackend {
 
 impl HubBackend {
     pub(super) fn new(hub: Arc<Hub>, profile: NamedProfile, shared: Shared, lang: Lang) -> Self {
-        let Shared { offers, settled, counts, tasks, resource_subscriptions, access } = shared;
+        let Shared { offers, settled, counts, tasks, resource_subscriptions, access, login_links } = shared;
         let overrides = profile.settings.overrides.clone().into_iter();
         let renamed = overrides.filter_map(|(own, changes)| Some((own, changes.name?)));
         let (view, changes) = (ArcSwapOption::empty(), broadcast::Sender::new(CHANNEL_CAPACITY));
@@ -111,6 +114,7 @@ impl HubBackend {
             profile: profile.settings,
             profile_name: profile.name,
             access,
+            login_links,
             offers,
             lang,
             tasks,
@@ -133,7 +137,7 @@ impl HubBackend {
     }
 
     /// The name of the profile.
-    pub(super) fn profile_name(&self) -> &str {
+    pub(super) fn profile_name(&self) -> &Arc<str> {
         &self.profile_name
     }
 
@@ -304,6 +308,16 @@ impl HubBackend {
         }
     }
 
+    /// Runs a call and counts it.
+    async fn run_followed(&self, tool_call: &ToolCall) -> Outcome {
+        let trace = tool_call.caller.as_ref().and_then(|caller| caller.trace());
+        let followed = AbandonGuard::new(&self.hub, &tool_call.id, trace);
+        let outcome = self.hub.run_call(tool_call).await;
+        followed.over();
+        self.counts.count(outcome.success());
+        outcome
+    }
+
     pub(super) async fn call_target(
         &self,
         view: &View,
@@ -332,11 +346,19 @@ impl HubBackend {
         tool_call.coercion = coercion;
         tool_call.among = Some(authorized.among);
         tool_call.authorization = authorized.authorization;
-        let followed = AbandonGuard::new(&self.hub, &tool_call.id, call.caller.trace());
-        tool_call.caller = Some(call.caller);
-        let outcome = self.hub.run_call(&tool_call).await;
-        followed.over();
-        self.counts.count(outcome.success());
+        tool_call.caller = Some(call.caller.clone());
+        let mut outcome = self.run_followed(&tool_call).await;
+        if let Err(ToolError::LoginNeeded { server }) = &outcome.result {
+            match Box::pin(self.log_in_caller(server, &call.caller)).await {
+                // Nothing was run, so that the call may be repeated. It is another record.
+                Some(CallerLogin::Done) => {
+                    tool_call.id = CallId::generate();
+                    outcome = Box::pin(self.run_followed(&tool_call)).await;
+                }
+                Some(CallerLogin::Needed(text)) => return Ok(tool_error(&text)),
+                None => {}
+            }
+        }
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));

@@ -12,6 +12,7 @@ use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
+use super::login_links::CallerLogin;
 use super::offers::{OfferedItem, fits_template};
 use super::profile_access::ProfileAccess;
 use super::view::Principals;
@@ -36,6 +37,9 @@ const TASK_FIELDS: [&str; 9] = [
 ];
 /// JSON-RPC error codes of a server for an unknown resource or method.
 const NOT_FOUND_CODES: [i64; 3] = [-32602, -32002, -32601];
+
+/// JSON-RPC error code of a request that failed at the server.
+const FAILED: i64 = -32603;
 
 impl HubBackend {
     pub(super) async fn forward_request(&self, request: BackendRequest) -> Result<RawJson, RpcError> {
@@ -64,7 +68,7 @@ impl HubBackend {
                 };
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
-                first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
+                self.first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
             }
             BackendMethod::ListSkills => Box::pin(self.list_skills(&params, &access)).await,
             BackendMethod::GetSkill => {
@@ -82,17 +86,17 @@ impl HubBackend {
                         && access.reads_resource(server.id(), &uri, Action::Read)
                 };
                 let servers = self.servers().into_iter().filter(serve).collect();
-                first_found(servers, &forwarded(params.clone(), None), none).await
+                self.first_found(servers, &forwarded(params.clone(), None), none).await
             }
             BackendMethod::GetPrompt => {
                 let name = text("name").ok_or_else(|| missing("name"))?;
                 let entry = self.prompt(&name, &access, Action::GetPrompt).await?;
                 let params = params.clone().with("name", entry.key.as_str());
-                forward(&entry.server, forwarded(params, Some(entry.key.clone()))).await
+                self.forward_to(&entry.server, &forwarded(params, Some(entry.key.clone()))).await
             }
             BackendMethod::Complete => {
                 let (server, params) = self.completion_target(&params, &access).await?;
-                forward(&server, forwarded(params, None)).await
+                self.forward_to(&server, &forwarded(params, None)).await
             }
             BackendMethod::GetTask
             | BackendMethod::UpdateTask
@@ -102,7 +106,7 @@ impl HubBackend {
                 // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
                 let servers = self.task_servers(&task, caller.principal());
-                first_found(servers, &forwarded(params.clone(), Some(task)), none).await
+                self.first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
             BackendMethod::ListTasks => self.list_tasks(&params, &caller).await,
         }
@@ -269,6 +273,53 @@ impl HubBackend {
     }
 }
 
+impl HubBackend {
+    async fn forward_to(
+        &self,
+        server: &Arc<Server>,
+        forwarded: &ForwardedRequest,
+    ) -> Result<RawJson, RpcError> {
+        let result = self.forward_once(server, forwarded).await?;
+        result.map_err(|error| rpc(error, server.id()))
+    }
+
+    /// Forwards a request. If its caller has to log in to the server first, it may do so now.
+    async fn forward_once(
+        &self,
+        server: &Arc<Server>,
+        forwarded: &ForwardedRequest,
+    ) -> Result<Result<RawJson, McpError>, RpcError> {
+        let result = server.forward(forwarded.clone()).await;
+        let (Err(McpError::LoginNeeded { .. }), Some(caller)) = (&result, &forwarded.caller) else {
+            return Ok(result);
+        };
+        match Box::pin(self.log_in_caller(server.id(), caller)).await {
+            Some(CallerLogin::Done) => Ok(server.forward(forwarded.clone()).await),
+            Some(CallerLogin::Needed(text)) => Err(RpcError::new(FAILED, text)),
+            None => Ok(result),
+        }
+    }
+
+    /// Returns the first response that is not an error for an unknown resource or task. If there is only one server, its error
+    /// is returned; otherwise `none`.
+    async fn first_found(
+        &self,
+        servers: Vec<Arc<Server>>,
+        forwarded: &ForwardedRequest,
+        none: RpcError,
+    ) -> Result<RawJson, RpcError> {
+        let alone = servers.len() == 1;
+        for server in servers {
+            match self.forward_once(&server, forwarded).await? {
+                Err(McpError::Rpc { code, .. }) if !alone && NOT_FOUND_CODES.contains(&code) => {}
+                Ok(result) => return Ok(result),
+                Err(error) => return Err(rpc(error, server.id())),
+            }
+        }
+        Err(none)
+    }
+}
+
 /// The scheme of a URI in lower case.
 fn scheme_of(uri: &str) -> Option<String> {
     uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
@@ -283,28 +334,6 @@ fn missing(what: &str) -> RpcError {
     RpcError::invalid_params(format!("`{what}` is missing"))
 }
 
-async fn forward(server: &Arc<Server>, forwarded: ForwardedRequest) -> Result<RawJson, RpcError> {
-    server.forward(forwarded).await.map_err(|error| rpc(error, server.id()))
-}
-
-/// Returns the first response that is not an error for an unknown resource or task. If there is only one server, its error is
-/// returned; otherwise `none`.
-async fn first_found(
-    servers: Vec<Arc<Server>>,
-    forwarded: &ForwardedRequest,
-    none: RpcError,
-) -> Result<RawJson, RpcError> {
-    let alone = servers.len() == 1;
-    for server in servers {
-        match server.forward(forwarded.clone()).await {
-            Err(McpError::Rpc { code, .. }) if !alone && NOT_FOUND_CODES.contains(&code) => {}
-            Ok(result) => return Ok(result),
-            Err(error) => return Err(rpc(error, server.id())),
-        }
-    }
-    Err(none)
-}
-
 /// Converts a failure to a JSON-RPC error. An error of the server is forwarded unchanged.
 fn rpc(error: McpError, server: &ServerId) -> RpcError {
     match error {
@@ -313,7 +342,7 @@ fn rpc(error: McpError, server: &ServerId) -> RpcError {
         }
         other => {
             let error = other.into_tool_error(server);
-            RpcError::new(-32603, error_for_clients(&error, toolhub_core::Lang::En))
+            RpcError::new(FAILED, error_for_clients(&error, toolhub_core::Lang::En))
         }
     }
 }

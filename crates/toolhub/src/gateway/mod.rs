@@ -2,10 +2,13 @@
 
 mod authorize;
 mod backend;
+mod caller_login;
 mod client_errors;
 mod control_tools;
 mod forward;
 mod hold;
+mod login_links;
+mod login_pages;
 mod notification_bus;
 mod offers;
 mod profile_access;
@@ -31,6 +34,7 @@ use toolhub_mcp_wire::Offer;
 pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, NamedProfile, Shared};
+use self::login_links::LoginLinks;
 use self::offers::OfferCache;
 use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
@@ -57,6 +61,7 @@ pub struct Gateways {
     settled: watch::Sender<bool>,
     counts: Arc<CallCounts>,
     access: Arc<AccessControl>,
+    login_links: Arc<LoginLinks>,
     /// The profile of clients that name no profile.
     default: String,
     /// When the gateways were created. Earlier failures are not reported: they may be resolved.
@@ -69,6 +74,7 @@ impl Gateways {
     pub fn new(hub: Arc<Hub>, notifications: NotificationBus, lang: Lang) -> Result<Self, LocalizedText> {
         let counts = Arc::<CallCounts>::default();
         let access = Arc::new(AccessControl::new(&hub.settings().auth)?);
+        let login_links = Arc::new(LoginLinks::new(hub.settings().auth.resource.as_deref()));
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
@@ -88,6 +94,7 @@ impl Gateways {
                     tasks: Arc::clone(&tasks),
                     resource_subscriptions: Arc::clone(&resource_subscriptions),
                     access: Arc::clone(&access),
+                    login_links: Arc::clone(&login_links),
                 };
                 let profile = NamedProfile { name: Arc::from(name.as_str()), settings: profile };
                 let backend = Arc::new(HubBackend::new(Arc::clone(&hub), profile, parts, lang));
@@ -99,7 +106,18 @@ impl Gateways {
             .collect();
         let default = DEFAULT_PROFILE.to_owned();
         let since = SystemTime::now();
-        Ok(Self { hub, notifications, offers, profiles, settled, counts, access, default, since })
+        Ok(Self {
+            hub,
+            notifications,
+            offers,
+            profiles,
+            settled,
+            counts,
+            access,
+            login_links,
+            default,
+            since,
+        })
     }
 
     /// Sets the profile of clients that name no profile.
@@ -180,7 +198,10 @@ impl Gateways {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
             if *change == ChangeKind::Deleted {
-                let _ = self.hub.held_calls().withdraw_all(&Origin::Key { name: name.clone() }.to_string());
+                let principal = Origin::Key { name: name.clone() }.to_string();
+                let _ = self.hub.held_calls().withdraw_all(&principal);
+                self.login_links.forget_principal(&principal);
+                let _ = self.hub.forget_logins(&principal).await;
             }
         }
         if changes.rules {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use toolhub_core::worker::PerWorker;
-use toolhub_core::{Lang, Localize as _};
+use toolhub_core::{BoxFuture, Lang, Localize as _};
 use toolhub_mcp_gateway::Gateway;
-use toolhub_server::{Health, HubService, Kind, MetricsText};
+use toolhub_server::{Health, HubService, Kind, LoginPage, LoginPageRequest, MetricsText};
 
 use super::Gateways;
 
@@ -57,6 +57,10 @@ impl HubService for Gateways {
             degraded.push("store: nothing can be kept".to_owned());
         }
         Health { ready: true, degraded }
+    }
+
+    fn login_page(&self, request: LoginPageRequest) -> BoxFuture<'_, Option<LoginPage>> {
+        Box::pin(self.show_login_page(request))
     }
 
     fn write_metrics(&self, out: &mut MetricsText) {

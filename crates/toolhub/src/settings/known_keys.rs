@@ -62,6 +62,7 @@ const TABLES: [(&str, &[&str]); 14] = [
             "connect_timeout",
             "call_timeout",
             "idle_timeout",
+            "credentials",
             "instances",
             "max_instances",
             "roots",

@@ -494,7 +494,14 @@ fn server() -> Value {
                 "`caller`: a process or session for each caller of the gateway (default: shared)",
             ),
         ),
-        ("max_instances", count(1, "With `instances = \"caller\"` (default: 32)")),
+        (
+            "credentials",
+            one_of(
+                &["shared", "caller", "exchange"],
+                "`caller`: each caller of the gateway logs in itself; `exchange`: its token is exchanged for one of the server (default: shared)",
+            ),
+        ),
+        ("max_instances", count(1, "With `instances` or `credentials` per caller (default: 32)")),
         ("roots", texts("Folders or URIs that the server is given as roots")),
         ("tools", texts("The only tools to be used (default: all)")),
         ("env_pass", texts("Environment variables that the program gets beside the usual ones")),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolhub_client_config::{ConfigError, TransportSpec};
 use toolhub_core::lang::LocalizedText;
-use toolhub_mcp_client::config::{ServerSpec, parse_servers};
+use toolhub_mcp_client::config::{Credentials, ServerSpec, parse_servers};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
@@ -47,6 +47,7 @@ pub fn load_servers(
                 apply(extras, spec);
                 spec.roots = extras.roots(&places.config);
                 notes.extend(apply_sandbox(extras, spec, places));
+                notes.extend(credentials_note(spec));
             }
             None => {
                 let (id, file) = (&extras.id, places.servers.display());
@@ -100,6 +101,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.call_timeout = extras.call_timeout.map(|span| span.0);
     spec.idle_timeout = extras.idle_timeout.map(|span| span.0).or(spec.idle_timeout);
     spec.instances = extras.instances();
+    spec.credentials = extras.credentials();
     spec.tools.clone_from(&extras.tools);
     spec.hints.clone_from(&extras.hints);
     spec.tags.clone_from(&extras.tags);
@@ -108,6 +110,41 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.env_pass.clone_from(&extras.env_pass);
     }
+}
+
+/// A note if callers of a server cannot have credentials of their own. Their calls fail then: they never use those of the hub.
+fn credentials_note(spec: &ServerSpec) -> Option<LocalizedText> {
+    let setting = match spec.credentials {
+        Credentials::Shared => return None,
+        Credentials::Caller => "credentials = \"caller\"",
+        Credentials::Exchange => "credentials = \"exchange\"",
+    };
+    let (en, zh) = match &spec.transport {
+        TransportSpec::Stdio(_) => (
+            "a program has no login (`instances = \"caller\"` gives each caller a process)",
+            "程序没有登录（`instances = \"caller\"` 可为每个调用方启动一个进程）",
+        ),
+        TransportSpec::Http(http) | TransportSpec::Sse(http)
+            if http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) =>
+        {
+            (
+                "its entry has an `Authorization` header, which all would share",
+                "其配置含有 `Authorization` 请求头，会被所有调用方共用",
+            )
+        }
+        TransportSpec::Http(_) | TransportSpec::Sse(_) => {
+            let has_client = spec.oauth.issuer.is_some() && spec.oauth.client_id.is_some();
+            if spec.credentials == Credentials::Caller || has_client {
+                return None;
+            }
+            ("`oauth` needs `issuer` and `client_id`", "`oauth` 需要 `issuer` 和 `client_id`")
+        }
+    };
+    let id = &spec.id;
+    Some(LocalizedText::new(
+        format!("`{setting}` of server `{id}` cannot work, and its calls through the gateway fail: {en}"),
+        format!("服务器 `{id}` 的 `{setting}` 无法生效，通过网关的调用会失败：{zh}"),
+    ))
 }
 
 /// Sandboxes the process of a server, if configured. Returns a note if the server has no process.

@@ -12,7 +12,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{Hints, OAuthSpec, ServerId};
 use toolhub_engine::{OutputLimits, Policy, Strategy};
-use toolhub_mcp_client::config::Instances;
+use toolhub_mcp_client::config::{Credentials, Instances};
 use toolhub_mcp_wire::Era;
 
 use super::agents::AgentSettings;
@@ -250,6 +250,9 @@ pub struct ServerExtras {
     /// Whether all callers of the gateway share one instance, or each has its own.
     #[serde(default)]
     pub instances: InstancesName,
+    /// Whose credentials calls of the gateway's clients use.
+    #[serde(default)]
+    pub credentials: CredentialsName,
     /// The maximum number of instances, if each caller has its own.
     #[serde(default)]
     pub max_instances: Option<NonZeroUsize>,
@@ -290,6 +293,19 @@ pub enum InstancesName {
     Caller,
 }
 
+/// Whose credentials calls of the gateway's clients use, as named in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CredentialsName {
+    /// Those of the hub.
+    #[default]
+    Shared,
+    /// Those of the caller, which logs in itself.
+    Caller,
+    /// The caller's token, exchanged for one of the server.
+    Exchange,
+}
+
 impl ServerExtras {
     /// Its roots as URIs; folders are resolved against that of the config.
     pub fn roots(&self, config: &Path) -> Option<Vec<String>> {
@@ -305,11 +321,21 @@ impl ServerExtras {
         self.roots.as_ref().map(|roots| roots.iter().filter_map(address).collect())
     }
 
+    /// Whose credentials calls of the gateway's clients use.
+    pub fn credentials(&self) -> Credentials {
+        match self.credentials {
+            CredentialsName::Shared => Credentials::Shared,
+            CredentialsName::Caller => Credentials::Caller,
+            CredentialsName::Exchange => Credentials::Exchange,
+        }
+    }
+
     /// How its instances are shared.
     pub fn instances(&self) -> Instances {
-        match self.instances {
-            InstancesName::Shared => Instances::Shared,
-            InstancesName::Caller => Instances::Caller {
+        match (self.instances, self.credentials) {
+            (InstancesName::Shared, CredentialsName::Shared) => Instances::Shared,
+            // Callers with different credentials cannot share a session.
+            _ => Instances::Caller {
                 max: self.max_instances.map_or(Instances::DEFAULT_MAX, NonZeroUsize::get),
             },
         }
@@ -452,6 +478,10 @@ mod tests {
         check(
             "[[servers]]\nid = \"a\"\ninstances = \"each\"\n",
             "line 3, column 13: unknown variant `each`, expected `shared` or `caller`",
+        );
+        check(
+            "[[servers]]\nid = \"a\"\ncredentials = \"own\"\n",
+            "line 3, column 15: unknown variant `own`, expected one of `shared`, `caller`, `exchange`",
         );
         check(
             "[[servers]]\nid = \"a\"\nera = \"old\"\n",

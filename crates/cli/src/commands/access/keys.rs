@@ -92,6 +92,9 @@ async fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
     let config = app.places()?.config;
     keys::revoke(&config, name).map_err(|error| failed(app, &error, name))?;
     record(app, name, ChangeKind::Deleted).await?;
+    if let Err(error) = app.hub().await?.forget_logins(&format!("key:{name}")).await {
+        app.screen.warn(&error.localize(app.lang()));
+    }
     if app.screen.json {
         app.screen.json(&RawObject::default().with("name", name).with("revoked", true).into_raw());
         return Ok(Exit::Done);

@@ -1,6 +1,7 @@
 //! `toolhub servers login` and `servers logout`.
 
-use toolhub::LoginError;
+use toolhub::keys::find_key;
+use toolhub::{Hub, LoginError};
 use toolhub_core::{Localize as _, RawJson, RawObject, ToolError};
 use toolhub_oauth::OAuthError;
 
@@ -8,7 +9,7 @@ use crate::app::App;
 use crate::args::{LoginArgs, LogoutArgs};
 use crate::commands::servers::unknown;
 use crate::commands::tools::plural;
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::render::screen::{BOLD, GOOD, NAME};
 use crate::terminal::browser;
 
@@ -28,6 +29,16 @@ pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
             app.screen.to_stderr(line);
         }
     };
+    if let Some(name) = &args.principal {
+        let principal = principal_id(app, hub, name)?;
+        return match app.interruptible(hub.login_as(id, &principal, &show)).await? {
+            Ok(()) => {
+                logged_in_as(app, id, &principal);
+                Ok(Exit::Done)
+            }
+            Err(error) => fail(app, id, &error).await,
+        };
+    }
     match app.interruptible(hub.login_at(id, args.issuer.as_deref(), &show)).await? {
         Ok(list) => {
             let tools = list.tools.len();
@@ -50,7 +61,13 @@ pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
 
 pub(crate) async fn logout(app: &App, args: LogoutArgs) -> anyhow::Result<Exit> {
     let (hub, lang, id) = (app.hub().await?, app.lang(), args.id.as_str());
-    match app.interruptible(hub.logout(id)).await? {
+    let logout = async {
+        match &args.principal {
+            Some(name) => Ok(hub.logout_as(id, &principal_id(app, hub, name)?).await),
+            None => anyhow::Ok(hub.logout(id).await),
+        }
+    };
+    match app.interruptible(logout).await?? {
         Ok(known) => {
             if app.screen.json {
                 let done =
@@ -68,6 +85,31 @@ pub(crate) async fn logout(app: &App, args: LogoutArgs) -> anyhow::Result<Exit> 
         }
         Err(error) => fail(app, id, &error).await,
     }
+}
+
+/// The id of a principal that may have a login: a key's name, or the id of one at an identity provider.
+fn principal_id(app: &App, hub: &Hub, name: &str) -> anyhow::Result<String> {
+    let auth = &hub.settings().auth;
+    let is_known_issuer = |id: &str| {
+        let (issuer, subject) = id.strip_prefix("oidc:")?.rsplit_once('#')?;
+        let is_known = auth.issuers.iter().any(|known| known.url == issuer);
+        (is_known && !subject.is_empty()).then(|| id.to_owned())
+    };
+    if let Some(id) = is_known_issuer(name) {
+        return Ok(id);
+    }
+    let key = name.strip_prefix("key:").unwrap_or(name);
+    let token = find_key(auth, key).map_err(|error| UsageError(error.text(key).localize(app.lang())))?;
+    Ok(token.key().principal.id().to_string())
+}
+
+fn logged_in_as(app: &App, id: &str, principal: &str) {
+    if app.screen.json {
+        let done = RawObject::default().with("id", id).with("success", true).with("principal", principal);
+        return app.screen.json(&RawJson::from(done));
+    }
+    let text = app.lang().choose(format!("logged in for {principal}"), format!("已为 {principal} 登录"));
+    app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));
 }
 
 async fn fail(app: &App, id: &str, error: &LoginError) -> anyhow::Result<Exit> {

@@ -1,0 +1,311 @@
+//! Links through which callers of the gateway log in to servers with `credentials = "caller"`.
+//!
+//! A login must belong to the caller that asked for it. The caller enters its key or token on the page of the link, so that no
+//! other user can be led to log in for it; the form is accepted from that page only; and the response of the authorization server counts
+//! only in the browser where the form was sent.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use toolhub_client_config::TransportSpec;
+use toolhub_core::{Localize as _, Secret, ServerId};
+use toolhub_mcp_client::Server;
+use toolhub_mcp_gateway::secret;
+use toolhub_oauth::{OAuthError, PendingLogin};
+use toolhub_server::{Authenticator as _, LoginCookie, LoginPage, LoginPageRequest, LoginStep};
+use url::Url;
+
+use super::Gateways;
+use super::login_pages::{self, PageText};
+
+/// How long a link can be used.
+const LINK_LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// Maximum number of links. The oldest one is removed.
+const MAX_LINKS: usize = 1000;
+/// How many wrong credentials end a link.
+const MAX_ATTEMPTS: u8 = 5;
+
+/// The outcome for a call whose caller lacks a login.
+pub(super) enum CallerLogin {
+    /// It has logged in meanwhile: the call may be repeated.
+    Done,
+    /// It has to log in first.
+    Needed(String),
+}
+
+/// The open links.
+#[derive(Debug)]
+pub(super) struct LoginLinks {
+    /// The public URL of the gateway; without it there are no links.
+    base: Option<Url>,
+    links: Mutex<HashMap<String, Arc<Link>>>,
+}
+
+/// A link for one principal to log in to one server.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) id: String,
+    principal: Arc<str>,
+    server: ServerId,
+    profile: Arc<str>,
+    created: Instant,
+    state: Mutex<LinkState>,
+    is_done: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct LinkState {
+    attempts: u8,
+    /// The login that has begun, and the cookie of its browser.
+    begun: Option<(PendingLogin, Secret)>,
+}
+
+impl Link {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the login is complete.
+    pub(super) async fn completed(&self) {
+        // The sender lives as long as the link.
+        let _ = self.is_done.subscribe().wait_for(|is_done| *is_done).await;
+    }
+}
+
+impl LoginLinks {
+    /// Links below the public URL of the gateway.
+    pub(super) fn new(base: Option<&str>) -> Self {
+        let base = base.and_then(|base| Url::parse(base).ok()).filter(|base| !base.cannot_be_a_base());
+        Self { base, links: Mutex::default() }
+    }
+
+    fn links(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn page_url(&self, page: &str) -> Option<String> {
+        let base = self.base.as_ref()?;
+        Some(format!("{}{}{page}", base.origin().ascii_serialization(), self.page_path()?))
+    }
+
+    /// The path of the pages, as a browser sees it.
+    fn page_path(&self) -> Option<String> {
+        Some(format!("{}/login", self.base.as_ref()?.path().trim_end_matches('/')))
+    }
+
+    /// The link of a principal to a server, with its URL; a new one if there is none. `None` if the gateway has no public URL.
+    pub(super) fn link(
+        &self,
+        principal: &Arc<str>,
+        server: &ServerId,
+        profile: &Arc<str>,
+    ) -> Option<(Arc<Link>, String)> {
+        self.base.as_ref()?;
+        let mut links = self.links();
+        links.retain(|_, link| link.created.elapsed() < LINK_LIFETIME && !*link.is_done.borrow());
+        let is_same = |link: &&Arc<Link>| link.principal == *principal && link.server == *server;
+        if let Some(link) = links.values().find(is_same).cloned() {
+            let url = self.page_url(&format!("/{}", link.id))?;
+            return Some((link, url));
+        }
+        if links.len() >= MAX_LINKS {
+            let oldest = links.values().min_by_key(|link| link.created).map(|link| link.id.clone());
+            oldest.map(|id| links.remove(&id));
+        }
+        let id = random_text()?;
+        let link = Arc::new(Link {
+            id: id.clone(),
+            principal: Arc::clone(principal),
+            server: server.clone(),
+            profile: Arc::clone(profile),
+            created: Instant::now(),
+            state: Mutex::default(),
+            is_done: watch::Sender::new(false),
+        });
+        let url = self.page_url(&format!("/{id}"))?;
+        links.insert(id, Arc::clone(&link));
+        Some((link, url))
+    }
+
+    /// Removes the links of a principal that does not exist any more.
+    pub(super) fn forget_principal(&self, principal: &str) {
+        self.links().retain(|_, link| *link.principal != *principal);
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<Link>> {
+        let link = self.links().get(id).cloned()?;
+        (link.created.elapsed() < LINK_LIFETIME && !*link.is_done.borrow()).then_some(link)
+    }
+
+    /// Takes the begun login with this state out of its link, if the browser is the one that began it.
+    fn take_begun(&self, state: &str, cookie: Option<&Secret>) -> Option<(Arc<Link>, PendingLogin)> {
+        let links: Vec<Arc<Link>> = self.links().values().cloned().collect();
+        links.into_iter().find_map(|link| {
+            let mut link_state = link.state();
+            let is_own = link_state.begun.as_ref().is_some_and(|(login, browser)| {
+                is_same(login.state().expose(), state)
+                    && cookie.is_some_and(|cookie| is_same(cookie.expose(), browser.expose()))
+            });
+            let begun = link_state.begun.take_if(|_| is_own);
+            drop(link_state);
+            begun.map(|(login, _)| (link, login))
+        })
+    }
+}
+
+/// The host of a server.
+fn host_of(server: &Server) -> Option<String> {
+    match &server.spec().transport {
+        TransportSpec::Http(http) | TransportSpec::Sse(http) => {
+            Url::parse(&http.url).ok()?.host_str().map(str::to_owned)
+        }
+        TransportSpec::Stdio(_) => None,
+    }
+}
+
+/// Compares in constant time.
+fn is_same(one: &str, other: &str) -> bool {
+    let differing = one.bytes().zip(other.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && differing == 0
+}
+
+/// 256 random bits as text.
+fn random_text() -> Option<String> {
+    secret().zip(secret()).map(|(one, other)| one + &other)
+}
+
+impl Gateways {
+    /// A page of a caller's login to a server.
+    pub(super) async fn show_login_page(&self, request: LoginPageRequest) -> Option<LoginPage> {
+        self.login_links.base.as_ref()?;
+        let LoginPageRequest { step, cookie } = request;
+        Some(match step {
+            LoginStep::Show { link } => match self.login_links.find(&link) {
+                Some(link) => self.form_page(200, &link, None),
+                None => login_pages::message(404, &PageText::UNKNOWN_LINK),
+            },
+            LoginStep::Begin { link, credential, origin } => {
+                self.begin_login(&link, &credential, origin.as_deref()).await
+            }
+            LoginStep::Finish { query } => self.finish_login(&query, cookie.as_ref()).await,
+        })
+    }
+
+    fn form_page(&self, status: u16, link: &Link, problem: Option<&PageText<'_>>) -> LoginPage {
+        let host = self.hub.servers.find(link.server.as_str()).and_then(|server| host_of(&server));
+        let host = host.unwrap_or_default();
+        let form =
+            login_pages::Form { principal: &link.principal, server: link.server.as_str(), host: &host };
+        login_pages::form(status, &form, problem)
+    }
+
+    async fn begin_login(&self, id: &str, credential: &Secret, origin: Option<&str>) -> LoginPage {
+        let links = &self.login_links;
+        // Another site must not send the form: its user would log in for the attacker.
+        let own = links.base.as_ref().map(|base| base.origin().ascii_serialization());
+        if origin.is_none() || origin != own.as_deref() {
+            return login_pages::message(403, &PageText::OTHER_SITE);
+        }
+        let Some(link) = links.find(id) else { return login_pages::message(404, &PageText::UNKNOWN_LINK) };
+        let profile = Some(&*link.profile);
+        let verified = match self.access.find(credential.expose(), profile) {
+            Some(verified) => Some(verified),
+            None => self.access.verify(credential.expose(), profile).await.ok(),
+        };
+        if verified.is_none_or(|verified| *verified.principal.id() != link.principal) {
+            let mut state = link.state();
+            state.attempts += 1;
+            let is_over = state.attempts >= MAX_ATTEMPTS;
+            drop(state);
+            if is_over {
+                links.links().remove(id);
+                return login_pages::message(403, &PageText::TOO_MANY_ATTEMPTS);
+            }
+            return self.form_page(403, &link, Some(&PageText::OTHER_PRINCIPAL));
+        }
+        let begun = self.begin_at_server(&link).await;
+        let (login, browser) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return self.failed_page(&error),
+        };
+        let page = login_pages::forward(login.url().as_str(), link.server.as_str());
+        let cookie = LoginCookie {
+            value: browser.clone(),
+            path: links.page_path().unwrap_or_default(),
+            secure: links.base.as_ref().is_some_and(|base| base.scheme() == "https"),
+            max_age: LINK_LIFETIME,
+        };
+        link.state().begun = Some((login, browser));
+        LoginPage { cookie: Some(cookie), ..page }
+    }
+
+    async fn begin_at_server(&self, link: &Link) -> Result<(PendingLogin, Secret), OAuthError> {
+        let unavailable = || OAuthError::Config("the server is not configured any more".to_owned());
+        let server = self.hub.servers.find(link.server.as_str()).ok_or_else(unavailable)?;
+        let redirect = self.login_links.page_url("/callback").ok_or_else(unavailable)?;
+        let login = server.token_manager_of(&link.principal)?.begin_login(&redirect).await?;
+        Ok((login, Secret::new(random_text().ok_or_else(unavailable)?)))
+    }
+
+    async fn finish_login(&self, query: &str, cookie: Option<&Secret>) -> LoginPage {
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        let state = pairs.find_map(|(name, value)| (name == "state").then(|| value.into_owned()));
+        let begun = state.and_then(|state| self.login_links.take_begun(&state, cookie));
+        let Some((link, login)) = begun else { return login_pages::message(400, &PageText::OTHER_BROWSER) };
+        // The principal may have been revoked while its browser was at the authorization server.
+        if self.login_links.find(&link.id).is_none() {
+            return login_pages::message(404, &PageText::UNKNOWN_LINK);
+        }
+        match login.finish(query).await {
+            Ok(()) => {
+                link.is_done.send_replace(true);
+                login_pages::message(200, &PageText::DONE)
+            }
+            Err(error) => self.failed_page(&error),
+        }
+    }
+
+    fn failed_page(&self, error: &OAuthError) -> LoginPage {
+        let text = error.text();
+        let (en, zh) = (text.localize(toolhub_core::Lang::En), text.localize(toolhub_core::Lang::Zh));
+        let (en, zh) = (format!("The login failed: {en}"), format!("登录失败：{zh}"));
+        login_pages::message(400, &PageText { sign: "✗", en: &en, zh: &zh })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids() -> (Arc<str>, ServerId, Arc<str>) {
+        (Arc::from("key:ann"), ServerId::new("notes"), Arc::from("default"))
+    }
+
+    #[test]
+    fn a_principal_has_one_link_per_server() {
+        let links = LoginLinks::new(Some("https://hub.example/tools/"));
+        let (ann, notes, profile) = ids();
+        let (first, url) = links.link(&ann, &notes, &profile).unwrap();
+        assert_eq!(url, format!("https://hub.example/tools/login/{}", first.id));
+        assert_eq!(links.link(&ann, &notes, &profile).unwrap().0.id, first.id);
+        assert_ne!(links.link(&Arc::from("key:bob"), &notes, &profile).unwrap().0.id, first.id);
+        assert_ne!(links.link(&ann, &ServerId::new("mail"), &profile).unwrap().0.id, first.id);
+        links.forget_principal("key:ann");
+        assert!(links.find(&first.id).is_none());
+        assert_eq!(links.links().len(), 1);
+    }
+
+    #[test]
+    fn links_are_bounded_and_need_a_public_url() {
+        let links = LoginLinks::new(None);
+        let (ann, notes, profile) = ids();
+        assert!(links.link(&ann, &notes, &profile).is_none());
+        let links = LoginLinks::new(Some("http://127.0.0.1:8080"));
+        for index in 0..MAX_LINKS + 10 {
+            assert!(links.link(&Arc::from(format!("key:{index}")), &notes, &profile).is_some());
+        }
+        assert_eq!(links.links().len(), MAX_LINKS);
+    }
+}

@@ -325,13 +325,16 @@ mod tests {
 
     /// A route that is public by mistake would be open to everyone: adding one is a decision to be stated here.
     #[test]
-    fn only_health_probes_and_metadata_are_public() {
+    fn only_health_probes_metadata_and_login_pages_are_public() {
         let public = ROUTES.iter().filter(|route| route.permission == Permission::Public);
         assert_eq!(
             public.map(|route| route.path).collect::<Vec<_>>(),
             [
                 "/.well-known/oauth-protected-resource",
                 "/.well-known/oauth-protected-resource/mcp",
+                // They check the host themselves, and the key or token of the caller before a login begins.
+                "/login/callback",
+                "/login",
                 "/healthz",
                 "/readyz"
             ]

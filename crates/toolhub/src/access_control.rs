@@ -198,6 +198,11 @@ impl AccessControl {
         self.snapshot.load().rules().clone()
     }
 
+    /// Whether any rule is in force.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.snapshot.load().rules().is_empty()
+    }
+
     /// Whether stored data may belong to several principals: with any key or issuer, now or earlier in this run, since there
     /// is the local user as well, and there may have been other keys.
     pub(crate) fn has_several_principals(&self) -> bool {

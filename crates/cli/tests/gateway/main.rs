@@ -10,6 +10,7 @@
 )]
 
 mod access;
+mod access_changes;
 mod access_log;
 mod access_rules;
 mod attacks_authority;

@@ -10,6 +10,7 @@ use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::hold::{HoldRequest, Refusal};
+use super::profile_access::ProfileAccess;
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{RefusalReason, refusal};
@@ -112,17 +113,24 @@ impl HubBackend {
         Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
     }
 
-    /// Records the call of a tool that exists and is hidden from its caller. The answer is that of an unknown tool, so that the
-    /// record is written later.
-    pub(super) fn note_hidden(&self, caller: &CallerHandle, name: &str) {
-        if let Some(principal) = caller.identity()
-            && self.hub.audit().is_some()
-            && self.full_view().target(name).is_some()
-        {
-            let reference = RecordId::generate();
-            let reason = RefusalReason::Rule(None);
-            self.access.pending_events.push(refusal(principal.id(), name, &reason, reference.as_str()));
+    /// Records the use of an item that exists and is hidden from the principal. The answer is that of an unknown item, so that
+    /// the record is written later.
+    pub(super) fn note_hidden(&self, access: &ProfileAccess, operation: &'static str, item: &str) {
+        let (reference, reason) = (RecordId::generate(), RefusalReason::Hidden(operation));
+        self.access.pending_events.push(refusal(access.principal(), item, &reason, reference.as_str()));
+    }
+
+    /// Records the use of a tool if it exists and is hidden from the caller.
+    pub(super) fn note_hidden_tool(&self, caller: &CallerHandle, operation: &'static str, name: &str) {
+        let access = self.access_of_caller(caller);
+        if self.records_refusals(&access) && self.full_view().target(name).is_some() {
+            self.note_hidden(&access, operation, name);
         }
+    }
+
+    /// Whether anything can be hidden from the principal, and its use has to be recorded.
+    pub(super) fn records_refusals(&self, access: &ProfileAccess) -> bool {
+        access.permissions().is_some() && self.hub.audit().is_some()
     }
 
     /// Counts a call against the daily budget of its principal.

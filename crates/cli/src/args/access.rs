@@ -73,9 +73,13 @@ pub(crate) struct WaitingIdArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) command: Option<AuditCommand>,
+    /// Without a subcommand: those of `audit show`.
+    #[command(flatten)]
+    pub(crate) show: AuditShowArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -25,7 +25,8 @@ use crate::render::table::{Cell, lines};
 const DEFAULT_LIMIT: usize = 20;
 
 pub(crate) async fn run(app: &App, args: AuditArgs) -> anyhow::Result<Exit> {
-    match args.command.unwrap_or_else(|| AuditCommand::Show(AuditShowArgs::default())) {
+    let AuditArgs { command, show: show_args } = args;
+    match command.unwrap_or(AuditCommand::Show(show_args)) {
         AuditCommand::Show(args) => show(app, &args).await,
         AuditCommand::Verify(args) => match args.file {
             Some(file) => verify_export(app, &file).await,

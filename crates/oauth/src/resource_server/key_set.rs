@@ -121,7 +121,9 @@ impl KeySet {
             Some(candidates) => Lookup::Found(candidates),
             None if state.in_flight => Lookup::Pending,
             None => Lookup::Missing(match state.missing(&self.inner.provider.name) {
-                TokenErrorKind::UnknownKey => state.unknown_key(self.inner.age_of(jws), now),
+                TokenErrorKind::UnknownKey if state.is_new_id(jws) => {
+                    state.unknown_key(self.inner.age_of(jws), now)
+                }
                 kind => kind,
             }),
         };
@@ -237,6 +239,11 @@ impl State {
         let matching = usable.iter().filter(|key| key.matches(key_id, algorithm));
         let keys: Vec<Jwk> = matching.take(MAX_CANDIDATES).cloned().collect();
         (!keys.is_empty()).then_some(Candidates { keys, revision: self.revision })
+    }
+
+    /// Whether the token names a key that is not in the set.
+    fn is_new_id(&self, jws: &Jws<'_>) -> bool {
+        jws.key_id.as_deref().is_some_and(|id| !self.keys.iter().any(|key| key.has_id(id)))
     }
 
     /// The refusal of a token whose key is not in the current set, while no fetch may be started. A token that is younger than

@@ -11,12 +11,16 @@ use toolhub_mcp_gateway::{GatewayCall, RpcError};
 use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::hold::{HoldRequest, Refusal};
 use super::profile_access::ProfileAccess;
+use super::service::CallOutcome;
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
 use crate::audit_trail::{RefusalReason, refusal};
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;
+
+/// The name of calls in records of refusals.
+pub(super) const CALL: &str = "call";
 
 /// JSON-RPC error code of a request without a principal.
 const REFUSED: i64 = -32000;
@@ -102,6 +106,7 @@ impl HubBackend {
             let mut scopes = principal.scopes.clone();
             scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
             call.caller.require_scopes(scopes);
+            self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
             return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
         let Some(rule) = decisions.held_by else {
@@ -123,7 +128,13 @@ impl HubBackend {
     /// Records the use of a tool if it exists and is hidden from the caller.
     pub(super) fn note_hidden_tool(&self, caller: &CallerHandle, operation: &'static str, name: &str) {
         let access = self.access_of_caller(caller);
-        if self.records_refusals(&access) && self.full_view().target(name).is_some() {
+        if access.permissions().is_none() || self.full_view().target(name).is_none() {
+            return;
+        }
+        if operation == CALL {
+            self.counts.by_principal.count(access.principal(), CallOutcome::Refused);
+        }
+        if self.records_refusals(&access) {
             self.note_hidden(&access, operation, name);
         }
     }
@@ -152,6 +163,7 @@ impl HubBackend {
 
     /// Records a refusal and returns its reference. The call does not run, whether or not that succeeds.
     async fn record_refusal(&self, principal: &Principal, tool: &str, reason: &RefusalReason) -> RecordId {
+        self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
         let reference = RecordId::generate();
         let event = refusal(principal.id(), tool, reason, reference.as_str());
         let _ = self.hub.record_audit(event).await;

@@ -21,11 +21,12 @@ use toolhub_mcp_gateway::{
 use toolhub_mcp_wire::Offer;
 use toolhub_server::Authenticator as _;
 
+use super::authorize::CALL;
 use super::client_errors::error_for_clients;
 use super::offers::{OfferCache, OfferedItem, OfferedItems};
 use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
-use super::service::CallCounts;
+use super::service::{CallCounts, CallOutcome};
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
 use super::visible_changes::{ProfileChange, visible_changes};
@@ -81,7 +82,7 @@ pub(super) struct HubBackend {
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
-    counts: Arc<CallCounts>,
+    pub(super) counts: Arc<CallCounts>,
     /// The view of principals that are not restricted.
     view: ArcSwapOption<CachedView>,
     /// The views of restricted principals; those with equal permissions share one.
@@ -296,6 +297,15 @@ impl HubBackend {
         unlisted.filter(|id| self.profile.has_source(id.as_str())).collect()
     }
 
+    /// Counts a finished call.
+    fn count(&self, caller: Option<&CallerHandle>, is_success: bool) {
+        self.counts.count(is_success);
+        if let Some(principal) = caller.and_then(|caller| caller.identity()) {
+            let outcome = if is_success { CallOutcome::Succeeded } else { CallOutcome::Failed };
+            self.counts.by_principal.count(principal.id(), outcome);
+        }
+    }
+
     /// Runs a call of a tool that the profile shows. Every call by name goes through this function.
     pub(super) async fn dispatch(
         &self,
@@ -341,7 +351,7 @@ impl HubBackend {
         tool_call.caller = Some(call.caller);
         let outcome = self.hub.run_call(&tool_call).await;
         followed.over();
-        self.counts.count(outcome.success());
+        self.count(tool_call.caller.as_ref(), outcome.success());
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));
@@ -397,7 +407,7 @@ impl Backend for HubBackend {
             match target {
                 Some(target) => self.dispatch(&view, target, call).await,
                 None => {
-                    self.note_hidden_tool(&call.caller, "call", &call.name);
+                    self.note_hidden_tool(&call.caller, CALL, &call.name);
                     Err(self.unknown(&view, &call.name))
                 }
             }

@@ -13,6 +13,7 @@ use toolhub_engine::coerce::coerce;
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
+use super::authorize::CALL;
 use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::client_errors::error_for_clients;
 use super::view::{Kind, Target, View};
@@ -73,7 +74,7 @@ impl HubBackend {
                         Box::pin(self.dispatch(view, found, inner)).await
                     }
                     None => {
-                        self.note_hidden_tool(&call.caller, "call", tool_name);
+                        self.note_hidden_tool(&call.caller, CALL, tool_name);
                         Ok(tool_error(&self.not_found(view, tool_name, text("source").trim())))
                     }
                 }

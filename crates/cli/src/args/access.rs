@@ -73,7 +73,6 @@ pub(crate) struct WaitingIdArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) command: Option<AuditCommand>,
@@ -92,7 +91,7 @@ pub(crate) enum AuditCommand {
     Export(AuditExportArgs),
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub(crate) struct AuditShowArgs {
     /// Only records of this principal, such as key:ci or local
     #[arg(long, value_name = "PRINCIPAL")]

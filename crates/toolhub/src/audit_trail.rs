@@ -27,6 +27,9 @@ const MAX_ITEM_CHARS: usize = 512;
 /// Maximum number of refused logins that are listed one by one until the next drain.
 const MAX_LISTED_LOGINS: usize = 20;
 
+/// The operation in records of refused calls.
+pub(crate) const CALL: &str = "call";
+
 /// Number of events that are appended at the same time, so that they share a commit.
 const CHUNK: usize = 64;
 
@@ -156,7 +159,7 @@ pub(crate) fn refusal(
     reference: &str,
 ) -> AuditEvent {
     let (operation, rule) = match reason {
-        RefusalReason::Rule(rule) => ("call", rule.as_deref()),
+        RefusalReason::Rule(rule) => (CALL, rule.as_deref()),
         RefusalReason::Hidden(operation) => (*operation, None),
         RefusalReason::DailyBudget => ("call beyond per_day", None),
     };

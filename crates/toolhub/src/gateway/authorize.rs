@@ -14,13 +14,10 @@ use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
-use crate::audit_trail::{RefusalReason, refusal};
+use crate::audit_trail::{CALL, RefusalReason, refusal};
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;
-
-/// The name of calls in records of refusals.
-pub(super) const CALL: &str = "call";
 
 /// JSON-RPC error code of a request without a principal.
 const REFUSED: i64 = -32000;

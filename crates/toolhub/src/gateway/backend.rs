@@ -21,7 +21,6 @@ use toolhub_mcp_gateway::{
 use toolhub_mcp_wire::Offer;
 use toolhub_server::Authenticator as _;
 
-use super::authorize::CALL;
 use super::client_errors::error_for_clients;
 use super::offers::{OfferCache, OfferedItem, OfferedItems};
 use super::profile_access::{ProfileAccess, RenamedTools};
@@ -29,8 +28,9 @@ use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
-use super::visible_changes::{ProfileChange, visible_changes};
+use super::visible_changes::{ProfileChange, Visibility, visible_changes};
 use crate::access_control::AccessControl;
+use crate::audit_trail::CALL;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -93,7 +93,7 @@ pub(super) struct HubBackend {
     building: Mutex<()>,
     settled: watch::Receiver<bool>,
     since: Instant,
-    pub(super) changes: broadcast::Sender<ProfileChange>,
+    changes: broadcast::Sender<ProfileChange>,
 }
 
 impl std::fmt::Debug for HubBackend {
@@ -459,7 +459,11 @@ impl Backend for HubBackend {
     }
 
     fn changes(self: Arc<Self>, principal: Arc<Principal>) -> BoxStream<'static, ChangeNotification> {
-        visible_changes(self, principal)
+        let receiver = self.changes.subscribe();
+        let (backend, other) = (Arc::clone(&self), Arc::clone(&principal));
+        let access = move || backend.access_of(&other);
+        let tools = move || self.tools(&principal);
+        visible_changes(receiver, Visibility { access, tools })
     }
 }
 

@@ -13,10 +13,10 @@ use toolhub_engine::coerce::coerce;
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
-use super::authorize::CALL;
 use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::client_errors::error_for_clients;
 use super::view::{Kind, Target, View};
+use crate::audit_trail::CALL;
 
 /// Default and maximum number of tools in a search result.
 const DEFAULT_LIMIT: usize = 5;

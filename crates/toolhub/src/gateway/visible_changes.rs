@@ -7,11 +7,10 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use toolhub_access::Action;
-use toolhub_core::{Principal, RawJson, ServerId};
-use toolhub_mcp_gateway::{Backend as _, ChangeNotification, ToolList};
+use toolhub_core::{RawJson, ServerId};
+use toolhub_mcp_gateway::{ChangeNotification, ToolList};
 use toolhub_mcp_wire::Offer;
 
-use super::backend::HubBackend;
 use super::offers::{ListChange, key_of};
 use super::profile_access::ProfileAccess;
 
@@ -46,10 +45,17 @@ impl ProfileChange {
     }
 }
 
+/// What a principal may see now.
+pub(super) struct Visibility<A, T> {
+    /// Its permissions.
+    pub(super) access: A,
+    /// Its list of tools.
+    pub(super) tools: T,
+}
+
 /// The changes of a profile, as one principal may notice them.
-struct VisibleChanges {
-    backend: Arc<HubBackend>,
-    principal: Arc<Principal>,
+struct VisibleChanges<A, T> {
+    visibility: Visibility<A, T>,
     /// The list of tools after the last change.
     tools: Arc<ToolList>,
     changes: broadcast::Receiver<ProfileChange>,
@@ -57,23 +63,24 @@ struct VisibleChanges {
     backlog: VecDeque<ProfileChange>,
 }
 
-/// Returns the changes of what a principal may see, from now on.
-pub(super) fn visible_changes(
-    backend: Arc<HubBackend>,
-    principal: Arc<Principal>,
-) -> BoxStream<'static, ChangeNotification> {
-    let tools = backend.tools(&principal);
-    let changes = backend.changes.subscribe();
-    // The list is compared once more: it may have changed before the subscription.
-    let backlog = VecDeque::from([ProfileChange::Tools]);
-    let visible = VisibleChanges { backend, principal, tools, changes, backlog };
+/// Returns the changes of what a principal may see.
+pub(super) fn visible_changes<A, T>(
+    changes: broadcast::Receiver<ProfileChange>,
+    visibility: Visibility<A, T>,
+) -> BoxStream<'static, ChangeNotification>
+where
+    A: Fn() -> ProfileAccess + Send + 'static,
+    T: Fn() -> Arc<ToolList> + Send + 'static,
+{
+    let tools = (visibility.tools)();
+    let visible = VisibleChanges { visibility, tools, changes, backlog: VecDeque::new() };
     Box::pin(stream::unfold(visible, |mut visible| async move {
         let notification = visible.next().await?;
         Some((notification, visible))
     }))
 }
 
-impl VisibleChanges {
+impl<A: Fn() -> ProfileAccess, T: Fn() -> Arc<ToolList>> VisibleChanges<A, T> {
     async fn next(&mut self) -> Option<ChangeNotification> {
         loop {
             let change = match self.backlog.pop_front() {
@@ -96,11 +103,11 @@ impl VisibleChanges {
 
     /// The notification of a change, if it concerns what the principal may see now.
     fn notification(&mut self, change: ProfileChange) -> Option<ChangeNotification> {
-        let access = self.backend.access_of(&self.principal);
+        let access = (self.visibility.access)();
         let is_unrestricted = access.permissions().is_none();
         match change {
             ProfileChange::Tools => {
-                let before = std::mem::replace(&mut self.tools, self.backend.tools(&self.principal));
+                let before = std::mem::replace(&mut self.tools, (self.visibility.tools)());
                 let is_same = Arc::ptr_eq(&before, &self.tools) || *before == *self.tools;
                 (!is_same).then_some(ChangeNotification::Tools)
             }

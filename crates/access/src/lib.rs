@@ -48,7 +48,7 @@ use toolhub_core::Principal;
 pub use self::cache::PermissionCache;
 pub use self::decision::{Decision, RuleId};
 pub use self::explain::{Explanation, RuleExplanation, explain};
-pub use self::lint::RuleWarning;
+pub use self::lint::{KnownNames, RuleWarning};
 pub use self::permissions::Permissions;
 pub use self::request::{Action, ItemKind, Resource, tool_names};
 pub use self::rule::Mismatch;

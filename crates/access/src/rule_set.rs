@@ -187,7 +187,7 @@ fn compile_principal(name: &str) -> Result<Pattern, Problem> {
     Err(Problem::new(
         KEY,
         format!("`{name}` is not a principal: write `local`, `key:NAME` or `oidc:ISSUER#SUBJECT`"),
-        format!("`{name}` 不是主体：请写 `local`、`key:名称` 或 `oidc:颁发者#主题`"),
+        format!("`{name}` 不是主体：请写 `local`、`key:名称` 或 `oidc:签发方#subject`"),
     ))
 }
 

@@ -71,6 +71,9 @@ pub trait AuditHistory: Send + Sync {
     /// Verifies the whole log with these keys, or with the accepted keys of the store.
     fn verify_audit(&self, keys: Option<TrustedKeys>) -> BoxFuture<'_, Result<Verification, StoreError>>;
 
+    /// Signs a checkpoint if there are records without one, after everything that happened before is in the log.
+    fn sign_checkpoint(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+
     /// Writes the whole log. Returns the number of records.
     fn export_audit<'a>(
         &'a self,

@@ -52,6 +52,11 @@ pub enum Tampering {
         /// The last one.
         last: u64,
     },
+    /// The state of the log, with its id and its end, was removed, while records or checkpoints exist.
+    MissingState {
+        /// The first record or checkpoint that exists.
+        first: u64,
+    },
     /// A checkpoint is not signed by an accepted key.
     BadSignature {
         /// The record that the checkpoint is about.
@@ -131,6 +136,12 @@ impl Tampering {
             Self::Added { first, last } => LocalizedText::new(
                 format!("records {first} to {last} were added without the store"),
                 format!("第 {first} 至 {last} 条记录不是由存储写入的"),
+            ),
+            Self::MissingState { first } => LocalizedText::new(
+                format!(
+                    "the state of the log (table `audit_log`) was removed, while record {first} or its checkpoint exists"
+                ),
+                format!("日志的状态（表 `audit_log`）已被删除，而第 {first} 条记录或其检查点仍然存在"),
             ),
             Self::BadSignature { sequence, key, problem: SignatureProblem::UnknownKey } => {
                 LocalizedText::new(

@@ -41,7 +41,13 @@ pub fn verify<B: std::borrow::Borrow<StoredBatch>>(
     batches: impl IntoIterator<Item = B>,
     keys: &TrustedKeys,
 ) -> Result<Option<Summary>, Tampering> {
-    let Some(mut verifier) = Verifier::new(evidence, keys)? else { return Ok(None) };
+    let mut batches = batches.into_iter();
+    let Some(mut verifier) = Verifier::new(evidence, keys)? else {
+        return match batches.next() {
+            Some(batch) => Err(Tampering::MissingState { first: batch.borrow().first_sequence }),
+            None => Ok(None),
+        };
+    };
     for batch in batches {
         verifier.push_batch(batch.borrow());
     }
@@ -76,12 +82,15 @@ pub struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Begins with the checkpoints of a log. `None` if there is no log.
+    /// Begins with the checkpoints of a log. `None` if there is no log; records that exist nevertheless are
+    /// [`Tampering::MissingState`].
     pub fn new(evidence: &Evidence, keys: &'a TrustedKeys) -> Result<Option<Self>, Tampering> {
         let Some(log) = evidence.log else {
-            return match &evidence.head {
-                Some(head) => Err(Tampering::Truncated { last: 0, covered: head.sequence }),
-                None => Ok(None),
+            let first = evidence.checkpoints.iter().map(|one| one.sequence).min();
+            return match (first, &evidence.head) {
+                (Some(first), _) => Err(Tampering::MissingState { first }),
+                (None, Some(head)) => Err(Tampering::Truncated { last: 0, covered: head.sequence }),
+                (None, None) => Ok(None),
             };
         };
         let mut verifier = Self {

@@ -34,6 +34,11 @@ fn calls_and_changes_are_recorded_and_verified() {
     let kinds: Vec<&str> = all.iter().map(|record| record["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["key_change", "call", "call", "call"], "newest first: {all:?}");
     assert_eq!(records(&cli, &["--kind", "call", "--by", "local", "-n", "2"]).len(), 2);
+    let without_show = cli.run(&["audit", "-n", "2", "--kind", "call", "--json"]);
+    assert_eq!(without_show.json().as_array().map(Vec::len), Some(2), "{without_show:?}");
+    let misplaced = cli.run(&["audit", "-n", "2", "verify"]);
+    assert!(misplaced.code == Some(2) && misplaced.stderr.contains("audit show -n 5"), "{misplaced:?}");
+    assert_eq!(cli.run(&["audit", "--json", "verify"]).json()["intact"], true);
     let reference = all[1]["reference"].as_str().unwrap();
     assert_eq!(records(&cli, &["--reference", reference]).len(), 1);
     // Neither the key nor the arguments are in the log.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::broadcast;
+use futures_util::stream::BoxStream;
 use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, ServerId};
 use toolhub_mcp_wire::headers::{self, MirroredParam};
 use toolhub_mcp_wire::{Era, Offer};
@@ -65,6 +65,8 @@ pub enum ChangeNotification {
     Resources,
     /// A resource has changed.
     Updated {
+        /// The server of the resource.
+        server: ServerId,
         /// The URI of the resource.
         uri: Arc<str>,
         /// The params of the notification.
@@ -218,16 +220,16 @@ pub trait Backend: Send + Sync {
     /// Forwards a request to the server that is responsible for it.
     fn forward(&self, request: BackendRequest) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
-    /// Subscribes to a resource that the principal may read.
+    /// Subscribes to a resource that the principal may read. Returns its server.
     fn subscribe<'a>(
         &'a self,
         uri: &'a str,
         principal: &'a Arc<Principal>,
-    ) -> BoxFuture<'a, Result<(), RpcError>>;
+    ) -> BoxFuture<'a, Result<ServerId, RpcError>>;
 
-    /// Unsubscribes from a resource.
-    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), RpcError>>;
+    /// Unsubscribes from a resource of a server.
+    fn unsubscribe<'a>(&'a self, server: &'a ServerId, uri: &'a str) -> BoxFuture<'a, Result<(), RpcError>>;
 
-    /// Returns a receiver of changes.
-    fn changes(&self) -> broadcast::Receiver<ChangeNotification>;
+    /// Returns the changes of what the principal may see, from now on.
+    fn changes(self: Arc<Self>, principal: Arc<Principal>) -> BoxStream<'static, ChangeNotification>;
 }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::broadcast::error::RecvError;
+use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::backend::{ChangeNotification, INVALID_REQUEST, RpcError};
+use crate::backend::{INVALID_REQUEST, RpcError};
 use crate::in_flight::{InFlightRequest, Step};
 use crate::listen::{ListenPermits, NotificationFilter, closing_result};
 use crate::message::{self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line};
@@ -213,34 +213,27 @@ impl Duplex {
     ) -> impl Future<Output = ()> + Send + 'static {
         let (gateway, out, closing) =
             (Arc::clone(&self.gateway), self.out.clone(), self.gateway.closing.clone());
+        let principal = Arc::clone(self.principal.identity());
         async move {
-            let mut changes = gateway.backend.changes();
+            let mut changes = Arc::clone(&gateway.backend).changes(principal);
             let ListenPermits { stream, subscriptions } = permits;
-            let _held = tokio::select! {
-                watched = gateway.subscribe_all(subscriptions) => (stream, watched),
+            let _permit = stream;
+            let subscriptions = tokio::select! {
+                subscriptions = gateway.subscribe_all(subscriptions) => subscriptions,
                 () = token.cancelled() => return,
             };
             out.send(filter.acknowledgement(&id)).await;
             loop {
-                let piece = tokio::select! {
+                let change = tokio::select! {
                     () = closing.cancelled() => {
                         out.answer(&id, &Ok(closing_result(&id))).await;
                         break;
                     }
                     () = token.cancelled() => break,
-                    piece = changes.recv() => piece,
+                    change = changes.next() => change,
                 };
-                let pieces = match piece {
-                    Ok(piece) => vec![piece],
-                    // Notifications were lost. A redundant refresh of the lists does no harm.
-                    Err(RecvError::Lagged(_)) => vec![
-                        ChangeNotification::Tools,
-                        ChangeNotification::Prompts,
-                        ChangeNotification::Resources,
-                    ],
-                    Err(RecvError::Closed) => break,
-                };
-                for text in pieces.iter().filter_map(|piece| filter.notification(piece, &id)) {
+                let Some(change) = change else { break };
+                if let Some(text) = filter.notification(&change, &id, &subscriptions) {
                     out.send(one_line(text)).await;
                 }
                 if out.is_closed() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use serde::Deserialize;
-use tokio::sync::broadcast::error::RecvError;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::Gateway;
@@ -12,6 +12,7 @@ use crate::backend::{ChangeNotification, RpcError};
 use crate::budget::{Permit, PrincipalHandle, Resource};
 use crate::message::{Params, notification};
 use crate::session::Session;
+use crate::subscriptions::Subscriptions;
 
 /// Maximum length of a URI that can be subscribed to, in bytes.
 const MAX_URI_BYTES: usize = 4 << 10;
@@ -59,13 +60,19 @@ impl NotificationFilter {
         notification("notifications/subscriptions/acknowledged", Some(&params))
     }
 
-    /// Returns the notification of a change for the stream with that id, if it was requested.
-    pub(super) fn notification(&self, changes: &ChangeNotification, id: &RawJson) -> Option<String> {
+    /// Returns the notification of a change for the stream with that id, if it was requested. Resources are only requested
+    /// if the stream has a subscription to them.
+    pub(super) fn notification(
+        &self,
+        changes: &ChangeNotification,
+        id: &RawJson,
+        subscriptions: &Subscriptions,
+    ) -> Option<String> {
         let requested = match changes {
             ChangeNotification::Tools => self.tools_list_changed,
             ChangeNotification::Prompts => self.prompts_list_changed,
             ChangeNotification::Resources => self.resources_list_changed,
-            ChangeNotification::Updated { uri, .. } => self.resource_subscriptions.contains(&**uri),
+            ChangeNotification::Updated { server, uri, .. } => subscriptions.contain(server, uri),
         };
         requested.then(|| {
             let (method, params) = notification_parts(changes);
@@ -125,7 +132,7 @@ pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
 fn session_notification(session: &Session, changes: &ChangeNotification) -> Option<String> {
     let requested = match changes {
         ChangeNotification::Tools | ChangeNotification::Prompts | ChangeNotification::Resources => true,
-        ChangeNotification::Updated { uri, .. } => session.is_subscribed(uri),
+        ChangeNotification::Updated { server, uri, .. } => session.is_subscribed_at(server, uri),
     };
     let (method, params) = notification_parts(changes);
     requested.then(|| notification(method, params))
@@ -138,24 +145,17 @@ impl Gateway {
         session: Arc<Session>,
         send_notifications: impl Fn(String),
     ) {
-        let mut changes = self.backend.changes();
+        let principal = Arc::clone(session.principal.identity());
+        let mut changes = Arc::clone(&self.backend).changes(principal);
         loop {
-            let piece = tokio::select! {
+            let change = tokio::select! {
                 () = session.closing.cancelled() => return,
                 () = self.closing.cancelled() => return,
-                piece = changes.recv() => piece,
+                change = changes.next() => change,
             };
-            match piece {
-                Ok(piece) => {
-                    if let Some(text) = session_notification(&session, &piece) {
-                        send_notifications(text);
-                    }
-                }
-                // Notifications were lost. A redundant refresh of the lists does no harm.
-                Err(RecvError::Lagged(_)) => {
-                    all_lists_changed().for_each(&send_notifications);
-                }
-                Err(RecvError::Closed) => return,
+            let Some(change) = change else { return };
+            if let Some(text) = session_notification(&session, &change) {
+                send_notifications(text);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::{FastMap, RawJson};
+use toolhub_core::{FastMap, RawJson, ServerId};
 
 use crate::budget::PrincipalHandle;
 use crate::client_handle::ClientInfo;
@@ -168,6 +168,11 @@ impl Session {
 
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
         self.state().watched.contains_key(uri)
+    }
+
+    /// Returns whether the session is subscribed to the resource of that server.
+    pub(crate) fn is_subscribed_at(&self, server: &ServerId, uri: &str) -> bool {
+        self.state().watched.get(uri).is_some_and(|subscription| subscription.is_to(server, uri))
     }
 
     /// Opens a resumable stream.

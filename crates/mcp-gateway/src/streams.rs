@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream;
-use tokio::sync::broadcast::error::RecvError;
+use futures_util::{StreamExt as _, stream};
 use toolhub_core::RawJson;
 
 use crate::Gateway;
-use crate::backend::{ChangeNotification, RpcError};
+use crate::backend::RpcError;
 use crate::budget::{Permit, PrincipalHandle};
 use crate::event_log::{EventLog, KEEP_ALIVE, KEEP_ALIVE_COMMENT, event};
 use crate::http::{Events, Reply, session_ended, status_of};
@@ -83,10 +82,15 @@ impl Gateway {
         principal: &PrincipalHandle,
     ) -> Result<Events, RpcError> {
         let ListenPermits { stream, subscriptions } = filter.permits(principal)?;
-        let changes = self.backend.changes();
-        let watched = self.subscribe_all(subscriptions).await;
-        let held = (stream, watched);
-        let listen_stream = ListenStream { gateway: Arc::clone(self), filter, id: id.detach(), _held: held };
+        let changes = Arc::clone(&self.backend).changes(Arc::clone(principal.identity()));
+        let subscriptions = self.subscribe_all(subscriptions).await;
+        let listen_stream = ListenStream {
+            gateway: Arc::clone(self),
+            filter,
+            id: id.detach(),
+            subscriptions,
+            _permit: stream,
+        };
         let first = event(None, &listen_stream.filter.acknowledgement(&listen_stream.id));
         let state = (Some(first), changes, Some(listen_stream));
         Ok(Box::pin(stream::unfold(state, |(first, mut changes, listen_stream)| async move {
@@ -101,26 +105,14 @@ impl Gateway {
                         let end = response(&listen_stream.id, &Ok(closing_result(&listen_stream.id)));
                         return Some((event(None, &end), (None, changes, None)));
                     }
-                    piece = tokio::time::timeout(KEEP_ALIVE, changes.recv()) => piece,
+                    piece = tokio::time::timeout(KEEP_ALIVE, changes.next()) => piece,
                 };
-                let pieces = match piece {
-                    Err(_) => {
-                        return Some((KEEP_ALIVE_COMMENT.to_owned(), (None, changes, Some(listen_stream))));
-                    }
-                    Ok(Ok(piece)) => vec![piece],
-                    Ok(Err(RecvError::Lagged(_))) => vec![
-                        ChangeNotification::Tools,
-                        ChangeNotification::Prompts,
-                        ChangeNotification::Resources,
-                    ],
-                    Ok(Err(RecvError::Closed)) => return None,
+                let Ok(change) = piece else {
+                    return Some((KEEP_ALIVE_COMMENT.to_owned(), (None, changes, Some(listen_stream))));
                 };
-                let notification = pieces
-                    .iter()
-                    .filter_map(|piece| listen_stream.filter.notification(piece, &listen_stream.id));
-                let notification: String = notification.map(|text| event(None, &one_line(text))).collect();
-                if !notification.is_empty() {
-                    return Some((notification, (None, changes, Some(listen_stream))));
+                let ListenStream { filter, id, subscriptions, .. } = &listen_stream;
+                if let Some(text) = filter.notification(&change?, id, subscriptions) {
+                    return Some((event(None, &one_line(text)), (None, changes, Some(listen_stream))));
                 }
             }
         })))
@@ -139,7 +131,8 @@ struct ListenStream {
     gateway: Arc<Gateway>,
     filter: NotificationFilter,
     id: RawJson,
-    _held: (Permit, Subscriptions),
+    subscriptions: Subscriptions,
+    _permit: Permit,
 }
 
 /// The error that replaces a response for which the replay budget has no room.

@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolhub_core::ServerId;
 
 use crate::Gateway;
 use crate::backend::{Backend, RpcError};
@@ -16,6 +17,7 @@ use crate::budget::Permit;
 
 /// A subscription that has to be undone.
 struct ActiveSubscription {
+    server: ServerId,
     uri: String,
     backend: Arc<dyn Backend>,
     /// Released after the server has been notified.
@@ -24,9 +26,9 @@ struct ActiveSubscription {
 
 impl ActiveSubscription {
     async fn unsubscribe(self) -> Result<(), RpcError> {
-        let Self { uri, backend, permit } = self;
+        let Self { server, uri, backend, permit } = self;
         let _uri_lock = UriLock::take(&uri).await;
-        let ended = backend.unsubscribe(&uri).await;
+        let ended = backend.unsubscribe(&server, &uri).await;
         drop(permit);
         ended
     }
@@ -46,6 +48,11 @@ impl fmt::Debug for Subscription {
 }
 
 impl Subscription {
+    /// Returns whether this is a subscription to the resource of that server.
+    pub(crate) fn is_to(&self, server: &ServerId, uri: &str) -> bool {
+        self.active.as_ref().is_some_and(|active| active.server == *server && active.uri == uri)
+    }
+
     /// Unsubscribes. The server is notified even if the returned future is dropped.
     pub(crate) async fn end(mut self) -> Result<(), RpcError> {
         let Some(active) = self.active.take() else { return Ok(()) };
@@ -65,6 +72,13 @@ impl Drop for Subscription {
 /// The subscriptions of one client or stream. On drop they end one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Vec<Subscription>);
+
+impl Subscriptions {
+    /// Returns whether one of them is to the resource of that server.
+    pub(crate) fn contain(&self, server: &ServerId, uri: &str) -> bool {
+        self.0.iter().any(|subscription| subscription.is_to(server, uri))
+    }
+}
 
 impl From<Vec<Subscription>> for Subscriptions {
     fn from(all: Vec<Subscription>) -> Self {
@@ -130,9 +144,9 @@ async fn start_subscription(
     (uri, permit): (String, Permit),
 ) -> Result<Subscription, RpcError> {
     let uri_lock = UriLock::take(&uri).await;
-    backend.subscribe(&uri, permit.holder().identity()).await?;
+    let server = backend.subscribe(&uri, permit.holder().identity()).await?;
     drop(uri_lock);
-    Ok(Subscription { active: Some(ActiveSubscription { uri, backend, permit }), tasks })
+    Ok(Subscription { active: Some(ActiveSubscription { server, uri, backend, permit }), tasks })
 }
 
 /// Serializes subscribing to and unsubscribing from a resource. Otherwise the message that ends the last subscription of

@@ -47,6 +47,9 @@ pub(crate) struct AccessRequest<'a> {
     pub(crate) profile: Option<&'a str>,
 }
 
+/// After how many seconds a client should try again while an identity provider cannot be reached.
+const UNAVAILABLE_SECONDS: u16 = 10;
+
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -64,7 +67,18 @@ impl Refusal {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::Token(TokenRefusal::Missing | TokenRefusal::Invalid) => StatusCode::UNAUTHORIZED,
             Self::Token(TokenRefusal::Malformed) => StatusCode::BAD_REQUEST,
-            Self::Token(TokenRefusal::Unavailable) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Token(TokenRefusal::Unavailable | TokenRefusal::NewKey { .. }) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+        }
+    }
+
+    /// The value of `Retry-After`, in seconds.
+    pub(crate) fn retry_after(self) -> Option<u16> {
+        match self {
+            Self::Token(TokenRefusal::Unavailable) => Some(UNAVAILABLE_SECONDS),
+            Self::Token(TokenRefusal::NewKey { retry_after }) => Some(retry_after.max(1)),
+            _ => None,
         }
     }
 
@@ -76,16 +90,23 @@ impl Refusal {
             }
             Self::Host => "this host is not known here: add it to `hosts` in `[serve]`",
             Self::Origin => "this origin is not allowed: add it to `origins` in `[serve]`",
-            Self::Token(TokenRefusal::Missing) => "a token is needed: `Authorization: Bearer TOKEN`",
+            Self::Token(TokenRefusal::Missing) => {
+                "a token is needed: send `Authorization: Bearer TOKEN`; ask the owner of this hub for a key, or log in \
+                 (需要令牌：请发送 `Authorization: Bearer 令牌`；可向此 hub 的所有者索取密钥，或登录)"
+            }
             Self::Token(TokenRefusal::Malformed) => {
                 "send one `Authorization` header, in the form `Authorization: Bearer TOKEN`"
             }
             Self::Token(TokenRefusal::Invalid) => {
-                "this token is not valid here: it is unknown, expired, revoked or for another audience; `toolhub keys new \
-                 NAME` makes a key"
+                "this token is not valid here: it is unknown, expired, revoked or for another audience; ask the owner of \
+                 this hub for a key, or log in again (此令牌在此处无效：未知、已过期、已吊销或受众不符；可向此 hub 的所有者索取密钥，\
+                 或重新登录)"
             }
             Self::Token(TokenRefusal::Unavailable) => {
                 "the identity provider that issued this token cannot be reached: try again later"
+            }
+            Self::Token(TokenRefusal::NewKey { .. }) => {
+                "the key that signed this token is not known yet: try again after the time in `Retry-After`"
             }
         }
     }

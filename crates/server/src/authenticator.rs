@@ -35,6 +35,11 @@ pub enum TokenRefusal {
     Invalid,
     /// The identity provider cannot be reached.
     Unavailable,
+    /// The identity provider may have a new key, which is fetched later.
+    NewKey {
+        /// When the token should be sent again, in seconds.
+        retry_after: u16,
+    },
 }
 
 /// Verifies bearer tokens.
@@ -164,7 +169,9 @@ impl Authenticator for KeyTable {
     fn challenge(&self, _: Option<&str>, refusal: TokenRefusal) -> String {
         // RFC 6750, section 3.1: a challenge for a request without a token carries no error code.
         match refusal {
-            TokenRefusal::Missing | TokenRefusal::Unavailable => "Bearer realm=\"toolhub\"",
+            TokenRefusal::Missing | TokenRefusal::Unavailable | TokenRefusal::NewKey { .. } => {
+                "Bearer realm=\"toolhub\""
+            }
             TokenRefusal::Malformed => "Bearer realm=\"toolhub\", error=\"invalid_request\"",
             TokenRefusal::Invalid => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
         }

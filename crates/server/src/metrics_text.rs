@@ -53,15 +53,27 @@ impl Family<'_> {
         self.part_labelled("", label, value);
     }
 
+    /// Writes the sample of several label values.
+    pub fn labelled_by(&mut self, labels: &[(&str, &str)], value: impl Display) {
+        let labels: Vec<String> =
+            labels.iter().map(|(label, of)| format!("{label}=\"{}\"", escape(of))).collect();
+        let _ = writeln!(self.out, "{}{{{}}} {value}", self.name, labels.join(","));
+    }
+
     /// Writes the sum or the count of a histogram.
     pub(crate) fn part(&mut self, part: &str, value: impl Display) {
         let _ = writeln!(self.out, "{}{part} {value}", self.name);
     }
 
     pub(crate) fn part_labelled(&mut self, part: &str, (label, of): (&str, &str), value: impl Display) {
-        let of = of.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
+        let of = escape(of);
         let _ = writeln!(self.out, "{}{part}{{{label}=\"{of}\"}} {value}", self.name);
     }
+}
+
+/// The value of a label in the exposition format.
+fn escape(value: &str) -> String {
+    value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
 }
 
 #[cfg(test)]
@@ -75,11 +87,13 @@ mod tests {
         let mut sessions = out.family("sessions", Kind::Counter, "Sessions, by profile.");
         sessions.labelled(("profile", "a\"b\\c\nd"), 1);
         sessions.labelled(("profile", "办公"), 2);
+        sessions.labelled_by(&[("profile", "a\"b"), ("era", "modern")], 3);
         assert_eq!(
             out.into_text(),
             "# HELP tools Tools there are.\n# TYPE tools gauge\ntools 3\n\
              # HELP sessions Sessions, by profile.\n# TYPE sessions counter\n\
-             sessions{profile=\"a\\\"b\\\\c\\nd\"} 1\nsessions{profile=\"办公\"} 2\n"
+             sessions{profile=\"a\\\"b\\\\c\\nd\"} 1\nsessions{profile=\"办公\"} 2\n\
+             sessions{profile=\"a\\\"b\",era=\"modern\"} 3\n"
         );
     }
 }

@@ -64,8 +64,8 @@ pub(crate) fn access_denied(refusal: Refusal, challenge: Option<&str>) -> Respon
     if let Some(challenge) = challenge {
         set_challenge(&mut response, challenge);
     }
-    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+    if let Some(seconds) = refusal.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

@@ -47,7 +47,9 @@ impl Recheck {
                 Ok(Some(at)) if at > Instant::now() => {
                     (self.at, unavailable) = (at, 0);
                 }
-                Err(TokenRefusal::Unavailable) if unavailable < MAX_UNAVAILABLE => {
+                Err(TokenRefusal::Unavailable | TokenRefusal::NewKey { .. })
+                    if unavailable < MAX_UNAVAILABLE =>
+                {
                     unavailable += 1;
                     self.at = Instant::now() + UNAVAILABLE_PAUSE;
                 }

@@ -30,6 +30,8 @@ pub(crate) enum Write {
     AdoptOrphans(Vec<i64>),
     /// Writes nothing: is answered once all previous writes are done.
     Settle,
+    /// Signs a checkpoint of the audit log after the other writes of its group.
+    Checkpoint,
     /// Writes nothing: is answered after an attempt to move the journaled intents.
     MoveIntents,
 }

@@ -13,6 +13,7 @@ use toolhub_access::{PermissionCache, Permissions, RuleSet};
 use toolhub_core::audit::ChangeKind;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::ports::StoreError;
 use toolhub_core::principal::Origin;
 use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
@@ -198,6 +199,11 @@ impl AccessControl {
         self.snapshot.load().rules().clone()
     }
 
+    /// Whether any rule is in force.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.snapshot.load().rules().is_empty()
+    }
+
     /// Whether stored data may belong to several principals: with any key or issuer, now or earlier in this run, since there
     /// is the local user as well, and there may have been other keys.
     pub(crate) fn has_several_principals(&self) -> bool {
@@ -221,14 +227,7 @@ impl AccessControl {
         let day = now.as_secs() / DAY.as_secs();
         let is_known = self.daily_counts().get(principal.id()).is_some_and(|count| count.day == day);
         if !is_known {
-            let midnight = UNIX_EPOCH + Duration::from_secs(day * DAY.as_secs());
-            let query = CallQuery {
-                principal: Some(principal.id().to_string()),
-                since: Some(midnight),
-                limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
-                ..CallQuery::default()
-            };
-            let calls = hub.calls(query).await.map_or(0, |calls| calls.len() as u64);
+            let calls = hub.calls_today(principal.id(), limit).await.unwrap_or(0);
             let mut counts = self.daily_counts();
             let count = counts.entry(Arc::clone(principal.id())).or_insert(DailyCount { day, calls });
             if count.day != day {
@@ -263,6 +262,21 @@ impl AccessControl {
 
     fn daily_counts(&self) -> MutexGuard<'_, HashMap<Arc<str>, DailyCount>> {
         self.daily_counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hub {
+    /// The number of calls of a principal since midnight UTC that are in the history, up to a limit.
+    pub async fn calls_today(&self, principal: &str, limit: u64) -> Result<u64, StoreError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let midnight = now.as_secs() / DAY.as_secs() * DAY.as_secs();
+        let query = CallQuery {
+            principal: Some(principal.to_owned()),
+            since: Some(UNIX_EPOCH + Duration::from_secs(midnight)),
+            limit: Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+            ..CallQuery::default()
+        };
+        Ok(self.calls(query).await?.len() as u64)
     }
 }
 
@@ -312,7 +326,12 @@ impl Authenticator for AccessControl {
                     self.note_login(&verified, "token");
                     Ok(verified)
                 }
-                Err(error) if error.is_unavailable() => Err(TokenRefusal::Unavailable),
+                Err(error) if error.is_unavailable() => Err(match error.retry_after() {
+                    Some(after) => TokenRefusal::NewKey {
+                        retry_after: u16::try_from(after.as_millis().div_ceil(1_000)).unwrap_or(u16::MAX),
+                    },
+                    None => TokenRefusal::Unavailable,
+                }),
                 Err(error) => {
                     self.pending_events.push_refused_login(login(
                         &unknown,
@@ -347,7 +366,7 @@ impl Authenticator for AccessControl {
         let snapshot = self.snapshot.load();
         let Some(issuers) = &snapshot.issuers else { return KeyTable::default().challenge(profile, refusal) };
         let challenge = match refusal {
-            TokenRefusal::Missing | TokenRefusal::Unavailable => {
+            TokenRefusal::Missing | TokenRefusal::Unavailable | TokenRefusal::NewKey { .. } => {
                 BearerChallenge::MissingToken { scopes: &[] }
             }
             TokenRefusal::Malformed => {

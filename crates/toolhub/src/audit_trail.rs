@@ -1,16 +1,19 @@
 //! What the hub appends to the audit log beside calls, which the store appends itself: refusals, held calls, logins and
 //! changes.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::join_all;
 use sha2::{Digest as _, Sha256};
 use toolhub_audit::AuditStore;
 use toolhub_core::audit::{
-    AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision, HeldCallEvent,
-    LoginEvent, RefusalEvent,
+    AuditAction, AuditEvent, AuditLog, ChangeEvent, ChangeKind, ChangedObject, HeldCallDecision,
+    HeldCallEvent, LoginEvent, RefusalEvent,
 };
 use toolhub_core::ports::StoreError;
 use toolhub_core::principal::LOCAL;
+use toolhub_core::text::cut;
 
 use crate::held_calls::HeldCall;
 use crate::hub::Hub;
@@ -18,16 +21,29 @@ use crate::hub::Hub;
 /// Maximum number of events that wait for [`PendingEvents::drain`]. Further ones are counted.
 const MAX_PENDING: usize = 10_000;
 
+/// Maximum length of the name or URI in the record of a refusal, in characters: clients choose it.
+const MAX_ITEM_CHARS: usize = 512;
+
 /// Maximum number of refused logins that are listed one by one until the next drain.
 const MAX_LISTED_LOGINS: usize = 20;
 
+/// The operation in records of refused calls.
+pub(crate) const CALL: &str = "call";
+
+/// Number of events that are appended at the same time, so that they share a commit.
+const CHUNK: usize = 64;
+
 /// Events of code that cannot wait for the log. They are appended soon after.
 #[derive(Debug, Default)]
-pub(crate) struct PendingEvents(Mutex<Pending>);
+pub(crate) struct PendingEvents {
+    pending: Mutex<Pending>,
+    /// Taken by [`PendingEvents::drain`], so that no event is appended twice.
+    draining: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Pending {
-    events: Vec<AuditEvent>,
+    events: VecDeque<AuditEvent>,
     /// Events that found no room; one record states their number.
     omitted: u64,
     /// Refused logins among the events.
@@ -38,7 +54,7 @@ struct Pending {
 
 impl PendingEvents {
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a refused login. Anyone can cause these, so that few are listed and the others counted: they must not displace the
@@ -47,7 +63,7 @@ impl PendingEvents {
         let mut pending = self.lock();
         if pending.listed_logins < MAX_LISTED_LOGINS {
             pending.listed_logins += 1;
-            pending.events.push(event);
+            pending.events.push_back(event);
         } else {
             pending.refused_logins += 1;
         }
@@ -57,18 +73,49 @@ impl PendingEvents {
     pub(crate) fn push(&self, event: AuditEvent) {
         let mut pending = self.lock();
         if pending.events.len() < MAX_PENDING {
-            pending.events.push(event);
+            pending.events.push_back(event);
         } else {
             pending.omitted += 1;
         }
     }
 
-    /// Appends the events to the log.
-    pub(crate) async fn drain(&self, audit: &dyn AuditStore) {
-        let Pending { mut events, omitted, refused_logins, .. } = std::mem::take(&mut *self.lock());
+    /// Appends the events to the log. Those that cannot be appended, or whose append is cancelled, stay for the next time: a
+    /// failing log stops calls, and what was refused before stays refused.
+    pub(crate) async fn drain(&self, audit: &dyn AuditLog) {
+        let _turn = self.draining.lock().await;
+        self.lock().add_summaries();
+        let mut failed = 0;
+        loop {
+            let chunk: Vec<AuditEvent> =
+                self.lock().events.iter().skip(failed).take(CHUNK).cloned().collect();
+            if chunk.is_empty() {
+                return;
+            }
+            let appended = join_all(chunk.into_iter().map(|event| audit.append(event))).await;
+            let mut pending = self.lock();
+            let before = failed;
+            for result in &appended {
+                match result {
+                    Ok(()) => drop(pending.events.remove(failed)),
+                    Err(_) => failed += 1,
+                }
+            }
+            if failed - before == appended.len() {
+                return;
+            }
+        }
+    }
+}
+
+impl Pending {
+    /// Turns the numbers of events that are not listed into events.
+    fn add_summaries(&mut self) {
+        self.listed_logins = 0;
+        let (omitted, refused_logins) = (self.omitted, self.refused_logins);
+        (self.omitted, self.refused_logins) = (0, 0);
         if refused_logins > 0 {
             let reason = format!("{refused_logins} further refused logins");
-            events.push(login(&Arc::from("unknown"), "token", Some(&reason)));
+            self.events.push_back(login(&Arc::from("unknown"), "token", Some(&reason)));
         }
         if omitted > 0 {
             let what = RefusalEvent {
@@ -77,13 +124,7 @@ impl PendingEvents {
                 rule: None,
                 reference: String::new(),
             };
-            events.push(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Refusal(what)));
-        }
-        for event in events {
-            // A failing log stops calls; what was refused before stays refused.
-            if audit.append(event).await.is_err() {
-                return;
-            }
+            self.events.push_back(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Refusal(what)));
         }
     }
 }
@@ -104,24 +145,27 @@ pub(crate) fn login(principal: &Arc<str>, method: &str, refused_because: Option<
 pub(crate) enum RefusalReason {
     /// By this rule, or because none allows it.
     Rule(Option<Arc<str>>),
+    /// What this operation concerns is hidden from the principal.
+    Hidden(&'static str),
     /// The calls of the day are used up.
     DailyBudget,
 }
 
-/// A refused call.
+/// A refused use of a tool, prompt, resource or skill.
 pub(crate) fn refusal(
     principal: &Arc<str>,
-    tool: &str,
+    item: &str,
     reason: &RefusalReason,
     reference: &str,
 ) -> AuditEvent {
     let (operation, rule) = match reason {
-        RefusalReason::Rule(rule) => ("call", rule.as_deref()),
+        RefusalReason::Rule(rule) => (CALL, rule.as_deref()),
+        RefusalReason::Hidden(operation) => (*operation, None),
         RefusalReason::DailyBudget => ("call beyond per_day", None),
     };
     let refusal = RefusalEvent {
         operation: operation.to_owned(),
-        resource: tool.to_owned(),
+        resource: cut(item, MAX_ITEM_CHARS).unwrap_or_else(|| item.to_owned()),
         rule: rule.map(str::to_owned),
         reference: reference.to_owned(),
     };
@@ -169,5 +213,70 @@ impl Hub {
     ) -> Result<(), StoreError> {
         let event = ChangeEvent { object, name: name.to_owned(), change, sha256: None, detail: None };
         self.record_audit(AuditEvent::now(&Arc::from(LOCAL), AuditAction::Change(event))).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use toolhub_core::BoxFuture;
+
+    use super::*;
+
+    /// A log that rejects events of the principal `bad`, and the first `failures` events.
+    #[derive(Default)]
+    struct FakeLog {
+        failures: AtomicUsize,
+        appended: Mutex<Vec<Arc<str>>>,
+    }
+
+    impl AuditLog for FakeLog {
+        fn append(&self, event: AuditEvent) -> BoxFuture<'_, Result<(), StoreError>> {
+            Box::pin(async move {
+                let fails = self
+                    .failures
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+                if fails.is_ok() || &*event.principal == "bad" {
+                    return Err(StoreError("no space".into()));
+                }
+                self.appended.lock().unwrap().push(event.principal);
+                Ok(())
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn failed_append_keeps_the_event_and_does_not_stop_the_others() {
+        let (pending, log) = (PendingEvents::default(), FakeLog::default());
+        for number in 0..200 {
+            let principal = if number == 70 { "bad".to_owned() } else { number.to_string() };
+            pending.push(login(&Arc::from(principal), "key", None));
+        }
+        pending.drain(&log).await;
+        assert_eq!(log.appended.lock().unwrap().len(), 199);
+        assert_eq!(pending.lock().events.len(), 1);
+        // A log that fails as a whole keeps everything until it works again.
+        let log = FakeLog { failures: AtomicUsize::new(1_000), ..FakeLog::default() };
+        for number in 0..200 {
+            pending.push(login(&Arc::from(number.to_string()), "key", None));
+        }
+        pending.drain(&log).await;
+        assert_eq!(pending.lock().events.len(), 201);
+        log.failures.store(0, Ordering::Relaxed);
+        pending.drain(&log).await;
+        let expected: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+        let appended: Vec<String> = log.appended.lock().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(appended, expected);
+    }
+
+    #[tokio::test]
+    async fn summaries_count_what_found_no_room() {
+        let (pending, log) = (PendingEvents::default(), FakeLog::default());
+        for _ in 0..MAX_LISTED_LOGINS + 5 {
+            pending.push_refused_login(login(&Arc::from("unknown"), "key", Some("unknown key")));
+        }
+        pending.drain(&log).await;
+        assert_eq!(log.appended.lock().unwrap().len(), MAX_LISTED_LOGINS + 1);
     }
 }

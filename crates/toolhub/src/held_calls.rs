@@ -4,6 +4,7 @@
 //! not at all and never replaced, so that a call is decided once and runs once, whatever is killed in between. Any command of
 //! the same user can decide; a running hub looks for the file.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,8 +22,14 @@ const FOLDER: &str = "held";
 const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// Maximum number of calls of one principal that wait at the same time.
 const MAX_WAITING: usize = 1_000;
-/// Number of hexadecimal digits of a call's digest at the beginning of its id.
-const DIGEST_DIGITS: usize = 20;
+/// Number of hexadecimal digits at the beginning of an id that identify the principal.
+const PRINCIPAL_DIGITS: usize = 8;
+/// Number of hexadecimal digits after them that identify the call.
+const CALL_DIGITS: usize = 16;
+/// The file that is locked while a call is looked for and created.
+const LOCK_FILE: &str = "lock";
+/// One of this many new calls removes the files of calls that expired long ago.
+const CLEANUP_INTERVAL: u32 = 256;
 
 /// A call that is to be held.
 #[derive(Debug, Clone)]
@@ -44,19 +51,44 @@ pub struct NewHeldCall<'a> {
 }
 
 impl NewHeldCall<'_> {
-    /// Identifies the call: equal calls share one decision.
-    fn digest(&self) -> String {
-        let arguments = canonical(self.arguments.get());
-        let arguments = arguments.as_deref().unwrap_or(self.arguments.get());
-        let sources = self.sources.join("\u{1f}");
-        let mut hash = Sha256::new();
-        for part in [self.principal.id(), self.profile, self.tool, &sources, arguments] {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part.as_bytes());
-        }
-        let digest: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        digest[..DIGEST_DIGITS].to_owned()
+    /// The beginning of the ids of all calls of the principal.
+    fn principal_prefix(&self) -> String {
+        digest(&[self.principal.id()], PRINCIPAL_DIGITS)
     }
+
+    /// The beginning of the ids of this call: equal calls share one decision.
+    fn prefix(&self) -> String {
+        let (sources, arguments) = (self.sources.join("\u{1f}"), canonical_text(self.arguments));
+        let parts = [self.profile, self.tool, &sources, &arguments];
+        format!("{}{}", self.principal_prefix(), digest(&parts, CALL_DIGITS))
+    }
+
+    /// Whether a held call is this one. The digest in its id is too short to rely on: its caller could search for two calls
+    /// with the same digest, and run one with the approval of the other.
+    fn is(&self, held: &HeldCall) -> bool {
+        held.principal == **self.principal.id()
+            && held.profile == self.profile
+            && held.tool == self.tool
+            && held.sources == self.sources
+            && canonical_text(&held.arguments) == canonical_text(self.arguments)
+    }
+}
+
+/// The arguments without differences of spelling and order.
+fn canonical_text(arguments: &RawJson) -> String {
+    canonical(arguments.get()).unwrap_or_else(|| arguments.get().to_owned())
+}
+
+/// The first hexadecimal digits of the SHA-256 of these parts.
+fn digest(parts: &[&str], digits: usize) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    text.truncate(digits);
+    text
 }
 
 /// A held call.
@@ -199,33 +231,42 @@ pub struct HeldCalls {
     folder: PathBuf,
 }
 
+/// The ids of calls, by the names of their files.
+#[derive(Debug, Default)]
+struct Entries {
+    calls: BTreeSet<String>,
+    decided: BTreeSet<String>,
+}
+
 impl HeldCalls {
     /// The held calls in a data folder.
     pub fn in_folder(home: &Path) -> Self {
         Self { folder: home.join(FOLDER) }
     }
 
-    /// Holds a call. Returns the existing entry if the same call is held already and was not used yet.
+    /// Holds a call. Returns the existing entry if the same call is held already and was not used yet. Reads the names of the
+    /// files, and only those files whose name belongs to this call.
     pub fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
         create_private_folder(&self.folder)?;
-        let digest = new.digest();
-        let mut waiting = 0;
-        for known in self.list()? {
+        // Equal calls at the same moment, also of several processes, must find each other.
+        let _lock = self.lock()?;
+        let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
+        for id in entries.calls.iter().filter(|id| id.starts_with(&prefix)) {
+            let Some(known) = self.get(id)? else { continue };
             // A denial holds until the call would have expired; then it may be asked for again.
             let is_open = !matches!(known.state, HeldState::Expired | HeldState::Used { .. })
                 && known.expires_ms > millis(SystemTime::now());
-            if is_open && known.id.starts_with(&digest) && known.principal == **new.principal.id() {
+            if is_open && new.is(&known) {
                 return Ok(known);
             }
-            waiting +=
-                usize::from(known.state == HeldState::Waiting && known.principal == **new.principal.id());
         }
-        if waiting >= MAX_WAITING {
-            return Err(io::Error::other("too many calls of this principal wait for approval"));
+        self.check_waiting(new.principal, &entries)?;
+        if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
+            self.list()?;
         }
         let now = millis(SystemTime::now());
         let call = HeldCall {
-            id: format!("{digest}{:08x}", fastrand::u32(..)),
+            id: format!("{prefix}{:08x}", fastrand::u32(..)),
             principal: new.principal.id().to_string(),
             profile: new.profile.to_owned(),
             tool: new.tool.to_owned(),
@@ -239,6 +280,52 @@ impl HeldCalls {
         };
         self.create(&format!("{}.json", call.id), &serde_json::to_vec(&call)?)?;
         Ok(call)
+    }
+
+    /// Locks the folder for other calls of [`HeldCalls::hold`] until the file is dropped.
+    fn lock(&self) -> io::Result<fs::File> {
+        let file =
+            fs::File::options().write(true).create(true).truncate(false).open(self.folder.join(LOCK_FILE))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// The names of files whose ids begin with a prefix.
+    fn entries_of(&self, prefix: &str) -> io::Result<Entries> {
+        let mut entries = Entries::default();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let Some((id, extension)) = name.to_str().and_then(|name| name.split_once('.')) else { continue };
+            if id.starts_with(prefix) {
+                match extension {
+                    "json" => drop(entries.calls.insert(id.to_owned())),
+                    "decision" => drop(entries.decided.insert(id.to_owned())),
+                    _ => {}
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Checks that another call of the principal may wait. The files are read only if there are many of them; those of expired
+    /// calls are removed then.
+    fn check_waiting(&self, principal: &Principal, entries: &Entries) -> io::Result<()> {
+        let undecided: Vec<&String> = entries.calls.difference(&entries.decided).collect();
+        if undecided.len() < MAX_WAITING {
+            return Ok(());
+        }
+        let mut waiting = 0;
+        for id in undecided {
+            match self.get(id)? {
+                Some(call) if call.state == HeldState::Expired => self.remove(id),
+                Some(call) => waiting += usize::from(call.principal == **principal.id()),
+                None => {}
+            }
+        }
+        if waiting >= MAX_WAITING {
+            return Err(io::Error::other("too many calls of this principal wait for approval"));
+        }
+        Ok(())
     }
 
     /// All held calls, oldest first. Removes the files of calls that expired long ago.
@@ -392,112 +479,4 @@ fn millis(time: SystemTime) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ann() -> Principal {
-        Principal::of_key("ann").with_roles(Role::Caller)
-    }
-
-    fn new<'a>(principal: &'a Principal, arguments: &'a RawJson, hold: Duration) -> NewHeldCall<'a> {
-        NewHeldCall {
-            principal,
-            profile: "default",
-            tool: "write",
-            sources: vec!["excel".to_owned()],
-            arguments,
-            rule: "ask-writes",
-            hold,
-        }
-    }
-
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    #[test]
-    fn call_is_decided_once_and_used_once() {
-        let home = tempfile::tempdir().unwrap();
-        let held = HeldCalls::in_folder(home.path());
-        let (ann, arguments) = (ann(), RawJson::parse(r#"{"b":1,"a":2}"#).unwrap());
-        let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-        assert_eq!(call.state, HeldState::Waiting);
-        // The same call with another order of members is not held twice.
-        let same = RawJson::parse(r#"{"a":2, "b":1}"#).unwrap();
-        assert_eq!(held.hold(&new(&ann, &same, HOUR)).unwrap().id, call.id);
-        let local = Principal::local();
-        let decider = Decider { principal: &local, is_alone: false };
-        let approved = held.decide(&call.id, true, decider).unwrap();
-        assert_eq!(approved.state, HeldState::Approved { by: "local".to_owned() });
-        assert!(matches!(held.decide(&call.id, false, decider), Err(DecideError::NotWaiting(_))));
-        assert!(held.consume(&call.id).unwrap());
-        assert!(!held.consume(&call.id).unwrap());
-        assert_eq!(held.get(&call.id).unwrap().unwrap().state.name(), "used");
-        // The next call of this kind waits again.
-        let next = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-        assert!(next.id != call.id && next.state == HeldState::Waiting);
-    }
-
-    #[test]
-    fn concurrent_decisions_and_uses_succeed_once() {
-        let home = tempfile::tempdir().unwrap();
-        let held = HeldCalls::in_folder(home.path());
-        let (ann, arguments) = (ann(), RawJson::empty_object());
-        let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-        let local = Principal::local();
-        let count = |work: &(dyn Fn(usize) -> bool + Sync)| {
-            std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || work(number))).collect();
-                threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|done| *done).count()
-            })
-        };
-        let decider = Decider { principal: &local, is_alone: true };
-        assert_eq!(count(&|_| held.decide(&call.id, true, decider).is_ok()), 1);
-        assert_eq!(count(&|_| held.consume(&call.id).unwrap()), 1);
-    }
-
-    #[test]
-    fn own_calls_and_callers_cannot_decide() {
-        let home = tempfile::tempdir().unwrap();
-        let held = HeldCalls::in_folder(home.path());
-        let arguments = RawJson::empty_object();
-        let mut ann = ann();
-        let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-        let decide = |principal: &Principal, is_alone, approved| {
-            held.decide(&call.id, approved, Decider { principal, is_alone })
-        };
-        assert!(matches!(decide(&ann, false, true), Err(DecideError::NotApprover)));
-        ann.roles |= Role::Approver.into();
-        assert!(matches!(decide(&ann, false, true), Err(DecideError::OwnCall)));
-        assert!(matches!(decide(&ann, true, true), Err(DecideError::OwnCall)), "not the owner");
-        ann.roles = toolhub_core::Roles::all();
-        assert!(matches!(decide(&ann, false, true), Err(DecideError::OwnCall)), "not alone");
-        assert!(decide(&ann, true, true).is_ok());
-    }
-
-    #[test]
-    fn calls_of_a_revoked_key_are_withdrawn() {
-        let home = tempfile::tempdir().unwrap();
-        let held = HeldCalls::in_folder(home.path());
-        let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
-        let arguments = RawJson::empty_object();
-        let [of_ann, of_bob] = [&ann, &bob].map(|one| held.hold(&new(one, &arguments, HOUR)).unwrap());
-        held.withdraw_all(ann.id()).unwrap();
-        assert!(held.get(&of_ann.id).unwrap().is_none() && held.get(&of_bob.id).unwrap().is_some());
-    }
-
-    #[test]
-    fn expired_calls_cannot_be_decided_and_references_cannot_leave_the_folder() {
-        let home = tempfile::tempdir().unwrap();
-        let held = HeldCalls::in_folder(home.path());
-        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
-        let call = held.hold(&new(&ann, &arguments, Duration::ZERO)).unwrap();
-        let decider = Decider { principal: &local, is_alone: true };
-        assert!(matches!(
-            held.decide(&call.id, true, decider),
-            Err(DecideError::NotWaiting(HeldState::Expired))
-        ));
-        fs::write(home.path().join("x.json"), "{}").unwrap();
-        for id in ["../x", "", ".", "ab/../x", "zz"] {
-            assert!(held.get(id).unwrap().is_none(), "{id}");
-        }
-    }
-}
+mod tests;

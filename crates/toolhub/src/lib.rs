@@ -42,6 +42,7 @@ mod process_sandbox;
 mod progress;
 mod reload;
 mod resources;
+mod rule_check;
 #[cfg(unix)]
 mod running_hub;
 mod server_set;

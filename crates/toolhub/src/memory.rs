@@ -145,10 +145,18 @@ impl Hub {
         self.recalled.get_or_init(read).await;
     }
 
-    /// Waits until pending writes are done.
+    /// Waits until pending writes are done, and signs the last checkpoint of the audit log: the store, which signs when it is
+    /// closed, may still be in use when the process ends.
     pub(crate) async fn flush_store(&self, timeout: Duration) {
         let Some(store) = &self.store else { return };
-        match tokio::time::timeout(timeout, store.flush()).await {
+        let flushed = async {
+            store.flush().await?;
+            match self.audit() {
+                Some(audit) => audit.sign_checkpoint().await,
+                None => Ok(()),
+            }
+        };
+        match tokio::time::timeout(timeout, flushed).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.report_error(&error),
             Err(_) => self.report_error(&StoreError("it took too long to write what happened".into())),

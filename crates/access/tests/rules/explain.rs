@@ -57,6 +57,35 @@ fn names_the_first_selector_that_differs() {
 }
 
 #[test]
+fn unknown_arguments_make_a_call_conditional_if_a_rule_about_them_decides() {
+    let check = |list: serde_json::Value, expect: &[&str]| {
+        let (rules, source) = (rules(list.clone()), Source::from_name("files"));
+        let resource = Resource::tool(&source, &["write"]).in_profile("home");
+        let explained = explain(&rules, &caller(), Action::Call, &resource);
+        let found: Vec<&str> = explained.depends_on.iter().map(|rule| &*rule.name).collect();
+        assert_eq!(found, expect, "{list}");
+        assert_eq!(explained.summary.to_string().starts_with("depends on the arguments"), !expect.is_empty());
+        // With arguments nothing is left open.
+        let arguments = raw("{}");
+        let explained = explain(&rules, &caller(), Action::Call, &resource.with_arguments(&arguments));
+        assert!(explained.depends_on.is_empty() && !explained.rules.iter().any(|rule| rule.is_conditional));
+    };
+    let rule = |name: &str, effect: &str| json!({"name": name, "effect": effect});
+    let about =
+        |name: &str, effect: &str| json!({"name": name, "effect": effect, "arguments": {"required": ["a"]}});
+    check(json!([about("some", "allow")]), &["some"]);
+    check(json!([about("some", "allow"), rule("all", "allow")]), &[]);
+    check(json!([about("some", "allow"), rule("all", "ask")]), &[]);
+    check(json!([about("some", "forbid"), rule("all", "allow")]), &["some"]);
+    check(json!([about("some", "forbid")]), &[]);
+    check(json!([about("held", "ask"), rule("all", "allow"), about("some", "forbid")]), &["held", "some"]);
+    check(json!([about("held", "ask"), about("some", "allow"), rule("none", "forbid")]), &[]);
+    let other =
+        json!({"name": "other", "effect": "allow", "tools": ["read"], "arguments": {"required": ["a"]}});
+    check(json!([other]), &[]);
+}
+
+#[test]
 fn says_which_role_profile_or_scope_is_missing() {
     let source = Source::from_name("files");
     let tool = Resource::tool(&source, &["write"]);

@@ -76,6 +76,9 @@ pub(crate) struct WaitingIdArgs {
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) command: Option<AuditCommand>,
+    /// Without a subcommand: those of `audit show`.
+    #[command(flatten)]
+    pub(crate) show: AuditShowArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,7 +91,7 @@ pub(crate) enum AuditCommand {
     Export(AuditExportArgs),
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub(crate) struct AuditShowArgs {
     /// Only records of this principal, such as key:ci or local
     #[arg(long, value_name = "PRINCIPAL")]

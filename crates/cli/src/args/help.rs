@@ -381,21 +381,21 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/keys/revoke name" => "密钥的名称",
         "/keys/rotate" => "更换密钥，保留其设置",
         "/keys/rotate name" => "密钥的名称",
-        "/waiting" => "列出、批准和拒绝等待决定的调用",
+        "/waiting" => "列出、批准和拒绝待批准的调用",
         "/waiting all" => "也显示已决定或已过期的调用",
-        "/waiting/approve" => "批准一个调用执行一次",
+        "/waiting/approve" => "批准一个调用，可执行一次",
         "/waiting/approve id" => "调用的编号",
         "/waiting/deny" => "拒绝一个调用",
         "/waiting/deny id" => "调用的编号",
         "/audit" => "查看、校验和导出审计日志",
         "/audit/show" => "显示最近的记录",
-        "/audit/show by" => "只看该主体的记录，如 key:ci、local",
-        "/audit/show kind" => {
+        "/audit by" | "/audit/show by" => "只看该主体的记录，如 key:ci、local",
+        "/audit kind" | "/audit/show kind" => {
             "只看该类记录：login、refusal、call、held_call、key_change、rule_change、config_change 或 server_change"
         }
-        "/audit/show since" => "只看此时间段内的记录，如 30m、2h、7d",
-        "/audit/show reference" => "只看该编号的记录：拒绝、待批准调用或调用的编号",
-        "/audit/show limit" => "最多显示多少条 [默认：20]",
+        "/audit since" | "/audit/show since" => "只看此时间段内的记录，如 30m、2h、7d",
+        "/audit reference" | "/audit/show reference" => "只看该编号的记录：拒绝、待批准的调用或调用的编号",
+        "/audit limit" | "/audit/show limit" => "最多显示多少条 [默认：20]",
         "/audit/verify" => "检查是否有记录被改动、删除或调换顺序",
         "/audit/verify file" => "校验该导出文件，而不是已存储的日志",
         "/audit/export" => "把整个日志写入文件；`-` 表示标准输出",

@@ -10,6 +10,8 @@
 )]
 
 mod access;
+mod access_changes;
+mod access_commands;
 mod access_log;
 mod access_rules;
 mod attacks_authority;

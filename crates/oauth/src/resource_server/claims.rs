@@ -62,7 +62,7 @@ impl Claims {
     }
 
     /// A time in seconds since 1970 (RFC 7519 §2, NumericDate).
-    fn time(&self, name: &str) -> Result<Option<SystemTime>, TokenErrorKind> {
+    pub(super) fn time(&self, name: &str) -> Result<Option<SystemTime>, TokenErrorKind> {
         let Some(value) = self.0.get(name) else { return Ok(None) };
         let seconds = value.as_f64().filter(|seconds| (0.0..=MAX_TIME_SECONDS).contains(seconds));
         let seconds = seconds.ok_or(TokenErrorKind::Malformed)?;

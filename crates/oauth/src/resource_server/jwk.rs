@@ -81,6 +81,11 @@ impl Jwk {
         (key_id.is_none() || self.key_id.as_deref() == key_id) && self.supports(algorithm)
     }
 
+    /// Whether the key has this id.
+    pub(super) fn has_id(&self, key_id: &str) -> bool {
+        self.key_id.as_deref() == Some(key_id)
+    }
+
     fn supports(&self, algorithm: Algorithm) -> bool {
         let of_type = match self.key {
             PublicKey::Rsa { .. } => matches!(algorithm, Algorithm::Rs256 | Algorithm::Ps256),

@@ -24,6 +24,8 @@ pub(super) const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) const REFRESH_AGE: Duration = Duration::from_secs(10 * 60);
 /// Age up to which keys are used while the issuer is unavailable.
 pub(super) const MAX_KEY_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How far the clock of an issuer may be behind when it is decided whether a token may be signed with a new key.
+const ISSUED_SKEW: Duration = Duration::from_secs(10);
 /// Maximum keys that one signature is verified with: more than one only if the token has no `kid`, or the set repeats it.
 const MAX_CANDIDATES: usize = 4;
 
@@ -84,7 +86,7 @@ impl KeySet {
     pub(super) async fn find(&self, jws: &Jws<'_>) -> Result<Candidates, TokenErrorKind> {
         // Subscribes first: a fetch that ends in between is then noticed.
         let mut fetches = self.inner.fetches.subscribe();
-        match self.look_up(jws.key_id.as_deref(), jws.algorithm) {
+        match self.look_up(jws) {
             Lookup::Found(candidates) => return Ok(candidates),
             Lookup::Missing(kind) => return Err(kind),
             Lookup::Pending => {}
@@ -110,15 +112,20 @@ impl KeySet {
         is_current
     }
 
-    fn look_up(&self, key_id: Option<&str>, algorithm: Algorithm) -> Lookup {
+    fn look_up(&self, jws: &Jws<'_>) -> Lookup {
         let now = self.inner.clock.monotonic();
         let mut state = self.inner.state();
-        let found = state.candidates(key_id, algorithm, now);
+        let found = state.candidates(jws.key_id.as_deref(), jws.algorithm, now);
         let fetch = (found.is_none() || state.is_aged(now)) && state.begin_fetch(now);
         let lookup = match found {
             Some(candidates) => Lookup::Found(candidates),
             None if state.in_flight => Lookup::Pending,
-            None => Lookup::Missing(state.missing(&self.inner.provider.name)),
+            None => Lookup::Missing(match state.missing(&self.inner.provider.name) {
+                TokenErrorKind::UnknownKey if state.is_new_id(jws) => {
+                    state.unknown_key(self.inner.age_of(jws), now)
+                }
+                kind => kind,
+            }),
         };
         drop(state);
         if fetch {
@@ -170,6 +177,13 @@ async fn load(provider: &Provider, location: Option<Url>) -> Result<(Url, Vec<Jw
 impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long ago a token was issued, as it states itself. `None` if it does not, or states the future.
+    fn age_of(&self, jws: &Jws<'_>) -> Option<Duration> {
+        let issued = jws.claims.time("iat").ok().flatten()?;
+        let now = self.clock.wall_time();
+        (issued <= now + ISSUED_SKEW).then(|| now.duration_since(issued).unwrap_or_default())
     }
 
     /// The location of the set. It is looked up again if the last fetch failed or the keys are aged.
@@ -225,6 +239,24 @@ impl State {
         let matching = usable.iter().filter(|key| key.matches(key_id, algorithm));
         let keys: Vec<Jwk> = matching.take(MAX_CANDIDATES).cloned().collect();
         (!keys.is_empty()).then_some(Candidates { keys, revision: self.revision })
+    }
+
+    /// Whether the token names a key that is not in the set.
+    fn is_new_id(&self, jws: &Jws<'_>) -> bool {
+        jws.key_id.as_deref().is_some_and(|id| !self.keys.iter().any(|key| key.has_id(id)))
+    }
+
+    /// The refusal of a token whose key is not in the current set, while no fetch may be started. A token that is younger than
+    /// the set may be signed with a new key. This depends on nothing but the token, so that other tokens cannot influence it,
+    /// and it ends with the next fetch.
+    fn unknown_key(&self, age: Option<Duration>, now: Instant) -> TokenErrorKind {
+        let since = self.attempted.map(|attempted| now.saturating_duration_since(attempted));
+        match (age, since) {
+            (Some(age), Some(since)) if age <= since + ISSUED_SKEW => {
+                TokenErrorKind::NewKey { retry_after: MIN_FETCH_INTERVAL.saturating_sub(since) }
+            }
+            _ => TokenErrorKind::UnknownKey,
+        }
     }
 
     /// Why no key was found: with current keys the token's key does not exist, otherwise the issuer is unavailable.

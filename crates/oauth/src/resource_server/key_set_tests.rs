@@ -64,12 +64,24 @@ async fn flood_of_unknown_key_ids_causes_no_flood_of_fetches() {
         assert!(results.into_iter().all(|result| result.map(drop) == Err(TokenErrorKind::UnknownKey)));
         assert!(known.iter().all(Result::is_ok), "known keys are locked out");
         assert_eq!(fixture.issuer.state().key_requests, 2 + round);
-        // Within the interval not even one more.
+        // Within the interval not even one more, and the answer comes at once.
+        let old = fixture.key.sign_with(
+            &json!({"kid": "removed"}),
+            &fixture.claims(&json!({"iat": fixture.clock.now() - 20})),
+        );
         for number in 0..100 {
-            fixture.assert_refused(&with_unknown_key(&fixture, number), TokenErrorKind::UnknownKey).await;
+            let retry_after = MIN_FETCH_INTERVAL;
+            fixture
+                .assert_refused(&with_unknown_key(&fixture, number), TokenErrorKind::NewKey { retry_after })
+                .await;
+            // Tokens that are older than the keys are refused for good, whatever others send.
+            fixture.assert_refused(&old, TokenErrorKind::UnknownKey).await;
         }
         fixture.clock.advance(MIN_FETCH_INTERVAL.as_secs() - 1);
-        fixture.assert_refused(&with_unknown_key(&fixture, round), TokenErrorKind::UnknownKey).await;
+        let retry_after = Duration::from_secs(1);
+        fixture
+            .assert_refused(&with_unknown_key(&fixture, round), TokenErrorKind::NewKey { retry_after })
+            .await;
         assert_eq!(fixture.issuer.state().key_requests, 2 + round);
     }
 }
@@ -122,6 +134,33 @@ async fn rotated_key_is_found_and_the_removed_one_refused() {
     assert!(!fixture.verifier.is_current(&verified));
     assert!(fixture.verifier.verify_cached(&old, AUDIENCE).is_none());
     fixture.assert_refused(&old, TokenErrorKind::UnknownKey).await;
+}
+
+/// A key that the provider added just after a fetch: its tokens are not refused as invalid, and are accepted after the next fetch.
+#[tokio::test]
+async fn token_of_a_new_key_is_asked_to_come_again() {
+    let fixture = Fixture::new();
+    fixture.assert_accepted(&fixture.token()).await;
+    let next = TestKey::p256("next");
+    fixture.issuer.state().keys.push(next.jwk());
+    fixture.clock.advance(5);
+    let token = next.sign(&fixture.claims(&json!({})));
+    let refused = fixture.verifier.verify(&token, AUDIENCE).await.unwrap_err();
+    assert!(refused.is_unavailable());
+    assert_eq!(refused.retry_after(), Some(MIN_FETCH_INTERVAL - Duration::from_secs(5)));
+    for changes in [json!({"iat": null}), json!({"iat": fixture.clock.now() + 11}), json!({"iat": "soon"})] {
+        let other = next.sign(&fixture.claims(&changes));
+        fixture.assert_refused(&other, TokenErrorKind::UnknownKey).await;
+    }
+    assert_eq!(fixture.issuer.state().key_requests, 1);
+    fixture.clock.advance(MIN_FETCH_INTERVAL.as_secs() - 5);
+    fixture.assert_accepted(&token).await;
+    // A key that does not exist is refused as soon as the keys are newer than the token.
+    let unknown = with_unknown_key(&fixture, 1);
+    fixture.clock.advance(MIN_FETCH_INTERVAL.as_secs());
+    fixture.assert_refused(&unknown, TokenErrorKind::UnknownKey).await;
+    fixture.clock.advance(1);
+    fixture.assert_refused(&unknown, TokenErrorKind::UnknownKey).await;
 }
 
 #[tokio::test]

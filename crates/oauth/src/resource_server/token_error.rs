@@ -1,6 +1,7 @@
 //! Why an access token was refused, in both languages. Errors name the configured issuer, never the token or its claims.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
@@ -49,6 +50,11 @@ pub enum TokenErrorKind {
     Subject,
     /// The issuer states that the token is not active.
     Inactive,
+    /// The issuer has no such key, but may have added it since its keys were fetched.
+    NewKey {
+        /// When the keys may be fetched again.
+        retry_after: Duration,
+    },
     /// The issuer could not be asked. The token may be valid.
     Unavailable {
         /// The cause.
@@ -72,7 +78,15 @@ impl From<TokenErrorKind> for TokenError {
 impl TokenError {
     /// Whether the token may be valid, and the request should be answered with status 503 instead of 401.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self.kind, TokenErrorKind::Unavailable { .. })
+        matches!(self.kind, TokenErrorKind::Unavailable { .. } | TokenErrorKind::NewKey { .. })
+    }
+
+    /// When the token should be sent again, if that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            TokenErrorKind::NewKey { retry_after } => Some(retry_after),
+            _ => None,
+        }
     }
 
     /// The value of `error_description` in a challenge. Fixed texts only: the cause of an unavailable issuer is not for clients.
@@ -114,6 +128,10 @@ impl TokenErrorKind {
             Self::NotYetValid => ("the token is not valid yet", "令牌尚未生效"),
             Self::Subject => ("the token has no usable subject", "令牌没有可用的主体（sub）"),
             Self::Inactive => ("the token is not active", "令牌已失效"),
+            Self::NewKey { .. } => (
+                "the key of the token is not known yet: try again later",
+                "尚未获取到签发令牌的密钥：请稍后重试",
+            ),
             Self::Unavailable { .. } => {
                 ("the token could not be verified: its issuer is unavailable", "无法验证令牌：签发方不可用")
             }

@@ -7,7 +7,7 @@ use toolhub_audit::{
     Summary, Tampering, TrustedKeys, Verification, Verifier, ocsf_event,
 };
 use toolhub_core::BoxFuture;
-use toolhub_core::lang::LocalizedText;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::StoreError;
 
 use super::Auditor;
@@ -100,7 +100,11 @@ async fn verify_once(
 ) -> Result<Result<Option<Summary>, Tampering>, StoreError> {
     let mut verifier = match Verifier::new(evidence, keys) {
         Ok(Some(verifier)) => verifier,
-        Ok(None) => return Ok(Ok(None)),
+        Ok(None) => {
+            let first = tables.batches_after(0).await?;
+            let first = first.first().map(|batch| batch.first_sequence);
+            return Ok(first.map_or(Ok(None), |first| Err(Tampering::MissingState { first })));
+        }
         Err(tampering) => return Ok(Err(tampering)),
     };
     let mut last = 0;
@@ -131,7 +135,13 @@ pub(crate) async fn export(
 ) -> Result<u64, StoreError> {
     let _ = tables.settle_audit().await;
     let evidence = tables.evidence().await?;
-    let Some(mut export) = JsonLinesExport::new(&evidence) else { return Ok(0) };
+    let Some(mut export) = JsonLinesExport::new(&evidence) else {
+        // An empty file would hide that records exist.
+        return match tables.batches_after(0).await?.first() {
+            Some(batch) => Err(missing_state(batch.first_sequence)),
+            None => Ok(0),
+        };
+    };
     let mut text = String::new();
     if format == ExportFormat::JsonLines {
         text = export.header();
@@ -160,6 +170,11 @@ pub(crate) async fn export(
         out.write_all(export.footer().as_bytes()).map_err(|error| write_error(&error))?;
     }
     Ok(export.records())
+}
+
+fn missing_state(first: u64) -> StoreError {
+    let text = |lang| Tampering::MissingState { first }.localize(lang);
+    StoreError(LocalizedText::new(text(Lang::En), text(Lang::Zh)))
 }
 
 fn write_error(error: &std::io::Error) -> StoreError {

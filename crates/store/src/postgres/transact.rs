@@ -172,7 +172,7 @@ async fn inside(
                 audit::adopt_orphans(&session.audit(), dead, &mut records).await?;
                 Ok(true)
             }
-            Write::Settle | Write::MoveIntents => Ok(true),
+            Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(true),
         });
     }
 

@@ -261,6 +261,9 @@ impl Writer {
         match timeout(TRANSACTION_TIMEOUT, transact(session, origin, writes, recorded)).await {
             Ok(Ok(committed)) => {
                 self.note_checkpoint(committed.checkpoint.as_ref());
+                if writes.iter().any(|write| matches!(write, Write::Checkpoint)) {
+                    self.sign_checkpoint().await;
+                }
                 Ok(committed.answers)
             }
             // Records follow the end that the log states. What was to be appended must not be dropped.

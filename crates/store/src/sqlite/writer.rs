@@ -370,7 +370,7 @@ impl Writer {
                     audit::adopt_orphans(&transaction, dead, &mut sums.audit)?;
                     Ok(true)
                 }
-                Write::Settle | Write::MoveIntents => Ok(true),
+                Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(true),
             });
         }
         for block in &recorded.blocks {
@@ -381,6 +381,9 @@ impl Writer {
         transaction.commit()?;
         self.note_checkpoint(checkpoint.as_ref());
         self.housekeeping.add_written_bytes(sums.output_bytes + sums.entry_bytes);
+        if writes.iter().any(|write| matches!(write, Write::Checkpoint)) {
+            self.sign_checkpoint();
+        }
         Ok(answers)
     }
 }

@@ -251,7 +251,7 @@ pub(crate) async fn stores_share_one_log(database: Database) {
 
 pub(crate) async fn changed_tables_are_found(database: Database) {
     let changed = |sequence| Tampering::Changed { sequence };
-    let cases: [(&str, &str, Tampering); 9] = [
+    let cases: [(&str, &str, Tampering); 10] = [
         (
             "a record",
             "UPDATE audit_batches SET entries = overlay_byte(entries, 40) WHERE first_seq = 21",
@@ -288,6 +288,7 @@ pub(crate) async fn changed_tables_are_found(database: Database) {
             "UPDATE audit_log SET log = last_hash_of(16)",
             Tampering::ForeignChain { sequence: 100 },
         ),
+        ("the state removed", "DELETE FROM audit_log", Tampering::MissingState { first: 100 }),
         (
             "the end and its checkpoints removed",
             "DELETE FROM audit_batches WHERE first_seq = 81;
@@ -318,6 +319,35 @@ pub(crate) async fn changed_tables_are_found(database: Database) {
         assert_eq!(verify(&*store.audit).await, Err(expected), "{name}");
         // What remains can still be read.
         assert!(!records(&*store.audit).await.is_empty());
+    }
+}
+
+/// Without the head file, the state and the checkpoints, the records alone show that there was a log.
+pub(crate) async fn records_without_a_log_are_found(database: Database) {
+    let audited = Audited::new(database);
+    {
+        let store = audited.open().await;
+        store.audit.append(event("key:ann", "one")).await.unwrap();
+    }
+    audited.database.tamper("DELETE FROM audit_log; DELETE FROM audit_checkpoints").await;
+    std::fs::remove_file(audited.folder.path().join("audit.head")).unwrap();
+    let store = audited.open().await;
+    assert_eq!(verify(&*store.audit).await, Err(Tampering::MissingState { first: 1 }));
+    let exported = store.audit.export_audit(ExportFormat::JsonLines, &mut Vec::new()).await;
+    assert!(exported.is_err_and(|error| error.to_string().contains("audit_log")));
+}
+
+/// A checkpoint is signed when it is requested, without waiting for its time or for the end of the store.
+pub(crate) async fn requested_checkpoint_confirms_all_records(database: Database) {
+    let audited = Audited::new(database);
+    let store = audited.open().await;
+    for number in 0..5 {
+        store.audit.append(event("key:ann", &number.to_string())).await.unwrap();
+        let call = start("t", "{}");
+        store.store.record_finished(call.clone(), success(&call, "native", "1"));
+        store.audit.sign_checkpoint().await.unwrap();
+        let summary = store.audit.verify_audit(None).await.unwrap().result.unwrap().unwrap();
+        assert_eq!((summary.last, summary.confirmed), (2 * number + 2, 2 * number + 2));
     }
 }
 

@@ -45,6 +45,7 @@ macro_rules! contract {
 contract! {
     approvals: keeps_one_approval_per_tool;
     audit: every_call_enters_the_log_once events_of_every_kind_can_be_queried stores_share_one_log changed_tables_are_found
+        records_without_a_log_are_found requested_checkpoint_confirms_all_records
         export_reads_back retention_keeps_the_log_verifiable flood_is_recorded_completely
         call_of_a_dead_store_is_recorded_as_unknown store_without_audit_log_records_nothing;
     calls: stores_begun_and_finished_call stores_finished_call record_finished_completes_begun_call finished_twice_counts_once rejects_end_of_unknown_call stores_call_begun_twice_once returns_output_by_handle;

@@ -10,9 +10,11 @@ use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::hold::{HoldRequest, Refusal};
+use super::profile_access::ProfileAccess;
+use super::service::CallOutcome;
 use super::view::{Kind, Target};
 use crate::access_control::DailyBudgetExceeded;
-use crate::audit_trail::{RefusalReason, refusal};
+use crate::audit_trail::{CALL, RefusalReason, refusal};
 
 /// JSON-RPC error code of a call whose token lacks scopes. The HTTP status is 403.
 const INSUFFICIENT_SCOPE: i64 = -32003;
@@ -101,6 +103,7 @@ impl HubBackend {
             let mut scopes = principal.scopes.clone();
             scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
             call.caller.require_scopes(scopes);
+            self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
             return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
         let Some(rule) = decisions.held_by else {
@@ -112,17 +115,30 @@ impl HubBackend {
         Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))
     }
 
-    /// Records the call of a tool that exists and is hidden from its caller. The answer is that of an unknown tool, so that the
-    /// record is written later.
-    pub(super) fn note_hidden(&self, caller: &CallerHandle, name: &str) {
-        if let Some(principal) = caller.identity()
-            && self.hub.audit().is_some()
-            && self.full_view().target(name).is_some()
-        {
-            let reference = RecordId::generate();
-            let reason = RefusalReason::Rule(None);
-            self.access.pending_events.push(refusal(principal.id(), name, &reason, reference.as_str()));
+    /// Records the use of an item that exists and is hidden from the principal. The answer is that of an unknown item, so that
+    /// the record is written later.
+    pub(super) fn note_hidden(&self, access: &ProfileAccess, operation: &'static str, item: &str) {
+        let (reference, reason) = (RecordId::generate(), RefusalReason::Hidden(operation));
+        self.access.pending_events.push(refusal(access.principal(), item, &reason, reference.as_str()));
+    }
+
+    /// Records the use of a tool if it exists and is hidden from the caller.
+    pub(super) fn note_hidden_tool(&self, caller: &CallerHandle, operation: &'static str, name: &str) {
+        let access = self.access_of_caller(caller);
+        if access.permissions().is_none() || self.full_view().target(name).is_none() {
+            return;
         }
+        if operation == CALL {
+            self.counts.by_principal.count(access.principal(), CallOutcome::Refused);
+        }
+        if self.records_refusals(&access) {
+            self.note_hidden(&access, operation, name);
+        }
+    }
+
+    /// Whether anything can be hidden from the principal, and its use has to be recorded.
+    pub(super) fn records_refusals(&self, access: &ProfileAccess) -> bool {
+        access.permissions().is_some() && self.hub.audit().is_some()
     }
 
     /// Counts a call against the daily budget of its principal.
@@ -144,6 +160,7 @@ impl HubBackend {
 
     /// Records a refusal and returns its reference. The call does not run, whether or not that succeeds.
     async fn record_refusal(&self, principal: &Principal, tool: &str, reason: &RefusalReason) -> RecordId {
+        self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
         let reference = RecordId::generate();
         let event = refusal(principal.id(), tool, reason, reference.as_str());
         let _ = self.hub.record_audit(event).await;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
+use futures_util::stream::BoxStream;
 use tokio::sync::{broadcast, watch};
 use toolhub_access::Permissions;
 use toolhub_core::ports::boxed;
@@ -22,13 +23,15 @@ use toolhub_server::Authenticator as _;
 
 use super::client_errors::error_for_clients;
 use super::login_links::{CallerLogin, LoginLinks};
-use super::offers::{OfferCache, OfferedItems};
+use super::offers::{OfferCache, OfferedItem, OfferedItems};
 use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
-use super::service::CallCounts;
+use super::service::{CallCounts, CallOutcome};
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
+use super::visible_changes::{ProfileChange, Visibility, visible_changes};
 use crate::access_control::AccessControl;
+use crate::audit_trail::CALL;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -82,7 +85,7 @@ pub(super) struct HubBackend {
     pub(super) lang: Lang,
     pub(super) tasks: Arc<TaskOwners>,
     pub(super) resource_subscriptions: Arc<ResourceSubscriptions>,
-    counts: Arc<CallCounts>,
+    pub(super) counts: Arc<CallCounts>,
     /// The view of principals that are not restricted.
     view: ArcSwapOption<CachedView>,
     /// The views of restricted principals; those with equal permissions share one.
@@ -93,7 +96,7 @@ pub(super) struct HubBackend {
     building: Mutex<()>,
     settled: watch::Receiver<bool>,
     since: Instant,
-    changes: broadcast::Sender<ChangeNotification>,
+    changes: broadcast::Sender<ProfileChange>,
 }
 
 impl std::fmt::Debug for HubBackend {
@@ -246,34 +249,37 @@ impl HubBackend {
         if self.access.has_several_principals() { Principals::Several } else { Principals::One }
     }
 
-    /// Rebuilds the view and sends `tools/list_changed` if the list of tools differs from the previous one.
+    /// Rebuilds the view, and lets each client compare its list of tools if any list may differ from the previous one. A
+    /// restricted list may change while the full one, in which tools are only searched, does not.
     pub(super) fn rebuild_view(&self) {
-        let before = self.view.load_full().map(|known| Arc::clone(&known.view.list));
+        let before = self.view.load_full();
         let now = self.full_view();
-        if before.is_none_or(|before| *before != *now.list) {
-            let _ = self.changes.send(ChangeNotification::Tools);
+        let is_same = |before: &Arc<CachedView>| {
+            *before.view.list == *now.list
+                && (!self.access.has_rules() || Arc::ptr_eq(&before.catalog, &self.hub.catalog()))
+        };
+        if !before.as_ref().is_some_and(is_same) {
+            let _ = self.changes.send(ProfileChange::Tools);
         }
     }
 
-    /// Notifies clients that what they may see has changed.
+    /// Lets clients know that what they may see may have changed.
     pub(super) fn notify_all(&self) {
-        for change in [ChangeNotification::Tools, ChangeNotification::Prompts, ChangeNotification::Resources]
-        {
+        for change in ProfileChange::ALL_LISTS {
             let _ = self.changes.send(change);
         }
     }
 
-    /// Forwards a notification if its server belongs to this profile.
-    pub(super) fn notify(&self, server: Option<&ServerId>, changes: &ChangeNotification) {
+    /// Sends a change to the clients of this profile if its server belongs to the profile.
+    pub(super) fn notify(&self, change: &ProfileChange) {
         // A server may only send updates of its own resources.
-        let foreign = match (server, changes) {
-            (Some(server), ChangeNotification::Updated { uri, .. }) => {
-                !self.resource_subscriptions.has(server, uri)
-            }
+        let is_foreign = match change {
+            ProfileChange::Updated { server, uri, .. } => !self.resource_subscriptions.has(server, uri),
             _ => false,
         };
-        if !foreign && server.is_none_or(|server| self.profile.has_source(server.as_str())) {
-            let _ = self.changes.send(changes.clone());
+        let is_included = change.server().is_none_or(|server| self.profile.has_source(server.as_str()));
+        if !is_foreign && is_included {
+            let _ = self.changes.send(change.clone());
         }
     }
 
@@ -295,6 +301,15 @@ impl HubBackend {
         unlisted.filter(|id| self.profile.has_source(id.as_str())).collect()
     }
 
+    /// Counts a finished call.
+    fn count(&self, caller: Option<&CallerHandle>, is_success: bool) {
+        self.counts.count(is_success);
+        if let Some(principal) = caller.and_then(|caller| caller.identity()) {
+            let outcome = if is_success { CallOutcome::Succeeded } else { CallOutcome::Failed };
+            self.counts.by_principal.count(principal.id(), outcome);
+        }
+    }
+
     /// Runs a call of a tool that the profile shows. Every call by name goes through this function.
     pub(super) async fn dispatch(
         &self,
@@ -314,7 +329,7 @@ impl HubBackend {
         let followed = AbandonGuard::new(&self.hub, &tool_call.id, trace);
         let outcome = self.hub.run_call(tool_call).await;
         followed.over();
-        self.counts.count(outcome.success());
+        self.count(tool_call.caller.as_ref(), outcome.success());
         outcome
     }
 
@@ -414,7 +429,7 @@ impl Backend for HubBackend {
             match target {
                 Some(target) => self.dispatch(&view, target, call).await,
                 None => {
-                    self.note_hidden(&call.caller, &call.name);
+                    self.note_hidden_tool(&call.caller, CALL, &call.name);
                     Err(self.unknown(&view, &call.name))
                 }
             }
@@ -429,8 +444,9 @@ impl Backend for HubBackend {
         Box::pin(async move {
             self.settled().await;
             let access = self.access_of(principal);
-            let OfferedItems { mut entries, mut missing } = self.offers.all(&self.servers(), offer).await;
-            entries.retain(|entry| access.sees_item(offer, entry));
+            let is_visible = |entry: &OfferedItem| access.sees_item(offer, entry);
+            let OfferedItems { entries, mut missing } =
+                self.offers.all(&self.servers(), offer, is_visible).await;
             missing.extend(self.never_listed());
             // The names of servers are visible only if something of theirs might be.
             missing.retain(|server| access.sees_source(offer, server));
@@ -456,16 +472,20 @@ impl Backend for HubBackend {
         &'a self,
         uri: &'a str,
         principal: &'a Arc<Principal>,
-    ) -> BoxFuture<'a, Result<(), RpcError>> {
+    ) -> BoxFuture<'a, Result<ServerId, RpcError>> {
         Box::pin(async move { self.add_subscription(uri, &self.access_of(principal)).await })
     }
 
-    fn unsubscribe<'a>(&'a self, uri: &'a str) -> BoxFuture<'a, Result<(), RpcError>> {
-        Box::pin(self.remove_subscription(uri))
+    fn unsubscribe<'a>(&'a self, server: &'a ServerId, uri: &'a str) -> BoxFuture<'a, Result<(), RpcError>> {
+        Box::pin(self.remove_subscription(server, uri))
     }
 
-    fn changes(&self) -> broadcast::Receiver<ChangeNotification> {
-        self.changes.subscribe()
+    fn changes(self: Arc<Self>, principal: Arc<Principal>) -> BoxStream<'static, ChangeNotification> {
+        let receiver = self.changes.subscribe();
+        let (backend, other) = (Arc::clone(&self), Arc::clone(&principal));
+        let access = move || backend.access_of(&other);
+        let tools = move || self.tools(&principal);
+        visible_changes(receiver, Visibility { access, tools })
     }
 }
 

@@ -16,6 +16,7 @@ use toolhub_mcp_gateway::{GatewayCall, RpcError};
 use super::backend::{HubBackend, PreparedCall, tool_error};
 use super::client_errors::error_for_clients;
 use super::view::{Kind, Target, View};
+use crate::audit_trail::CALL;
 
 /// Default and maximum number of tools in a search result.
 const DEFAULT_LIMIT: usize = 5;
@@ -52,7 +53,10 @@ impl HubBackend {
                 let tool_name = text("name");
                 Ok(match view.target(tool_name.trim()) {
                     Some(found) => described(&found.definition),
-                    None => tool_error(&self.unknown(view, tool_name.trim()).message),
+                    None => {
+                        self.note_hidden_tool(&call.caller, "describe", tool_name.trim());
+                        tool_error(&self.unknown(view, tool_name.trim()).message)
+                    }
                 })
             }
             Kind::Call => {
@@ -70,14 +74,18 @@ impl HubBackend {
                         Box::pin(self.dispatch(view, found, inner)).await
                     }
                     None => {
-                        self.note_hidden(&call.caller, tool_name);
+                        self.note_hidden_tool(&call.caller, CALL, tool_name);
                         Ok(tool_error(&self.not_found(view, tool_name, text("source").trim())))
                     }
                 }
             }
             Kind::UseSkill => {
                 let skill = text("skill");
-                if !self.admits_skill(&skill, &self.access_of_caller(&call.caller)) {
+                let access = self.access_of_caller(&call.caller);
+                if !self.admits_skill(&skill, &access) {
+                    if self.records_refusals(&access) && self.profile.admits_skill(&skill) {
+                        self.note_hidden(&access, "use skill", &skill);
+                    }
                     let unknown = LocalizedText::new(
                         format!("there is no skill `{skill}`"),
                         format!("没有技能 `{skill}`"),

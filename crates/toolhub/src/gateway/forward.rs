@@ -66,6 +66,9 @@ impl HubBackend {
                     true => Vec::new(),
                     false => self.owners(&uri, &access, Action::Read).await,
                 };
+                if servers.is_empty() {
+                    self.note_hidden_resource(&uri, &access, "read").await;
+                }
                 let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
                 let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
                 self.first_found(servers, &forwarded(params.clone(), Some(uri)), none).await
@@ -85,7 +88,10 @@ impl HubBackend {
                     server.supports_skills() == Some(true)
                         && access.reads_resource(server.id(), &uri, Action::Read)
                 };
-                let servers = self.servers().into_iter().filter(serve).collect();
+                let servers: Vec<Arc<Server>> = self.servers().into_iter().filter(serve).collect();
+                if servers.is_empty() {
+                    self.note_hidden_resource(&uri, &access, "read").await;
+                }
                 self.first_found(servers, &forwarded(params.clone(), None), none).await
             }
             BackendMethod::GetPrompt => {
@@ -157,8 +163,12 @@ impl HubBackend {
         })
     }
 
-    /// Subscribes one client to a resource. The server receives only the first subscription.
-    pub(super) async fn add_subscription(&self, uri: &str, access: &ProfileAccess) -> Result<(), RpcError> {
+    /// Subscribes one client to a resource, and returns its server. The server receives only the first subscription.
+    pub(super) async fn add_subscription(
+        &self,
+        uri: &str,
+        access: &ProfileAccess,
+    ) -> Result<ServerId, RpcError> {
         let servers = self.servers();
         let known = self.resource_subscriptions.server(&servers, uri).cloned();
         let known = known.filter(|server| access.reads_resource(server.id(), uri, Action::Subscribe));
@@ -167,26 +177,29 @@ impl HubBackend {
             None => self.owners(uri, access, Action::Subscribe).await.into_iter().next(),
         };
         let Some(server) = server else {
+            self.note_hidden_resource(uri, access, "subscribe").await;
             return Err(RpcError::invalid_params(format!("Resource not found: {uri}")));
         };
+        let id = server.id().clone();
         if !self.resource_subscriptions.add(&server, uri) {
-            return Ok(());
+            return Ok(id);
         }
-        let requested = server.watch_resource(uri, true).await;
-        if requested.is_err() {
-            self.resource_subscriptions.remove(&server, uri);
+        match server.watch_resource(uri, true).await {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                self.resource_subscriptions.remove(&id, uri);
+                Err(rpc(error, &id))
+            }
         }
-        requested.map_err(|error| rpc(error, server.id()))
     }
 
-    /// Unsubscribes one client from a resource. The server receives only the last unsubscription.
-    pub(super) async fn remove_subscription(&self, uri: &str) -> Result<(), RpcError> {
-        let Some(server) = self.resource_subscriptions.server(&self.servers(), uri).cloned() else {
-            return Ok(());
-        };
-        if !self.resource_subscriptions.remove(&server, uri) {
+    /// Unsubscribes one client from a resource of a server. The server receives only the last unsubscription.
+    pub(super) async fn remove_subscription(&self, server: &ServerId, uri: &str) -> Result<(), RpcError> {
+        if !self.resource_subscriptions.remove(server, uri) {
             return Ok(());
         }
+        // A server that was removed from the configuration has no subscriptions to end.
+        let Some(server) = self.hub.servers.find(server.as_str()) else { return Ok(()) };
         server.watch_resource(uri, false).await.map_err(|error| rpc(error, server.id()))
     }
 
@@ -200,8 +213,9 @@ impl HubBackend {
     async fn owners(&self, uri: &str, access: &ProfileAccess, action: Action<'_>) -> Vec<Arc<Server>> {
         let mut servers = self.servers();
         servers.retain(|server| access.reads_resource(server.id(), uri, action));
-        let listed = self.offers.all(&servers, Offer::Resources).await.entries;
-        let templates = self.offers.all(&servers, Offer::ResourceTemplates).await.entries;
+        // A URI may be readable through a template that is not visible itself.
+        let listed = self.offers.all(&servers, Offer::Resources, |_| true).await.entries;
+        let templates = self.offers.all(&servers, Offer::ResourceTemplates, |_| true).await.entries;
         for server in &servers {
             let of_server = |entry: &&OfferedItem| entry.server.id() == server.id();
             let lists = listed.iter().filter(of_server).any(|entry| entry.key == uri);
@@ -233,10 +247,38 @@ impl HubBackend {
         access: &ProfileAccess,
         action: Action<'_>,
     ) -> Result<OfferedItem, RpcError> {
-        let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.entries;
+        let is_visible = |entry: &OfferedItem| access.sees_item(Offer::Prompts, entry);
+        let prompts = self.offers.all(&self.servers(), Offer::Prompts, is_visible).await.entries;
         let found =
             prompts.into_iter().find(|entry| entry.exposed_name == name && access.gets_prompt(entry, action));
+        if found.is_none() {
+            let operation = if action == Action::Complete { "complete" } else { "get prompt" };
+            self.note_hidden_prompt(name, access, operation).await;
+        }
         found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
+    }
+
+    /// Records the use of a resource if a server or skill has it, and the principal may not use it. Unknown resources take as
+    /// long as hidden ones.
+    async fn note_hidden_resource(&self, uri: &str, access: &ProfileAccess, operation: &'static str) {
+        if !self.records_refusals(access) {
+            return;
+        }
+        let owners = self.owners(uri, &access.unrestricted(), Action::Read).await;
+        if !owners.is_empty() || self.hub.server_skills.contains_uri(uri) {
+            self.note_hidden(access, operation, uri);
+        }
+    }
+
+    /// Records the use of a prompt if a server has it, and the principal may not use it.
+    async fn note_hidden_prompt(&self, name: &str, access: &ProfileAccess, operation: &'static str) {
+        if !self.records_refusals(access) {
+            return;
+        }
+        let prompts = self.offers.all(&self.servers(), Offer::Prompts, |_| true).await.entries;
+        if prompts.iter().any(|entry| entry.exposed_name == name || entry.key == name) {
+            self.note_hidden(access, operation, name);
+        }
     }
 
     /// Resolves `completion/complete`: the server, and the parameters with the prompt's name at that server.
@@ -259,15 +301,18 @@ impl HubBackend {
         }
         let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
         let params = params.clone().with("ref", checked("uri", &uri));
-        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.entries;
-        let is_named = |entry: &&OfferedItem| {
+        let is_named = |entry: &OfferedItem| {
             entry.key == uri && access.reads_resource(entry.server.id(), &uri, Action::Complete)
         };
-        let named = templates.iter().find(is_named).map(|entry| Arc::clone(&entry.server));
+        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates, is_named).await.entries;
+        let named = templates.first().map(|entry| Arc::clone(&entry.server));
         let server = match named {
             Some(server) => Some(server),
             None => self.owners(&uri, access, Action::Complete).await.into_iter().next(),
         };
+        if server.is_none() {
+            self.note_hidden_resource(&uri, access, "complete").await;
+        }
         let server = server.ok_or_else(|| RpcError::invalid_params(format!("Unknown resource: {uri}")))?;
         Ok((server, params))
     }

@@ -18,27 +18,29 @@ mod service;
 mod skills;
 mod tasks;
 mod view;
+mod visible_changes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
+use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_core::{Lang, ServerId};
-use toolhub_mcp_gateway::{ChangeNotification, Gateway, SessionRecord};
+use toolhub_mcp_gateway::{Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
 pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, NamedProfile, Shared};
 use self::login_links::LoginLinks;
-use self::offers::OfferCache;
+use self::offers::{ListChange, OfferCache};
 use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
+use self::visible_changes::ProfileChange;
 use crate::access_control::AccessControl;
 use crate::hub::Hub;
 use crate::reload::ServerChanges;
@@ -171,9 +173,7 @@ impl Gateways {
             self.hub.list_still_missing().await;
             std::future::pending::<()>().await;
         };
-        let notify = |server: &ServerId, change: ChangeNotification| {
-            self.profiles.values().for_each(|(backend, _)| backend.notify(Some(server), &change));
-        };
+        let notify = |change: ListChange| self.notify(&ProfileChange::Fetched(change));
         let (_, (), (), (), (), (), (), ()) = tokio::join!(
             swept,
             self.follow_audit(),
@@ -182,8 +182,13 @@ impl Gateways {
             self.follow_tools(),
             self.follow_notifications(),
             self.follow_skills(),
-            self.offers.follow(notify)
+            self.offers.follow(|| self.access.has_several_principals(), notify)
         );
+    }
+
+    /// Sends a change to the clients of all profiles.
+    fn notify(&self, change: &ProfileChange) {
+        self.profiles.values().for_each(|(backend, _)| backend.notify(change));
     }
 
     /// The access control of all profiles.
@@ -233,10 +238,20 @@ impl Gateways {
         let kinds = [Offer::Prompts, Offer::Resources, Offer::ResourceTemplates];
         for server in changes.added.iter().chain(&changes.changed).chain(&changes.removed) {
             self.offers.note_changed(Some(server), &kinds);
-            for (backend, _) in self.profiles.values() {
-                backend.notify(Some(server), &ChangeNotification::Prompts);
-                backend.notify(Some(server), &ChangeNotification::Resources);
-            }
+            self.notify(&ProfileChange::Prompts { server: Some(server.clone()) });
+            self.notify(&ProfileChange::Resources { server: Some(server.clone()) });
+        }
+        // The lists of removed servers are not fetched again, so that their difference is known now.
+        for (server, offer) in changes.removed.iter().flat_map(|server| kinds.map(|kind| (server, kind))) {
+            let (before, after) = (self.offers.fetched(server, offer), Arc::default());
+            let server = server.clone();
+            self.notify(&ProfileChange::Fetched(ListChange {
+                server,
+                offer,
+                before,
+                after,
+                is_promised: false,
+            }));
         }
         Ok(changes)
     }
@@ -247,9 +262,7 @@ impl Gateways {
             tokio::time::sleep(SKILL_CHECK_INTERVAL).await;
             let learned = self.hub.refresh_server_skills().await;
             if self.hub.refresh_skills().await || learned {
-                self.profiles
-                    .values()
-                    .for_each(|(backend, _)| backend.notify(None, &ChangeNotification::Resources));
+                self.notify(&ProfileChange::Resources { server: None });
             }
         }
     }
@@ -280,24 +293,24 @@ impl Gateways {
     async fn follow_notifications(&self) {
         let mut notifications = self.notifications.subscribe();
         loop {
-            let (server, change) = match notifications.recv().await {
-                Ok(notification) => notification,
+            let change = match notifications.recv().await {
+                Ok(change) => change,
                 Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {
-                    (None, ChangeNotification::Resources)
+                    ProfileChange::Resources { server: None }
                 }
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
             };
             match &change {
-                ChangeNotification::Prompts => self.offers.note_changed(server.as_ref(), &[Offer::Prompts]),
-                ChangeNotification::Resources => {
+                ProfileChange::Prompts { server } => {
+                    self.offers.note_changed(server.as_ref(), &[Offer::Prompts]);
+                }
+                ProfileChange::Resources { server } => {
                     self.hub.server_skills.forget(server.as_ref());
                     self.offers.note_changed(server.as_ref(), &[Offer::Resources, Offer::ResourceTemplates]);
                 }
-                ChangeNotification::Tools | ChangeNotification::Updated { .. } => {}
+                ProfileChange::Tools | ProfileChange::Updated { .. } | ProfileChange::Fetched(_) => {}
             }
-            for (backend, _) in self.profiles.values() {
-                backend.notify(server.as_ref(), &change);
-            }
+            self.notify(&change);
         }
     }
 
@@ -313,10 +326,10 @@ impl Gateways {
 
     /// Ends long-lived streams and waits up to `timeout` for the remaining requests.
     pub async fn close(&self, timeout: Duration) {
+        let closing = self.profiles.values().map(|(_, gateway)| gateway.close(timeout));
+        futures_util::future::join_all(closing).await;
         if let Some(audit) = self.hub.audit() {
             self.access.pending_events.drain(&**audit).await;
         }
-        let closing = self.profiles.values().map(|(_, gateway)| gateway.close(timeout));
-        futures_util::future::join_all(closing).await;
     }
 }

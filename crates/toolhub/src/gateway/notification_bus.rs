@@ -6,14 +6,15 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::{ClientHandler, HandlerAnswer};
-use toolhub_mcp_gateway::ChangeNotification;
+
+use super::visible_changes::ProfileChange;
 
 /// Capacity of the channel. A receiver that lags further behind gets a summary of the missed notifications.
 const CHANNEL_CAPACITY: usize = 256;
 
 /// Receives notifications of servers and broadcasts them to the gateways.
 #[derive(Debug, Clone)]
-pub struct NotificationBus(broadcast::Sender<(Option<ServerId>, ChangeNotification)>);
+pub struct NotificationBus(broadcast::Sender<ProfileChange>);
 
 impl Default for NotificationBus {
     fn default() -> Self {
@@ -22,13 +23,13 @@ impl Default for NotificationBus {
 }
 
 impl NotificationBus {
-    pub(super) fn subscribe(&self) -> broadcast::Receiver<(Option<ServerId>, ChangeNotification)> {
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<ProfileChange> {
         self.0.subscribe()
     }
 
-    fn publish(&self, server: &ServerId, change: ChangeNotification) {
+    fn publish(&self, change: ProfileChange) {
         // Sending fails only if there is no receiver.
-        let _ = self.0.send((Some(server.clone()), change));
+        let _ = self.0.send(change);
     }
 }
 
@@ -60,13 +61,18 @@ impl ClientHandler for NotificationBus {
         let plain = |params: &&RawJson| params.key_problem().is_none();
         let uri = || params.filter(plain)?.object()?.get("uri")?.decode::<String>().ok();
         match method {
-            "notifications/prompts/list_changed" => self.publish(server, ChangeNotification::Prompts),
-            "notifications/resources/list_changed" => self.publish(server, ChangeNotification::Resources),
+            "notifications/prompts/list_changed" => {
+                self.publish(ProfileChange::Prompts { server: Some(server.clone()) });
+            }
+            "notifications/resources/list_changed" => {
+                self.publish(ProfileChange::Resources { server: Some(server.clone()) });
+            }
             "notifications/resources/updated" => {
                 // Every subscriber receives it, so it contains only the URI that they all subscribed to.
                 if let Some(uri) = uri() {
                     let params = RawObject::default().with("uri", uri.as_str()).into_raw();
-                    self.publish(server, ChangeNotification::Updated { uri: Arc::from(uri), params });
+                    let (server, uri) = (server.clone(), Arc::from(uri));
+                    self.publish(ProfileChange::Updated { server, uri, params });
                 }
             }
             // `tools/list_changed` is sent once the new list has been fetched. Log messages may concern any client and are not

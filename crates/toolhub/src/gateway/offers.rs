@@ -13,7 +13,6 @@ use toolhub_core::{Event, EventKind, RawJson, ServerId, Source};
 use toolhub_engine::ReservedNames;
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp_client::Server;
-use toolhub_mcp_gateway::ChangeNotification;
 use toolhub_mcp_wire::Offer;
 
 use crate::discovery::DEFAULT_LIST_TTL;
@@ -23,6 +22,8 @@ use crate::hub::Hub;
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long after a failure a list is not requested again.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// How long after the announcement of a change a list is fetched without a request of a client.
+const REFRESH_PAUSE: Duration = Duration::from_secs(1);
 /// The largest list that is stored, in bytes.
 const MAX_STORED_BYTES: usize = 4 << 20;
 
@@ -35,6 +36,17 @@ pub(super) struct OfferedItem {
     /// Its name or URI as offered to clients.
     pub(super) exposed_name: String,
     pub(super) item: RawJson,
+}
+
+/// A list that differs from the one fetched before.
+#[derive(Debug, Clone)]
+pub(super) struct ListChange {
+    pub(super) server: ServerId,
+    pub(super) offer: Offer,
+    pub(super) before: Arc<Vec<RawJson>>,
+    pub(super) after: Arc<Vec<RawJson>>,
+    /// Whether it was missing or outdated in a response to a client.
+    pub(super) is_promised: bool,
 }
 
 /// The merged list of several servers.
@@ -132,6 +144,31 @@ impl OfferCache {
             .iter_mut()
             .filter(|(list_key, _)| concerned(list_key))
             .for_each(|(_, list)| list.changed = true);
+        drop(state);
+        self.queued.notify_one();
+    }
+
+    /// The list of a server as it was last fetched; empty if it never was.
+    pub(super) fn fetched(&self, server: &ServerId, offer: Offer) -> Arc<Vec<RawJson>> {
+        let state = self.state();
+        state
+            .lists
+            .get(&(server.clone(), offer.key()))
+            .map(|list| Arc::clone(&list.items))
+            .unwrap_or_default()
+    }
+
+    /// The lists that connected servers announced as changed, and that are neither requested nor failed since.
+    fn announced(&self) -> Vec<(Arc<Server>, Offer)> {
+        let state = self.state();
+        let is_open = |key: &ListKey| !state.requested.contains(key) && !state.failed.contains_key(key);
+        let changed = state.lists.iter().filter(|(key, list)| list.changed && is_open(key));
+        let listed = changed.filter_map(|((id, kind), _)| {
+            let offer = Offer::ALL.into_iter().find(|offer| offer.key() == *kind)?;
+            let server = self.hub.servers.find(id.as_str())?;
+            server.capabilities().is_some().then_some((server, offer))
+        });
+        listed.collect()
     }
 
     /// Requests the missing lists of servers that are connected and declare the capability.
@@ -173,26 +210,34 @@ impl OfferCache {
         unknown
     }
 
-    /// Sends the queued requests while it is polled, and notifies clients of lists that were missing in an earlier response.
-    pub(super) async fn follow(&self, notify: impl Fn(&ServerId, ChangeNotification)) {
+    /// Sends the queued requests while it is polled, and reports the lists that differ from those fetched before. If
+    /// `is_restricted`, lists that servers announce as changed are fetched soon: whether a principal that rules restrict is
+    /// notified depends on their content.
+    pub(super) async fn follow(&self, is_restricted: impl Fn() -> bool, notify: impl Fn(ListChange)) {
         let mut running = FuturesUnordered::new();
         loop {
             let queue = std::mem::take(&mut self.state().queue);
             running.extend(queue.into_iter().map(|(server, offer)| self.fetch(server, offer)));
+            let announced = if is_restricted() { self.announced() } else { Vec::new() };
             tokio::select! {
                 () = self.queued.notified() => {}
-                Some((server, change)) = running.next(), if !running.is_empty() => {
+                () = tokio::time::sleep(REFRESH_PAUSE), if !announced.is_empty() => {
+                    for (server, offer) in &announced {
+                        self.request(server, *offer);
+                    }
+                }
+                Some(change) = running.next(), if !running.is_empty() => {
                     self.answered.send_modify(|count| *count += 1);
                     if let Some(change) = change {
-                        notify(server.id(), change);
+                        notify(change);
                     }
                 }
             }
         }
     }
 
-    /// Fetches and stores a list. Returns the notification to send, if any.
-    async fn fetch(&self, server: Arc<Server>, offer: Offer) -> (Arc<Server>, Option<ChangeNotification>) {
+    /// Fetches and stores a list. Returns the difference from the list before, if any.
+    async fn fetch(&self, server: Arc<Server>, offer: Offer) -> Option<ListChange> {
         let list_key = (server.id().clone(), offer.key());
         let permit = self.hub.start_permit(&server).await;
         let fetched = server.offers(offer).await;
@@ -203,25 +248,23 @@ impl OfferCache {
             state.requested.remove(&list_key);
             state.failed.insert(list_key, listed_at);
             drop(state);
-            return (server, None);
+            return None;
         };
         let items = Arc::new(items);
-        let promised = {
+        let (before, is_promised) = {
             let mut state = self.state();
             state.requested.remove(&list_key);
             state.failed.remove(&list_key);
             let list = List { listed_at, items: Arc::clone(&items), changed: false };
             let before = state.lists.insert(list_key.clone(), list);
-            let changed = before.map_or(!items.is_empty(), |before| !is_same(&before.items, &items));
-            state.promised.remove(&list_key) && changed
-        };
-        let change = match offer {
-            Offer::Prompts => ChangeNotification::Prompts,
-            Offer::Resources | Offer::ResourceTemplates => ChangeNotification::Resources,
+            let before = before.map(|before| before.items).unwrap_or_default();
+            (before, state.promised.remove(&list_key))
         };
         let (fingerprint, kind) = (server.spec().fingerprint(), offer.key().to_owned());
         self.save(&server, CachedOffers { fingerprint, kind, listed_at, items: items.to_vec() }).await;
-        (server, promised.then_some(change))
+        let is_changed = !is_same(&before, &items);
+        let server = server.id().clone();
+        is_changed.then(|| ListChange { server, offer, before, after: items, is_promised })
     }
 
     async fn save(&self, server: &Server, offers: CachedOffers) {
@@ -232,9 +275,14 @@ impl OfferCache {
         }
     }
 
-    /// All items of one kind from these servers, in their order. Prompts with the same name get different names; of two resources
-    /// with the same URI the first is used.
-    pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> OfferedItems {
+    /// The visible items of one kind from these servers, in their order. Prompts with the same name get different names; of two
+    /// resources with the same URI the first is used. Items that are not visible influence neither.
+    pub(super) async fn all(
+        &self,
+        servers: &[Arc<Server>],
+        offer: Offer,
+        is_visible: impl Fn(&OfferedItem) -> bool,
+    ) -> OfferedItems {
         self.loaded.get_or_init(|| self.load()).await;
         let mut answered = self.answered.subscribe();
         let mut awaited: Vec<ListKey> = Vec::new();
@@ -249,24 +297,19 @@ impl OfferCache {
         });
         let _ = tokio::time::timeout(LIST_TIMEOUT, done).await;
         let (lists, missing) = self.known(servers, offer);
-        let member = match offer {
-            Offer::Resources => "uri",
-            Offer::ResourceTemplates => "uriTemplate",
-            Offer::Prompts => "name",
-        };
         let mut entries = Vec::new();
-        let mut count: BTreeMap<String, usize> = BTreeMap::new();
         for (server, list) in servers.iter().zip(&lists) {
             for item in list.iter() {
-                let key = item.object().and_then(|item| item.get(member)?.decode::<String>().ok());
-                let Some(key) = key else { continue };
-                *count.entry(key.clone()).or_default() += 1;
+                let Some(key) = key_of(offer, item) else { continue };
                 let (server, exposed_name, item) = (Arc::clone(server), key.clone(), item.clone());
-                entries.push(OfferedItem { server, key, exposed_name, item });
+                let entry = OfferedItem { server, key, exposed_name, item };
+                if is_visible(&entry) {
+                    entries.push(entry);
+                }
             }
         }
         if offer == Offer::Prompts {
-            name_prompts(&self.hub.engine.reserved(), &mut entries, &count);
+            name_prompts(&self.hub.engine.reserved(), &mut entries);
             return OfferedItems { entries, missing };
         }
         let mut seen = HashSet::new();
@@ -293,6 +336,16 @@ impl OfferCache {
     }
 }
 
+/// The name or URI of an item at its server.
+pub(super) fn key_of(offer: Offer, item: &RawJson) -> Option<String> {
+    let member = match offer {
+        Offer::Resources => "uri",
+        Offer::ResourceTemplates => "uriTemplate",
+        Offer::Prompts => "name",
+    };
+    item.object()?.get(member)?.decode::<String>().ok()
+}
+
 fn is_same(one: &[RawJson], other: &[RawJson]) -> bool {
     one.iter().map(RawJson::get).eq(other.iter().map(RawJson::get))
 }
@@ -304,7 +357,11 @@ fn is_recent(at: SystemTime, span: Duration) -> bool {
 
 /// Adds the server prefix to names of prompts that several servers have or that are reserved. Prefixed names are assigned first,
 /// so that no other prompt can take them, whatever the order of the servers.
-fn name_prompts(reserved: &ReservedNames, entries: &mut [OfferedItem], count: &BTreeMap<String, usize>) {
+fn name_prompts(reserved: &ReservedNames, entries: &mut [OfferedItem]) {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in &*entries {
+        *count.entry(entry.key.clone()).or_default() += 1;
+    }
     let source = |entry: &OfferedItem| Source::Server(entry.server.id().clone());
     let prefixed = |entry: &OfferedItem| {
         count.get(&entry.key).is_some_and(|many| *many > 1) || reserved.reserves(&source(entry), &entry.key)

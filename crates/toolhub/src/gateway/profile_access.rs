@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toolhub_access::{Action, Decision, ItemKind, Permissions, Resource, tool_names};
 use toolhub_core::{Principal, RawJson, ServerId, Source};
 use toolhub_engine::Entry;
+use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_mcp_wire::Offer;
 
 use super::offers::OfferedItem;
@@ -37,6 +38,16 @@ impl ProfileAccess {
     ) -> Self {
         let (has_roles, renamed) = (!principal.roles.is_empty(), Arc::clone(renamed));
         Self { permissions, profile, principal: Arc::clone(principal.id()), has_roles, renamed }
+    }
+
+    /// The permissions of a principal that nothing restricts.
+    pub(super) fn unrestricted(&self) -> Self {
+        Self { permissions: None, ..self.clone() }
+    }
+
+    /// The id of the principal.
+    pub(super) fn principal(&self) -> &Arc<str> {
+        &self.principal
     }
 
     /// All names of a tool: rules may also use the one that the profile gives to it.
@@ -93,10 +104,20 @@ impl ProfileAccess {
         self.decide(permissions, action, Resource::item(kind, source, names)).is_allowed()
     }
 
-    /// Whether an item of a list is visible.
+    /// Whether an item of a list is visible. Does not depend on the name that it is offered under, since names are assigned
+    /// among visible items only: rules may use each name that it could get.
     pub(super) fn sees_item(&self, offer: Offer, item: &OfferedItem) -> bool {
-        let (source, kind) = (Source::Server(item.server.id().clone()), kind_of(offer));
-        self.allows(Action::See, kind, (&source, &[&item.key, &item.exposed_name]))
+        self.permissions.is_none() || self.sees_key(offer, item.server.id(), &item.key)
+    }
+
+    /// Whether the item with this name or URI at its server is visible.
+    pub(super) fn sees_key(&self, offer: Offer, server: &ServerId, key: &str) -> bool {
+        if self.permissions.is_none() {
+            return true;
+        }
+        let (source, kind) = (Source::Server(server.clone()), kind_of(offer));
+        let (qualified, hashed) = (qualified(&source, key), hashed(&source, key));
+        self.allows(Action::See, kind, (&source, &[key, &qualified, &hashed]))
     }
 
     /// Whether a resource may be read, subscribed to or completed.

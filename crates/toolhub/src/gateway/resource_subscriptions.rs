@@ -26,8 +26,8 @@ impl ResourceSubscriptions {
     }
 
     /// Removes a subscription. Returns whether it was the last.
-    pub(super) fn remove(&self, server: &Server, uri: &str) -> bool {
-        let (mut counts, key) = (self.counts(), (server.id().clone(), uri.to_owned()));
+    pub(super) fn remove(&self, server: &ServerId, uri: &str) -> bool {
+        let (mut counts, key) = (self.counts(), (server.clone(), uri.to_owned()));
         let Some(count) = counts.get_mut(&key) else { return false };
         *count -= 1;
         let last = *count == 0;

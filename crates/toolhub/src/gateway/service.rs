@@ -1,7 +1,8 @@
 //! The hub as a service of the HTTP server: its gateways, health and metrics.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use toolhub_core::worker::PerWorker;
@@ -13,15 +14,88 @@ use super::Gateways;
 
 /// Counts finished calls, by success.
 #[derive(Debug, Default)]
-pub(super) struct CallCounts(PerWorker<[AtomicU64; 2]>);
+pub(super) struct CallCounts {
+    all: PerWorker<[AtomicU64; 2]>,
+    pub(super) by_principal: PrincipalCounts,
+}
 
 impl CallCounts {
     pub(super) fn count(&self, success: bool) {
-        self.0.current()[usize::from(success)].fetch_add(1, Ordering::Relaxed);
+        self.all.current()[usize::from(success)].fetch_add(1, Ordering::Relaxed);
     }
 
     fn counted(&self, success: bool) -> u64 {
-        self.0.all().map(|counts| counts[usize::from(success)].load(Ordering::Relaxed)).sum()
+        self.all.all().map(|counts| counts[usize::from(success)].load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Maximum number of principals that are counted apart. The calls of others are counted together.
+const MAX_PRINCIPALS: usize = 200;
+/// The label of principals that are not counted apart. No principal has this id.
+const OTHER: &str = "other";
+
+/// The outcome of a call in the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallOutcome {
+    Failed,
+    Succeeded,
+    /// Not run, because of rules, roles, missing scopes or the daily budget.
+    Refused,
+}
+
+impl CallOutcome {
+    const ALL: [Self; 3] = [Self::Succeeded, Self::Failed, Self::Refused];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Succeeded => "succeeded",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Counts calls by principal and outcome, for a bounded number of principals.
+#[derive(Debug, Default)]
+pub(super) struct PrincipalCounts {
+    known: RwLock<HashMap<Arc<str>, OutcomeCounts>>,
+    others: OutcomeCounts,
+}
+
+type OutcomeCounts = [AtomicU64; 3];
+
+impl PrincipalCounts {
+    pub(super) fn count(&self, principal: &Arc<str>, outcome: CallOutcome) {
+        let add = |counts: &OutcomeCounts| counts[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some(counts) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(principal) {
+            add(counts);
+            return;
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_PRINCIPALS || known.contains_key(principal) {
+            add(known.entry(Arc::clone(principal)).or_default());
+        } else {
+            add(&self.others);
+        }
+    }
+
+    fn write(&self, out: &mut MetricsText) {
+        let mut family = out.family(
+            "toolhub_principal_calls_total",
+            Kind::Counter,
+            "Calls of tools, by principal and outcome.",
+        );
+        let mut write = |principal: &str, counts: &OutcomeCounts| {
+            for outcome in CallOutcome::ALL {
+                let count = counts[outcome as usize].load(Ordering::Relaxed);
+                family.labelled_by(&[("principal", principal), ("outcome", outcome.name())], count);
+            }
+        };
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().for_each(|(principal, counts)| write(principal, counts));
+        if self.others.iter().any(|count| count.load(Ordering::Relaxed) > 0) {
+            write(OTHER, &self.others);
+        }
     }
 }
 
@@ -86,11 +160,39 @@ impl HubService for Gateways {
         for (result, success) in [("succeeded", true), ("failed", false)] {
             calls.labelled(("result", result), self.counts.counted(success));
         }
+        self.counts.by_principal.write(out);
         out.family(
             "toolhub_call_details_lost_total",
             Kind::Counter,
             "Calls that are in the statistics and not in the history, because the store failed or stores a sample.",
         )
         .value(self.hub.dropped_details());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_very_many_principals_need_bounded_labels() {
+        let counts = PrincipalCounts::default();
+        for number in 0..1_000 {
+            let principal: Arc<str> = Arc::from(format!("oidc:https://idp.example#{number}"));
+            counts.count(&principal, CallOutcome::Succeeded);
+            counts.count(&principal, CallOutcome::Refused);
+        }
+        let mut out = MetricsText::default();
+        counts.write(&mut out);
+        let text = out.into_text();
+        assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), 3 * (MAX_PRINCIPALS + 1));
+        for sample in [
+            r#"{principal="other",outcome="succeeded"} 800"#,
+            r#"{principal="other",outcome="refused"} 800"#,
+            r#"{principal="oidc:https://idp.example#0",outcome="failed"} 0"#,
+            r#"{principal="oidc:https://idp.example#199",outcome="succeeded"} 1"#,
+        ] {
+            assert!(text.contains(&format!("toolhub_principal_calls_total{sample}")), "{sample}\n{text}");
+        }
     }
 }

@@ -25,7 +25,16 @@ use crate::render::table::{Cell, lines};
 const DEFAULT_LIMIT: usize = 20;
 
 pub(crate) async fn run(app: &App, args: AuditArgs) -> anyhow::Result<Exit> {
-    match args.command.unwrap_or_else(|| AuditCommand::Show(AuditShowArgs::default())) {
+    let AuditArgs { command, show: show_args } = args;
+    // Global options may precede the subcommand, those of `show` would be lost there.
+    if command.is_some() && show_args != AuditShowArgs::default() {
+        let why = app.lang().choose(
+            "write the options of `show` after it: `toolhub audit show -n 5`",
+            "`show` 的选项请写在它之后：`toolhub audit show -n 5`",
+        );
+        return Err(UsageError(why.to_owned()).into());
+    }
+    match command.unwrap_or(AuditCommand::Show(show_args)) {
         AuditCommand::Show(args) => show(app, &args).await,
         AuditCommand::Verify(args) => match args.file {
             Some(file) => verify_export(app, &file).await,

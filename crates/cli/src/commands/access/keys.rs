@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use toolhub::keys::{self, KeyError, NewKey};
 use toolhub::settings::{Settings, TokenSettings, parse_time};
 use toolhub_core::audit::{ChangeKind, ChangedObject};
-use toolhub_core::{Localize as _, RawJson, RawObject};
+use toolhub_core::{Localize as _, RawJson, RawObject, Role};
 
 use crate::app::App;
 use crate::args::access::{KeysArgs, KeysCommand, NewKeyArgs};
@@ -49,6 +49,7 @@ async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
         );
         return Err(UsageError(why.to_owned()).into());
     }
+    check_flags(app, args)?;
     let new = NewKey {
         name: name.to_owned(),
         roles: args.roles.clone(),
@@ -59,6 +60,27 @@ async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
     let secret = keys::create(&app.places()?.config, &new).map_err(|error| failed(app, &error, name))?;
     record(app, name, ChangeKind::Created).await?;
     print_secret(app, name, &secret)
+}
+
+/// Checks the values of the flags before the file is edited, so that an error names the flag.
+fn check_flags(app: &App, args: &NewKeyArgs) -> anyhow::Result<()> {
+    let lang = app.lang();
+    if let Some(role) = args.roles.iter().find(|role| Role::from_name(role).is_none()) {
+        let known = Role::ALL.map(Role::name);
+        return Err(UsageError(lang.choose(
+            format!("`--role {role}`: there is no such role; there are: {}", known.join(", ")),
+            format!("`--role {role}`：没有这个角色；可用的角色：{}", known.join("、")),
+        ))
+        .into());
+    }
+    if let Some(expires) = args.expires.as_deref().filter(|expires| parse_time(expires).is_none()) {
+        return Err(UsageError(lang.choose(
+            format!("`--expires {expires}`: write a date or time such as 2027-01-31 or 2027-01-31T12:00:00Z"),
+            format!("`--expires {expires}`：请写日期或时间，如 2027-01-31 或 2027-01-31T12:00:00Z"),
+        ))
+        .into());
+    }
+    Ok(())
 }
 
 async fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {

@@ -139,6 +139,9 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
     for note in hub.notes().iter().chain(&folder).filter(|note| Some(*note) != hub.store_problem()) {
         report.add("note", CheckResult::Warning, &note.localize(lang));
     }
+    for warning in hub.unknown_names_in_rules() {
+        report.add("rules", CheckResult::Warning, &warning.localize(lang));
+    }
     let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
     let folders = hub.settings().folders(&places.config);
     let missing: Vec<String> = folders

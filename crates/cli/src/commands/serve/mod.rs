@@ -75,7 +75,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let hub = Arc::new(builder.build().await?);
     let servers = hub.servers();
     let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
-    for note in hub.notes().iter().chain(&folder) {
+    for note in hub.notes().iter().chain(&folder).chain(&hub.unknown_names_in_rules()) {
         app.screen.warn(&note.localize(app.lang()));
     }
     let gateways = Gateways::new(Arc::clone(&hub), notifications, app.lang());

@@ -28,7 +28,7 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
             profile: args.profile.as_deref(),
             arguments: given.as_ref(),
         };
-        return explain_access::run(app, hub, &question);
+        return explain_access::run(app, hub, &question).await;
     }
     let (by, tool) = match (&args.capability, &args.tool) {
         (Some(capability), _) => (CallBy::Capability, capability.as_str()),

@@ -1,9 +1,12 @@
 //! `toolhub explain TOOL --as NAME`: whether a principal may see and call a tool through the gateway, and which rule decides.
 
+use std::time::SystemTime;
+
 use toolhub::Hub;
 use toolhub::keys::find_key;
-use toolhub::settings::DEFAULT_PROFILE;
+use toolhub::settings::{DEFAULT_PROFILE, TokenSettings, parse_time};
 use toolhub_access::{Action, Decision, Explanation, Resource, RuleSet, explain, tool_names};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Localize as _, Principal, RawJson, RawObject};
 use toolhub_engine::Entry;
@@ -21,15 +24,18 @@ pub(crate) struct AccessQuestion<'a> {
     pub(crate) arguments: Option<&'a RawJson>,
 }
 
-pub(crate) fn run(app: &App, hub: &Hub, question: &AccessQuestion<'_>) -> anyhow::Result<Exit> {
+pub(crate) async fn run(app: &App, hub: &Hub, question: &AccessQuestion<'_>) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let auth = &hub.settings().auth;
     let name = question.principal.strip_prefix("key:").unwrap_or(question.principal);
-    let principal = match question.principal {
-        LOCAL => Principal::local(),
-        _ => find_key(auth, name)
-            .map(|token| (*token.key().principal).clone())
-            .map_err(|error| UsageError(error.text(name).localize(lang)))?,
+    let token = match question.principal {
+        LOCAL => None,
+        _ => Some(find_key(auth, name).map_err(|error| UsageError(error.text(name).localize(lang)))?),
+    };
+    let principal = token.map_or_else(Principal::local, |token| (*token.key().principal).clone());
+    let key = match token {
+        Some(token) => KeyState::of(hub, token, &principal).await?,
+        None => KeyState::default(),
     };
     let rules = RuleSet::compile(auth.rules.clone());
     let rules = rules.map_err(|error| UsageError(error.text.localize(lang)))?;
@@ -45,8 +51,15 @@ pub(crate) fn run(app: &App, hub: &Hub, question: &AccessQuestion<'_>) -> anyhow
     }
     let mut json = Vec::new();
     for entry in entries {
-        let [see, call] = [Action::See, Action::Call]
+        let [mut see, mut call] = [Action::See, Action::Call]
             .map(|action| explain_entry(&rules, &principal, (entry, action), question));
+        for (explanation, problem) in [(&mut see, key.expiry()), (&mut call, key.problem())] {
+            if let Some(problem) = problem {
+                explanation.decision = Decision::Forbid { rule: None };
+                explanation.summary = problem;
+                explanation.depends_on.clear();
+            }
+        }
         if app.screen.json {
             json.push(as_json(app, entry, &see, &call));
         } else {
@@ -58,10 +71,61 @@ pub(crate) fn run(app: &App, hub: &Hub, question: &AccessQuestion<'_>) -> anyhow
             .with("tool", question.tool)
             .with("principal", &**principal.id())
             .with("profile", question.profile.unwrap_or(DEFAULT_PROFILE))
+            .with("expires", RawJson::of(&key.expires))
+            .with("per_day", RawJson::of(&key.per_day))
+            .with("calls_today", RawJson::of(&key.calls_today))
             .with("sources", RawJson::of(&json));
         app.screen.json(&all.into_raw());
     }
+    if let (Some(limit), Some(calls), false) = (key.per_day, key.calls_today, app.screen.json) {
+        app.screen.line(&lang.choose(
+            format!("  {calls} of {limit} calls of this day (`per_day`)"),
+            format!("  今日已用 {calls} 次，共 {limit} 次（`per_day`）"),
+        ));
+    }
     Ok(Exit::Done)
+}
+
+/// What limits a key beside the rules.
+#[derive(Default)]
+struct KeyState {
+    expires: Option<String>,
+    is_expired: bool,
+    per_day: Option<u64>,
+    /// The number of calls since midnight UTC, if they are limited.
+    calls_today: Option<u64>,
+}
+
+impl KeyState {
+    async fn of(hub: &Hub, token: &TokenSettings, principal: &Principal) -> anyhow::Result<Self> {
+        let expires = token.expires.clone();
+        let is_expired = expires.as_deref().and_then(parse_time).is_some_and(|at| at <= SystemTime::now());
+        let calls_today = match token.per_day {
+            Some(limit) => Some(hub.calls_today(principal.id(), limit).await?),
+            None => None,
+        };
+        Ok(Self { expires, is_expired, per_day: token.per_day, calls_today })
+    }
+
+    /// Why every request is refused.
+    fn expiry(&self) -> Option<LocalizedText> {
+        let at = self.expires.as_deref().filter(|_| self.is_expired)?;
+        Some(LocalizedText::new(
+            format!("forbidden: the key expired at {at}; `toolhub keys new` makes another"),
+            format!("禁止：密钥已于 {at} 过期；可用 `toolhub keys new` 生成新的密钥"),
+        ))
+    }
+
+    /// Why every call is refused.
+    fn problem(&self) -> Option<LocalizedText> {
+        self.expiry().or_else(|| {
+            let limit = self.per_day.filter(|limit| self.calls_today.is_some_and(|calls| calls >= *limit))?;
+            Some(LocalizedText::new(
+                format!("forbidden: the {limit} calls of this day are used up (`per_day`)"),
+                format!("禁止：今日的 {limit} 次调用已用完（`per_day`）"),
+            ))
+        })
+    }
 }
 
 fn explain_entry(
@@ -77,8 +141,10 @@ fn explain_entry(
     explain(rules, principal, action, &resource)
 }
 
-fn decision_name(decision: &Decision) -> &'static str {
-    match decision {
+/// The decision in output; `depends` if it depends on arguments that were not given.
+fn decision_name(explanation: &Explanation) -> &'static str {
+    match &explanation.decision {
+        _ if !explanation.depends_on.is_empty() => "depends",
         Decision::Allow { .. } => "allow",
         Decision::Ask { .. } => "ask",
         Decision::Forbid { .. } => "forbid",
@@ -89,7 +155,7 @@ fn decision_name(decision: &Decision) -> &'static str {
 fn as_json(app: &App, entry: &Entry, see: &Explanation, call: &Explanation) -> RawObject {
     let decided = |explanation: &Explanation| {
         RawObject::default()
-            .with("decision", decision_name(&explanation.decision))
+            .with("decision", decision_name(explanation))
             .with("rule", RawJson::of(&explanation.decision.rule().map(|rule| rule.name.to_string())))
             .with("reason", explanation.summary.localize(app.lang()))
     };
@@ -106,12 +172,16 @@ fn show(app: &App, (entry, principal): (&Entry, &str), see: &Explanation, call: 
     app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{source}, {principal}{DIM:#}"));
     for (label, explanation) in [(lang.choose("see", "可见"), see), (lang.choose("call", "调用"), call)] {
         let style = match &explanation.decision {
+            _ if !explanation.depends_on.is_empty() => ODD,
             Decision::Allow { .. } => GOOD,
             Decision::Ask { .. } | Decision::NeedScope { .. } => ODD,
             Decision::Forbid { .. } => BAD,
         };
-        let decision = decision_name(&explanation.decision);
-        let summary = explanation.summary.localize(lang);
+        let decision = decision_name(explanation);
+        let mut summary = explanation.summary.localize(lang);
+        if !explanation.depends_on.is_empty() {
+            summary.push_str(lang.choose("; give them with `--args`", "；请用 `--args` 给出参数"));
+        }
         app.screen.line(&format!("  {label}: {style}{decision}{style:#}  {summary}"));
     }
     for rule in &call.rules {

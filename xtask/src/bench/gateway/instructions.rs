@@ -27,6 +27,11 @@ const COUNTED_SECONDS: &str = "12";
 const ROUNDS: usize = 3;
 /// Name of the folder of the measured toolhub.
 const COUNTED_HOME: &str = "counted";
+/// A key, and its SHA-256.
+const KEY: &str = "thk_load";
+const KEY_SHA256: &str = "5d318adda1674d02db173b69239b938b2e38eb65e5a88545e598b6ebbd5e985e";
+/// The public URL of the gateway, which the signed token is for.
+const RESOURCE: &str = "http://hub.example";
 /// Timeout for the dump file of callgrind.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -37,7 +42,8 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let server = json!({"type": "http", "url": upstream.url});
     let folder = programs.folder.join("instructions");
-    let count = |name: &str, call_args: &[String], start: &dyn Fn(Wrap<'_>) -> Result<RunningServer>| {
+    let issuer = Issuer::start(programs)?;
+    let count = |name: &str, calls: &CallsOf<'_>, start: &dyn Fn(Wrap<'_>) -> Result<RunningServer>| {
         let mut counts = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
             // Otherwise this round would also read and prune the data stored by an earlier one.
@@ -50,27 +56,45 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
             fs::create_dir_all(&folder)?;
             let out = folder.join(name);
             let running_server = start(&|command| under_callgrind(&command, &out))?;
-            let counting =
-                InstructionCounter { programs, running_server: &running_server, call_args, out: &out };
+            let counting = InstructionCounter { programs, running_server: &running_server, calls, out: &out };
             counts.push(counting.count().with_context(|| name.to_owned())?);
         }
         counts.sort_by(f64::total_cmp);
         counts.get(ROUNDS / 2).copied().context("nothing was counted")
     };
-    let toolhub = |settings: &'static str| {
-        count("toolhub", &SESSION.map(str::to_owned), &|wrap| {
+    let session = SESSION.map(str::to_owned);
+    let toolhub_with = |settings: &str, token: &str| {
+        count("toolhub", &CallsOf { args: &session, token }, &|wrap| {
             Programs::serve(programs.toolhub_with(COUNTED_HOME, &server, settings)?, wrap)
         })
     };
+    let toolhub = |settings: &str| toolhub_with(settings, "");
+    let without_audit = "[audit]\nenabled = false\n";
+    let key = format!("[[auth.tokens]]\nname = \"load\"\nsha256 = \"{KEY_SHA256}\"\n");
+    let issuers = format!(
+        "[auth]\nresource = \"{RESOURCE}\"\n[[auth.issuers]]\nurl = \"{}\"\nroles = {{ caller = \"*\" }}\n",
+        issuer.url
+    );
+    let plain = CallsOf { args: &[], token: "" };
     let mut counted = vec![
-        ("floor (bare pass-through)", count("floor", &[], &|wrap| programs.baseline_under(&upstream, wrap))?),
+        (
+            "floor (bare pass-through)",
+            count("floor", &plain, &|wrap| programs.baseline_under(&upstream, wrap))?,
+        ),
         ("toolhub, in a session", toolhub("")?),
         ("toolhub, in a session, detail = \"sample\"", toolhub("[store]\ndetail = \"sample\"\n")?),
         ("toolhub, in a session, fast_path = false", toolhub("[serve]\nfast_path = false\n")?),
+        ("toolhub, in a session, with a key", toolhub_with(&format!("{key}{without_audit}"), KEY)?),
+        ("toolhub, in a session, with a key and the audit log", toolhub_with(&key, KEY)?),
+        (
+            "toolhub, in a session, with a signed token",
+            toolhub_with(&format!("{issuers}{without_audit}"), &issuer.token)?,
+        ),
     ];
     for peer in &programs.peers {
         let at = folder.join(peer.name()).with_extension("folder");
-        let found = count(peer.name(), &peer.call_args(), &|wrap| peer.serve_under(&at, &server, wrap))?;
+        let calls = CallsOf { args: &peer.call_args(), token: "" };
+        let found = count(peer.name(), &calls, &|wrap| peer.serve_under(&at, &server, wrap))?;
         counted.push((peer.name(), found));
     }
     let mut table = Table::default();
@@ -93,10 +117,37 @@ fn under_callgrind(command: &Command, out: &Path) -> Command {
     wrapped
 }
 
+/// How a program is called.
+struct CallsOf<'a> {
+    /// The arguments of the load generator.
+    args: &'a [String],
+    /// The key or token; may be empty.
+    token: &'a str,
+}
+
+/// A running issuer of access tokens.
+struct Issuer {
+    url: String,
+    token: String,
+    _server: RunningServer,
+}
+
+impl Issuer {
+    fn start(programs: &Programs) -> Result<Self> {
+        let mut command = program(&programs.load);
+        let audience = format!("{RESOURCE}/mcp");
+        let server = RunningServer::start(command.args(["issuer", &audience]), |line| Some(line.to_owned()))?;
+        let started: Value = serde_json::from_str(&server.url)?;
+        let text =
+            |name: &str| started[name].as_str().map(str::to_owned).context("the issuer does not start");
+        Ok(Self { url: text("issuer")?, token: text("token")?, _server: server })
+    }
+}
+
 struct InstructionCounter<'a> {
     programs: &'a Programs,
     running_server: &'a RunningServer,
-    call_args: &'a [String],
+    calls: &'a CallsOf<'a>,
     out: &'a Path,
 }
 
@@ -122,7 +173,10 @@ impl InstructionCounter<'_> {
     /// Calls the program for `seconds` seconds and returns the number of calls.
     fn load(&self, seconds: &str) -> Result<f64> {
         let mut loading = program(&self.programs.load);
-        loading.args(["load", &self.running_server.url, CALLERS, seconds]).args(self.call_args);
+        loading.args(["load", &self.running_server.url, CALLERS, seconds]).args(self.calls.args);
+        if !self.calls.token.is_empty() {
+            loading.env("LOAD_TOKEN", self.calls.token);
+        }
         let found: Value = serde_json::from_str(run::read(&mut loading)?.trim())?;
         found["calls"].as_f64().context("no calls")
     }

@@ -131,6 +131,8 @@ pub(crate) struct Caller {
     /// The head of the last response.
     head: String,
     session: Option<SessionInfo>,
+    /// The header with the token, if there is one.
+    authorization: String,
 }
 
 impl Caller {
@@ -148,6 +150,9 @@ impl Caller {
             buffer: Vec::with_capacity(1 << 16),
             head: String::new(),
             session: None,
+            authorization: std::env::var("LOAD_TOKEN")
+                .map(|token| format!("authorization: Bearer {token}\r\n"))
+                .unwrap_or_default(),
         })
     }
 
@@ -195,7 +200,7 @@ impl Caller {
 
     /// Sends a message and returns the raw body of the response, with chunk or event framing.
     pub(crate) async fn ask(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<&[u8]> {
-        let (host, path, length) = (&self.host, &self.path, body.len());
+        let (host, path, length, authorization) = (&self.host, &self.path, body.len(), &self.authorization);
         let session_header = match &self.session {
             None => {
                 let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
@@ -208,7 +213,7 @@ impl Caller {
         };
         let request = format!(
             "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\naccept: application/json, \
-             text/event-stream\r\n{session_header}content-length: {length}\r\n\r\n{body}"
+             text/event-stream\r\n{authorization}{session_header}content-length: {length}\r\n\r\n{body}"
         );
         self.stream.write_all(request.as_bytes()).await?;
         self.buffer.clear();

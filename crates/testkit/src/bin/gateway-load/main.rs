@@ -2,6 +2,7 @@
 //! load generator for a URL or a program; and the soak test.
 
 mod baseline;
+mod issuer;
 mod load;
 mod pipe;
 #[cfg(target_os = "linux")]
@@ -15,9 +16,10 @@ use anyhow::{Context as _, Result, bail};
 use crate::load::CallMode;
 
 const USAGE: &str = "usage: gateway-load upstream-http TOOLS [ADDRESS] | upstream-https TOOLS ADDRESS CERTIFICATE KEY | \
-                     upstream-stdio TOOLS | floor URL [CERTIFICATE] | \
+                     upstream-stdio TOOLS | issuer AUDIENCE | floor URL [CERTIFICATE] | \
                      load URL CALLERS SECONDS [MANNER] | list URL TIMES [MANNER] | pipe CALLERS SECONDS PROGRAM [ARGUMENT…] | \
-                     soak PROGRAM FOLDER SECONDS SEED; MANNER is `alone TOOL` or `session VERSION TOOL`";
+                     soak PROGRAM FOLDER SECONDS SEED; MANNER is `alone TOOL` or `session VERSION TOOL`; `load` sends the token \
+                     in LOAD_TOKEN, if it is set";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -30,6 +32,7 @@ async fn main() -> Result<()> {
             upstream::https(tools.parse()?, address, &tls::server(certificate, key)?).await
         }
         ["upstream-stdio", tools] => upstream::stdio(tools.parse()?),
+        ["issuer", audience] => issuer::run(audience).await,
         ["floor", url] => baseline::run(url, None).await,
         ["floor", url, certificate] => baseline::run(url, Some(certificate)).await,
         ["load", url, callers, seconds, mode @ ..] => {

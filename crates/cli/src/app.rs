@@ -158,9 +158,11 @@ impl App {
 
     /// Runs `work` until it completes or Ctrl-C is pressed, which drops and so cancels it.
     pub(crate) async fn interruptible<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
+        // Before the work starts a server: until the handlers are registered, a signal kills this process but not the server.
+        let mut stopped = StopSignal::register();
         tokio::select! {
             done = work => Ok(done),
-            () = stop_signal() => {
+            () = stopped.recv() => {
                 self.interrupt.cancel();
                 Err(Interrupted)
             }
@@ -180,7 +182,7 @@ impl App {
             self.note_folder(hub);
             let overdue = self.overdue.load(Ordering::Relaxed);
             tokio::select! {
-                () = hub.shutdown() => {}
+                () = hub.close() => {}
                 () = tokio::time::sleep(OVERDUE_GRACE), if overdue => {}
                 () = stop_signal() => {}
             }

@@ -175,6 +175,8 @@ pub struct Principal {
     pub scopes: Vec<String>,
     /// The profiles that it may use; `None` for all.
     pub profiles: Option<Vec<String>>,
+    /// The SHA-256 of its key, if it has one. Another key may get the name of a revoked one.
+    pub key_sha256: Option<Arc<str>>,
     /// The access token that it presented, if an identity provider issued it. It may be exchanged at that provider, and is sent
     /// nowhere else.
     pub token: Option<Secret>,
@@ -198,6 +200,7 @@ impl Principal {
             groups: Vec::new(),
             scopes: Vec::new(),
             profiles: None,
+            key_sha256: None,
             token: None,
         }
     }

@@ -11,7 +11,8 @@ use toolhub_mcp_wire::{Era, McpError};
 use crate::config::Credentials;
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
-use crate::supervisor::{Purpose, Server};
+use crate::server_status::Purpose;
+use crate::supervisor::Server;
 use crate::transport::{Listener, Repeat};
 
 /// A request to be forwarded.
@@ -74,7 +75,18 @@ impl Server {
             )));
         }
         let _in_use = self.begin_request(Purpose::CallerRequest);
-        let connection = self.connection().await?;
+        let connection = match subscribe {
+            true => self.connection().await?,
+            // A subscription of a legacy server ends with its connection, so no process is started to end one.
+            false => {
+                let open = self.lock_status().open().cloned();
+                let Some(open) = open else {
+                    self.watched().send_if_modified(|watched| watched.remove(uri));
+                    return Ok(());
+                };
+                open
+            }
+        };
         if connection.server_info.era == Era::Modern {
             self.watched().send_if_modified(|watched| {
                 if subscribe { watched.insert(uri.to_owned()) } else { watched.remove(uri) }

@@ -15,6 +15,9 @@ use toolhub_oauth::{CredentialOwner, OAuthError, TokenManager};
 use crate::config::{Credentials, Instances};
 use crate::supervisor::Server;
 
+/// A principal whose tokens are exchanged has at most this part of the instances: one for each of its tokens.
+const EXCHANGE_SHARES: usize = 4;
+
 /// The instances of one server, by principal.
 #[derive(Debug)]
 pub(crate) struct InstancePool {
@@ -69,8 +72,25 @@ impl Server {
             if key.map(Arc::as_ptr) == own.key.as_ref().map(Arc::as_ptr) {
                 return Ok(Cow::Owned(Arc::clone(&own.server)));
             }
-            own.server.disconnect();
+            own.server.end();
             instances.remove(&*name);
+        }
+        if let CredentialOwner::Exchange { .. } = owner {
+            // A principal with many tokens must not take the instances of others.
+            let share = pool.max.div_ceil(EXCHANGE_SHARES);
+            let is_own = |name: &str| name.split('\n').next() == Some(principal);
+            if instances.keys().filter(|name| is_own(name)).count() >= share {
+                instances.retain(|name, own| {
+                    let is_kept = !is_own(name) || own.server.has_requests();
+                    if !is_kept {
+                        own.server.end();
+                    }
+                    is_kept
+                });
+            }
+            if instances.keys().filter(|name| is_own(name)).count() >= share {
+                return Err(self.too_many_instances(share));
+            }
         }
         if instances.len() >= pool.max {
             // Removes stopped instances. One that was just returned to a caller is still referenced by it. An instance with an
@@ -80,7 +100,7 @@ impl Server {
                 let is_idle = Arc::strong_count(instance) == 1 && !instance.is_in_use();
                 let may_end = is_exchange && !instance.has_requests();
                 if may_end {
-                    instance.disconnect();
+                    instance.end();
                 }
                 !is_idle && !may_end
             });
@@ -108,14 +128,19 @@ impl Server {
                 Ok(CredentialOwner::Exchange { id, issuer: issuer.clone(), token: token.clone() })
             }
             (Credentials::Exchange, _, _) => Err(self.no_token_to_exchange()),
-            (Credentials::Caller | Credentials::Shared, _, _) => Ok(CredentialOwner::Principal { id }),
+            (Credentials::Caller | Credentials::Shared, _, _) => {
+                Ok(CredentialOwner::Principal { id, key_sha256: identity.key_sha256.clone() })
+            }
         }
     }
 
     /// The token manager of a principal that logs in itself.
-    pub fn token_manager_of(&self, principal: &str) -> Result<TokenManager, OAuthError> {
+    pub fn token_manager_of(&self, principal: &Principal) -> Result<TokenManager, OAuthError> {
         let owner = match self.spec().credentials {
-            Credentials::Caller => CredentialOwner::Principal { id: principal.into() },
+            Credentials::Caller => CredentialOwner::Principal {
+                id: Arc::clone(principal.id()),
+                key_sha256: principal.key_sha256.clone(),
+            },
             Credentials::Shared | Credentials::Exchange => {
                 let id = self.id();
                 return Err(OAuthError::Config(format!(
@@ -132,7 +157,7 @@ impl Server {
         pool.by_principal().retain(|name, instance| {
             let is_own = name.split('\n').next() == Some(principal);
             if is_own {
-                instance.server.disconnect();
+                instance.server.end();
             }
             !is_own
         });

@@ -1,7 +1,7 @@
 //! The state of a server: its connection and failure history.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{BoxFuture, Shared};
@@ -198,6 +198,58 @@ impl ServerStatus {
     /// Whether no request is in flight and none has ended within `idle`.
     pub(crate) fn is_idle_for(&self, idle: Duration) -> bool {
         self.in_flight == 0 && self.last_used.is_none_or(|at| at.elapsed() >= idle)
+    }
+}
+
+/// The purpose of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A request for a caller.
+    CallerRequest,
+    /// A background refresh of cached data, which does not keep a child process running.
+    Refresh,
+}
+
+/// Guard of a request in flight. The connection is not stopped for idleness while it exists.
+pub(crate) struct RequestGuard<'a> {
+    status: &'a Mutex<ServerStatus>,
+    /// Whether the end of the request starts the idle time.
+    is_use: bool,
+    ended: bool,
+}
+
+impl<'a> RequestGuard<'a> {
+    /// The guard of a request that the status counts already.
+    pub(crate) fn new(status: &'a Mutex<ServerStatus>, is_use: bool) -> Self {
+        Self { status, is_use, ended: false }
+    }
+
+    fn lock_status(&self) -> MutexGuard<'a, ServerStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the outcome of a request that started at `began`, and ends the request.
+    pub(crate) fn end(mut self, began: FailureMark, error: Option<&McpError>) {
+        self.ended = true;
+        let mut status = self.lock_status();
+        status.record_outcome(began, error);
+        self.release(&mut status);
+    }
+
+    fn release(&self, status: &mut ServerStatus) {
+        status.in_flight = status.in_flight.saturating_sub(1);
+        // The idle time starts at the end of a request, whenever it began. Without an idle timeout it is not needed.
+        if self.is_use {
+            status.last_used = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for RequestGuard<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.release(&mut self.lock_status());
+        }
     }
 }
 

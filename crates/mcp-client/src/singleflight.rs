@@ -11,7 +11,8 @@ use toolhub_core::{EventKind, RawJson};
 use toolhub_mcp_wire::{Era, McpError, Offer};
 
 use crate::listing::{self, Listing};
-use crate::supervisor::{Purpose, Server};
+use crate::server_status::Purpose;
+use crate::supervisor::Server;
 
 /// The result of listing a server, with the identity that it reports.
 #[derive(Debug, Clone)]

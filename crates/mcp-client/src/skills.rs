@@ -15,7 +15,8 @@ use toolhub_mcp_wire::era::SKILLS;
 use crate::config::Credentials;
 use crate::forward::ForwardedRequest;
 use crate::listing;
-use crate::supervisor::{Purpose, Server};
+use crate::server_status::Purpose;
+use crate::supervisor::Server;
 
 /// The main file of a skill.
 const MANIFEST: &str = "/SKILL.md";

@@ -27,7 +27,8 @@ use crate::relay::Dialer;
 use crate::request_origin::{InFlightRequests, Users};
 use crate::server_requests::{Roots, ServerRequests};
 use crate::server_status::{
-    ConnectAttempt, FailureHistory, FailureMark, LiveConnection, ServerState, ServerStatus,
+    ConnectAttempt, FailureHistory, FailureMark, LiveConnection, Purpose, RequestGuard, ServerState,
+    ServerStatus,
 };
 use crate::subscription_stream::keep_subscribed;
 use crate::transport::StderrRing;
@@ -80,6 +81,8 @@ pub struct Server {
     pool: Option<InstancePool>,
     /// The principals that have used this server, through any instance and over any connection.
     users: Arc<Users>,
+    /// Cancelled by [`Self::close`] for all instances, and by [`Self::end`] for one: no connection is opened any more.
+    closed: CancellationToken,
 }
 
 impl std::fmt::Debug for Server {
@@ -101,7 +104,7 @@ impl Server {
         let watched = watch::Sender::default();
         let status = Mutex::new(status);
         let pool = InstancePool::of(spec.instances);
-        let users = Arc::default();
+        let (users, closed) = (Arc::default(), CancellationToken::new());
         Self {
             spec,
             context,
@@ -114,6 +117,7 @@ impl Server {
             watched,
             pool,
             users,
+            closed,
         }
     }
 
@@ -140,6 +144,7 @@ impl Server {
             watched: watch::Sender::default(),
             pool: None,
             users: Arc::clone(&self.users),
+            closed: self.closed.child_token(),
         }
     }
 
@@ -278,13 +283,17 @@ impl Server {
         let healthy = status.breaker.failures() == 0;
         let ready = status.open().filter(|_| healthy).map(|open| (Arc::clone(open), status.failure_mark()));
         drop(status);
-        (RequestGuard { server: self, purpose: Purpose::CallerRequest, ended: false }, ready)
+        (self.guard(Purpose::CallerRequest), ready)
     }
 
     /// Returns the connection, opening it if there is none. Concurrent callers wait for the same attempt.
     pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
         let connecting = {
             let mut status = self.lock_status();
+            // Checked under the lock: it is cancelled before the lock is taken to disconnect.
+            if self.closed.is_cancelled() {
+                return Err(given_up());
+            }
             // Over HTTP the circuit may be open although the connection still counts as open.
             if status.connecting.is_none()
                 && status.breaker.failures() > 0
@@ -300,17 +309,14 @@ impl Server {
                 // calls of all workers.
                 let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
                 let abort = task.abort_handle();
-                let task_failed =
-                    || Err(McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接")));
-                let waiting =
-                    task.map(move |joined| joined.unwrap_or_else(|_| task_failed())).boxed().shared();
+                let waiting = task.map(|joined| joined.unwrap_or_else(|_| Err(given_up()))).boxed().shared();
                 status.connecting = Some(ConnectAttempt { waiting, abort });
             }
             status.connecting.as_ref().map(|attempt| attempt.waiting.clone())
         };
         match connecting {
             Some(connecting) => connecting.await,
-            None => Err(McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接"))),
+            None => Err(given_up()),
         }
     }
 
@@ -404,7 +410,9 @@ impl Server {
         match result {
             Ok(connection) => {
                 let connection = Arc::new(connection);
-                self.install_connection(&connection);
+                if !self.install_connection(&connection) {
+                    return Err(given_up());
+                }
                 let server_info = &connection.server_info;
                 let (era, peer) = (server_info.era.name(), server_info.peer.clone());
                 self.emit(EventKind::Connected { server, era, peer, took: started.elapsed() });
@@ -434,11 +442,16 @@ impl Server {
 
     /// Puts a new connection into use and starts its background tasks. A successful connect does not reset the breaker: a
     /// server that crashes on every call connects successfully each time.
-    fn install_connection(self: &Arc<Self>, connection: &Arc<Connection>) {
+    ///
+    /// Returns `false`, and does nothing, if the server was disconnected meanwhile: `disconnect` takes the attempt, but cannot
+    /// abort one that is past its last await.
+    fn install_connection(self: &Arc<Self>, connection: &Arc<Connection>) -> bool {
         let background = CancellationToken::new();
         {
             let mut status = self.lock_status();
-            status.connecting = None;
+            if status.connecting.take().is_none() {
+                return false;
+            }
             status.era = Some(connection.server_info.era).filter(|_| !connection.server_info.era_uncertain);
             status.last_used = Some(Instant::now());
             if status.breaker.failures() == 0 {
@@ -459,6 +472,7 @@ impl Server {
                 keep_subscribed(Arc::clone(connection), self.watched.subscribe()),
             );
         }
+        true
     }
 
     fn spawn_background(
@@ -492,10 +506,14 @@ impl Server {
     /// Counts a request as in flight until the returned guard is dropped.
     pub(crate) fn begin_request(&self, purpose: Purpose) -> RequestGuard<'_> {
         self.lock_status().in_flight += 1;
-        RequestGuard { server: self, purpose, ended: false }
+        self.guard(purpose)
     }
 
-    pub(crate) fn disconnect(&self) {
+    fn guard(&self, purpose: Purpose) -> RequestGuard<'_> {
+        RequestGuard::new(&self.status, purpose == Purpose::CallerRequest && self.spec.idle_timeout.is_some())
+    }
+
+    fn disconnect(&self) {
         let (live, connecting) = {
             let mut status = self.lock_status();
             (status.live.take(), status.connecting.take())
@@ -522,7 +540,21 @@ impl Server {
         tokio::time::timeout(limit, idle).await.is_ok()
     }
 
-    /// Closes the connections, and waits up to `timeout` for their tasks to end.
+    /// Like [`Self::stop`], for good: requests that still run, or whose clean-up comes later, do not open a connection again,
+    /// which would start a process that is never stopped.
+    pub async fn close(&self, timeout: Duration) {
+        self.closed.cancel();
+        self.stop(timeout).await;
+    }
+
+    /// Disconnects an instance for good that is removed from the pool. A caller that still has it cannot connect it again:
+    /// nothing would stop that connection.
+    pub(crate) fn end(&self) {
+        self.closed.cancel();
+        self.disconnect();
+    }
+
+    /// Closes the connections, and waits up to `timeout` for their tasks to end. A later request opens a new one.
     pub async fn stop(&self, timeout: Duration) {
         self.disconnect();
         self.take_instances().iter().for_each(|instance| instance.disconnect());
@@ -532,44 +564,6 @@ impl Server {
     }
 }
 
-/// The purpose of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// A request for a caller.
-    CallerRequest,
-    /// A background refresh of cached data, which does not keep a child process running.
-    Refresh,
-}
-
-/// Guard of a request in flight. The connection is not stopped for idleness while it exists.
-pub(crate) struct RequestGuard<'a> {
-    server: &'a Server,
-    purpose: Purpose,
-    ended: bool,
-}
-
-impl RequestGuard<'_> {
-    /// Records the outcome of a request that started at `began`, and ends the request.
-    pub(crate) fn end(mut self, began: FailureMark, error: Option<&McpError>) {
-        self.ended = true;
-        let mut status = self.server.lock_status();
-        status.record_outcome(began, error);
-        self.release(&mut status);
-    }
-
-    fn release(&self, status: &mut ServerStatus) {
-        status.in_flight = status.in_flight.saturating_sub(1);
-        // The idle time starts at the end of a request, whenever it began. Without an idle timeout it is not needed.
-        if self.purpose == Purpose::CallerRequest && self.server.spec.idle_timeout.is_some() {
-            status.last_used = Some(Instant::now());
-        }
-    }
-}
-
-impl Drop for RequestGuard<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.release(&mut self.server.lock_status());
-        }
-    }
+fn given_up() -> McpError {
+    McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接"))
 }

@@ -37,7 +37,7 @@ impl TokenManager {
             return Err(OAuthError::Config("its tokens are exchanged, and need no login".to_owned()));
         }
         let context = inner.context_at(issuer)?;
-        let before = inner.store.load(&context.name).await?;
+        let before = inner.load(&context).await?;
         match context.spec.grant {
             Grant::AuthorizationCode => login_in_browser(inner, context, (before.as_ref(), show)).await,
             Grant::ClientCredentials => {
@@ -51,7 +51,7 @@ impl TokenManager {
     /// Begins a login in a browser that is redirected to `redirect_uri`, a page of the hub.
     pub async fn begin_login(&self, redirect_uri: &str) -> Result<PendingLogin, OAuthError> {
         let context = self.inner.context()?;
-        let before = self.inner.store.load(&context.name).await?;
+        let before = self.inner.load(&context).await?;
         let redirect = Redirect { uri: redirect_uri, port: None };
         PendingLogin::begin(&self.inner, context, (before.as_ref(), redirect)).await
     }
@@ -59,7 +59,7 @@ impl TokenManager {
     /// Whether there is a stored login.
     pub async fn is_logged_in(&self) -> Result<bool, OAuthError> {
         let context = self.inner.context()?;
-        let record = self.inner.store.load(&context.name).await?;
+        let record = self.inner.load(&context).await?;
         Ok(record.is_some_and(|record| record.tokens.access.is_some() && record.missing.is_empty()))
     }
 
@@ -70,8 +70,10 @@ impl TokenManager {
         let _lock = store.lock_renewal(&context.name).await?;
         let record = store.load(&context.name).await?;
         let known = store.remove(&context.name).await?;
-        // The logins of other principals stay bound.
-        if known && self.inner.owner == CredentialOwner::Hub {
+        // The logins of principals stay bound.
+        let others = store.principals().await?;
+        let is_bound = others.iter().any(|(server, _)| server == self.inner.server.as_str());
+        if known && self.inner.owner == CredentialOwner::Hub && !is_bound {
             release(&context, store).await?;
         }
         self.inner.set_login(None);
@@ -112,7 +114,12 @@ async fn login_in_browser(
 
 impl Inner {
     /// Stores a new login.
-    pub(crate) async fn save_login(&self, context: &LoginContext, record: Record) -> Result<(), OAuthError> {
+    pub(crate) async fn save_login(
+        &self,
+        context: &LoginContext,
+        mut record: Record,
+    ) -> Result<(), OAuthError> {
+        record.key_sha256 = self.owner.key_sha256().map(str::to_owned);
         let _lock = self.store.lock_renewal(&context.name).await?;
         self.store.save(&context.name, &record).await?;
         self.set_login(Some(record));

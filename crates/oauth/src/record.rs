@@ -16,6 +16,9 @@ const RENEWAL_MARGIN: Duration = Duration::from_secs(60);
 /// The login of one server, as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
+    /// The SHA-256 of the key of the principal that it belongs to, if that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key_sha256: Option<String>,
     /// The resource indicator (RFC 8707).
     pub(crate) resource: String,
     /// The issuer.
@@ -56,6 +59,7 @@ impl Record {
     /// A new login.
     pub(crate) fn new(found: Discovery, client: Client, (tokens, requested): (Tokens, Scopes)) -> Self {
         Self {
+            key_sha256: None,
             resource: found.resource,
             issuer: found.issuer.name,
             token_endpoint: found.issuer.token.to_string(),

@@ -75,9 +75,15 @@ impl Inner {
         Ok(context)
     }
 
+    /// The stored login of this owner. One of another key with the same name does not count.
+    pub(super) async fn load(&self, context: &LoginContext) -> Result<Option<Record>, OAuthError> {
+        let stored = self.store.load(&context.name).await?;
+        Ok(stored.filter(|record| record.key_sha256.as_deref() == self.owner.key_sha256()))
+    }
+
     /// The stored login. A store that cannot be read counts as empty: the server may need no login.
     async fn load_stored(&self, context: &LoginContext) -> Option<Record> {
-        let stored = self.store.load(&context.name).await;
+        let stored = self.load(context).await;
         stored.inspect_err(|error| self.note(error.text())).ok().flatten()
     }
 
@@ -157,6 +163,7 @@ impl Inner {
         if before.as_ref().is_some_and(|record| satisfies(record, why)) {
             return Ok(before);
         }
+        let is_new = before.is_none();
         let record = match before {
             Some(record)
                 if record.tokens.refresh.is_some() && !matches!(why, RenewalReason::MoreScopes(_)) =>
@@ -169,8 +176,15 @@ impl Inner {
             _ => None,
         };
         if let Some(record) = &record {
-            if let Err(error) = self.store.save(&context.name, record).await {
-                self.note(error.text());
+            // A login that was removed meanwhile stays removed.
+            let saved = match is_new {
+                true => self.store.save(&context.name, record).await.map(|()| true),
+                false => self.store.update(&context.name, record).await,
+            };
+            match saved {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(error) => self.note(error.text()),
             }
             if record.tokens.access.is_some() {
                 self.note(LocalizedText::new("the login was renewed", "登录已更新"));
@@ -247,10 +261,11 @@ impl Inner {
         let remembered = async {
             let context = self.context()?;
             let _lock = self.store.lock_renewal(&context.name).await?;
-            let Some(mut record) = self.store.load(&context.name).await? else { return Ok(()) };
+            let Some(mut record) = self.load(&context).await? else { return Ok(()) };
             record.missing = record.missing.with(needed.iter());
-            self.store.save(&context.name, &record).await?;
-            self.set_login(Some(record));
+            if self.store.update(&context.name, &record).await? {
+                self.set_login(Some(record));
+            }
             Ok::<_, OAuthError>(())
         };
         if let Err(error) = remembered.await {
@@ -297,14 +312,18 @@ impl UserlessGrant<'_> {
                 challenge.map(|challenge| challenge.scopes).unwrap_or_default()
             }
         };
-        let scopes = ScopeSelection {
-            configured: &spec.scopes,
-            challenged: needed,
-            supported: found.scopes.as_deref(),
-            before: before.map(|record| record.requested).unwrap_or_default(),
-            offline: false,
-        }
-        .scopes();
+        let scopes = match self {
+            Self::ClientCredentials => ScopeSelection {
+                configured: &spec.scopes,
+                challenged: needed,
+                supported: found.scopes.as_deref(),
+                before: before.map(|record| record.requested).unwrap_or_default(),
+                offline: false,
+            }
+            .scopes(),
+            // No user consents, so that only the owner chooses.
+            Self::Exchange(_) => Scopes::default().with(spec.scopes.iter().map(String::as_str)),
+        };
         let client = Client::configured(spec, &found.issuer)
             .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
         // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides

@@ -63,6 +63,8 @@ impl TokenStore {
                 let key = self.key(document.key).await?;
                 key.decrypt(name, text).and_then(|text| serde_json::from_str(&text).ok())
             }
+            // Earlier versions had no logins of principals.
+            StoredEntry::InKeyring | StoredEntry::Plain if LoginName::parse(name).principal.is_some() => None,
             StoredEntry::InKeyring => {
                 self.keyring.read(name).await.and_then(|text| serde_json::from_str(&text).ok())
             }
@@ -70,7 +72,7 @@ impl TokenStore {
                 let record = Record::deserialize(entry).ok();
                 if let Some(record) = &record {
                     // Versions before 0.1 did not encrypt. If the folder is not writable, the entry stays as it is.
-                    let _ = self.save(name, record).await;
+                    let _ = self.update(name, record).await;
                 }
                 record
             }
@@ -83,11 +85,33 @@ impl TokenStore {
 
     /// Stores a login, replacing the previous one.
     pub(crate) async fn save(&self, name: &str, record: &Record) -> Result<(), OAuthError> {
+        self.write_entry(name, record, false).await.map(drop)
+    }
+
+    /// Replaces a stored login. Returns false if there is none: it was removed meanwhile.
+    pub(crate) async fn update(&self, name: &str, record: &Record) -> Result<bool, OAuthError> {
+        self.write_entry(name, record, true).await
+    }
+
+    /// The version of the stored logins; `None` if there are none.
+    pub(crate) fn version(&self) -> Option<StoreVersion> {
+        let metadata = std::fs::metadata(self.file()).ok()?;
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Some(StoreVersion { modified: metadata.modified().ok(), length: metadata.len(), inode })
+    }
+
+    async fn write_entry(&self, name: &str, record: &Record, must_exist: bool) -> Result<bool, OAuthError> {
         let failed = |_| OAuthError::Store("it cannot be written down".to_owned());
         let text = zeroize::Zeroizing::new(serde_json::to_string(record).map_err(failed)?);
         let _lock = self.lock_file().await?;
         let file = self.file();
         let mut document = blocking(move || read(&file)).await?;
+        if must_exist && !document.servers.contains_key(name) {
+            return Ok(false);
+        }
         let key = match document.key {
             Some(place) => self.key(Some(place)).await?,
             None => {
@@ -102,7 +126,7 @@ impl TokenStore {
         let file = self.file();
         blocking(move || write(&file, &document)).await?;
         self.remove_from_keyring(name, before.as_ref()).await;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes a login. Returns whether there was one.
@@ -194,7 +218,15 @@ impl TokenStore {
     }
 }
 
-/// The version of the file.
+/// The state of the file, which every write replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StoreVersion {
+    modified: Option<std::time::SystemTime>,
+    length: u64,
+    inode: u64,
+}
+
+/// The format of the file.
 const VERSION: u32 = 2;
 
 /// The name of a login in the file: the server, a hash of its URL, since tokens are sent to no other one, and the principal that

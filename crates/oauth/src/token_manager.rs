@@ -16,7 +16,7 @@ use crate::error::OAuthError;
 use crate::record::Record;
 use crate::renew::RenewalReason;
 use crate::send::{Authorizer, Refusal};
-use crate::store::TokenStore;
+use crate::store::{StoreVersion, TokenStore};
 
 /// The login of one server.
 pub struct TokenManager {
@@ -40,6 +40,8 @@ type Renewal = Shared<BoxFuture<'static, Result<Option<Secret>, McpError>>>;
 #[derive(Default)]
 struct State {
     cached_login: CachedLogin,
+    /// The version of the store that the login was loaded from or saved to.
+    store_version: Option<StoreVersion>,
     /// Cleared by the renewal when it ends, for whatever reason.
     renewal: Option<Renewal>,
 }
@@ -71,6 +73,8 @@ pub enum CredentialOwner {
     Principal {
         /// The id of the principal.
         id: Arc<str>,
+        /// The SHA-256 of its key, if it has one. A login of another key of that name is not used.
+        key_sha256: Option<Arc<str>>,
     },
     /// A principal whose access token is exchanged for one of the server (RFC 8693). Nothing is stored.
     Exchange {
@@ -88,7 +92,15 @@ impl CredentialOwner {
     pub(super) fn principal(&self) -> Option<&str> {
         match self {
             Self::Hub => None,
-            Self::Principal { id } | Self::Exchange { id, .. } => Some(id),
+            Self::Principal { id, .. } | Self::Exchange { id, .. } => Some(id),
+        }
+    }
+
+    /// The hash of the principal's key, if it has one.
+    pub(super) fn key_sha256(&self) -> Option<&str> {
+        match self {
+            Self::Principal { key_sha256, .. } => key_sha256.as_deref(),
+            Self::Hub | Self::Exchange { .. } => None,
         }
     }
 }
@@ -177,8 +189,22 @@ impl Inner {
     }
 
     pub(super) fn set_login(&self, record: Option<Record>) {
-        self.state().cached_login =
-            record.map_or(CachedLogin::None, |record| CachedLogin::Login(Arc::new(record)));
+        let version = self.store.version();
+        let mut state = self.state();
+        state.cached_login = record.map_or(CachedLogin::None, |record| CachedLogin::Login(Arc::new(record)));
+        state.store_version = version;
+    }
+
+    /// Forgets the cached login if another process has changed the stored ones, for example by a logout.
+    fn follow_store(&self) {
+        if matches!(self.owner, CredentialOwner::Exchange { .. }) {
+            return;
+        }
+        let version = self.store.version();
+        let mut state = self.state();
+        if state.store_version != version {
+            state.cached_login = CachedLogin::NotLoaded;
+        }
     }
 
     /// Whether a new token needs a user in a browser.
@@ -230,6 +256,7 @@ impl Inner {
     }
 
     async fn token(self: &Arc<Self>) -> Result<Option<Secret>, McpError> {
+        self.follow_store();
         if let Some(token) = self.ready() {
             return Ok(Some(token));
         }
@@ -272,7 +299,8 @@ impl Inner {
     /// authorization flow).
     async fn step_up(self: &Arc<Self>, needed: super::scopes::Scopes) -> Result<Option<Secret>, McpError> {
         let requested = self.login().map(|record| record.requested.clone()).unwrap_or_default();
-        if requested.contains_all(&needed) {
+        // The server must not widen what a caller's token is exchanged for.
+        if requested.contains_all(&needed) || matches!(self.owner, CredentialOwner::Exchange { .. }) {
             return Ok(None);
         }
         self.note(LocalizedText::new(

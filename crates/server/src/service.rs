@@ -46,8 +46,8 @@ pub enum LoginStep {
 pub struct LoginPageRequest {
     /// The step.
     pub step: LoginStep,
-    /// The cookie of the browser that began the login.
-    pub cookie: Option<Secret>,
+    /// The cookies of the browser that belong to logins, by name.
+    pub cookies: Vec<(String, Secret)>,
 }
 
 /// A page of such a login.
@@ -64,10 +64,10 @@ pub struct LoginPage {
 /// The cookie that binds a login to the browser that began it.
 #[derive(Debug, Clone)]
 pub struct LoginCookie {
+    /// A name of its own for each link, so that two logins in one browser do not disturb each other.
+    pub name: String,
     /// A random value.
     pub value: Secret,
-    /// The path of the login pages, as the browser sees it.
-    pub path: String,
     /// Whether it is sent over HTTPS only.
     pub secure: bool,
     /// How long the browser stores it.

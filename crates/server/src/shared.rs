@@ -159,6 +159,8 @@ impl Shared {
             status: AccessRecord::CLIENT_CLOSED_REQUEST,
         };
         let (verb, path) = (request.method().as_str(), request.uri().path());
+        // The id of a link is for its caller only.
+        let path = if path.starts_with("/login/") { "/login/…" } else { path };
         let mut record = RequestRecord::open(&self.events, client, (verb, path));
         let request = request.map(Body::new);
         let peer = Peer { address: client.ip(), active_request: &active_request };

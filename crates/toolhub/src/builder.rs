@@ -301,6 +301,7 @@ impl HubBuilder {
                 server_skills,
                 models,
                 servers,
+                retired: Mutex::default(),
                 context,
                 server_settings: Mutex::new(settings.servers.clone()),
                 lists,

@@ -50,6 +50,8 @@ pub struct Hub {
     pub(crate) server_skills: Arc<ServerSkills>,
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Arc<ServerSet>,
+    /// Servers that a reload has removed or replaced and that have not ended yet.
+    pub(crate) retired: Mutex<Vec<Arc<Server>>>,
     /// The dependencies of servers, for servers that a reloaded configuration adds.
     pub(crate) context: ServerContext,
     /// `[[servers]]` of the settings that the servers were created from.
@@ -390,7 +392,18 @@ impl Hub {
         })
     }
 
-    /// Drops the native tools after [`Hub::shutdown`]. They hold references to the hub, so that its store is closed only
+    /// Like [`Hub::shutdown`], for good: no server is started again.
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.store_failures().await;
+            let retired = std::mem::take(&mut *self.retired());
+            let servers = self.servers.snapshot();
+            join_all(servers.iter().chain(&retired).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
+            self.flush_store(SHUTDOWN_TIMEOUT).await;
+        })
+    }
+
+    /// Drops the native tools after [`Hub::close`]. They hold references to the hub, so that its store is closed only
     /// afterwards.
     pub fn retire(&self) {
         for tool in self.native.tools() {
@@ -405,6 +418,10 @@ impl Hub {
 
     pub(crate) fn lists(&self) -> MutexGuard<'_, HashMap<ServerId, CachedList>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn retired(&self) -> MutexGuard<'_, Vec<Arc<Server>>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn server_settings(&self) -> MutexGuard<'_, Vec<ServerExtras>> {

@@ -1,8 +1,9 @@
 //! OAuth login to servers, and logout.
 
-use toolhub_core::lang::{Lang, Localize};
+use toolhub_core::audit::{ChangeKind, ChangedObject};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::ports::CachedList;
-use toolhub_core::{BoxFuture, ServerId, ToolError};
+use toolhub_core::{BoxFuture, Event, EventKind, Principal, ServerId, ToolError};
 use toolhub_oauth::{OAuthError, Show};
 
 use crate::hub::Hub;
@@ -87,22 +88,37 @@ impl Hub {
     pub fn login_as<'a>(
         &'a self,
         id: &'a str,
-        principal: &'a str,
+        principal: &'a Principal,
         show: Show<'a>,
     ) -> BoxFuture<'a, Result<(), LoginError>> {
         Box::pin(async move {
             let server = self.servers.find(id).ok_or(LoginError::UnknownServer)?;
             let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
-            server.token_manager_of(principal).map_err(failed)?.login(show).await.map_err(failed)
+            server.token_manager_of(principal).map_err(failed)?.login(show).await.map_err(failed)?;
+            self.record_login(id, principal.id(), ChangeKind::Created).await;
+            Ok(())
         })
     }
 
+    /// Appends the login of a principal at a server, or its end, to the audit log.
+    pub(crate) async fn record_login(&self, server: &str, principal: &str, change: ChangeKind) {
+        let name = format!("{server}: login of {principal}");
+        if let Err(error) = self.record_change(ChangedObject::Server, &name, change).await {
+            let text = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
+            let server = ServerId::new(server);
+            self.events.emit(Event::now(None, EventKind::ServerNote { server, text }));
+        }
+    }
+
     /// Revokes and deletes the tokens of a principal at a server. Returns whether there were any.
-    pub async fn logout_as(&self, id: &str, principal: &str) -> Result<bool, LoginError> {
+    pub async fn logout_as(&self, id: &str, principal: &Principal) -> Result<bool, LoginError> {
         let server = self.servers.find(id).ok_or(LoginError::UnknownServer)?;
         let failed = |error: OAuthError| LoginError::Failed { server: server.id().clone(), error };
         let known = server.token_manager_of(principal).map_err(failed)?.logout().await.map_err(failed)?;
-        server.forget_principal(principal);
+        server.forget_principal(principal.id());
+        if known {
+            self.record_login(id, principal.id(), ChangeKind::Deleted).await;
+        }
         Ok(known)
     }
 

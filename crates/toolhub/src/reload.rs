@@ -111,6 +111,8 @@ impl Hub {
                 add_host(&self.engine, server, limits);
             }
             self.set_deadlines(&servers, limits);
+            // Known until they have ended: this future may be dropped before, when the hub is closed.
+            self.retired().extend(retired.iter().cloned());
             self.servers.replace(servers);
             for id in &changes.removed {
                 self.engine.remove_host(&Source::Server(id.clone()));
@@ -122,7 +124,8 @@ impl Hub {
             self.lists_version.send_modify(|count| *count += 1);
             let retire = async |server: &Arc<Server>| {
                 server.drain(DRAIN_TIMEOUT).await;
-                server.stop(SHUTDOWN_TIMEOUT).await;
+                server.close(SHUTDOWN_TIMEOUT).await;
+                self.retired().retain(|one| !Arc::ptr_eq(one, server));
             };
             tokio::join!(join_all(retired.iter().map(retire)), self.list_missing());
             Ok(changes)

@@ -15,7 +15,7 @@ use toolhub_testkit::scripted::Script;
 use toolhub_testkit::{CommandLine, CommandOutput};
 
 use crate::identity_provider::{ProtectedGateway, ProtectedSettings, free_address};
-use crate::raw_client::{ERAS, Era, RawClient};
+use crate::raw_client::{ERAS, Era, RawClient, http};
 use crate::serving::{Serving, hub};
 use crate::team_access::{NewKey, new_key};
 
@@ -33,13 +33,17 @@ struct Setup {
 
 impl Setup {
     fn start(settings: &str) -> Self {
+        Self::with_plan(OAuthPlan::default(), settings)
+    }
+
+    fn with_plan(plan: OAuthPlan, settings: &str) -> Self {
         let address = free_address();
         let text = format!(
             "[auth]\nresource = \"http://{address}\"\n[profiles.default]\nexpose = \"all\"\n\
              [[servers]]\nid = \"s\"\ncredentials = \"caller\"\n{settings}"
         );
         let mut cli = hub(&text);
-        let server = OAuthServer::start(OAuthPlan::default());
+        let server = OAuthServer::start(plan);
         cli.entry("s", json!({"url": server.url}));
         let keys = PEOPLE.iter().map(|key| new_key(&cli, key)).collect();
         log_in(&cli, &server, "owner", &[]);
@@ -94,6 +98,8 @@ fn log_in(cli: &CommandLine, server: &OAuthServer, user: &str, args: &[&str]) ->
 
 /// A browser that follows no redirects.
 fn browser() -> Client {
+    // It installs the provider of cryptography.
+    let _ = http();
     Client::builder().redirect(Policy::none()).no_proxy().build().unwrap()
 }
 
@@ -155,8 +161,15 @@ async fn each_caller_uses_its_own_login() {
     }
     let ran = setup.serving.cli().run(&["servers", "logout", "s", "--as", "ann"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    setup.server.expire_access();
+    // The running gateway notices it, although the token would still be accepted.
     assert!(setup.whoami(0, Era::Modern).await.contains("needs a login"));
+    // It also notices another account.
+    setup.log_in("robert", "bob");
+    assert_eq!(setup.whoami(1, Era::Legacy).await, "scopes: read, user: robert");
+    let audit = setup.serving.cli().run(&["audit", "show", "-n", "50"]).stdout;
+    for who in ["key:ann", "key:bob"] {
+        assert!(audit.contains(&format!("login of {who}")), "{audit}");
+    }
     assert_eq!(setup.server.violations(), Vec::<String>::new());
 }
 
@@ -248,7 +261,8 @@ async fn attack_login_for_another_principal() {
     // The attacker begins, and leads the victim's browser to the authorization server.
     let (address, cookie) = forwarded(send_form(&browser, &link, ann, Some(&origin)).await).await;
     let back = authorized(&browser, &address).await;
-    for stolen in [None, Some("toolhub_login=0"), Some("other=1")] {
+    let twice = format!("{cookie}; {}=0", cookie.split('=').next().unwrap());
+    for stolen in [None, Some("toolhub_login_1=0"), Some("other=1"), Some(&*twice)] {
         let mut request = browser.get(&back);
         if let Some(stolen) = stolen {
             request = request.header(COOKIE, stolen);
@@ -275,6 +289,94 @@ async fn attack_login_for_another_principal() {
     // Another host name (DNS rebinding) reaches no page.
     let rebound = browser.get(&link).header("host", "evil.example").send().await.unwrap();
     assert_eq!(rebound.status(), 403);
+}
+
+/// A login that began with a key ends with it, and never belongs to another key of that name.
+#[tokio::test(flavor = "multi_thread")]
+async fn attack_login_outlives_its_key() {
+    let mut setup = Setup::start("");
+    let (browser, origin) = (browser(), setup.root());
+    for command in [&["keys", "rotate", "bob", "--json"][..], &["keys", "revoke", "bob"]] {
+        setup.server.log_in_as("thief");
+        let link = setup.link(1).await;
+        let (address, cookie) =
+            forwarded(send_form(&browser, &link, &setup.keys[1], Some(&origin)).await).await;
+        let back = authorized(&browser, &address).await;
+        let ran = setup.serving.cli().run(command);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        setup.keys[1] = match command[1] {
+            "rotate" => ran.json()["key"].as_str().unwrap().to_owned(),
+            _ => new_key(setup.serving.cli(), &PEOPLE[1]),
+        };
+        let finish =
+            async || browser.get(&back).header(COOKIE, &cookie).send().await.unwrap().status().as_u16();
+        // At once, when the gateway may not have read its settings again, and later.
+        finish().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_ne!(finish().await, 200, "{command:?}");
+        let text = setup.whoami(1, Era::Modern).await;
+        assert!(text.contains("needs a login"), "{command:?}: {text}");
+    }
+    // A key that was replaced while the gateway was down.
+    setup.log_in("bob", "bob");
+    assert_eq!(setup.whoami(1, Era::Modern).await, "scopes: read, user: bob");
+    let file = setup.serving.folder().join("toolhub.toml");
+    let old = toolhub_server::hash_of(&setup.keys[1]);
+    let cli = setup.serving.stop();
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains(&old));
+    fs::write(&file, text.replace(&old, &toolhub_server::hash_of("another"))).unwrap();
+    let command = cli.command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
+    let serving = Serving::run(cli, command);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some("another")).await;
+    let text = client.call("whoami", "{}").await.text();
+    assert!(text.contains("needs a login"), "{text}");
+}
+
+/// A renewal that is under way does not restore a login that was removed meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn attack_renewal_restores_a_removed_login() {
+    let plan = OAuthPlan { token_delay: Duration::from_secs(2), ..OAuthPlan::default() };
+    let setup = Setup::with_plan(plan, "");
+    setup.log_in("bob", "bob");
+    assert_eq!(setup.whoami(1, Era::Modern).await, "scopes: read, user: bob");
+    setup.server.expire_access();
+    let logout = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        // Without its own request to the authorization server, which is slow.
+        let file = setup.serving.folder().join("home/tokens.json");
+        let mut document: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        document["servers"].as_object_mut().unwrap().retain(|name, _| !name.ends_with("key:bob"));
+        fs::write(&file, document.to_string()).unwrap();
+    };
+    let (_, ()) = tokio::join!(setup.whoami(1, Era::Modern), logout);
+    let stored = fs::read_to_string(setup.serving.folder().join("home/tokens.json")).unwrap();
+    assert!(!stored.contains("key:bob"), "{stored}");
+    assert!(setup.whoami(1, Era::Modern).await.contains("needs a login"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn caller_with_a_token_logs_in_through_a_link() {
+    let server = OAuthServer::start(OAuthPlan::default());
+    let mut cli = hub("");
+    cli.entry("s", json!({"url": server.url}));
+    log_in(&cli, &server, "owner", &[]);
+    let settings = ProtectedSettings {
+        sections: "[[servers]]\nid = \"s\"\ncredentials = \"caller\"\n",
+        ..ProtectedSettings::default()
+    };
+    let gateway = ProtectedGateway::before(cli, IdentityProvider::start(), &settings);
+    server.log_in_as("ann");
+    let token = gateway.log_in("ann", &[]).await["access_token"].as_str().unwrap().to_owned();
+    let client = RawClient::with_token(&gateway.serving.url(), Era::Modern, Some(&token)).await;
+    let text = client.call("whoami", "{}").await.text();
+    let link = text.split(' ').find(|word| word.starts_with("http://")).unwrap_or_else(|| panic!("{text}"));
+    let (link, browser) = (link.trim_end_matches(','), browser());
+    let (address, cookie) =
+        forwarded(send_form(&browser, link, &token, Some(&gateway.serving.root)).await).await;
+    let back = authorized(&browser, &address).await;
+    assert_eq!(browser.get(&back).header(COOKIE, &cookie).send().await.unwrap().status(), 200);
+    assert_eq!(client.call("whoami", "{}").await.text(), "scopes: read, user: ann");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,7 +21,8 @@ use super::caller::{Client, Progress, RequestCaller};
 use super::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
-use crate::supervisor::{Purpose, Server};
+use crate::server_status::Purpose;
+use crate::supervisor::Server;
 use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
 use crate::transport::{Listener, Repeat};
 

@@ -1,7 +1,7 @@
 //! A child process and its descendants: started with an explicit environment, terminated reliably.
 
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::process::{Child, Command};
 use toolhub_client_config::StdioSpec;
@@ -14,6 +14,9 @@ use crate::config::Permitted;
 
 /// How long a child may take to exit after its stdin is closed, and again after SIGTERM.
 const GRACE_PERIOD: Duration = Duration::from_millis(1500);
+
+/// How long dropping a child waits for its end after SIGKILL.
+const KILL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How a child is terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +106,28 @@ impl Process {
         status
     }
 
+    /// Waits for the end of a killed child, blocking the thread.
+    fn reap(&mut self) {
+        let since = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && since.elapsed() < KILL_TIMEOUT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     async fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
         tokio::time::timeout(timeout, self.child.wait()).await.ok()?.ok()
+    }
+}
+
+impl Drop for Process {
+    /// Kills a child that was not stopped, as when the runtime ends before it. A signal takes effect only when the child is
+    /// scheduled again, so its end is awaited: no child outlives the hub.
+    fn drop(&mut self) {
+        if self.child.id().is_some() {
+            self.process_group.kill();
+            let _ = self.child.start_kill();
+            self.reap();
+            self.process_group.disarm();
+        }
     }
 }

@@ -13,8 +13,9 @@ use super::exchange::Exchange;
 use crate::responses::{access_denied, empty, shutting_down, text, typed};
 use crate::service::{LoginPage, LoginPageRequest, LoginStep};
 
-/// The name of the cookie that binds a login to the browser that began it.
-const COOKIE: &str = "toolhub_login";
+/// The beginning of the names of the cookies that bind logins to the browsers that began them. Over HTTPS the prefix `__Host-`
+/// keeps other hosts of the same site from setting one.
+const COOKIE_PREFIXES: [&str; 2] = ["toolhub_login_", "__Host-toolhub_login_"];
 const MAX_FORM_BYTES: usize = 32 << 10;
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 /// No scripts, no frames, nothing from elsewhere.
@@ -53,7 +54,7 @@ async fn respond(exchange: Exchange<'_>, step: LoginStep) -> Response<Body> {
     if let Err(refusal) = shared.access.check_host(headers, target) {
         return access_denied(refusal, None);
     }
-    let request = LoginPageRequest { step, cookie: cookie(headers) };
+    let request = LoginPageRequest { step, cookies: cookies(headers) };
     match shared.service.login_page(request).await {
         Some(page) => render(page),
         None => empty(StatusCode::NOT_FOUND),
@@ -65,18 +66,17 @@ fn render(page: LoginPage) -> Response<Body> {
     let mut response = typed(status, "text/html; charset=utf-8", page.html);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_POLICY));
     if let Some(cookie) = page.cookie {
-        let secure = if cookie.secure { "; Secure" } else { "" };
-        let text = format!(
-            "{COOKIE}={}; Path={}; Max-Age={}; HttpOnly; SameSite=Lax{secure}",
-            cookie.value.expose(),
-            cookie.path,
-            cookie.max_age.as_secs()
-        );
+        let [plain, secure] = COOKIE_PREFIXES;
+        let (prefix, attribute) = if cookie.secure { (secure, "; Secure") } else { (plain, "") };
+        let (name, value) = (&cookie.name, cookie.value.expose());
+        let seconds = cookie.max_age.as_secs();
+        let text =
+            format!("{prefix}{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{attribute}");
         if let Ok(value) = HeaderValue::from_str(&text) {
             headers.insert(header::SET_COOKIE, value);
         }
@@ -84,15 +84,19 @@ fn render(page: LoginPage) -> Response<Body> {
     response
 }
 
-/// The value of the login cookie.
-fn cookie(headers: &HeaderMap) -> Option<Secret> {
-    let mut pairs = headers
+/// The cookies of logins, without their prefixes.
+fn cookies(headers: &HeaderMap) -> Vec<(String, Secret)> {
+    let pairs = headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| (name == COOKIE).then(|| Secret::new(value)))
+    let own = pairs.filter_map(|(name, value)| {
+        let name = COOKIE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+        Some((name.to_owned(), Secret::new(value)))
+    });
+    own.collect()
 }
 
 /// The credential in the form: a key, or an access token.
@@ -108,18 +112,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_its_cookie_among_others() {
-        let check = |values: &[&'static str], expected: Option<&str>| {
+    fn finds_its_cookies_among_others() {
+        let check = |values: &[&'static str], expected: &[(&str, &str)]| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(header::COOKIE, HeaderValue::from_static(value));
             }
-            assert_eq!(cookie(&headers).as_ref().map(Secret::expose), expected, "{values:?}");
+            let found = cookies(&headers);
+            let found: Vec<_> = found.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+            assert_eq!(found, expected, "{values:?}");
         };
-        check(&["toolhub_login=a"], Some("a"));
-        check(&["x=1; toolhub_login=a; y=2"], Some("a"));
-        check(&["x=1", "toolhub_login=a"], Some("a"));
-        check(&["toolhub_login2=a", "x"], None);
-        check(&[], None);
+        check(&["toolhub_login_1=a"], &[("1", "a")]);
+        check(&["x=1; toolhub_login_1=a; __Host-toolhub_login_2=b"], &[("1", "a"), ("2", "b")]);
+        check(&["x=1", "toolhub_login_1=a", "toolhub_login_1=b"], &[("1", "a"), ("1", "b")]);
+        check(&["toolhub_logins=a", "x", "my_toolhub_login_1=b"], &[]);
+        check(&[], &[]);
+    }
+
+    /// With `no-referrer` browsers send `Origin: null` with the form, which is refused.
+    #[test]
+    fn pages_let_the_browser_name_their_origin() {
+        let page = render(LoginPage { status: 200, html: String::new(), cookie: None });
+        assert_eq!(page.headers()[header::REFERRER_POLICY], "same-origin");
     }
 }

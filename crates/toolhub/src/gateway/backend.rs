@@ -90,7 +90,9 @@ pub(super) struct HubBackend {
     view: ArcSwapOption<CachedView>,
     /// The views of restricted principals; those with equal permissions share one.
     restricted_views: Mutex<HashMap<Permissions, Arc<CachedView>>>,
-    /// How long the last build of the view took.
+    /// The view whose list clients know, or have been notified of.
+    announced: Mutex<Option<Arc<CachedView>>>,
+    /// How much processor time the last build of the view took. Under load, the time on the clock is a multiple of it.
     build_time: Mutex<Duration>,
     /// Held while a view is built.
     building: Mutex<()>,
@@ -125,6 +127,7 @@ impl HubBackend {
             counts,
             view,
             restricted_views: Mutex::default(),
+            announced: Mutex::default(),
             build_time: Mutex::default(),
             building: Mutex::default(),
             settled,
@@ -168,7 +171,7 @@ impl HubBackend {
             return view;
         }
         let previous = self.cached_view(access);
-        let (began, catalog, access_version) = (Instant::now(), self.hub.catalog(), self.access.version());
+        let (began, catalog, access_version) = (cpu_time(), self.hub.catalog(), self.access.version());
         let policy = self.hub.engine.policy();
         let options = ViewOptions {
             policy: &policy,
@@ -182,7 +185,10 @@ impl HubBackend {
         let view = Arc::new(View::new(&catalog, &options));
         let known = Arc::new(CachedView { catalog, access_version, view: Arc::clone(&view) });
         match access.permissions() {
-            None => self.view.store(Some(known)),
+            None => {
+                lock(&self.announced).get_or_insert_with(|| Arc::clone(&known));
+                self.view.store(Some(known));
+            }
             Some(permissions) => {
                 let mut views = lock(&self.restricted_views);
                 if views.len() >= MAX_RESTRICTED_VIEWS {
@@ -191,7 +197,7 @@ impl HubBackend {
                 views.insert(permissions.clone(), known);
             }
         }
-        *lock(&self.build_time) = began.elapsed();
+        *lock(&self.build_time) = cpu_time().saturating_sub(began);
         view
     }
 
@@ -249,16 +255,18 @@ impl HubBackend {
         if self.access.has_several_principals() { Principals::Several } else { Principals::One }
     }
 
-    /// Rebuilds the view, and lets each client compare its list of tools if any list may differ from the previous one. A
-    /// restricted list may change while the full one, in which tools are only searched, does not.
+    /// Rebuilds the view, and lets each client compare its list of tools if any list may differ from the one announced last: a
+    /// request may have built the view before, of which other clients do not know. A restricted list may change while the full
+    /// one, in which tools are only searched, does not.
     pub(super) fn rebuild_view(&self) {
-        let before = self.view.load_full();
-        let now = self.full_view();
-        let is_same = |before: &Arc<CachedView>| {
-            *before.view.list == *now.list
-                && (!self.access.has_rules() || Arc::ptr_eq(&before.catalog, &self.hub.catalog()))
-        };
-        if !before.as_ref().is_some_and(is_same) {
+        self.full_view();
+        let now = self.view.load_full();
+        let before = std::mem::replace(&mut *lock(&self.announced), now.clone());
+        let is_same = before.zip(now).is_some_and(|(before, now)| {
+            *before.view.list == *now.view.list
+                && (!self.access.has_rules() || Arc::ptr_eq(&before.catalog, &now.catalog))
+        });
+        if !is_same {
             let _ = self.changes.send(ProfileChange::Tools);
         }
     }
@@ -390,6 +398,23 @@ impl HubBackend {
 pub(super) struct PreparedCall {
     pub(super) call: GatewayCall,
     pub(super) coercion: Coercion,
+}
+
+/// The processor time of this thread.
+#[cfg(unix)]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
+/// The time on the clock, where the processor time is not available.
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

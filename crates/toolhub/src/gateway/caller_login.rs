@@ -25,7 +25,7 @@ impl HubBackend {
         if !is_own || **principal == *LOCAL {
             return None;
         }
-        let Some((link, url)) = self.login_links.link(principal, server, self.profile_name()) else {
+        let Some((link, url)) = self.login_links.link(principal, server) else {
             let text = LocalizedText::new(
                 format!(
                     "`{server}` needs a login of your own: ask the owner of this gateway to log you in (`{principal}`)"

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use toolhub_client_config::TransportSpec;
-use toolhub_core::{Localize as _, Secret, ServerId};
+use toolhub_core::audit::ChangeKind;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Lang, Localize as _, Principal, Secret, ServerId};
 use toolhub_mcp_client::Server;
 use toolhub_mcp_gateway::secret;
 use toolhub_oauth::{OAuthError, PendingLogin};
@@ -49,7 +51,8 @@ pub(super) struct Link {
     pub(super) id: String,
     principal: Arc<str>,
     server: ServerId,
-    profile: Arc<str>,
+    /// The name of the cookie.
+    cookie: String,
     created: Instant,
     state: Mutex<LinkState>,
     is_done: watch::Sender<bool>,
@@ -58,8 +61,17 @@ pub(super) struct Link {
 #[derive(Debug, Default)]
 struct LinkState {
     attempts: u8,
-    /// The login that has begun, and the cookie of its browser.
-    begun: Option<(PendingLogin, Secret)>,
+    begun: Option<BegunLogin>,
+}
+
+/// A login that waits for the response of the authorization server.
+#[derive(Debug)]
+struct BegunLogin {
+    login: PendingLogin,
+    /// What the caller entered. It must still be valid at the end.
+    credential: Secret,
+    /// The cookie of the browser where it began.
+    browser: Secret,
 }
 
 impl Link {
@@ -96,12 +108,7 @@ impl LoginLinks {
     }
 
     /// The link of a principal to a server, with its URL; a new one if there is none. `None` if the gateway has no public URL.
-    pub(super) fn link(
-        &self,
-        principal: &Arc<str>,
-        server: &ServerId,
-        profile: &Arc<str>,
-    ) -> Option<(Arc<Link>, String)> {
+    pub(super) fn link(&self, principal: &Arc<str>, server: &ServerId) -> Option<(Arc<Link>, String)> {
         self.base.as_ref()?;
         let mut links = self.links();
         links.retain(|_, link| link.created.elapsed() < LINK_LIFETIME && !*link.is_done.borrow());
@@ -119,7 +126,7 @@ impl LoginLinks {
             id: id.clone(),
             principal: Arc::clone(principal),
             server: server.clone(),
-            profile: Arc::clone(profile),
+            cookie: secret()?,
             created: Instant::now(),
             state: Mutex::default(),
             is_done: watch::Sender::new(false),
@@ -140,17 +147,22 @@ impl LoginLinks {
     }
 
     /// Takes the begun login with this state out of its link, if the browser is the one that began it.
-    fn take_begun(&self, state: &str, cookie: Option<&Secret>) -> Option<(Arc<Link>, PendingLogin)> {
+    fn take_begun(&self, state: &str, cookies: &[(String, Secret)]) -> Option<(Arc<Link>, BegunLogin)> {
         let links: Vec<Arc<Link>> = self.links().values().cloned().collect();
         links.into_iter().find_map(|link| {
             let mut link_state = link.state();
-            let is_own = link_state.begun.as_ref().is_some_and(|(login, browser)| {
-                is_same(login.state().expose(), state)
-                    && cookie.is_some_and(|cookie| is_same(cookie.expose(), browser.expose()))
+            let is_own = link_state.begun.as_ref().is_some_and(|begun| {
+                let mut own = cookies.iter().filter(|(name, _)| *name == link.cookie);
+                // Two cookies of one name come from different hosts.
+                let is_browser = match (own.next(), own.next()) {
+                    (Some((_, cookie)), None) => is_same(cookie.expose(), begun.browser.expose()),
+                    _ => false,
+                };
+                is_browser && is_same(begun.login.state().expose(), state)
             });
             let begun = link_state.begun.take_if(|_| is_own);
             drop(link_state);
-            begun.map(|(login, _)| (link, login))
+            begun.map(|begun| (link, begun))
         })
     }
 }
@@ -180,16 +192,16 @@ impl Gateways {
     /// A page of a caller's login to a server.
     pub(super) async fn show_login_page(&self, request: LoginPageRequest) -> Option<LoginPage> {
         self.login_links.base.as_ref()?;
-        let LoginPageRequest { step, cookie } = request;
+        let LoginPageRequest { step, cookies } = request;
         Some(match step {
             LoginStep::Show { link } => match self.login_links.find(&link) {
                 Some(link) => self.form_page(200, &link, None),
                 None => login_pages::message(404, &PageText::UNKNOWN_LINK),
             },
             LoginStep::Begin { link, credential, origin } => {
-                self.begin_login(&link, &credential, origin.as_deref()).await
+                self.begin_login(&link, credential, origin.as_deref()).await
             }
-            LoginStep::Finish { query } => self.finish_login(&query, cookie.as_ref()).await,
+            LoginStep::Finish { query } => self.finish_login(&query, &cookies).await,
         })
     }
 
@@ -201,7 +213,24 @@ impl Gateways {
         login_pages::form(status, &form, problem)
     }
 
-    async fn begin_login(&self, id: &str, credential: &Secret, origin: Option<&str>) -> LoginPage {
+    /// The principal of a key or token, whichever profile it is for.
+    async fn identify(&self, credential: &Secret) -> Option<Arc<Principal>> {
+        let find = || {
+            let profiles = std::iter::once(None).chain(self.names().map(Some));
+            let mut found = profiles.filter_map(|profile| self.access.find(credential.expose(), profile));
+            found.next().map(|verified| verified.principal)
+        };
+        if let Some(principal) = find() {
+            return Some(principal);
+        }
+        // A token that is verified for one profile can be found for the others.
+        match self.access.verify(credential.expose(), None).await {
+            Ok(verified) => Some(verified.principal),
+            Err(_) => find(),
+        }
+    }
+
+    async fn begin_login(&self, id: &str, credential: Secret, origin: Option<&str>) -> LoginPage {
         let links = &self.login_links;
         // Another site must not send the form: its user would log in for the attacker.
         let own = links.base.as_ref().map(|base| base.origin().ascii_serialization());
@@ -209,14 +238,10 @@ impl Gateways {
             return login_pages::message(403, &PageText::OTHER_SITE);
         }
         let Some(link) = links.find(id) else { return login_pages::message(404, &PageText::UNKNOWN_LINK) };
-        let profile = Some(&*link.profile);
-        let verified = match self.access.find(credential.expose(), profile) {
-            Some(verified) => Some(verified),
-            None => self.access.verify(credential.expose(), profile).await.ok(),
-        };
-        if verified.is_none_or(|verified| *verified.principal.id() != link.principal) {
+        let principal = self.identify(&credential).await;
+        let Some(principal) = principal.filter(|principal| *principal.id() == link.principal) else {
             let mut state = link.state();
-            state.attempts += 1;
+            state.attempts = state.attempts.saturating_add(1);
             let is_over = state.attempts >= MAX_ATTEMPTS;
             drop(state);
             if is_over {
@@ -224,74 +249,85 @@ impl Gateways {
                 return login_pages::message(403, &PageText::TOO_MANY_ATTEMPTS);
             }
             return self.form_page(403, &link, Some(&PageText::OTHER_PRINCIPAL));
-        }
-        let begun = self.begin_at_server(&link).await;
+        };
+        let begun = self.begin_at_server(&link, &principal).await;
         let (login, browser) = match begun {
             Ok(begun) => begun,
-            Err(error) => return self.failed_page(&error),
+            Err(error) => return failed_page(&error),
         };
-        let page = login_pages::forward(login.url().as_str(), link.server.as_str());
+        let page = login_pages::forward(login.url(), link.server.as_str());
         let cookie = LoginCookie {
+            name: link.cookie.clone(),
             value: browser.clone(),
-            path: links.page_path().unwrap_or_default(),
             secure: links.base.as_ref().is_some_and(|base| base.scheme() == "https"),
             max_age: LINK_LIFETIME,
         };
-        link.state().begun = Some((login, browser));
+        link.state().begun = Some(BegunLogin { login, credential, browser });
         LoginPage { cookie: Some(cookie), ..page }
     }
 
-    async fn begin_at_server(&self, link: &Link) -> Result<(PendingLogin, Secret), OAuthError> {
+    async fn begin_at_server(
+        &self,
+        link: &Link,
+        principal: &Principal,
+    ) -> Result<(PendingLogin, Secret), OAuthError> {
         let unavailable = || OAuthError::Config("the server is not configured any more".to_owned());
         let server = self.hub.servers.find(link.server.as_str()).ok_or_else(unavailable)?;
         let redirect = self.login_links.page_url("/callback").ok_or_else(unavailable)?;
-        let login = server.token_manager_of(&link.principal)?.begin_login(&redirect).await?;
+        let login = server.token_manager_of(principal)?.begin_login(&redirect).await?;
         Ok((login, Secret::new(random_text().ok_or_else(unavailable)?)))
     }
 
-    async fn finish_login(&self, query: &str, cookie: Option<&Secret>) -> LoginPage {
+    async fn finish_login(&self, query: &str, cookies: &[(String, Secret)]) -> LoginPage {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         let state = pairs.find_map(|(name, value)| (name == "state").then(|| value.into_owned()));
-        let begun = state.and_then(|state| self.login_links.take_begun(&state, cookie));
-        let Some((link, login)) = begun else { return login_pages::message(400, &PageText::OTHER_BROWSER) };
-        // The principal may have been revoked while its browser was at the authorization server.
-        if self.login_links.find(&link.id).is_none() {
+        let begun = state.and_then(|state| self.login_links.take_begun(&state, cookies));
+        let Some((link, begun)) = begun else { return login_pages::message(400, &PageText::OTHER_BROWSER) };
+        // The key may have been revoked, rotated or expired while the browser was at the authorization server.
+        let principal = self.identify(&begun.credential).await;
+        let is_valid = principal.is_some_and(|principal| *principal.id() == link.principal);
+        if !is_valid || self.login_links.find(&link.id).is_none() {
             return login_pages::message(404, &PageText::UNKNOWN_LINK);
         }
-        match login.finish(query).await {
+        match begun.login.finish(query).await {
             Ok(()) => {
+                self.hub.record_login(link.server.as_str(), &link.principal, ChangeKind::Created).await;
                 link.is_done.send_replace(true);
                 login_pages::message(200, &PageText::DONE)
             }
-            Err(error) => self.failed_page(&error),
+            Err(error) => failed_page(&error),
         }
     }
+}
 
-    fn failed_page(&self, error: &OAuthError) -> LoginPage {
-        let text = error.text();
-        let (en, zh) = (text.localize(toolhub_core::Lang::En), text.localize(toolhub_core::Lang::Zh));
-        let (en, zh) = (format!("The login failed: {en}"), format!("登录失败：{zh}"));
-        login_pages::message(400, &PageText { sign: "✗", en: &en, zh: &zh })
-    }
+fn failed_page(error: &OAuthError) -> LoginPage {
+    let text = match error {
+        // The cause is for the owner, and names files.
+        OAuthError::Store(_) => LocalizedText::new("it cannot be stored", "无法保存"),
+        error => error.text(),
+    };
+    let (en, zh) = (text.localize(Lang::En), text.localize(Lang::Zh));
+    let (en, zh) = (format!("The login failed: {en}"), format!("登录失败：{zh}"));
+    login_pages::message(400, &PageText { sign: "✗", en: &en, zh: &zh })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ids() -> (Arc<str>, ServerId, Arc<str>) {
-        (Arc::from("key:ann"), ServerId::new("notes"), Arc::from("default"))
+    fn ids() -> (Arc<str>, ServerId) {
+        (Arc::from("key:ann"), ServerId::new("notes"))
     }
 
     #[test]
     fn a_principal_has_one_link_per_server() {
         let links = LoginLinks::new(Some("https://hub.example/tools/"));
-        let (ann, notes, profile) = ids();
-        let (first, url) = links.link(&ann, &notes, &profile).unwrap();
+        let (ann, notes) = ids();
+        let (first, url) = links.link(&ann, &notes).unwrap();
         assert_eq!(url, format!("https://hub.example/tools/login/{}", first.id));
-        assert_eq!(links.link(&ann, &notes, &profile).unwrap().0.id, first.id);
-        assert_ne!(links.link(&Arc::from("key:bob"), &notes, &profile).unwrap().0.id, first.id);
-        assert_ne!(links.link(&ann, &ServerId::new("mail"), &profile).unwrap().0.id, first.id);
+        assert_eq!(links.link(&ann, &notes).unwrap().0.id, first.id);
+        assert_ne!(links.link(&Arc::from("key:bob"), &notes).unwrap().0.id, first.id);
+        assert_ne!(links.link(&ann, &ServerId::new("mail")).unwrap().0.id, first.id);
         links.forget_principal("key:ann");
         assert!(links.find(&first.id).is_none());
         assert_eq!(links.links().len(), 1);
@@ -300,11 +336,11 @@ mod tests {
     #[test]
     fn links_are_bounded_and_need_a_public_url() {
         let links = LoginLinks::new(None);
-        let (ann, notes, profile) = ids();
-        assert!(links.link(&ann, &notes, &profile).is_none());
+        let (ann, notes) = ids();
+        assert!(links.link(&ann, &notes).is_none());
         let links = LoginLinks::new(Some("http://127.0.0.1:8080"));
         for index in 0..MAX_LINKS + 10 {
-            assert!(links.link(&Arc::from(format!("key:{index}")), &notes, &profile).is_some());
+            assert!(links.link(&Arc::from(format!("key:{index}")), &notes).is_some());
         }
         assert_eq!(links.links().len(), MAX_LINKS);
     }

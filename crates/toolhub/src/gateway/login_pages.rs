@@ -1,6 +1,7 @@
 //! The pages of a caller's login to a server, in both languages, without scripts.
 
 use toolhub_server::LoginPage;
+use url::Url;
 
 /// A short text in both languages, with a sign above it.
 #[derive(Debug, Clone, Copy)]
@@ -74,18 +75,16 @@ pub(super) fn form(status: u16, form: &Form<'_>, problem: Option<&PageText<'_>>)
     )
 }
 
-/// The page that leads to the authorization server. A redirect would be refused by the content policy of the form.
-pub(super) fn forward(url: &str, server: &str) -> LoginPage {
-    let [url, server] = [url, server].map(escape);
-    let mut page = page(
+/// The page that leads to the authorization server, and names its host: the server chooses it.
+pub(super) fn forward(url: &Url, server: &str) -> LoginPage {
+    let [url, server, host] = [url.as_str(), server, url.host_str().unwrap_or_default()].map(escape);
+    page(
         200,
         &format!(
-            "<p><a href=\"{url}\">Continue to the login of <code>{server}</code> · 前往 <code>{server}</code> 登录</a></p>"
+            "<p><a href=\"{url}\">Continue to the login of <code>{server}</code> at <code>{host}</code></a></p>\
+             <p lang=\"zh\"><a href=\"{url}\">前往 <code>{host}</code> 登录 <code>{server}</code></a></p>"
         ),
-    );
-    let refresh = format!("<meta http-equiv=\"refresh\" content=\"0;url={url}\"></head>");
-    page.html = page.html.replacen("</head>", &refresh, 1);
-    page
+    )
 }
 
 fn page(status: u16, body: &str) -> LoginPage {
@@ -123,7 +122,9 @@ mod tests {
         let attack = "\"><script>alert('1')</script>&";
         let form = form(200, &Form { principal: attack, server: attack, host: attack }, None);
         let text = PageText { sign: "✗", en: attack, zh: attack };
-        for page in [form, message(400, &text), forward(attack, attack)] {
+        let mut url = Url::parse("https://a.example").unwrap();
+        url.set_fragment(Some(attack));
+        for page in [form, message(400, &text), forward(&url, attack)] {
             assert!(!page.html.contains("<script") && !page.html.contains("alert('"), "{}", page.html);
             assert!(page.html.contains("&quot;&gt;&lt;script&gt;"), "{}", page.html);
         }

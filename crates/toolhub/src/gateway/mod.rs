@@ -202,10 +202,14 @@ impl Gateways {
         for (name, change) in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
+            if *change != ChangeKind::Created {
+                // Another key, perhaps of another person.
+                let principal = Origin::Key { name: name.clone() }.to_string();
+                self.login_links.forget_principal(&principal);
+            }
             if *change == ChangeKind::Deleted {
                 let principal = Origin::Key { name: name.clone() }.to_string();
                 let _ = self.hub.held_calls().withdraw_all(&principal);
-                self.login_links.forget_principal(&principal);
                 let _ = self.hub.forget_logins(&principal).await;
             }
         }

@@ -323,8 +323,10 @@ impl TokenSettings {
             Some(names) => names.iter().filter_map(|name| Role::from_name(name)).collect::<Roles>(),
         };
         principal.profiles.clone_from(&self.profiles);
+        let sha256 = self.sha256.to_ascii_lowercase();
+        principal.key_sha256 = Some(Arc::from(sha256.as_str()));
         Key {
-            sha256: self.sha256.to_ascii_lowercase(),
+            sha256,
             principal: Arc::new(principal),
             // An invalid date is refused when the file is read; here it means expired.
             expires: self.expires.as_deref().map(|text| parse_time(text).unwrap_or(SystemTime::UNIX_EPOCH)),

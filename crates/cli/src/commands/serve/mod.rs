@@ -88,6 +88,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let gateways = Arc::new(gateways);
     let following = Arc::clone(&gateways);
+    // Before servers are started: until then, a signal kills this process but not its servers.
+    let mut stopped = StopSignal::register();
     let mut background_tasks = tokio::task::JoinSet::new();
     background_tasks.spawn(async move { following.follow().await });
     let scope = if args.no_servers { ReloadScope::Access } else { ReloadScope::All };
@@ -95,8 +97,10 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     background_tasks.spawn(report_problems(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
     // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
-        true => stdio(&gateways, &sinks).await.map(|exit| (exit, None)),
-        false => http(app, &gateways, (&args, &sinks)).await.map(|unfinished| (Exit::Done, unfinished)),
+        true => stdio(&gateways, &sinks, &mut stopped).await.map(|exit| (exit, None)),
+        false => http(app, &gateways, (&args, &sinks), &mut stopped)
+            .await
+            .map(|unfinished| (Exit::Done, unfinished)),
     };
     background_tasks.shutdown().await;
     // Requests that exceed the grace period must not keep their servers, and so the process, running.
@@ -108,7 +112,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
             format!("未能及时完成而被中断的请求：{aborted_requests} 个"),
         ));
     }
-    hub.shutdown().await;
+    hub.close().await;
     sinks.close().await;
     ended.map(|(exit, _)| exit)
 }
@@ -179,6 +183,7 @@ async fn http(
     app: &App,
     gateways: &Arc<Gateways>,
     (args, sinks): (&ServeArgs, &EventSinks),
+    stopped: &mut StopSignal,
 ) -> anyhow::Result<Option<PendingConnections>> {
     let lang = app.lang();
     let settings = gateways.hub().settings();
@@ -192,8 +197,7 @@ async fn http(
     };
     let address = serving.address()?;
     let stop = CancellationToken::new();
-    // Before the address is printed: from then on commands may be run and signals sent.
-    let mut stopped = StopSignal::register();
+    // Before the address is printed: from then on commands may be run.
     #[cfg(unix)]
     let mut relay = relay::start(app, gateways, &stop, drain).await;
     if app.screen.json {

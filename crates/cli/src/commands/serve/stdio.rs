@@ -9,7 +9,7 @@ use toolhub::Gateways;
 use toolhub_mcp_gateway::{Duplex, PrincipalHandle};
 use toolhub_server::StreamRecorder;
 
-use crate::app::stop_signal;
+use crate::app::StopSignal;
 use crate::commands::serve::CLOSE_TIMEOUT;
 use crate::commands::serve::event_sinks::EventSinks;
 use crate::exit::Exit;
@@ -21,7 +21,11 @@ const QUEUE_CAPACITY: usize = 256;
 
 /// Serves one client on stdin and stdout. Two dedicated threads do the blocking reads and writes, which avoids `spawn_blocking`
 /// for each line.
-pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyhow::Result<Exit> {
+pub(crate) async fn stdio(
+    gateways: &Arc<Gateways>,
+    sinks: &EventSinks,
+    stopped: &mut StopSignal,
+) -> anyhow::Result<Exit> {
     let gateway = gateways.profile(None).context("the profile is gone")?;
     let principal = PrincipalHandle::local();
     let recorder = StreamRecorder::new(sinks.request_sink(), principal.clone(), sinks.sampler());
@@ -49,7 +53,7 @@ pub(crate) async fn stdio(gateways: &Arc<Gateways>, sinks: &EventSinks) -> anyho
     let run_until_closed = async {
         tokio::select! {
             () = read_loop => {}
-            () = stop_signal() => {}
+            () = stopped.recv() => {}
         }
         // Pending requests are still answered, if necessary with the error that they were cancelled.
         let drained = tokio::time::timeout(CLOSE_TIMEOUT, duplex.drain());

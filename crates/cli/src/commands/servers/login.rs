@@ -2,7 +2,8 @@
 
 use toolhub::keys::find_key;
 use toolhub::{Hub, LoginError};
-use toolhub_core::{Localize as _, RawJson, RawObject, ToolError};
+use toolhub_core::principal::{Origin, PrincipalKind};
+use toolhub_core::{Localize as _, Principal, RawJson, RawObject, ToolError};
 use toolhub_oauth::OAuthError;
 
 use crate::app::App;
@@ -30,10 +31,10 @@ pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
         }
     };
     if let Some(name) = &args.principal {
-        let principal = principal_id(app, hub, name)?;
+        let principal = find_principal(app, hub, name)?;
         return match app.interruptible(hub.login_as(id, &principal, &show)).await? {
             Ok(()) => {
-                logged_in_as(app, id, &principal);
+                logged_in_as(app, id, principal.id());
                 Ok(Exit::Done)
             }
             Err(error) => fail(app, id, &error).await,
@@ -63,7 +64,7 @@ pub(crate) async fn logout(app: &App, args: LogoutArgs) -> anyhow::Result<Exit> 
     let (hub, lang, id) = (app.hub().await?, app.lang(), args.id.as_str());
     let logout = async {
         match &args.principal {
-            Some(name) => Ok(hub.logout_as(id, &principal_id(app, hub, name)?).await),
+            Some(name) => Ok(hub.logout_as(id, &find_principal(app, hub, name)?).await),
             None => anyhow::Ok(hub.logout(id).await),
         }
     };
@@ -87,20 +88,21 @@ pub(crate) async fn logout(app: &App, args: LogoutArgs) -> anyhow::Result<Exit> 
     }
 }
 
-/// The id of a principal that may have a login: a key's name, or the id of one at an identity provider.
-fn principal_id(app: &App, hub: &Hub, name: &str) -> anyhow::Result<String> {
+/// A principal that may have a login, by the name of its key, or by its id at an identity provider.
+fn find_principal(app: &App, hub: &Hub, name: &str) -> anyhow::Result<Principal> {
     let auth = &hub.settings().auth;
-    let is_known_issuer = |id: &str| {
+    let at_issuer = |id: &str| {
         let (issuer, subject) = id.strip_prefix("oidc:")?.rsplit_once('#')?;
         let is_known = auth.issuers.iter().any(|known| known.url == issuer);
-        (is_known && !subject.is_empty()).then(|| id.to_owned())
+        let origin = Origin::Oidc { issuer: issuer.to_owned(), subject: subject.to_owned() };
+        (is_known && !subject.is_empty()).then(|| Principal::new(origin, PrincipalKind::Person))
     };
-    if let Some(id) = is_known_issuer(name) {
-        return Ok(id);
+    if let Some(principal) = at_issuer(name) {
+        return Ok(principal);
     }
     let key = name.strip_prefix("key:").unwrap_or(name);
     let token = find_key(auth, key).map_err(|error| UsageError(error.text(key).localize(app.lang())))?;
-    Ok(token.key().principal.id().to_string())
+    Ok((*token.key().principal).clone())
 }
 
 fn logged_in_as(app: &App, id: &str, principal: &str) {

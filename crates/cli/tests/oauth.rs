@@ -339,7 +339,11 @@ fn supports_client_id_metadata_document() {
     );
     assert_eq!(setup.login(&[]).0.code, Some(0));
     assert_eq!(setup.server.counts().registered, 0);
-    assert!(setup.tokens().contains("https://toolhub.example/client.json"));
+    // The client's id is stored: the token is renewed with it.
+    setup.server.expire_access();
+    assert_eq!(setup.run(&["call", "whoami"]).code, Some(0));
+    let counts = setup.server.counts();
+    assert_eq!((counts.registered, counts.refreshed), (0, 1));
     setup.close();
 }
 
@@ -455,7 +459,7 @@ fn ctrl_c_aborts_login() {
     assert_eq!(setup.tokens(), "");
 }
 
-/// A working keyring is used; here a shell script simulates it.
+/// The key that encrypts logins is in a working keyring, else in a file; here a shell script simulates the keyring.
 #[cfg(target_os = "linux")]
 #[test]
 fn uses_keyring_and_falls_back_to_file() {
@@ -467,7 +471,7 @@ fn uses_keyring_and_falls_back_to_file() {
         )
     };
     for (stored, in_keyring) in
-        [("cat > \"$out\"", true), ("head -c 100 > \"$out\"", false), ("exit 1", false)]
+        [("cat > \"$out\"", true), ("head -c 10 > \"$out\"", false), ("exit 1", false)]
     {
         let setup = OAuthSetup::new(plan());
         let folder = setup.cli.folder().join("bin");
@@ -486,15 +490,18 @@ fn uses_keyring_and_falls_back_to_file() {
         ];
         let (ran, _) = setup.login_with(&[], &environment);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert_eq!(!setup.tokens().contains("access-"), in_keyring, "{}", setup.tokens());
+        assert!(!setup.tokens().contains("access-"), "{}", setup.tokens());
+        assert_eq!(setup.cli.folder().join("home/tokens.key").exists(), !in_keyring);
         assert_eq!(fs::read_dir(&ring).unwrap().count(), usize::from(in_keyring));
         setup.server.expire_access();
         let output = setup.cli.command(&["call", "whoami"]).envs(environment).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let output = setup.cli.command(&["servers", "remove", "s"]).envs(environment).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        assert_eq!(fs::read_dir(&ring).unwrap().count(), 0);
-        assert!(!setup.tokens().contains("access-"), "{}", setup.tokens());
+        // The key stays for other logins.
+        assert_eq!(fs::read_dir(&ring).unwrap().count(), usize::from(in_keyring));
+        let stored: serde_json::Value = serde_json::from_str(&setup.tokens()).unwrap_or_default();
+        assert!(!stored.to_string().contains(&setup.server.url), "{stored}");
         setup.close();
     }
 }

@@ -26,6 +26,7 @@ mod shared;
 mod shedding;
 mod stream_recorder;
 mod telemetry;
+mod web_app;
 mod workers;
 
 pub use access::Access;
@@ -39,3 +40,4 @@ pub use service::{Health, HubService, LoginCookie, LoginPage, LoginPageRequest, 
 pub use stream_recorder::StreamRecorder;
 pub use telemetry::{Sampler, Telemetry, TelemetryOptions};
 pub use toolhub_mcp_gateway::Limits;
+pub use web_app::WebApp;

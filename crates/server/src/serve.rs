@@ -28,6 +28,7 @@ use crate::service::HubService;
 use crate::shared::{RequestLimits, Shared};
 use crate::shedding::Admission;
 use crate::telemetry::Sampler;
+use crate::web_app::WebApp;
 use crate::workers::{Placement, Workers};
 
 /// Pause between attempts to accept while descriptors or memory are exhausted.
@@ -124,6 +125,13 @@ impl HubServer {
     #[must_use]
     pub fn with_events(mut self, events: Arc<dyn EventSink>) -> Self {
         self.shared.events = events;
+        self
+    }
+
+    /// Hosts a web application beside the gateway.
+    #[must_use]
+    pub fn with_web_app(mut self, app: Arc<dyn WebApp>) -> Self {
+        self.shared.web_app = Some(app);
         self
     }
 

@@ -25,6 +25,7 @@ use crate::request_record::{RecordedBody, RequestRecord};
 use crate::routes::{LegacyClients, Peer, is_batch};
 use crate::service::HubService;
 use crate::telemetry::Sampler;
+use crate::web_app::WebApp;
 use crate::workers::Workers;
 
 /// How often changed keys are looked for, to end the streams of revoked ones.
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) sampler: Option<Sampler>,
     /// Counters of lost records and spans, by name.
     pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
+    /// The web application beside the gateway.
+    pub(crate) web_app: Option<Arc<dyn WebApp>>,
 }
 
 /// The limits of requests.
@@ -137,6 +140,7 @@ impl Shared {
             events: Arc::new(NullSink),
             sampler: None,
             losses: Vec::new(),
+            web_app: None,
         }
     }
 
@@ -159,8 +163,12 @@ impl Shared {
             status: AccessRecord::CLIENT_CLOSED_REQUEST,
         };
         let (verb, path) = (request.method().as_str(), request.uri().path());
-        // The id of a link is for its caller only.
-        let path = if path.starts_with("/login/") { "/login/…" } else { path };
+        let path = match &self.web_app {
+            // The id of a link is for its caller only.
+            _ if path.starts_with("/login/") => "/login/…",
+            Some(app) => app.loggable_path(path),
+            None => path,
+        };
         let mut record = RequestRecord::open(&self.events, client, (verb, path));
         let request = request.map(Body::new);
         let peer = Peer { address: client.ip(), active_request: &active_request };

@@ -194,6 +194,13 @@ impl AccessControl {
         Ok(changes)
     }
 
+    /// The principal of a key.
+    pub fn find_key(&self, key: &str) -> Option<Arc<Principal>> {
+        let found = self.snapshot.load().keys.find(key)?;
+        self.note_login(&found, "key");
+        Some(found.principal)
+    }
+
     /// The rules in force.
     pub fn rules(&self) -> RuleSet {
         self.snapshot.load().rules().clone()

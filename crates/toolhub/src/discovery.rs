@@ -15,7 +15,7 @@ use toolhub_mcp_client::{Listed, Server};
 use toolhub_mcp_wire::{Era, McpError, Offer};
 
 use crate::failures::empty_list;
-use crate::hub::Hub;
+use crate::hub::{Hub, SHUTDOWN_TIMEOUT};
 use crate::progress::Progress;
 
 /// How long a server is not waited for again after it returned an error, or after a call stopped waiting for it. Connection
@@ -188,6 +188,15 @@ impl Hub {
             server.allow_retry();
             server.forget_era();
             Some(self.list_one(&server).await.map_err(|error| error.into_tool_error(server.id())))
+        })
+    }
+
+    /// Ends the connections of a server, with the requests that use them. The next request opens a new one.
+    pub fn stop_server<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(server) = self.servers.find(id) {
+                server.stop(SHUTDOWN_TIMEOUT).await;
+            }
         })
     }
 

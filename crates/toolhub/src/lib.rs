@@ -55,7 +55,7 @@ pub use access_control::AccessControl;
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;
-pub use gateway::{Gateways, NotificationBus};
+pub use gateway::{DirectCall, Gateways, NotificationBus, OfferedTool};
 pub use hub::{Hub, ServerView};
 pub use listeners::Listeners;
 pub use login::LoginError;

@@ -93,6 +93,15 @@ impl Hub {
         }
     }
 
+    /// A recorded call by its id.
+    pub async fn call_record(&self, id: &RecordId) -> Result<Option<CallRecord>, StoreError> {
+        // No id lies between this one and the same with one more character: ids have equal lengths.
+        let before = RecordId::new(format!("{id}0"));
+        let query = CallQuery { before: Some(before), limit: Some(1), ..CallQuery::default() };
+        let found = self.calls(query).await?.into_iter().next();
+        Ok(found.filter(|record| record.start.record == *id))
+    }
+
     /// The full result behind a handle.
     pub async fn result(&self, handle: &RecordId) -> Result<Option<ToolOutput>, StoreError> {
         match &self.store {

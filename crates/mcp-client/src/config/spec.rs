@@ -62,6 +62,17 @@ pub enum Credentials {
     Exchange,
 }
 
+impl Credentials {
+    /// The name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Caller => "caller",
+            Self::Exchange => "exchange",
+        }
+    }
+}
+
 /// How processes or sessions of a server are shared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Instances {

@@ -26,6 +26,7 @@ use crate::responses::{
     access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
 };
 use crate::shared::Shared;
+use crate::web_app::WebApp;
 
 use exchange::Exchange;
 pub(crate) use exchange::is_batch;
@@ -187,6 +188,9 @@ impl Shared {
         Peer { address, active_request }: Peer<'_>,
         record: Option<&mut RequestRecord>,
     ) -> Response<Body> {
+        if let Some(app) = self.web_app.as_ref().filter(|app| app.serves(request.uri().path())) {
+            return self.respond_by_web_app(&**app, request, address).await;
+        }
         let (parts, body) = request.into_parts();
         let target = parts.uri.authority().map(Authority::as_str);
         let (method, headers) = (&parts.method, &parts.headers);
@@ -252,6 +256,25 @@ impl Shared {
             Box::pin(discard(body)).await;
         }
         response
+    }
+}
+
+impl Shared {
+    /// Answers a request for the web application beside the gateway.
+    async fn respond_by_web_app(
+        &self,
+        app: &dyn WebApp,
+        request: Request<Body>,
+        client: IpAddr,
+    ) -> Response<Body> {
+        if self.draining.load(Ordering::Acquire) {
+            return shutting_down();
+        }
+        let target = request.uri().authority().map(Authority::as_str);
+        match self.access.check_host(request.headers(), target) {
+            Ok(()) => app.respond(request, client).await,
+            Err(refusal) => access_denied(refusal, None),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod backend;
 mod caller_login;
 mod client_errors;
 mod control_tools;
+mod direct;
 mod forward;
 mod hold;
 mod login_links;
@@ -32,6 +33,7 @@ use toolhub_core::principal::Origin;
 use toolhub_mcp_gateway::{Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
+pub use direct::{DirectCall, OfferedTool};
 pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, NamedProfile, Shared};

@@ -1,0 +1,189 @@
+// Behaviour of all pages: actions, live updates, local times, keyboard shortcuts. Pages can be read without it.
+
+const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
+const csrf = meta("csrf-token");
+const apiRoot = meta("api-root");
+const isChinese = document.documentElement.lang.startsWith("zh");
+/** Selects a text by the language of the page. */
+export const text = (en, zh) => (isChinese ? zh : en);
+
+/** Shows a short message. */
+export function announce(message) {
+  const line = document.createElement("p");
+  line.textContent = message;
+  document.getElementById("toast")?.append(line);
+  setTimeout(() => line.remove(), 8000);
+}
+
+/** Sends a request to the API. Throws an error with the text of the problem. */
+export async function request(url, { method = "GET", body, headers = {}, signal } = {}) {
+  const response = await fetch(url, {
+    method,
+    body,
+    signal,
+    headers: {
+      ...(method === "GET" ? {} : { "x-csrf-token": csrf, "content-type": "application/json" }),
+      ...headers,
+    },
+  });
+  const received = await response.text();
+  if (!response.ok) {
+    let detail = `${response.status} ${response.statusText}`;
+    try {
+      detail = JSON.parse(received).detail ?? detail;
+    } catch {
+      // Not a problem document: a proxy may have sent it.
+    }
+    throw new Error(detail);
+  }
+  return received;
+}
+
+/** Asks a question that names the consequence. Resolves to whether it was confirmed. */
+export function confirmed(question) {
+  const dialog = document.createElement("dialog");
+  const paragraph = document.createElement("p");
+  paragraph.textContent = question;
+  paragraph.id = "question";
+  dialog.setAttribute("aria-labelledby", "question");
+  const actions = document.createElement("div");
+  actions.className = "actions";
+  const button = (label, value, className = "") => {
+    const element = document.createElement("button");
+    element.type = "button";
+    element.textContent = label;
+    element.className = className;
+    element.addEventListener("click", () => dialog.close(value));
+    actions.append(element);
+  };
+  button(text("Cancel", "取消"), "no");
+  button(text("Continue", "继续"), "yes", "primary");
+  dialog.append(paragraph, actions);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+  });
+}
+
+/** Runs the action of a button. */
+async function act(button) {
+  const { post, body, confirm, then, show } = button.dataset;
+  if (confirm && !(await confirmed(confirm))) return;
+  button.disabled = true;
+  try {
+    const received = await request(post, { method: "POST", body });
+    if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
+    if (then) {
+      location.assign(then);
+      return;
+    }
+    await refresh();
+  } catch (error) {
+    announce(error.message);
+    await refresh();
+  } finally {
+    button.disabled = false;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-post]");
+  if (button) act(button);
+});
+
+/** Shows times in the time zone of the browser. */
+function localizeTimes(root) {
+  for (const element of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.valueOf())) continue;
+    const two = (number) => String(number).padStart(2, "0");
+    const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+    element.textContent = `${date} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+    element.title = element.dateTime;
+  }
+}
+
+/** Whether a person is using the content, so that it must not be replaced. */
+function isInUse(main) {
+  const active = document.activeElement;
+  const isEditing = active && main.contains(active) && active.matches("input, select, textarea, button, summary");
+  return isEditing || document.querySelector("dialog[open]") || !getSelection().isCollapsed;
+}
+
+/** Reads the page again and replaces its content. Parts that scripts have built stay. */
+async function refresh() {
+  const response = await fetch(location.href, { headers: { accept: "text/html" } });
+  if (response.status === 401) {
+    location.reload();
+    return;
+  }
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  const [before, after] = [document.getElementById("main"), fresh.getElementById("main")];
+  if (!before || !after) return;
+  for (const part of before.querySelectorAll("[data-static]")) {
+    after.querySelector(`#${part.id}`)?.replaceWith(part);
+  }
+  const open = [...before.querySelectorAll("details")].map((details) => details.open);
+  after.querySelectorAll("details").forEach((details, index) => {
+    details.open = open[index] ?? false;
+  });
+  before.replaceChildren(...after.childNodes);
+  localizeTimes(before);
+  const [navigation, freshNavigation] = [document.querySelector(".side nav"), fresh.querySelector(".side nav")];
+  if (navigation && freshNavigation) navigation.replaceWith(freshNavigation);
+}
+
+/** Follows changes of the hub. The browser reconnects by itself, also after a restart of the hub. */
+function follow() {
+  let timer;
+  const stream = new EventSource(`${apiRoot}events`);
+  const update = () => {
+    const main = document.getElementById("main");
+    if (document.hidden || isInUse(main)) {
+      timer = setTimeout(update, 1000);
+      return;
+    }
+    refresh().catch(() => {});
+  };
+  stream.addEventListener("change", (event) => {
+    if (JSON.parse(event.data).topics.length === 0) return;
+    clearTimeout(timer);
+    timer = setTimeout(update, 150);
+  });
+  // A response that is not a stream closes it for good: the hub may be starting.
+  stream.addEventListener("error", () => {
+    if (stream.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
+  });
+  addEventListener("pagehide", () => stream.close(), { once: true });
+}
+
+/** `g` and a letter open a page, `/` goes to the search field. */
+let prefix = false;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, select, textarea, dialog")) return;
+  if (event.key === "/") {
+    const field = document.querySelector("[data-focus='/'], main input[type=search]");
+    if (field) {
+      event.preventDefault();
+      field.focus();
+    }
+  } else if (prefix) {
+    prefix = false;
+    document.querySelector(`a[data-shortcut="${CSS.escape(event.key)}"]`)?.click();
+  } else if (event.key === "g") {
+    prefix = true;
+    setTimeout(() => {
+      prefix = false;
+    }, 1500);
+  }
+});
+
+localizeTimes(document);
+if (csrf) follow();
+const trial = document.getElementById("trial");
+if (trial) import("./try_tool.js").then((module) => module.start(trial));

@@ -1,0 +1,191 @@
+// "Try it": a form from the tool's schema with the JSON beside it, checked by the hub while a person types.
+
+import { announce, confirmed, request, text } from "./console.js";
+import { LABELS_EN, LABELS_ZH, createForm } from "./schema_form.js";
+
+/** How long after the last change the arguments are checked, in milliseconds. */
+const CHECK_DELAY = 350;
+
+function element(name, properties = {}, ...children) {
+  const created = Object.assign(document.createElement(name), properties);
+  created.append(...children);
+  return created;
+}
+
+/** Extracts the text of one member of an object without parsing its numbers. */
+function withArguments(argumentsText) {
+  return `{"arguments":${argumentsText}}`;
+}
+
+/** Builds the form inside a container. */
+export async function start(container) {
+  const { tool: toolUrl, calls: callsUrl } = container.dataset;
+  const json = element("textarea", { id: "trial-json", spellcheck: false, rows: 12 });
+  const message = element("p", { className: "field-error", id: "trial-message" });
+  message.setAttribute("role", "status");
+  const call = element("button", { type: "button", className: "primary", textContent: text("Call", "调用") });
+  const cancel = element("button", { type: "button", textContent: text("Cancel", "取消"), hidden: true });
+  const result = element("div", { id: "trial-result" });
+  result.setAttribute("aria-live", "polite");
+
+  let detail;
+  let initial = "{}";
+  try {
+    detail = JSON.parse(await request(toolUrl));
+    const earlier = new URLSearchParams(location.search).get("call");
+    if (earlier) {
+      const record = JSON.parse(await request(`${callsUrl}/${encodeURIComponent(earlier)}`));
+      initial = JSON.stringify(record.arguments);
+    }
+  } catch (error) {
+    container.replaceChildren(element("p", { className: "problem", textContent: error.message }));
+    return;
+  }
+
+  const form = createForm(detail.definition.inputSchema ?? {}, {
+    value: initial,
+    labels: text(LABELS_EN, LABELS_ZH),
+    onChange: () => {
+      json.value = pretty(form.getValue());
+      scheduleCheck();
+    },
+  });
+  json.value = pretty(form.getValue());
+  json.addEventListener("input", () => {
+    try {
+      JSON.parse(json.value);
+    } catch (error) {
+      message.textContent = `${text("This is not valid JSON", "不是有效的 JSON")}: ${error.message}`;
+      return;
+    }
+    form.setValue(json.value);
+    scheduleCheck();
+  });
+
+  let timer;
+  function scheduleCheck() {
+    clearTimeout(timer);
+    timer = setTimeout(check, CHECK_DELAY);
+  }
+
+  async function check() {
+    try {
+      const body = withArguments(json.value);
+      const checked = JSON.parse(await request(`${toolUrl}:check`, { method: "POST", body }));
+      const homeless = form.setErrors(checked.problems) ?? [];
+      const isShownBeside = checked.problems.length > 0 && homeless.length === 0;
+      message.textContent = checked.valid || isShownBeside ? "" : checked.message;
+      return checked.valid;
+    } catch (error) {
+      message.textContent = error.message;
+      return false;
+    }
+  }
+
+  let running;
+  cancel.addEventListener("click", () => running?.abort());
+  call.addEventListener("click", async () => {
+    if (container.dataset.confirm && !(await confirmed(container.dataset.confirm))) return;
+    running = new AbortController();
+    call.disabled = true;
+    cancel.hidden = false;
+    result.replaceChildren(element("p", { className: "muted", textContent: text("Running …", "执行中……") }));
+    const began = performance.now();
+    try {
+      const received = await request(`${toolUrl}:call`, {
+        method: "POST",
+        body: withArguments(json.value),
+        headers: { "idempotency-key": crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` },
+        signal: running.signal,
+      });
+      show(JSON.parse(received), Math.round(performance.now() - began));
+    } catch (error) {
+      const isCancelled = error.name === "AbortError";
+      const shown = isCancelled ? text("Cancelled. It may have taken effect.", "已取消。可能已经生效。") : error.message;
+      result.replaceChildren(element("p", { className: "problem", textContent: shown }));
+      if (!isCancelled) announce(shown);
+    } finally {
+      call.disabled = false;
+      cancel.hidden = true;
+    }
+  });
+
+  /** Shows a result as text. Nothing in it is interpreted. */
+  function show(outcome, took) {
+    const state = element("span", {
+      className: `state ${outcome.success ? "good" : "bad"}`,
+      textContent: outcome.success ? text("succeeded", "成功") : text("failed", "失败"),
+    });
+    const head = element("p", {}, state, ` ${took} ms`);
+    const parts = [head];
+    if (outcome.error) parts.push(element("p", { className: "problem", textContent: outcome.error }));
+    for (const block of outcome.result?.content ?? []) {
+      const isImage = block?.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType);
+      if (isImage && /^[A-Za-z0-9+/=]*$/.test(block.data)) {
+        const source = `data:${block.mimeType};base64,${block.data}`;
+        parts.push(element("img", { className: "result", src: source, alt: text("Image", "图像") }));
+      } else {
+        parts.push(output(block?.type === "text" ? String(block.text) : JSON.stringify(block, null, 2)));
+      }
+    }
+    if (outcome.result?.structuredContent !== undefined) {
+      parts.push(output(JSON.stringify(outcome.result.structuredContent, null, 2)));
+    }
+    result.replaceChildren(...parts);
+  }
+
+  function output(content) {
+    const block = element("pre", { textContent: content, tabIndex: 0 });
+    block.setAttribute("role", "region");
+    block.setAttribute("aria-label", text("Result", "结果"));
+    return block;
+  }
+
+  const label = element("label", { htmlFor: json.id, textContent: "JSON", className: "muted small" });
+  container.replaceChildren(
+    element("div", { className: "trial" }, form.element, element("div", {}, label, json)),
+    message,
+    element("div", { className: "trial-actions" }, call, cancel),
+    result,
+  );
+  if (initial !== "{}") check();
+}
+
+/** Indents JSON text without changing its numbers. */
+function pretty(source) {
+  let output = "";
+  let depth = 0;
+  let inString = false;
+  const newline = () => `\n${"  ".repeat(depth)}`;
+  for (let index = 0; index < source.length; index += 1) {
+    const letter = source[index];
+    if (inString) {
+      output += letter;
+      if (letter === "\\") output += source[(index += 1)] ?? "";
+      else if (letter === '"') inString = false;
+    } else if (letter === '"') {
+      inString = true;
+      output += letter;
+    } else if (letter === "{" || letter === "[") {
+      const close = letter === "{" ? "}" : "]";
+      const rest = source.slice(index + 1).trimStart();
+      if (rest.startsWith(close)) {
+        output += letter + close;
+        index = source.indexOf(close, index);
+      } else {
+        depth += 1;
+        output += letter + newline();
+      }
+    } else if (letter === "}" || letter === "]") {
+      depth -= 1;
+      output += newline() + letter;
+    } else if (letter === ",") {
+      output += letter + newline();
+    } else if (letter === ":") {
+      output += ": ";
+    } else if (!/\s/.test(letter)) {
+      output += letter;
+    }
+  }
+  return output;
+}

@@ -1,0 +1,164 @@
+//! `audit`: records, verification and export.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{HeaderValue, Response, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolhub_audit::{AuditQuery, AuditRecord, AuditStore, ExportFormat};
+use toolhub_core::Localize as _;
+use toolhub_core::audit::{AuditAction, AuditKind};
+use toolhub_core::lang::LocalizedText;
+
+use super::{Page, timestamp};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 500;
+
+/// A record of the audit log.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Record {
+    pub(crate) sequence: u64,
+    pub(crate) at: String,
+    pub(crate) principal: String,
+    /// `login`, `refusal`, `call`, `held_call` or `change`.
+    pub(crate) kind: String,
+    /// What it is about.
+    pub(crate) object: String,
+    /// What happened.
+    pub(crate) state: String,
+    pub(crate) reference: Option<String>,
+}
+
+/// The result of a verification.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Verification {
+    pub(crate) intact: bool,
+    pub(crate) records: u64,
+    pub(crate) text: String,
+}
+
+/// The audit log.
+pub(crate) fn log<'a>(context: &'a Context<'_>) -> Result<&'a Arc<dyn AuditStore>, Problem> {
+    context.hub().audit().ok_or_else(|| {
+        let detail = LocalizedText::new(
+            "the audit log is off: set `enabled = true` in `[audit]`, or make a key with `toolhub keys new NAME`",
+            "审计日志未启用：请在 `[audit]` 中设置 `enabled = true`，或用 `toolhub keys new 名称` 生成密钥",
+        );
+        Problem::new(StatusCode::CONFLICT, "audit-off", detail)
+    })
+}
+
+pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &page(context).await?))
+}
+
+/// One page of the log, by the query of the request.
+pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Record>, Problem> {
+    let query = &context.query;
+    let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let kind = query.get("kind").map(|name| {
+        AuditKind::from_name(name).ok_or_else(|| {
+            let names = AuditKind::ALL.map(AuditKind::name).join(", ");
+            Problem::bad_request(
+                format!("there is no kind `{name}`; there are: {names}"),
+                format!("没有类别 `{name}`；现有：{names}"),
+            )
+        })
+    });
+    let before = query.get("cursor").map(|text| {
+        text.parse().map_err(|_| Problem::bad_request("`cursor` is a number", "`cursor` 应为数字"))
+    });
+    let wanted = AuditQuery {
+        principal: query.get("principal").map(str::to_owned),
+        kind: kind.transpose()?,
+        before: before.transpose()?,
+        limit: Some(limit + 1),
+        ..AuditQuery::default()
+    };
+    let mut records = log(context)?.audit_records(wanted).await?;
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| more).map(|record| record.sequence.to_string());
+    Ok(Page { items: records.iter().map(record).collect(), next })
+}
+
+fn record(record: &AuditRecord) -> Record {
+    let (object, state, reference) = match &record.event.action {
+        AuditAction::Login(login) => {
+            let state = if login.accepted { "accepted" } else { "refused" };
+            let reason = login.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            (login.method.clone(), format!("{state}{reason}"), None)
+        }
+        AuditAction::Refusal(refusal) => (
+            refusal.resource.clone(),
+            format!("{} refused", refusal.operation),
+            Some(refusal.reference.clone()),
+        ),
+        AuditAction::Call(call) => {
+            (call.tool.clone(), call.status.name().to_owned(), Some(call.record.clone()))
+        }
+        AuditAction::HeldCall(held) => {
+            (held.tool.clone(), held.decision.name().to_owned(), Some(held.reference.clone()))
+        }
+        AuditAction::Change(change) => {
+            let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+            (change.name.clone(), format!("{}{detail}", change.change.name()), None)
+        }
+    };
+    Record {
+        sequence: record.sequence,
+        at: timestamp(record.event.at),
+        principal: record.event.principal.to_string(),
+        kind: record.event.action.kind().name().to_owned(),
+        object,
+        state,
+        reference,
+    }
+}
+
+pub(crate) async fn verify(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let lang = context.lang;
+    let verification = log(context)?.verify_audit(None).await?;
+    let body = match &verification.result {
+        Ok(None) => Verification {
+            intact: true,
+            records: 0,
+            text: lang.choose("nothing was recorded yet", "尚无记录").to_owned(),
+        },
+        Ok(Some(summary)) => {
+            let (records, checkpoints) = (summary.records(), summary.checkpoints);
+            let text = lang.choose(
+                format!("intact: {records} records, {checkpoints} signed checkpoints"),
+                format!("完整：{records} 条记录，{checkpoints} 个签名检查点"),
+            );
+            Verification { intact: true, records, text }
+        }
+        Err(tampering) => Verification { intact: false, records: 0, text: tampering.localize(lang) },
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+pub(crate) async fn export(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let (format, name) = match context.query.get("format") {
+        None | Some("jsonl") => (ExportFormat::JsonLines, "attachment; filename=\"audit.jsonl\""),
+        Some("ocsf") => (ExportFormat::Ocsf, "attachment; filename=\"audit.ocsf.jsonl\""),
+        Some(other) => {
+            return Err(Problem::bad_request(
+                format!("there is no format `{other}`: use `jsonl` or `ocsf`"),
+                format!("没有格式 `{other}`：请用 `jsonl` 或 `ocsf`"),
+            ));
+        }
+    };
+    let mut bytes = Vec::new();
+    log(context)?.export_audit(format, &mut bytes).await?;
+    let mut response = Response::new(Body::from(bytes));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static(name));
+    Ok(response)
+}

@@ -1,0 +1,172 @@
+//! `calls`: the history.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status, StoredAttempt};
+use toolhub_core::{Lang, Localize as _, RawJson};
+
+use super::{Page, millis, timestamp};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 500;
+const MAX_ID_BYTES: usize = 64;
+
+/// A call.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Call {
+    /// The id of the record.
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    /// `running`, `succeeded`, `failed` or `unknown`.
+    pub(crate) status: String,
+    /// The id of the principal that made it.
+    pub(crate) principal: String,
+    pub(crate) started_at: String,
+    pub(crate) took_ms: Option<f64>,
+    /// The sources of the result.
+    pub(crate) sources: Vec<String>,
+    pub(crate) error: Option<String>,
+    /// The request in natural language that it served.
+    pub(crate) request: Option<String>,
+}
+
+/// An attempt of a call.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Attempt {
+    pub(crate) source: String,
+    pub(crate) tool: String,
+    /// `succeeded`, `failed` or `cancelled`.
+    pub(crate) status: String,
+    pub(crate) took_ms: f64,
+    pub(crate) error: Option<String>,
+}
+
+/// A call with everything that is stored about it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct CallDetail {
+    #[serde(flatten)]
+    pub(crate) call: Call,
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) arguments: RawJson,
+    pub(crate) strategy: String,
+    /// The sources of the candidates, in the order in which they are tried.
+    pub(crate) candidates: Vec<String>,
+    pub(crate) may_change: bool,
+    pub(crate) conversation: Option<String>,
+    /// The rule that allowed it.
+    pub(crate) rule: Option<String>,
+    /// The principal that approved it.
+    pub(crate) approver: Option<String>,
+    pub(crate) attempts: Vec<Attempt>,
+    /// The result as the source sent it, if it is stored.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(crate) result: Option<RawJson>,
+}
+
+pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &page(context).await?))
+}
+
+/// One page of the calls that the principal may see, by the query of the request.
+pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Call>, Problem> {
+    let query = &context.query;
+    let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let own = |name: &str| query.get(name).map(str::to_owned);
+    let status = query.get("status").map(|name| {
+        Status::from_name(name).ok_or_else(|| {
+            let names = Status::ALL.map(Status::name).join(", ");
+            Problem::bad_request(
+                format!("there is no status `{name}`; there are: {names}"),
+                format!("没有状态 `{name}`；现有：{names}"),
+            )
+        })
+    });
+    let principal = match context.reads_all_calls() {
+        true => own("principal"),
+        // Others see their own calls, whatever they ask for.
+        false => Some(context.principal().id().to_string()),
+    };
+    let found = CallQuery {
+        tool: own("tool"),
+        source: own("source"),
+        status: status.transpose()?,
+        text: own("text"),
+        principal,
+        before: query.get("cursor").map(record_id).transpose()?,
+        limit: Some(limit + 1),
+        ..CallQuery::default()
+    };
+    let mut records = context.hub().calls(found).await?;
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| more).map(|record| record.start.record.to_string());
+    Ok(Page { items: records.iter().map(|record| call(record, context.lang)).collect(), next })
+}
+
+fn record_id(text: &str) -> Result<RecordId, Problem> {
+    let is_id = text.len() <= MAX_ID_BYTES && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_id {
+        return Ok(RecordId::new(text));
+    }
+    Err(Problem::bad_request("the id of a call has letters and digits", "调用编号由字母和数字组成"))
+}
+
+pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &read(context).await?))
+}
+
+/// The call that the path names.
+pub(crate) async fn read(context: &Context<'_>) -> Result<CallDetail, Problem> {
+    let id = context.id();
+    let unknown = || Problem::not_found(format!("there is no call `{id}`"), format!("没有调用 `{id}`"));
+    let wanted = record_id(id).map_err(|_| unknown())?;
+    let record = context.hub().call_record(&wanted).await?;
+    let is_visible = |record: &CallRecord| {
+        context.reads_all_calls() || record.start.authorization.principal == *context.principal().id()
+    };
+    let record = record.filter(is_visible).ok_or_else(unknown)?;
+    let result = context.hub().result(&wanted).await?;
+    let start = &record.start;
+    Ok(CallDetail {
+        call: call(&record, context.lang),
+        arguments: start.arguments.clone(),
+        strategy: start.strategy.clone(),
+        candidates: start.candidates.iter().map(ToString::to_string).collect(),
+        may_change: start.may_change,
+        conversation: start.conversation.clone(),
+        rule: start.authorization.rule.as_deref().map(str::to_owned),
+        approver: start.authorization.approver.as_deref().map(str::to_owned),
+        attempts: record.attempts.iter().map(|one| attempt(one, context.lang)).collect(),
+        result: result.map(|output| output.raw().clone()),
+    })
+}
+
+fn call(record: &CallRecord, lang: Lang) -> Call {
+    let start = &record.start;
+    Call {
+        id: start.record.to_string(),
+        tool: start.tool.to_string(),
+        status: record.status.name().to_owned(),
+        principal: start.authorization.principal.to_string(),
+        started_at: timestamp(start.at),
+        took_ms: record.took.map(millis),
+        sources: record.sources.iter().map(ToString::to_string).collect(),
+        error: record.error.as_ref().map(|(_, text)| text.localize(lang)),
+        request: start.request.clone(),
+    }
+}
+
+fn attempt(attempt: &StoredAttempt, lang: Lang) -> Attempt {
+    Attempt {
+        source: attempt.source.to_string(),
+        tool: attempt.tool.to_string(),
+        status: attempt.status.name().to_owned(),
+        took_ms: millis(attempt.took),
+        error: attempt.error.as_ref().map(|(_, text)| text.localize(lang)),
+    }
+}

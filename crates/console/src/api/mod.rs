@@ -1,0 +1,362 @@
+//! The resources of the JSON API. Pages of the console show the same data.
+
+pub(crate) mod audit;
+pub(crate) mod calls;
+pub(crate) mod overview;
+pub(crate) mod servers;
+pub(crate) mod tools;
+pub(crate) mod waiting;
+
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolhub_core::Role;
+
+use crate::events;
+use crate::openapi;
+use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, schema_of};
+
+/// The roles that see the states of servers.
+const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
+/// The roles that see and use tools.
+const TOOL_USERS: &[Role] =
+    &[Role::Viewer, Role::Caller, Role::Approver, Role::Operator, Role::Auditor, Role::Owner];
+const CALLERS: &[Role] = &[Role::Caller];
+const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
+const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
+const AUDITORS: &[Role] = &[Role::Auditor];
+
+const PROFILE: Parameter = Parameter {
+    name: "profile",
+    description: "The profile whose tools are meant; the default profile if it is missing.",
+    r#type: "string",
+};
+const LIMIT: Parameter =
+    Parameter { name: "limit", description: "Maximum number of items.", r#type: "integer" };
+const CURSOR: Parameter = Parameter {
+    name: "cursor",
+    description: "`next` of the page before.",
+    r#type: "string",
+};
+
+/// One page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
+    /// The cursor of the next page, if there is one.
+    pub(crate) next: Option<String>,
+}
+
+/// An object without members.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Empty {}
+
+/// Every route of the API.
+pub(crate) const ROUTES: &[Route] = &[
+    Route {
+        method: Verb::Get,
+        path: "openapi.json",
+        permission: Permission::Authenticated,
+        summary: "This API as an OpenAPI 3.1 document",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<serde_json::Value>),
+        handler: |context| Box::pin(std::future::ready(openapi::handle(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "me",
+        permission: Permission::Authenticated,
+        summary: "The principal of the request and its roles",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<overview::Me>),
+        handler: |context| Box::pin(std::future::ready(overview::me(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "session:end",
+        permission: Permission::Authenticated,
+        summary: "Ends the session of a browser",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Empty>),
+        handler: |context| Box::pin(std::future::ready(overview::end_session(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "health",
+        permission: Permission::AnyOf(VIEWERS),
+        summary: "What does not work",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<overview::HealthBody>),
+        handler: |context| Box::pin(std::future::ready(overview::health(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "stats",
+        permission: Permission::AnyOf(VIEWERS),
+        summary: "Calls, failures and latencies of the last days",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<overview::Stats>),
+        handler: |context| Box::pin(overview::stats(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "events",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "Which parts have changed, as server-sent events",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Events,
+        handler: |context| Box::pin(events::open(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "servers",
+        permission: Permission::AnyOf(VIEWERS),
+        summary: "The servers and their states",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<servers::Server>>),
+        handler: |context| Box::pin(std::future::ready(servers::list(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "servers/{id}",
+        permission: Permission::AnyOf(VIEWERS),
+        summary: "A server",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<servers::ServerDetail>),
+        handler: |context| Box::pin(std::future::ready(servers::get(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "servers/{id}/log",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "The last lines of the standard error of a server",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<servers::ServerLog>),
+        handler: |context| Box::pin(std::future::ready(servers::log(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "servers/{id}:test",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "Connects to a server and lists its tools again",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<servers::ServerDetail>),
+        handler: |context| Box::pin(servers::test(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "servers/{id}:restart",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "Ends a server, closes its circuit breaker and starts it again",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<servers::ServerDetail>),
+        handler: |context| Box::pin(servers::restart(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "tools",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "The tools that the principal may see, by name",
+        parameters: &[
+            PROFILE,
+            Parameter { name: "source", description: "Only tools of this source.", r#type: "string" },
+            LIMIT,
+            CURSOR,
+        ],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<tools::Tool>>),
+        handler: |context| Box::pin(std::future::ready(tools::list(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "tools/{name}",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "A tool with its definition",
+        parameters: &[PROFILE],
+        request: None,
+        response: ResponseKind::Json(schema_of::<tools::ToolDetail>),
+        handler: |context| Box::pin(tools::get(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "tools/{name}:check",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "Checks arguments against the schema of a tool, without a call",
+        parameters: &[],
+        request: Some(schema_of::<tools::CallRequest>),
+        response: ResponseKind::Json(schema_of::<tools::Check>),
+        handler: |context| Box::pin(std::future::ready(tools::check(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "tools/{name}:call",
+        permission: Permission::AnyOf(CALLERS),
+        summary: "Calls a tool. With the header `Idempotency-Key` a repeated request runs once",
+        parameters: &[],
+        request: Some(schema_of::<tools::CallRequest>),
+        response: ResponseKind::Json(schema_of::<tools::CallResult>),
+        handler: |context| Box::pin(tools::call(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "tools/{name}:approve",
+        permission: Permission::AnyOf(APPROVERS),
+        summary: "Approves the present definition of a tool of a server",
+        parameters: &[],
+        request: Some(schema_of::<tools::ApproveRequest>),
+        response: ResponseKind::Json(schema_of::<tools::ToolDetail>),
+        handler: |context| Box::pin(tools::approve(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "search",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "The best tools for a request in natural language, with their scores",
+        parameters: &[],
+        request: Some(schema_of::<tools::SearchRequest>),
+        response: ResponseKind::Json(schema_of::<tools::SearchBody>),
+        handler: |context| Box::pin(tools::search(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "explain",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "The route of a call and its reasons, without running it",
+        parameters: &[],
+        request: Some(schema_of::<tools::ExplainRequest>),
+        response: ResponseKind::Json(schema_of::<tools::Explanation>),
+        handler: |context| Box::pin(tools::explain(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "calls",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "Calls, newest first: all of them for auditors, otherwise those of the principal",
+        parameters: &[
+            Parameter { name: "tool", description: "Only calls of this tool.", r#type: "string" },
+            Parameter { name: "source", description: "Only calls answered at this source.", r#type: "string" },
+            Parameter {
+                name: "status",
+                description: "`running`, `succeeded`, `failed` or `unknown`.",
+                r#type: "string",
+            },
+            Parameter { name: "principal", description: "Only calls of this principal.", r#type: "string" },
+            Parameter {
+                name: "text",
+                description: "Only calls whose request, arguments or tool contain this text.",
+                r#type: "string",
+            },
+            LIMIT,
+            CURSOR,
+        ],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<calls::Call>>),
+        handler: |context| Box::pin(calls::list(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "calls/{id}",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "A call with its arguments, attempts and result",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<calls::CallDetail>),
+        handler: |context| Box::pin(calls::get(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "waiting",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "Held calls: all of them for approvers, otherwise those of the principal",
+        parameters: &[Parameter {
+            name: "all",
+            description: "`true` for decided and expired ones, too.",
+            r#type: "boolean",
+        }],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<waiting::Held>>),
+        handler: |context| Box::pin(std::future::ready(waiting::list(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "waiting/{id}:approve",
+        permission: Permission::AnyOf(APPROVERS),
+        summary: "Lets a held call run, once",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<waiting::Held>),
+        handler: |context| Box::pin(waiting::decide(context, true)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "waiting/{id}:deny",
+        permission: Permission::AnyOf(APPROVERS),
+        summary: "Refuses a held call",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<waiting::Held>),
+        handler: |context| Box::pin(waiting::decide(context, false)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "audit",
+        permission: Permission::AnyOf(AUDITORS),
+        summary: "Records of the audit log, newest first",
+        parameters: &[
+            Parameter { name: "principal", description: "Only records of this principal.", r#type: "string" },
+            Parameter { name: "kind", description: "Only records of this kind.", r#type: "string" },
+            LIMIT,
+            CURSOR,
+        ],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<audit::Record>>),
+        handler: |context| Box::pin(audit::list(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "audit:verify",
+        permission: Permission::AnyOf(AUDITORS),
+        summary: "Verifies the chain and the signatures of the audit log",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<audit::Verification>),
+        handler: |context| Box::pin(audit::verify(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "audit/export",
+        permission: Permission::AnyOf(AUDITORS),
+        summary: "The whole audit log as JSON lines",
+        parameters: &[Parameter {
+            name: "format",
+            description: "`jsonl` (default) or `ocsf`.",
+            r#type: "string",
+        }],
+        request: None,
+        response: ResponseKind::Text("application/x-ndjson"),
+        handler: |context| Box::pin(audit::export(context)),
+    },
+];
+
+/// A time in RFC 3339, in UTC.
+pub(crate) fn timestamp(at: SystemTime) -> String {
+    Timestamp::try_from(at).map(|at| format!("{at:.3}")).unwrap_or_default()
+}
+
+/// A duration in milliseconds.
+pub(crate) fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
+}

@@ -1,0 +1,164 @@
+//! `me`, `health` and `stats`.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolhub_core::statistics::{Day, Latency, Tally, ToolStatistics};
+use toolhub_server::HubService as _;
+
+use super::{Empty, millis, timestamp};
+use crate::browser::{self, Cookies};
+use crate::problem::Problem;
+use crate::request::{Context, Credential};
+use crate::route::json;
+
+/// Number of days in the statistics.
+const DAYS: i64 = 14;
+/// Number of tools in the statistics.
+const MAX_TOOLS: usize = 10;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The principal of a request.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Me {
+    /// The unique id, such as `local` or `key:ci`.
+    id: String,
+    /// A name for people.
+    display: String,
+    roles: Vec<String>,
+    /// The profiles that it may use.
+    profiles: Vec<String>,
+}
+
+pub(crate) fn me(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let principal = context.principal();
+    let me = Me {
+        id: principal.id().to_string(),
+        display: principal.display.clone(),
+        roles: principal.roles.iter().map(|role| role.name().to_owned()).collect(),
+        profiles: usable_profiles(context),
+    };
+    Ok(json(StatusCode::OK, &me))
+}
+
+/// Ends the session of the request.
+pub(crate) fn end_session(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let token = Cookies::of(context.headers).session();
+    let Some(token) = token.filter(|_| matches!(context.visitor.credential, Credential::Session { .. })) else {
+        return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
+    };
+    context.sessions.end(token)?;
+    let mut response = json(StatusCode::OK, &Empty {});
+    browser::remove_session(response.headers_mut(), context.is_https);
+    Ok(response)
+}
+
+/// The profiles that the principal may use.
+pub(crate) fn usable_profiles(context: &Context<'_>) -> Vec<String> {
+    let usable = context.gateways.names().filter(|name| context.principal().may_use_profile(name));
+    usable.map(str::to_owned).collect()
+}
+
+/// The health of the hub.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HealthBody {
+    ready: bool,
+    /// Short descriptions of the parts that do not work.
+    degraded: Vec<String>,
+    version: String,
+}
+
+pub(crate) fn health(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let health = context.gateways.health();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Ok(json(StatusCode::OK, &HealthBody { ready: health.ready, degraded: health.degraded, version }))
+}
+
+/// The calls of a day.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct DayCount {
+    /// The date, in UTC.
+    pub(crate) date: String,
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+}
+
+/// The calls of a tool at a source.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ToolCount {
+    pub(crate) tool: String,
+    pub(crate) source: String,
+    pub(crate) succeeded: u64,
+    pub(crate) failed: u64,
+    /// The median latency of successes, in milliseconds.
+    pub(crate) p50_ms: Option<f64>,
+    /// The 95th percentile.
+    pub(crate) p95_ms: Option<f64>,
+    pub(crate) last_used: Option<String>,
+}
+
+/// Statistics of calls.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Stats {
+    /// The last days, oldest first.
+    pub(crate) days: Vec<DayCount>,
+    /// The tools that were used most.
+    pub(crate) tools: Vec<ToolCount>,
+    pub(crate) p50_ms: Option<f64>,
+    pub(crate) p95_ms: Option<f64>,
+}
+
+pub(crate) async fn stats(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &read_stats(context).await?))
+}
+
+/// The statistics of all tools.
+pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> {
+    let statistics = context.hub().statistics().await?;
+    let today = Day::of(SystemTime::now());
+    let mut days: BTreeMap<i64, Tally> = (today.0 - DAYS + 1..=today.0).map(|day| (day, Tally::default())).collect();
+    let mut latency = Latency::default();
+    for one in &statistics {
+        for (day, tally) in &one.days {
+            if let Some(sum) = days.get_mut(&day.0) {
+                sum.successes += tally.successes;
+                sum.failures += tally.failures;
+            }
+        }
+        one.latency.buckets().for_each(|(bucket, count)| latency.add(bucket, count));
+    }
+    let days = days.into_iter().map(|(day, tally)| DayCount {
+        date: date(day),
+        succeeded: tally.successes,
+        failed: tally.failures,
+    });
+    let mut tools: Vec<ToolCount> = statistics.iter().map(tool_count).collect();
+    tools.sort_by_key(|tool| std::cmp::Reverse(tool.succeeded + tool.failed));
+    tools.truncate(MAX_TOOLS);
+    let percentile = |share: f64| latency.percentile(share).map(millis);
+    Ok(Stats { days: days.collect(), tools, p50_ms: percentile(0.5), p95_ms: percentile(0.95) })
+}
+
+/// The statistics of one tool at one source.
+pub(crate) fn tool_count(statistics: &ToolStatistics) -> ToolCount {
+    let tally = statistics.tally();
+    ToolCount {
+        tool: statistics.tool.to_string(),
+        source: statistics.source.to_string(),
+        succeeded: tally.successes,
+        failed: tally.failures,
+        p50_ms: statistics.latency.percentile(0.5).map(millis),
+        p95_ms: statistics.latency.percentile(0.95).map(millis),
+        last_used: statistics.last_used().map(timestamp),
+    }
+}
+
+fn date(day: i64) -> String {
+    let seconds = u64::try_from(day).unwrap_or_default() * DAY.as_secs();
+    let text = timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    text.split('T').next().unwrap_or_default().to_owned()
+}

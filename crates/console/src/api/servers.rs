@@ -1,0 +1,236 @@
+//! `servers`: states, logs, tests and restarts.
+
+use std::time::SystemTime;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolhub::{ServerState, ServerView};
+use toolhub_client_config::TransportSpec;
+use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::ports::CachedList;
+use toolhub_core::{Lang, Localize as _, Role, Roles, Source};
+use toolhub_mcp_client::last_lines;
+
+use super::{Page, timestamp};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+/// A server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Server {
+    pub(crate) id: String,
+    /// `stdio`, `http` or `sse`.
+    pub(crate) transport: String,
+    /// `connected`, `ready`, `new`, `slow`, `failed`, `circuit_open` or `disabled`.
+    pub(crate) state: String,
+    /// The era of MCP that it speaks, if it is known: `legacy` or `modern`.
+    pub(crate) era: Option<String>,
+    /// The number of its tools, if they were listed.
+    pub(crate) tools: Option<usize>,
+    /// Why it does not work.
+    pub(crate) error: Option<String>,
+    /// Its name and version.
+    pub(crate) peer: Option<String>,
+    pub(crate) restarts: u32,
+    pub(crate) listed_at: Option<String>,
+    /// When calls are tried again, if its circuit breaker is open.
+    pub(crate) circuit_open_until: Option<String>,
+}
+
+/// A server with its configuration.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ServerDetail {
+    #[serde(flatten)]
+    pub(crate) server: Server,
+    /// The command line or the URL, without secrets.
+    pub(crate) reached_by: String,
+    /// The file that configures it.
+    pub(crate) origin: String,
+    pub(crate) credentials: String,
+    /// The names of its tools in the default profile.
+    pub(crate) tool_names: Vec<String>,
+}
+
+/// The log of a server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ServerLog {
+    /// The last lines of its standard error.
+    pub(crate) lines: Vec<String>,
+}
+
+pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &Page { items: visible(context), next: None }))
+}
+
+/// The servers that the principal may see.
+pub(crate) fn visible(context: &Context<'_>) -> Vec<Server> {
+    let views = context.hub().servers();
+    let views = views.iter().filter(|view| may_see(context, view));
+    views.map(|view| server(view, context.lang)).collect()
+}
+
+/// Whether the principal may see a server: those who manage or audit the hub see all; others those of which a tool is offered
+/// to them.
+fn may_see(context: &Context<'_>, view: &ServerView) -> bool {
+    let managers: Roles = [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
+    if context.has_role(managers) {
+        return true;
+    }
+    let source = Source::Server(view.spec.id.clone());
+    context.gateways.names().any(|profile| {
+        let offered = context.gateways.offered_tools(Some(profile), context.principal());
+        offered.is_some_and(|tools| tools.iter().any(|tool| tool.sources.contains(&source)))
+    })
+}
+
+fn find(context: &Context<'_>) -> Result<ServerView, Problem> {
+    let id = context.id();
+    let view = context.hub().servers().into_iter().find(|view| view.spec.id.as_str() == id);
+    view.filter(|view| may_see(context, view)).ok_or_else(|| {
+        Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`"))
+    })
+}
+
+pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &read(context)?))
+}
+
+/// The server that the path names.
+pub(crate) fn read(context: &Context<'_>) -> Result<ServerDetail, Problem> {
+    Ok(detail(context, &find(context)?))
+}
+
+fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
+    let source = Source::Server(view.spec.id.clone());
+    let offered = context.gateways.offered_tools(None, context.principal()).unwrap_or_default();
+    let own = offered.into_iter().filter(|tool| tool.sources.contains(&source));
+    // Command lines may contain secrets of the operators.
+    let reached_by = match context.has_role([Role::Operator, Role::Owner].into_iter().collect::<Roles>()) {
+        true => reached_by(&view.spec.transport),
+        false => String::new(),
+    };
+    ServerDetail {
+        server: server(view, context.lang),
+        reached_by,
+        origin: view.spec.origin.display().to_string(),
+        credentials: view.spec.credentials.name().to_owned(),
+        tool_names: own.map(|tool| tool.name).collect(),
+    }
+}
+
+pub(crate) fn log(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &ServerLog { lines: read_log(context)? }))
+}
+
+/// The last lines of the standard error of the server that the path names: of this run, or of the last run with any output.
+pub(crate) fn read_log(context: &Context<'_>) -> Result<Vec<String>, Problem> {
+    let view = find(context)?;
+    if !view.stderr.is_empty() {
+        return Ok(view.stderr);
+    }
+    let stored = std::fs::read(context.hub().places().log_of(view.spec.id.as_str()));
+    Ok(stored.map(|bytes| last_lines(&bytes)).unwrap_or_default())
+}
+
+pub(crate) async fn test(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    connect(context).await
+}
+
+pub(crate) async fn restart(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let id = find(context)?.spec.id;
+    let change = ChangeEvent {
+        object: ChangedObject::Server,
+        name: id.to_string(),
+        change: ChangeKind::Updated,
+        sha256: None,
+        detail: Some("restarted".to_owned()),
+    };
+    let event = AuditEvent::now(context.principal().id(), AuditAction::Change(change));
+    context.hub().record_audit(event).await?;
+    context.hub().stop_server(id.as_str()).await;
+    connect(context).await
+}
+
+/// Connects to the server that the path names, and lists its tools.
+async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let view = find(context)?;
+    let id = view.spec.id.as_str();
+    if !view.spec.enabled {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "server-disabled",
+            toolhub_core::lang::LocalizedText::new(
+                format!("server `{id}` is disabled: enable it with `toolhub servers enable {id}`"),
+                format!("服务器 `{id}` 已停用：可用 `toolhub servers enable {id}` 启用"),
+            ),
+        ));
+    }
+    match context.hub().list_server(id).await {
+        Some(Ok(_)) => Ok(json(StatusCode::OK, &read(context)?)),
+        Some(Err(error)) => {
+            let detail = toolhub_core::lang::LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
+            Err(Problem::new(StatusCode::BAD_GATEWAY, "server-failed", detail))
+        }
+        None => Err(Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`"))),
+    }
+}
+
+fn server(view: &ServerView, lang: Lang) -> Server {
+    let list = view.list.as_ref();
+    let era = match &view.state {
+        ServerState::Connected { era, .. } => Some(era.name().to_owned()),
+        _ => list.map(|list| list.era.clone()).filter(|era| !era.is_empty()),
+    };
+    let open_until = match &view.state {
+        ServerState::CircuitOpen { left, .. } => Some(timestamp(SystemTime::now() + *left)),
+        _ => None,
+    };
+    Server {
+        id: view.spec.id.to_string(),
+        transport: view.spec.transport.name().to_owned(),
+        state: state(view).to_owned(),
+        era,
+        tools: list.filter(|list| list.listed_at.is_some()).map(|list| list.tools.len()),
+        error: failure(view, lang).filter(|_| view.spec.enabled),
+        peer: list.map(|list| list.peer.clone()).filter(|peer| !peer.is_empty()),
+        restarts: view.restarts,
+        listed_at: list.and_then(|list| list.listed_at).map(timestamp),
+        circuit_open_until: open_until,
+    }
+}
+
+fn state(view: &ServerView) -> &'static str {
+    match (&view.state, &view.list) {
+        _ if !view.spec.enabled => "disabled",
+        (ServerState::Connected { .. }, _) => "connected",
+        (ServerState::CircuitOpen { .. }, _) => "circuit_open",
+        (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
+        (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
+        (_, Some(CachedList { late_after: Some(_), .. })) => "slow",
+        (ServerState::Idle, _) => "new",
+    }
+}
+
+fn failure(view: &ServerView, lang: Lang) -> Option<String> {
+    match &view.state {
+        ServerState::Failed(cause) | ServerState::CircuitOpen { cause, .. } => Some(cause.localize(lang)),
+        ServerState::Idle | ServerState::Connected { .. } => {
+            view.list.as_ref()?.known_problem().map(|problem| problem.localize(lang))
+        }
+    }
+}
+
+/// The command line or URL. Values of variables and headers are omitted, since they may be secrets.
+fn reached_by(transport: &TransportSpec) -> String {
+    match transport {
+        TransportSpec::Stdio(spec) => {
+            std::iter::once(&spec.command).chain(&spec.args).cloned().collect::<Vec<_>>().join(" ")
+        }
+        TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
+            spec.url.split(['?', '#']).next().unwrap_or_default().to_owned()
+        }
+    }
+}

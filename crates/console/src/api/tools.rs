@@ -1,0 +1,506 @@
+//! `tools`, `search` and `explain`: what the principal may see, check, call and approve.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolhub::{DirectCall, OfferedTool, Request};
+use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::tool::ApprovalStatus;
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Source, ToolError};
+use toolhub_engine::Entry;
+
+use super::overview::{ToolCount, tool_count};
+use super::{Page, timestamp};
+use crate::idempotency::Turn;
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::{json, json_text};
+
+const DEFAULT_LIMIT: usize = 100;
+const MAX_LIMIT: usize = 1_000;
+const MAX_HITS: usize = 50;
+/// The factor by which a search is deepened if the principal may see only some of the hits.
+const DEPTH_FACTOR: usize = 8;
+
+/// The hints of a tool about its effects. A missing hint is unknown.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub(crate) struct Hints {
+    pub(crate) read_only: Option<bool>,
+    pub(crate) destructive: Option<bool>,
+    pub(crate) idempotent: Option<bool>,
+    pub(crate) open_world: Option<bool>,
+}
+
+/// A tool.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Tool {
+    /// The name in the profile.
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: String,
+    /// The sources that may serve it: `native`, `skill` or the id of a server.
+    pub(crate) sources: Vec<String>,
+    pub(crate) hints: Hints,
+    /// `unseen`, `approved`, `changed` or `quarantined`.
+    pub(crate) approval: String,
+    /// Whether its definition contains suspicious text.
+    pub(crate) suspicious: bool,
+    /// Its capabilities.
+    pub(crate) tags: Vec<String>,
+}
+
+/// A suspicious part of a definition.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Finding {
+    /// The member of the definition.
+    pub(crate) field: String,
+    pub(crate) kind: String,
+    pub(crate) quote: String,
+    pub(crate) why: String,
+}
+
+/// A tool with its definition.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ToolDetail {
+    #[serde(flatten)]
+    pub(crate) tool: Tool,
+    /// The name in the catalog.
+    pub(crate) catalog_name: String,
+    /// The definition as an MCP client receives it.
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) definition: RawJson,
+    /// A digest of the definition at its source, to approve exactly this one.
+    pub(crate) digest: String,
+    pub(crate) findings: Vec<Finding>,
+    /// The definition that was approved, if it differs.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(crate) approved_definition: Option<RawJson>,
+    pub(crate) approved_at: Option<String>,
+    /// Its calls at each source.
+    pub(crate) statistics: Vec<ToolCount>,
+}
+
+/// Arguments for a tool.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct CallRequest {
+    /// The profile; the default profile if it is missing.
+    #[serde(default)]
+    pub(crate) profile: Option<String>,
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub(crate) arguments: RawJson,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Check {
+    pub(crate) valid: bool,
+    /// What is wrong, in the words that a caller would get.
+    pub(crate) message: Option<String>,
+    /// Where, as JSON pointers.
+    pub(crate) problems: Vec<ArgumentProblem>,
+}
+
+/// A problem of an argument.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ArgumentProblem {
+    /// A JSON pointer into the arguments.
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct CallResult {
+    pub(crate) success: bool,
+    /// The result as an MCP client receives it; also a failure that the tool reported.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(crate) result: Option<RawJson>,
+    /// Why there is no result.
+    pub(crate) error: Option<String>,
+}
+
+/// The definition to approve.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct ApproveRequest {
+    /// `digest` of the definition that the person has seen. Another definition is not approved.
+    pub(crate) digest: String,
+}
+
+/// A search.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct SearchRequest {
+    pub(crate) query: String,
+    #[serde(default)]
+    pub(crate) profile: Option<String>,
+    /// Maximum number of hits, 10 if it is missing.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 50))]
+    pub(crate) limit: Option<u32>,
+}
+
+/// A component of a score.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ScorePart {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+}
+
+/// A hit of a search.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Hit {
+    #[serde(flatten)]
+    pub(crate) tool: Tool,
+    pub(crate) score: f64,
+    pub(crate) parts: Vec<ScorePart>,
+}
+
+/// The hits of a search.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct SearchBody {
+    pub(crate) hits: Vec<Hit>,
+}
+
+/// A question about the route of a call.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct ExplainRequest {
+    /// The name of the tool in the profile.
+    pub(crate) tool: String,
+    #[serde(default)]
+    pub(crate) profile: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub(crate) arguments: Option<RawJson>,
+}
+
+/// A candidate of a route.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct RouteCandidate {
+    pub(crate) source: String,
+    pub(crate) tool: String,
+    pub(crate) why: String,
+}
+
+/// The route of a call.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Explanation {
+    /// `first`, `race` or `merge`.
+    pub(crate) strategy: String,
+    /// How many candidates start at the same time.
+    pub(crate) batch: usize,
+    /// The candidates in the order in which they are tried.
+    pub(crate) candidates: Vec<RouteCandidate>,
+    pub(crate) reasons: Vec<String>,
+}
+
+/// The tools that the principal may see in a profile.
+pub(crate) fn offered(context: &Context<'_>, profile: Option<&str>) -> Result<Vec<OfferedTool>, Problem> {
+    let tools = context.gateways.offered_tools(profile, context.principal());
+    tools.ok_or_else(|| {
+        let profile = profile.unwrap_or_default();
+        Problem::not_found(format!("there is no profile `{profile}`"), format!("没有配置档 `{profile}`"))
+    })
+}
+
+/// One tool by its name in a profile.
+fn find(context: &Context<'_>, profile: Option<&str>, name: &str) -> Result<OfferedTool, Problem> {
+    let tool = offered(context, profile)?.into_iter().find(|tool| tool.name == name);
+    tool.ok_or_else(|| unknown_tool(name))
+}
+
+fn unknown_tool(name: &str) -> Problem {
+    Problem::not_found(format!("there is no tool `{name}`"), format!("没有工具 `{name}`"))
+}
+
+/// The catalog entry of the first source that serves a tool.
+fn entry_of(context: &Context<'_>, tool: &OfferedTool) -> Option<Arc<Entry>> {
+    let catalog = context.hub().catalog();
+    let mut named = catalog.named(tool.tool.as_str());
+    named.find(|entry| tool.sources.contains(&entry.tool.source)).cloned()
+}
+
+/// A tool for a list.
+pub(crate) fn summary(context: &Context<'_>, offered: &OfferedTool) -> Tool {
+    let definition = offered.definition.object().unwrap_or_default();
+    let text = |key: &str| definition.get(key).and_then(RawJson::text).map(|text| text.into_owned());
+    let entry = entry_of(context, offered);
+    let hints = entry.as_ref().map(|entry| entry.tool.hints()).unwrap_or_default();
+    Tool {
+        name: offered.name.clone(),
+        title: text("title"),
+        description: text("description").unwrap_or_default(),
+        sources: offered.sources.iter().map(ToString::to_string).collect(),
+        hints: Hints {
+            read_only: hints.read_only,
+            destructive: hints.destructive,
+            idempotent: hints.idempotent,
+            open_world: hints.open_world,
+        },
+        approval: entry.as_ref().map_or("unseen", |entry| approval_name(entry.tool.trust)).to_owned(),
+        suspicious: entry.as_ref().is_some_and(|entry| !entry.findings().is_empty()),
+        tags: entry.map(|entry| entry.tags().to_vec()).unwrap_or_default(),
+    }
+}
+
+fn approval_name(status: ApprovalStatus) -> &'static str {
+    match status {
+        ApprovalStatus::Unseen => "unseen",
+        ApprovalStatus::Approved => "approved",
+        ApprovalStatus::Changed => "changed",
+        ApprovalStatus::Quarantined => "quarantined",
+    }
+}
+
+pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &page(context)?))
+}
+
+/// One page of the tools, by the query of the request.
+pub(crate) fn page(context: &Context<'_>) -> Result<Page<Tool>, Problem> {
+    let query = &context.query;
+    let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let mut tools = offered(context, query.get("profile"))?;
+    if let Some(source) = query.get("source") {
+        tools.retain(|tool| tool.sources.iter().any(|own| own.to_string() == source));
+    }
+    if let Some(cursor) = query.get("cursor") {
+        tools.retain(|tool| tool.name.as_str() > cursor);
+    }
+    let more = tools.len() > limit;
+    tools.truncate(limit);
+    let next = tools.last().filter(|_| more).map(|tool| tool.name.clone());
+    Ok(Page { items: tools.iter().map(|tool| summary(context, tool)).collect(), next })
+}
+
+pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &read(context).await?))
+}
+
+/// The tool that the path names.
+pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
+    let offered = find(context, context.query.get("profile"), context.id())?;
+    let entry = entry_of(context, &offered);
+    let approval = entry.as_ref().and_then(|entry| context.hub().approval_of(&entry.tool));
+    let differs = |digest: &str| approval.as_ref().filter(|approval| approval.version != digest);
+    let digest = entry.as_ref().map(|entry| entry.tool.definition.digest().to_owned()).unwrap_or_default();
+    let findings = entry.as_ref().map(|entry| entry.findings()).unwrap_or_default();
+    let findings = findings.iter().map(|finding| Finding {
+        field: finding.field.clone(),
+        kind: finding.kind.name().to_owned(),
+        quote: finding.quote.clone(),
+        why: finding.why.localize(context.lang),
+    });
+    let statistics = context.hub().statistics().await?;
+    let own = statistics
+        .iter()
+        .filter(|one| one.tool == offered.tool && offered.sources.contains(&one.source))
+        .map(tool_count);
+    Ok(ToolDetail {
+        tool: summary(context, &offered),
+        catalog_name: offered.tool.to_string(),
+        approved_definition: differs(&digest).map(|approval| approval.definition.clone()),
+        approved_at: approval.as_ref().map(|approval| timestamp(approval.at)),
+        digest,
+        findings: findings.collect(),
+        statistics: own.collect(),
+        definition: offered.definition,
+    })
+}
+
+/// The call that the body of the request describes.
+fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
+    let CallRequest { profile, arguments } = context.json()?;
+    if arguments.object().is_none() {
+        return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
+    }
+    // The name must be visible: otherwise it is unknown, whether or not it exists.
+    let offered = find(context, profile.as_deref(), context.id())?;
+    Ok(DirectCall { principal: Arc::clone(context.principal()), profile, name: offered.name, arguments })
+}
+
+pub(crate) fn check(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let call = direct_call(context)?;
+    let checked = context.gateways.check_arguments(&call).ok_or_else(|| unknown_tool(&call.name))?;
+    let check = match checked {
+        Ok(()) => Check { valid: true, message: None, problems: Vec::new() },
+        Err(error) => Check {
+            valid: false,
+            message: Some(error.localize(context.lang)),
+            problems: argument_problems(&error, context.lang),
+        },
+    };
+    Ok(json(StatusCode::OK, &check))
+}
+
+/// The places of invalid arguments.
+fn argument_problems(error: &ToolError, lang: Lang) -> Vec<ArgumentProblem> {
+    match error {
+        ToolError::InvalidArguments { problems, .. } => problems
+            .iter()
+            .map(|problem| ArgumentProblem {
+                path: pointer(&problem.argument),
+                message: problem.localize(lang),
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The JSON pointer of a path such as `data[0].name`.
+fn pointer(argument: &str) -> String {
+    let mut output = String::new();
+    for part in argument.split(['.', '[']).filter(|part| !part.is_empty()) {
+        output.push('/');
+        let part = part.strip_suffix(']').unwrap_or(part);
+        output.push_str(&part.replace('~', "~0").replace('/', "~1"));
+    }
+    output
+}
+
+pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let call = direct_call(context)?;
+    let key = context.headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default());
+    let request = format!("{}\n{}", call.name, String::from_utf8_lossy(&context.body));
+    let first = match context.idempotency.begin(context.principal().id(), key, &request)? {
+        Turn::Repeated(result) => return Ok(json_text(StatusCode::OK, result.to_string())),
+        Turn::First(first) => first,
+    };
+    let name = call.name.clone();
+    let Some(answer) = context.gateways.call_directly(call).await else {
+        first.abandon();
+        return Err(unknown_tool(&name));
+    };
+    let result = match answer {
+        Ok(result) => {
+            let is_error = result.object().and_then(|members| members.get("isError")?.decode::<bool>().ok());
+            CallResult { success: is_error != Some(true), result: Some(result), error: None }
+        }
+        Err(error) => CallResult { success: false, result: None, error: Some(error.message) },
+    };
+    let text = serde_json::to_string(&result).unwrap_or_default();
+    first.finish(&text);
+    Ok(json_text(StatusCode::OK, text))
+}
+
+pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let ApproveRequest { digest } = context.json()?;
+    let offered = find(context, context.query.get("profile"), context.id())?;
+    let entry = entry_of(context, &offered).ok_or_else(|| unknown_tool(&offered.name))?;
+    if !matches!(entry.tool.source, Source::Server(_)) {
+        return Err(Problem::bad_request(
+            "only tools of servers are approved",
+            "只有服务器的工具需要批准",
+        ));
+    }
+    if entry.tool.definition.digest() != digest {
+        let detail = LocalizedText::new(
+            "the definition has changed since it was shown: look at it again",
+            "定义在显示之后已有改动：请重新查看",
+        );
+        return Err(Problem::new(StatusCode::CONFLICT, "definition-changed", detail));
+    }
+    let change = ChangeEvent {
+        object: ChangedObject::Server,
+        name: entry.tool.source.to_string(),
+        change: ChangeKind::Updated,
+        sha256: None,
+        detail: Some(format!("approved the definition {digest} of `{}`", entry.tool.name())),
+    };
+    let event = AuditEvent::now(context.principal().id(), AuditAction::Change(change));
+    context.hub().record_audit(event).await?;
+    context.hub().approve(&entry.tool).await?;
+    Ok(json(StatusCode::OK, &read(context).await?))
+}
+
+pub(crate) async fn search(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let SearchRequest { query, profile, limit } = context.json()?;
+    let limit = limit.map_or(10, |limit| usize::try_from(limit).unwrap_or(MAX_HITS)).clamp(1, MAX_HITS);
+    let hits = find_tools(context, &query, profile.as_deref(), limit).await?;
+    Ok(json(StatusCode::OK, &SearchBody { hits }))
+}
+
+/// The best tools for a query among those that the principal may see.
+pub(crate) async fn find_tools(
+    context: &Context<'_>,
+    query: &str,
+    profile: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Hit>, Problem> {
+    let offered = offered(context, profile)?;
+    let mut depth = limit.saturating_mul(DEPTH_FACTOR);
+    loop {
+        let found = context.hub().search(query, depth).await;
+        let mut hits: Vec<Hit> = Vec::new();
+        for hit in found.fitting() {
+            let tool = offered
+                .iter()
+                .find(|own| own.tool == *hit.tool.name() && own.sources.contains(&hit.tool.source));
+            let Some(tool) = tool.filter(|tool| hits.iter().all(|known| known.tool.name != tool.name)) else {
+                continue;
+            };
+            let parts = hit.parts.iter().map(|(name, value)| ScorePart { name: (*name).to_owned(), value: *value });
+            hits.push(Hit { tool: summary(context, tool), score: hit.score, parts: parts.collect() });
+        }
+        if hits.len() >= limit || found.hits.len() < depth || !found.fits {
+            hits.truncate(limit);
+            return Ok(hits);
+        }
+        depth = depth.saturating_mul(DEPTH_FACTOR);
+    }
+}
+
+pub(crate) async fn explain(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let ExplainRequest { tool, profile, arguments } = context.json()?;
+    let explanation = explain_tool(context, profile.as_deref(), &tool, arguments.as_ref()).await?;
+    Ok(json(StatusCode::OK, &explanation))
+}
+
+/// The route of a call of a tool, among the sources that the principal may use.
+pub(crate) async fn explain_tool(
+    context: &Context<'_>,
+    profile: Option<&str>,
+    name: &str,
+    arguments: Option<&RawJson>,
+) -> Result<Explanation, Problem> {
+    let offered = find(context, profile, name)?;
+    let request =
+        Request { among: Some(&offered.sources), arguments, ..Request::named(offered.tool.as_str()) };
+    let route = context.hub().explain(request).await.map_err(|error| {
+        let detail = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
+        Problem::new(StatusCode::CONFLICT, "no-route", detail)
+    })?;
+    let candidates = route.candidates.iter().map(|candidate| RouteCandidate {
+        source: candidate.source().to_string(),
+        tool: candidate.entry.tool.name().to_string(),
+        why: candidate.why.localize(context.lang),
+    });
+    Ok(Explanation {
+        strategy: route.strategy.name().to_owned(),
+        batch: route.batch,
+        candidates: candidates.collect(),
+        reasons: route.reasons.iter().map(|reason| reason.localize(context.lang)).collect(),
+    })
+}
+
+/// The input schema of a definition.
+pub(crate) fn input_schema(definition: &RawJson) -> RawJson {
+    let members: RawObject = definition.object().unwrap_or_default();
+    members.get("inputSchema").cloned().unwrap_or_else(RawJson::empty_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_arguments_become_json_pointers() {
+        for (path, expected) in
+            [("", ""), ("a", "/a"), ("data[0].name", "/data/0/name"), ("a~b/c", "/a~0b~1c"), ("[1][2]", "/1/2")]
+        {
+            assert_eq!(pointer(path), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `waiting`: held calls and decisions about them.
+
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+use toolhub::held_calls::{DecideError, Decider, HeldCall, HeldState};
+use toolhub_core::audit::HeldCallDecision;
+use toolhub_core::{RawJson, Role, Roles};
+use toolhub_server::Authenticator as _;
+
+use super::{Page, timestamp};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+/// A held call.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Held {
+    /// Its reference.
+    pub(crate) id: String,
+    /// `waiting`, `approved`, `denied`, `expired` or `used`.
+    pub(crate) state: String,
+    /// The id of the principal that made it.
+    pub(crate) principal: String,
+    pub(crate) profile: String,
+    pub(crate) tool: String,
+    pub(crate) sources: Vec<String>,
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) arguments: RawJson,
+    /// The rule that holds it.
+    pub(crate) rule: String,
+    pub(crate) decided_by: Option<String>,
+    pub(crate) at: String,
+    pub(crate) expires: String,
+    /// Whether the principal of the request may approve it.
+    pub(crate) may_approve: bool,
+}
+
+pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let all = context.query.get("all") == Some("true");
+    Ok(json(StatusCode::OK, &Page { items: visible(context, all)?, next: None }))
+}
+
+/// The held calls that the principal may see.
+pub(crate) fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Problem> {
+    let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
+    let sees_all = context.has_role(deciders);
+    let mut calls = context.hub().held_calls().list()?;
+    calls.retain(|call| {
+        (all || call.state == HeldState::Waiting)
+            && (sees_all || call.principal == **context.principal().id())
+    });
+    Ok(calls.iter().rev().map(|call| held(context, call)).collect())
+}
+
+fn is_alone(context: &Context<'_>) -> bool {
+    !context.gateways.access().is_required()
+}
+
+fn held(context: &Context<'_>, call: &HeldCall) -> Held {
+    let at = |ms: u64| timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
+    let principal = context.principal();
+    let is_own = call.principal == **principal.id();
+    let may_decide = context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>());
+    let may_approve_own = is_alone(context) && principal.roles.contains(Role::Owner);
+    Held {
+        id: call.id.clone(),
+        state: call.state.name().to_owned(),
+        principal: call.principal.clone(),
+        profile: call.profile.clone(),
+        tool: call.tool.clone(),
+        sources: call.sources.clone(),
+        arguments: call.arguments.clone(),
+        rule: call.rule.clone(),
+        decided_by: call.state.decided_by().map(str::to_owned),
+        at: at(call.at_ms),
+        expires: at(call.expires_ms),
+        may_approve: call.state == HeldState::Waiting && may_decide && (!is_own || may_approve_own),
+    }
+}
+
+pub(crate) async fn decide(context: &Context<'_>, approved: bool) -> Result<Response<Body>, Problem> {
+    let (id, hub) = (context.id(), context.hub());
+    let decider = Decider { principal: context.principal(), is_alone: is_alone(context) };
+    let call = hub.held_calls().decide(id, approved, decider).map_err(|error| {
+        let (status, kind) = match &error {
+            DecideError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
+            DecideError::NotWaiting(_) => (StatusCode::CONFLICT, "not-waiting"),
+            DecideError::NotApprover | DecideError::OwnCall => (StatusCode::FORBIDDEN, "forbidden"),
+            DecideError::Io(_) => (StatusCode::INTERNAL_SERVER_ERROR, "io"),
+        };
+        Problem::new(status, kind, error.text(id))
+    })?;
+    let decision = if approved { HeldCallDecision::Approved } else { HeldCallDecision::Denied };
+    // The decision is in force: a failure of the log does not undo it.
+    let _ = hub.record_held_call(context.principal().id(), &call, decision).await;
+    Ok(json(StatusCode::OK, &held(context, &call)))
+}

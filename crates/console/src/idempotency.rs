@@ -1,0 +1,178 @@
+//! `Idempotency-Key`: a request that is repeated with the same key runs once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use toolhub_core::lang::LocalizedText;
+use toolhub_server::hash_of;
+
+use crate::problem::Problem;
+
+/// How long results are kept.
+const RETENTION: Duration = Duration::from_secs(24 * 3_600);
+/// Maximum number of keys of all principals.
+const MAX_KEYS: usize = 4_096;
+const MAX_KEY_BYTES: usize = 256;
+/// Larger results are not kept: a repetition is told that the first request is done.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
+/// The state of the first request with a key.
+#[derive(Debug, Clone)]
+enum Progress {
+    Running,
+    /// The client disconnected before the response.
+    Interrupted,
+    Done(Option<Arc<str>>),
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The SHA-256 of the request.
+    request: String,
+    began: Instant,
+    progress: Progress,
+}
+
+/// The keys that were used, by principal and key.
+#[derive(Debug, Default)]
+pub(crate) struct IdempotencyKeys(Mutex<HashMap<(Arc<str>, String), Entry>>);
+
+/// What to do with a request.
+pub(crate) enum Turn<'a> {
+    /// It is the first one: run it.
+    First(FirstRequest<'a>),
+    /// It was run before, with this result.
+    Repeated(Arc<str>),
+}
+
+/// The first request with a key. If it is dropped before its result is known, repetitions are refused.
+pub(crate) struct FirstRequest<'a> {
+    keys: &'a IdempotencyKeys,
+    id: Option<(Arc<str>, String)>,
+}
+
+impl FirstRequest<'_> {
+    /// Keeps the result for repetitions.
+    pub(crate) fn finish(mut self, result: &str) {
+        if let Some(id) = self.id.take() {
+            let kept = (result.len() <= MAX_KEPT_BYTES).then(|| Arc::from(result));
+            self.keys.set(&id, Progress::Done(kept));
+        }
+    }
+
+    /// Forgets the key: nothing was run.
+    pub(crate) fn abandon(mut self) {
+        if let Some(id) = self.id.take() {
+            self.keys.lock().remove(&id);
+        }
+    }
+}
+
+impl Drop for FirstRequest<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.keys.set(&id, Progress::Interrupted);
+        }
+    }
+}
+
+impl IdempotencyKeys {
+    /// Starts a request. Without a key every request is the first one.
+    pub(crate) fn begin(
+        &self,
+        principal: &Arc<str>,
+        key: Option<&str>,
+        request: &str,
+    ) -> Result<Turn<'_>, Problem> {
+        let Some(key) = key else { return Ok(Turn::First(FirstRequest { keys: self, id: None })) };
+        if key.is_empty() || key.len() > MAX_KEY_BYTES {
+            return Err(Problem::bad_request(
+                format!("`Idempotency-Key` has 1 to {MAX_KEY_BYTES} characters"),
+                format!("`Idempotency-Key` 的长度应为 1 到 {MAX_KEY_BYTES} 个字符"),
+            ));
+        }
+        let (id, request) = ((Arc::clone(principal), key.to_owned()), hash_of(request));
+        let mut keys = self.lock();
+        keys.retain(|_, entry| entry.began.elapsed() < RETENTION);
+        if let Some(entry) = keys.get(&id) {
+            if entry.request != request {
+                return Err(conflict(
+                    "key-reused",
+                    "this `Idempotency-Key` was used for another request: use a new one",
+                    "此 `Idempotency-Key` 已用于另一请求：请换一个",
+                ));
+            }
+            return match &entry.progress {
+                Progress::Running => Err(conflict(
+                    "in-progress",
+                    "the first request with this `Idempotency-Key` is still running",
+                    "使用此 `Idempotency-Key` 的首个请求仍在执行",
+                )),
+                Progress::Interrupted => Err(conflict(
+                    "interrupted",
+                    "the first request with this `Idempotency-Key` was cut off, and may have taken effect: look at its call",
+                    "使用此 `Idempotency-Key` 的首个请求被中断，可能已生效：请查看其调用记录",
+                )),
+                Progress::Done(Some(result)) => Ok(Turn::Repeated(Arc::clone(result))),
+                Progress::Done(None) => Err(conflict(
+                    "done",
+                    "the first request with this `Idempotency-Key` is done; its result is in the list of calls",
+                    "使用此 `Idempotency-Key` 的首个请求已完成；结果见调用列表",
+                )),
+            };
+        }
+        if keys.len() >= MAX_KEYS {
+            let detail = LocalizedText::new(
+                "too many idempotency keys are in use: try again later",
+                "正在使用的幂等键过多：请稍后重试",
+            );
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-keys", detail));
+        }
+        keys.insert(id.clone(), Entry { request, began: Instant::now(), progress: Progress::Running });
+        Ok(Turn::First(FirstRequest { keys: self, id: Some(id) }))
+    }
+
+    fn set(&self, id: &(Arc<str>, String), progress: Progress) {
+        if let Some(entry) = self.lock().get_mut(id) {
+            entry.progress = progress;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Arc<str>, String), Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn conflict(kind: &'static str, en: &str, zh: &str) -> Problem {
+    Problem::new(StatusCode::CONFLICT, kind, LocalizedText::new(en, zh))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_request_returns_the_first_result() {
+        let (keys, ann) = (IdempotencyKeys::default(), Arc::from("ann"));
+        let begin = |principal: &Arc<str>, request: &str| keys.begin(principal, Some("k"), request);
+        let Ok(Turn::First(first)) = begin(&ann, "a") else { panic!("not the first") };
+        assert_eq!(begin(&ann, "a").err().unwrap().kind, "in-progress");
+        first.finish("result");
+        let Ok(Turn::Repeated(result)) = begin(&ann, "a") else { panic!("not repeated") };
+        assert_eq!(&*result, "result");
+        assert_eq!(begin(&ann, "b").err().unwrap().kind, "key-reused");
+        // The key of another principal is another key.
+        let Ok(Turn::First(first)) = begin(&Arc::from("bob"), "a") else { panic!("not the first") };
+        drop(first);
+        assert_eq!(begin(&Arc::from("bob"), "a").err().unwrap().kind, "interrupted");
+        for _ in 0..2 {
+            let Ok(Turn::First(first)) = keys.begin(&ann, Some("n"), "a") else { panic!("not the first") };
+            first.abandon();
+        }
+        for _ in 0..2 {
+            assert!(matches!(keys.begin(&ann, None, "a"), Ok(Turn::First(_))));
+        }
+    }
+}

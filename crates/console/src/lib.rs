@@ -1,0 +1,290 @@
+//! The web console of the hub and its JSON API, part of `toolhub serve`: `/console` for people, `/api/v1` for programs. Both
+//! show a principal exactly what it may see: every decision is that of the gateway.
+
+mod api;
+mod assets;
+mod browser;
+mod events;
+mod idempotency;
+mod openapi;
+mod pages;
+mod problem;
+mod request;
+mod route;
+mod session;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use toolhub::Gateways;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{BoxFuture, Lang, Principal, Secret};
+use toolhub_server::{Authenticator as _, WebApp};
+
+use crate::browser::{Cookies, Preferences};
+use crate::events::EventSource;
+use crate::idempotency::IdempotencyKeys;
+use crate::problem::Problem;
+use crate::request::{Context, Credential, Query, Visitor};
+use crate::session::Sessions;
+
+/// The path of the console's pages.
+pub const CONSOLE_PATH: &str = "/console";
+const API_PREFIX: &str = "/api/v1/";
+/// The path below [`CONSOLE_PATH`] at which a one-time ticket opens a session.
+const OPEN_SEGMENT: &str = "open";
+/// Maximum time for receiving the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum size of a body.
+const MAX_BODY_BYTES: usize = 4 << 20;
+
+/// Creates a one-time link into the console of a hub with this data folder, relative to the address of the hub.
+pub fn one_time_link(home: &Path) -> io::Result<Secret> {
+    let ticket = session::new_ticket(home)?;
+    Ok(Secret::new(format!("{CONSOLE_PATH}/{OPEN_SEGMENT}/{}", ticket.expose())))
+}
+
+/// The console and the API of a hub.
+pub struct Console {
+    gateways: Arc<Gateways>,
+    sessions: Sessions,
+    events: EventSource,
+    idempotency: IdempotencyKeys,
+    local: Arc<Principal>,
+    /// The language if a browser names none.
+    lang: Lang,
+    /// Whether browsers reach the hub over HTTPS.
+    is_https: bool,
+}
+
+impl std::fmt::Debug for Console {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Console").field("gateways", &self.gateways).finish_non_exhaustive()
+    }
+}
+
+impl Console {
+    /// The console of these gateways.
+    pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
+        let hub = gateways.hub();
+        let resource = hub.settings().auth.resource.as_deref().unwrap_or_default();
+        Self {
+            sessions: Sessions::open(&hub.places().home),
+            events: EventSource::default(),
+            idempotency: IdempotencyKeys::default(),
+            local: Arc::new(Principal::local()),
+            lang,
+            is_https: resource.starts_with("https://"),
+            gateways,
+        }
+    }
+
+    /// Looks for changes to announce to open pages, while it is polled.
+    pub async fn follow(&self) {
+        self.events.follow(self.gateways.hub()).await;
+    }
+
+    async fn handle(&self, request: Request<Body>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let preferences = Preferences::of(&parts.headers, self.lang);
+        let path = parts.uri.path();
+        if let Some(below) = path.strip_prefix(API_PREFIX) {
+            let exchange = Exchange { parts: &parts, body, lang: preferences.lang };
+            let response = self.api(below, exchange).await;
+            let mut response = response.unwrap_or_else(|problem| problem_response(&problem, preferences.lang));
+            browser::secure(response.headers_mut());
+            return response;
+        }
+        let mut response = self.page(path, &parts, preferences).await;
+        browser::secure(response.headers_mut());
+        response
+    }
+
+    /// Responds to a request of the API.
+    async fn api(&self, path: &str, exchange: Exchange<'_>) -> Result<Response<Body>, Problem> {
+        let Exchange { parts, body, lang } = exchange;
+        let visitor = self.visitor(&parts.headers).ok_or_else(Problem::unauthenticated)?;
+        let (route, values) = match route::find(api::ROUTES, &parts.method, path) {
+            Ok(found) => found,
+            Err(allowed) if allowed.is_empty() => {
+                return Err(Problem::not_found(
+                    "there is nothing here: GET /api/v1/openapi.json describes the API",
+                    "此处没有内容：GET /api/v1/openapi.json 描述了 API",
+                ));
+            }
+            Err(allowed) => {
+                let allowed = allowed.join(", ");
+                let detail = LocalizedText::new(format!("use {allowed}"), format!("请使用 {allowed}"));
+                let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail);
+                let mut response = problem_response(&problem, lang);
+                if let Ok(value) = HeaderValue::from_str(&allowed) {
+                    response.headers_mut().insert(header::ALLOW, value);
+                }
+                return Ok(response);
+            }
+        };
+        if let Credential::Session { csrf } = &visitor.credential
+            && route.method.writes()
+        {
+            browser::check_write(&parts.headers, csrf)?;
+        }
+        if !route.permission.allows(visitor.principal.roles) {
+            return Err(Problem::forbidden(
+                "the roles of this principal do not allow this",
+                "该主体的角色不允许此操作",
+            ));
+        }
+        let body = if route.method.writes() { read_body(body).await? } else { Bytes::new() };
+        let context = self.context(visitor, parts, lang, (values, body));
+        (route.handler)(&context).await
+    }
+
+    fn context<'a>(
+        &'a self,
+        visitor: Visitor,
+        parts: &'a http::request::Parts,
+        lang: Lang,
+        (path, body): (Vec<String>, Bytes),
+    ) -> Context<'a> {
+        Context {
+            gateways: &self.gateways,
+            events: &self.events,
+            idempotency: &self.idempotency,
+            sessions: &self.sessions,
+            is_https: self.is_https,
+            visitor,
+            lang,
+            query: Query::parse(parts.uri.query()),
+            path,
+            headers: &parts.headers,
+            body,
+        }
+    }
+
+    /// The visitor of a request: a session of a browser, or a key. A key is refused beside a cookie: a request has one identity.
+    fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+        if headers.contains_key(header::AUTHORIZATION) {
+            let mut values = headers.get_all(header::AUTHORIZATION).iter();
+            let (value, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
+            let (scheme, key) = value.split_once(' ')?;
+            let key = Some(key.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
+            let principal = self.gateways.access().find_key(key)?;
+            return Some(Visitor { principal, credential: Credential::Key });
+        }
+        let token = Cookies::of(headers).session()?;
+        let csrf = session::csrf_token(token);
+        let principal = Arc::clone(&self.local);
+        self.sessions
+            .is_valid(token)
+            .then_some(Visitor { principal, credential: Credential::Session { csrf } })
+    }
+
+    /// Responds to a request for a page or an asset.
+    async fn page(
+        &self,
+        path: &str,
+        parts: &http::request::Parts,
+        preferences: Preferences,
+    ) -> Response<Body> {
+        let Some(below) = path.strip_prefix(CONSOLE_PATH).and_then(|rest| rest.strip_prefix('/')) else {
+            // Relative links of the page need the slash.
+            return browser::redirect("console/");
+        };
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            let mut response = browser::plain(StatusCode::METHOD_NOT_ALLOWED, "pages are read with GET");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        if let Some(name) = below.strip_prefix("assets/") {
+            return assets::respond(name, &parts.headers);
+        }
+        if let Some(ticket) = below.strip_prefix("open/") {
+            return self.open(ticket, preferences);
+        }
+        let query = Query::parse(parts.uri.query());
+        if below == "preferences" {
+            return browser::set_preferences(&query, self.is_https);
+        }
+        // Keys are for programs; only a session opens pages.
+        let session = self
+            .visitor(&parts.headers)
+            .filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
+        let Some(visitor) = session else { return pages::login(below, preferences) };
+        let context = self.context(visitor, parts, preferences.lang, (Vec::new(), Bytes::new()));
+        pages::respond(below, context, preferences).await
+    }
+
+    /// Redeems a ticket.
+    fn open(&self, ticket: &str, preferences: Preferences) -> Response<Body> {
+        match self.sessions.redeem(ticket) {
+            Ok(Some(token)) => {
+                let mut response = browser::redirect("../");
+                browser::set_session(response.headers_mut(), &token, self.is_https);
+                response
+            }
+            Ok(None) => pages::used_link(preferences),
+            Err(error) => {
+                browser::plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("the session cannot be stored: {error}"))
+            }
+        }
+    }
+}
+
+/// A request of the API.
+struct Exchange<'a> {
+    parts: &'a http::request::Parts,
+    body: Body,
+    lang: Lang,
+}
+
+impl WebApp for Console {
+    fn serves(&self, path: &str) -> bool {
+        path == CONSOLE_PATH
+            || path.strip_prefix(CONSOLE_PATH).is_some_and(|rest| rest.starts_with('/'))
+            || path.starts_with(API_PREFIX)
+    }
+
+    fn loggable_path<'a>(&self, path: &'a str) -> &'a str {
+        // A ticket is a secret until it is used.
+        if path.starts_with("/console/open/") { "/console/open/…" } else { path }
+    }
+
+    fn respond(&self, request: Request<Body>, _: IpAddr) -> BoxFuture<'_, Response<Body>> {
+        Box::pin(self.handle(request))
+    }
+}
+
+async fn read_body(body: Body) -> Result<Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            LocalizedText::new(
+                format!("the body is incomplete, or longer than {MAX_BODY_BYTES} bytes"),
+                format!("请求体不完整，或超过 {MAX_BODY_BYTES} 字节"),
+            ),
+        )),
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "timeout",
+            LocalizedText::new("the body took too long", "接收请求体超时"),
+        )),
+    }
+}
+
+fn problem_response(problem: &Problem, lang: Lang) -> Response<Body> {
+    let mut response = route::json(problem.status, &problem.body(lang));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if problem.status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolhub\""));
+    }
+    response
+}

@@ -1,0 +1,130 @@
+//! The OpenAPI 3.1 document of the API, made from its route table.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::api::ROUTES;
+use crate::problem::{Problem, ProblemBody};
+use crate::request::Context;
+use crate::route::{self, Permission, ResponseKind, Route, schema_of};
+
+pub(crate) fn handle(_: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(route::json(StatusCode::OK, &document()))
+}
+
+/// The document.
+pub(crate) fn document() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in ROUTES {
+        let operation = operation(route, &mut generator);
+        let path = paths.entry(format!("/api/v1/{}", route.path)).or_insert_with(|| json!({}));
+        if let Some(path) = path.as_object_mut() {
+            path.insert(route.method.name().to_lowercase(), operation);
+        }
+    }
+    let problem = schema_of::<ProblemBody>(&mut generator);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "toolhub",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Tools, servers, calls and approvals of a hub.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "responses": {
+                "Problem": {
+                    "description": "What is wrong, and what to do (RFC 9457)",
+                    "content": { "application/problem+json": { "schema": problem } },
+                },
+            },
+            "securitySchemes": {
+                "key": { "type": "http", "scheme": "bearer", "description": "A key of `toolhub keys new`" },
+                "session": { "type": "apiKey", "in": "cookie", "name": "toolhub_console" },
+            },
+        },
+        "security": [{ "key": [] }, { "session": [] }],
+    })
+}
+
+fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let placeholders = route.path.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(name, _)| {
+        json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } })
+    });
+    let query = route.parameters.iter().map(|parameter| {
+        json!({
+            "name": parameter.name,
+            "in": "query",
+            "description": parameter.description,
+            "schema": { "type": parameter.r#type },
+        })
+    });
+    let parameters: Vec<Value> = placeholders.chain(query).collect();
+    let content = match route.response {
+        ResponseKind::Json(schema) => json!({ "application/json": { "schema": schema(generator) } }),
+        ResponseKind::Events => json!({ "text/event-stream": { "schema": { "type": "string" } } }),
+        ResponseKind::Text(kind) => json!({ kind: { "schema": { "type": "string" } } }),
+    };
+    let mut responses = json!({ "200": { "description": "OK", "content": content } });
+    if let Some(responses) = responses.as_object_mut() {
+        responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
+    }
+    let needs = match route.permission {
+        Permission::Authenticated => "any principal".to_owned(),
+        Permission::AnyOf(roles) => {
+            let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+            format!("one of the roles {}", names.join(", "))
+        }
+    };
+    let mut operation = json!({
+        "operationId": operation_id(route),
+        "summary": route.summary,
+        "description": format!("Needs {needs}."),
+        "parameters": parameters,
+        "responses": responses,
+    });
+    if let (Some(schema), Some(operation)) = (route.request, operation.as_object_mut()) {
+        let schema = schema(generator);
+        let body = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        operation.insert("requestBody".to_owned(), body);
+    }
+    operation
+}
+
+/// A unique name such as `post_servers_id_restart`.
+fn operation_id(route: &Route) -> String {
+    let path: String =
+        route.path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    let words: Vec<&str> = path.split('_').filter(|word| !word.is_empty()).collect();
+    format!("{}_{}", route.method.name().to_lowercase(), words.join("_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_described_once() {
+        let document = document();
+        let ids: BTreeSet<String> = ROUTES.iter().map(operation_id).collect();
+        assert_eq!(ids.len(), ROUTES.len());
+        let described = document["paths"].as_object().unwrap().values();
+        let operations: usize = described.map(|path| path.as_object().unwrap().len()).sum();
+        assert_eq!(operations, ROUTES.len());
+        // Every reference leads to a schema.
+        let text = document.to_string();
+        for reference in text.split("\"#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(document["components"]["schemas"][name].is_object(), "{name}");
+        }
+    }
+}

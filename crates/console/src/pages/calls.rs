@@ -1,0 +1,255 @@
+//! The pages of calls.
+
+use maud::{Markup, PreEscaped, html};
+use toolhub_core::{Lang, RawJson, RawObject};
+
+use super::json_view;
+use super::layout::{Frame, duration, first_line, next_link, state, time};
+use super::servers::fact;
+use crate::api::calls::{self, Attempt, Call, CallDetail};
+use crate::problem::Problem;
+use crate::request::Context;
+
+/// The size of the chart of attempts, in units of its view box.
+const CHART_WIDTH: f64 = 600.0;
+const ROW_HEIGHT: f64 = 22.0;
+
+fn label(status: &str, lang: Lang) -> &'static str {
+    match status {
+        "running" => lang.choose("running", "执行中"),
+        "succeeded" => lang.choose("succeeded", "成功"),
+        "failed" => lang.choose("failed", "失败"),
+        "cancelled" => lang.choose("cancelled", "已取消"),
+        _ => lang.choose("unknown", "结果未知"),
+    }
+}
+
+/// A table of calls.
+pub(crate) fn call_table(frame: &Frame<'_>, calls: &[Call]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(frame.text("Calls", "调用")) {
+            table {
+                thead { tr {
+                    th scope="col" { (frame.text("Time", "时间")) }
+                    th scope="col" { (frame.text("Tool", "工具")) }
+                    th scope="col" { (frame.text("State", "状态")) }
+                    th.number scope="col" { (frame.text("Duration", "耗时")) }
+                    th scope="col" { (frame.text("Source", "来源")) }
+                    th scope="col" { (frame.text("Caller", "调用方")) }
+                } }
+                tbody {
+                    @for call in calls {
+                        tr {
+                            td { a href=(frame.item("calls", &call.id)) { (time(&call.started_at)) } }
+                            td { bdi { (call.tool) } }
+                            td {
+                                (state(&call.status, label(&call.status, frame.lang())))
+                                @if let Some(error) = &call.error { div.muted.small { (first_line(error, 120)) } }
+                            }
+                            td.number { (call.took_ms.map_or_else(|| "–".to_owned(), duration)) }
+                            td { (call.sources.join(", ")) }
+                            td.muted { bdi { (call.principal) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let page = calls::page(context).await?;
+    let title = frame.text("Calls", "调用");
+    let query = &context.query;
+    let is_filtered = ["tool", "source", "status", "principal", "text", "cursor"].iter().any(|name| query.get(name).is_some());
+    let field = |name: &str, label: &str| html! {
+        label { span { (label) } input type="search" name=(name) value=(query.get(name).unwrap_or_default()); }
+    };
+    let statuses = ["running", "succeeded", "failed", "unknown"];
+    let content = html! {
+        h1 { (title) }
+        form.filters role="search" {
+            (field("text", frame.text("Text", "文本")))
+            (field("tool", frame.text("Tool", "工具")))
+            (field("source", frame.text("Source", "来源")))
+            label {
+                span { (frame.text("State", "状态")) }
+                select name="status" {
+                    option value="" { (frame.text("all", "全部")) }
+                    @for status in statuses {
+                        option value=(status) selected[query.get("status") == Some(status)] {
+                            (label(status, frame.lang()))
+                        }
+                    }
+                }
+            }
+            @if context.reads_all_calls() { (field("principal", frame.text("Caller", "调用方"))) }
+            button type="submit" { (frame.text("Filter", "筛选")) }
+            @if is_filtered { a href="?" { (frame.text("Clear", "清除")) } }
+        }
+        @if page.items.is_empty() {
+            div.empty {
+                @if is_filtered {
+                    p { (frame.text("No call fits these filters.", "没有符合条件的调用。")) }
+                } @else {
+                    p { (frame.text("No calls yet. Try a tool:", "尚无调用。试用一个工具：")) }
+                    p { a.button href=(frame.item("tools", "calculate")) { "calculate" } }
+                }
+            }
+        } @else {
+            (call_table(frame, &page.items))
+            (next_link(context, page.next.as_deref(), frame.lang()))
+        }
+    };
+    Ok((title.to_owned(), content))
+}
+
+pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let detail = calls::read(context).await?;
+    let call = &detail.call;
+    let again = format!("{}?call={}", frame.item("tools", &call.tool), call.id);
+    let content = html! {
+        p.crumbs { a href=(frame.link("calls")) { (frame.text("Calls", "调用")) } }
+        div.head {
+            h1 { bdi { (call.tool) } }
+            (state(&call.status, label(&call.status, frame.lang())))
+            div.actions { a.button href=(again) { (frame.text("Use these arguments", "用这些参数再试")) } }
+        }
+        @if let Some(error) = &call.error { p.problem { (error) } }
+        dl.facts {
+            dt { (frame.text("Started", "开始")) } dd { (time(&call.started_at)) }
+            (fact(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration)))
+            (fact(frame.text("Caller", "调用方"), &call.principal))
+            (fact(frame.text("Strategy", "策略"), &detail.strategy))
+            (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))
+            @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
+            @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
+            @if let Some(request) = &call.request { (fact(frame.text("Request", "请求"), request)) }
+            (fact(frame.text("Record", "记录编号"), &call.id))
+        }
+        @if !detail.attempts.is_empty() { (attempts(frame, &detail)) }
+        section.card {
+            h2 { (frame.text("Arguments", "参数")) }
+            (json_view::json(&detail.arguments, frame.text("Arguments", "参数")))
+        }
+        section.card {
+            h2 { (frame.text("Result", "结果")) }
+            @match &detail.result {
+                Some(result) => { (json_view::result(result, frame)) }
+                None => { p.muted { (frame.text("No result is stored.", "没有保存结果。")) } }
+            }
+        }
+        (copies(frame, &detail))
+    };
+    Ok((call.tool.clone(), content))
+}
+
+/// The attempts over time, as a chart and as a table.
+fn attempts(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
+    html! {
+        section.card {
+            h2 { (frame.text("Attempts", "尝试")) }
+            (waterfall(detail))
+            table {
+                thead { tr {
+                    th scope="col" { (frame.text("Source", "来源")) }
+                    th scope="col" { (frame.text("Tool", "工具")) }
+                    th scope="col" { (frame.text("State", "状态")) }
+                    th.number scope="col" { (frame.text("Duration", "耗时")) }
+                } }
+                tbody {
+                    @for attempt in &detail.attempts {
+                        tr {
+                            td { (attempt.source) }
+                            td { bdi { (attempt.tool) } }
+                            td {
+                                (state(&attempt.status, label(&attempt.status, frame.lang())))
+                                @if let Some(error) = &attempt.error { div.muted.small { (error) } }
+                            }
+                            td.number { (duration(attempt.took_ms)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "positions in a chart")]
+fn waterfall(detail: &CallDetail) -> Markup {
+    // Attempts of other strategies start together; those of `first` one after another.
+    let is_sequential = detail.strategy == "first";
+    let sum: f64 = detail.attempts.iter().map(|attempt| attempt.took_ms).sum();
+    let longest = detail.attempts.iter().map(|attempt| attempt.took_ms).fold(0.0, f64::max);
+    let whole = if is_sequential { sum } else { longest }.max(0.001);
+    let (mut shapes, mut begin) = (String::new(), 0.0);
+    for (index, Attempt { status, took_ms, .. }) in detail.attempts.iter().enumerate() {
+        let class = match status.as_str() {
+            "succeeded" => "good",
+            "failed" => "bad",
+            _ => "dim",
+        };
+        let (x, width) = (begin / whole * CHART_WIDTH, (took_ms / whole * CHART_WIDTH).max(2.0));
+        let y = index as f64 * ROW_HEIGHT + 4.0;
+        shapes.push_str(&format!(
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"14\" rx=\"2\"/>"
+        ));
+        if is_sequential {
+            begin += took_ms;
+        }
+    }
+    let height = detail.attempts.len() as f64 * ROW_HEIGHT;
+    html! {
+        (PreEscaped(format!(
+            "<svg class=\"chart waterfall\" viewBox=\"0 0 {CHART_WIDTH} {height}\" aria-hidden=\"true\">{shapes}</svg>"
+        )))
+    }
+}
+
+/// The call as commands and as a message.
+fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
+    let (tool, arguments) = (&detail.call.tool, &detail.arguments);
+    let command = format!("toolhub call {} --args {}", shell_quoted(tool), shell_quoted(arguments.get()));
+    let params = RawObject::default().with("name", tool.as_str()).with("arguments", arguments.clone());
+    let message = RawObject::default()
+        .with("jsonrpc", "2.0")
+        .with("id", RawJson::of(&1))
+        .with("method", "tools/call")
+        .with("params", params.into_raw())
+        .into_raw();
+    html! {
+        details.card {
+            summary { (frame.text("Copy as a command or a message", "复制为命令或消息")) }
+            h3 { (frame.text("Command", "命令")) }
+            pre.command { (command) }
+            h3 { (frame.text("MCP message", "MCP 消息")) }
+            pre.command { (message.get()) }
+        }
+    }
+}
+
+/// A text as one word of a shell.
+fn shell_quoted(text: &str) -> String {
+    let is_plain = !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'));
+    if is_plain && !text.starts_with('-') { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_shell_cannot_end_early() {
+        for (text, expected) in [
+            ("calculate", "calculate"),
+            ("{\"a\": 1}", "'{\"a\": 1}'"),
+            ("it's; rm -rf /", "'it'\\''s; rm -rf /'"),
+            ("", "''"),
+            ("--yes", "'--yes'"),
+            ("$(id)", "'$(id)'"),
+        ] {
+            assert_eq!(shell_quoted(text), expected);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The frame of all pages: navigation, preferences, and small parts that several pages use.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use toolhub_core::Lang;
+
+use crate::browser::{Preferences, Theme};
+use crate::request::{Context, Credential};
+use crate::route::encode;
+
+/// An item of the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NavItem {
+    Home,
+    Tools,
+    Servers,
+    Calls,
+    Waiting,
+    Clients,
+    Audit,
+}
+
+impl NavItem {
+    const ALL: [Self; 7] = [
+        Self::Home,
+        Self::Tools,
+        Self::Servers,
+        Self::Calls,
+        Self::Waiting,
+        Self::Clients,
+        Self::Audit,
+    ];
+
+    /// The item of the first segment of a path.
+    pub(crate) fn of(segment: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|item| item.path() == segment)
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Home => "",
+            Self::Tools => "tools",
+            Self::Servers => "servers",
+            Self::Calls => "calls",
+            Self::Waiting => "waiting",
+            Self::Clients => "clients",
+            Self::Audit => "audit",
+        }
+    }
+
+    fn label(self, lang: Lang) -> &'static str {
+        match self {
+            Self::Home => lang.choose("Home", "首页"),
+            Self::Tools => lang.choose("Tools", "工具"),
+            Self::Servers => lang.choose("Servers", "服务器"),
+            Self::Calls => lang.choose("Calls", "调用"),
+            Self::Waiting => lang.choose("Waiting", "待批准"),
+            Self::Clients => lang.choose("Clients", "客户端"),
+            Self::Audit => lang.choose("Audit", "审计"),
+        }
+    }
+
+    /// The key that opens the page after `g`.
+    fn shortcut(self) -> &'static str {
+        match self {
+            Self::Home => "h",
+            Self::Tools => "t",
+            Self::Servers => "s",
+            Self::Calls => "c",
+            Self::Waiting => "w",
+            Self::Clients => "l",
+            Self::Audit => "a",
+        }
+    }
+
+    /// The shape of its icon, on a grid of 16.
+    fn icon(self) -> &'static str {
+        match self {
+            Self::Home => "M2 7.5 8 2.5l6 5M3.5 6.5v7h9v-7M6.5 13.5v-4h3v4",
+            Self::Tools => "M9.5 3a3.5 3.5 0 0 1 3.6 4.8l-5.8 5.7a1.6 1.6 0 0 1-2.3-2.3l5.7-5.8M9.5 3l2 2-1.5 1.5",
+            Self::Servers => "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01",
+            Self::Calls => "M2.5 4h8M2.5 8h11M2.5 12h6M12 3l2 1-2 1",
+            Self::Waiting => "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11M8 5v3.2l2.2 1.3",
+            Self::Clients => "M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3",
+            Self::Audit => "M4 2.5h8v11H4zM6 5.5h4M6 8h4M6 10.5h2",
+        }
+    }
+}
+
+/// The frame of a page.
+pub(crate) struct Frame<'a> {
+    below: &'a str,
+    query: String,
+    preferences: Preferences,
+    nav: Option<NavItem>,
+    csrf: &'a str,
+    principal: &'a str,
+    waiting: usize,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn new(
+        below: &'a str,
+        context: &'a Context<'_>,
+        preferences: Preferences,
+        nav: Option<NavItem>,
+    ) -> Self {
+        let csrf = match &context.visitor.credential {
+            Credential::Session { csrf } => csrf.as_str(),
+            Credential::Key => "",
+        };
+        let waiting = crate::api::waiting::visible(context, false).map_or(0, |calls| calls.len());
+        let (query, principal) = (context.query.with("", None), context.principal().display.as_str());
+        Self { below, query, preferences, nav, csrf, principal, waiting }
+    }
+
+    pub(crate) fn lang(&self) -> Lang {
+        self.preferences.lang
+    }
+
+    /// Selects a text by language.
+    pub(crate) fn text<'t>(&self, en: &'t str, zh: &'t str) -> &'t str {
+        self.lang().choose(en, zh)
+    }
+
+    /// A link to a page of the console, relative to this page.
+    pub(crate) fn link(&self, path: &str) -> String {
+        format!("{}{path}", root(self.below))
+    }
+
+    /// A link to an item, such as `tools/NAME`.
+    pub(crate) fn item(&self, kind: &str, name: &str) -> String {
+        self.link(&format!("{kind}/{}", encode(name)))
+    }
+
+    /// A link to a route of the API, relative to this page.
+    pub(crate) fn api(&self, path: &str) -> String {
+        format!("{}../api/v1/{path}", root(self.below))
+    }
+
+    /// The whole page.
+    pub(crate) fn render(&self, title: &str, content: &Markup) -> Markup {
+        let lang = self.lang();
+        let body = html! {
+            a.skip href="#main" { (lang.choose("Skip to content", "跳到内容")) }
+            div.shell {
+                header.side {
+                    a.brand href=(self.link("")) { "toolhub" }
+                    nav aria-label=(lang.choose("Main", "主导航")) {
+                        ul {
+                            @for item in NavItem::ALL {
+                                li {
+                                    a href=(self.link(item.path())) data-shortcut=(item.shortcut())
+                                        aria-current=[(self.nav == Some(item)).then_some("page")] {
+                                        (icon(item.icon()))
+                                        span { (item.label(lang)) }
+                                        @if item == NavItem::Waiting && self.waiting > 0 {
+                                            span.count { (self.waiting) }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    (self.footer())
+                }
+                main #main tabindex="-1" data-live="main" { (content) }
+            }
+            div #toast role="status" aria-live="polite" {}
+        };
+        document(title, self.below, self.preferences, self.csrf, &body)
+    }
+
+    fn footer(&self) -> Markup {
+        let lang = self.lang();
+        html! {
+            div.preferences {
+                p.muted { (self.principal) }
+                p {
+                    @for (name, label) in [("en", "English"), ("zh", "中文")] {
+                        a href=(self.preference("lang", name)) hreflang=(name) lang=(name)
+                            aria-current=[(lang.choose("en", "zh") == name).then_some("true")] { (label) }
+                        " "
+                    }
+                }
+                p {
+                    @for theme in [Theme::Auto, Theme::Light, Theme::Dark] {
+                        a href=(self.preference("theme", theme.name()))
+                            aria-current=[(self.preferences.theme == theme).then_some("true")] {
+                            (theme_label(theme, lang))
+                        }
+                        " "
+                    }
+                }
+                p {
+                    button.link type="button" data-post=(self.api("session:end")) data-then=(self.link("")) {
+                        (lang.choose("Log out", "退出登录"))
+                    }
+                }
+            }
+        }
+    }
+
+    fn preference(&self, name: &str, value: &str) -> String {
+        let back = if self.query.is_empty() { self.below.to_owned() } else { format!("{}?{}", self.below, self.query) };
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair(name, value).append_pair("back", &back);
+        format!("{}?{}", self.link("preferences"), query.finish())
+    }
+}
+
+fn theme_label(theme: Theme, lang: Lang) -> &'static str {
+    match theme {
+        Theme::Auto => lang.choose("Auto", "自动"),
+        Theme::Light => lang.choose("Light", "浅色"),
+        Theme::Dark => lang.choose("Dark", "深色"),
+    }
+}
+
+/// The path from a page to the root of the console.
+fn root(below: &str) -> String {
+    match below.matches('/').count() {
+        0 => "./".to_owned(),
+        depth => "../".repeat(depth),
+    }
+}
+
+/// A page without navigation.
+pub(crate) fn bare(below: &str, preferences: Preferences, content: &Markup) -> Markup {
+    let body = html! { main.bare #main { p.brand { "toolhub" } (content) } };
+    document("toolhub", below, preferences, "", &body)
+}
+
+fn document(title: &str, below: &str, preferences: Preferences, csrf: &str, body: &Markup) -> Markup {
+    let root = root(below);
+    let lang = preferences.lang.choose("en", "zh-CN");
+    html! {
+        (DOCTYPE)
+        html lang=(lang) data-theme=(preferences.theme.name()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                @if !csrf.is_empty() {
+                    meta name="csrf-token" content=(csrf);
+                    meta name="api-root" content=(format!("{root}../api/v1/"));
+                }
+                title { (title) @if title != "toolhub" { " · toolhub" } }
+                link rel="icon" href="data:,";
+                link rel="stylesheet" href=(format!("{root}assets/console.css"));
+                @if !csrf.is_empty() {
+                    script type="module" src=(format!("{root}assets/console.js")) {}
+                }
+            }
+            body { (body) }
+        }
+    }
+}
+
+/// An icon that is drawn with lines.
+pub(crate) fn icon(shape: &'static str) -> Markup {
+    html! {
+        (PreEscaped("<svg class=\"icon\" viewBox=\"0 0 16 16\" aria-hidden=\"true\"><path d=\""))
+        (shape)
+        (PreEscaped("\"/></svg>"))
+    }
+}
+
+/// A time. Scripts show it in the time zone of the browser.
+pub(crate) fn time(at: &str) -> Markup {
+    let shown = at.replace('T', " ");
+    let shown = shown.split('.').next().unwrap_or_default();
+    html! { time datetime=(at) { (shown) " UTC" } }
+}
+
+/// A duration for people.
+pub(crate) fn duration(ms: f64) -> String {
+    match ms {
+        ms if ms < 1.0 => format!("{:.0} µs", ms * 1_000.0),
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 1_000.0 => format!("{ms:.0} ms"),
+        ms if ms < 60_000.0 => format!("{:.1} s", ms / 1_000.0),
+        ms => format!("{:.0} min", ms / 60_000.0),
+    }
+}
+
+/// A coloured label of a state.
+pub(crate) fn state(name: &str, label: &str) -> Markup {
+    let class = match name {
+        "connected" | "ready" | "succeeded" | "approved" => "good",
+        "failed" | "circuit_open" | "quarantined" | "denied" => "bad",
+        "slow" | "unknown" | "changed" | "waiting" | "running" => "odd",
+        _ => "dim",
+    };
+    html! { span class=(format!("state {class}")) { (label) } }
+}
+
+/// A short text of the first line.
+pub(crate) fn first_line(text: &str, characters: usize) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    toolhub_core::text::cut(line, characters).unwrap_or_else(|| line.to_owned())
+}
+
+/// The link to the next page of a list.
+pub(crate) fn next_link(context: &Context<'_>, next: Option<&str>, lang: Lang) -> Markup {
+    html! {
+        @if let Some(next) = next {
+            nav.pages aria-label=(lang.choose("Pages", "分页")) {
+                a.button href=(format!("?{}", context.query.with("cursor", Some(next)))) {
+                    (lang.choose("Older", "更早"))
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_relative_to_the_page() {
+        for (below, expected) in [("", "./"), ("tools", "./"), ("tools/a", "../"), ("a/b/c", "../../")] {
+            assert_eq!(root(below), expected, "{below}");
+        }
+    }
+
+    #[test]
+    fn durations_have_few_digits() {
+        for (ms, expected) in
+            [(0.2, "200 µs"), (1.25, "1.2 ms"), (12.4, "12 ms"), (1_500.0, "1.5 s"), (120_000.0, "2 min")]
+        {
+            assert_eq!(duration(ms), expected);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The pages of the console: HTML that the server renders, readable without scripts. Everything that a server or a model wrote
+//! is escaped.
+
+mod audit;
+mod calls;
+mod clients;
+mod home;
+mod json_view;
+mod layout;
+mod servers;
+mod tools;
+mod waiting;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use maud::{Markup, html};
+use toolhub_core::Localize as _;
+
+use self::layout::{Frame, NavItem};
+use crate::browser::{self, Preferences};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::Route;
+
+/// The page for a path below the console.
+pub(crate) async fn respond(below: &str, mut context: Context<'_>, preferences: Preferences) -> Response<Body> {
+    let mut segments: Vec<String> = below.split('/').map(str::to_owned).collect();
+    let is_item = segments.len() == 2 && !segments[1].is_empty();
+    if is_item {
+        // The same decoding as in the API.
+        context.path = Route::decode_segment(&segments[1]).into_iter().collect();
+        segments.truncate(1);
+    }
+    let path = if is_item || segments.len() == 1 { segments[0].as_str() } else { "?" };
+    let nav = NavItem::of(path);
+    let frame = Frame::new(below, &context, preferences, nav);
+    let content: Result<(String, Markup), Problem> = match (path, is_item) {
+        ("", false) => home::page(&context, &frame).await,
+        ("tools", false) => tools::list(&context, &frame).await,
+        ("tools", true) => tools::item(&context, &frame).await,
+        ("servers", false) => Ok(servers::list(&context, &frame)),
+        ("servers", true) => servers::item(&context, &frame),
+        ("calls", false) => calls::list(&context, &frame).await,
+        ("calls", true) => calls::item(&context, &frame).await,
+        ("waiting", false) => waiting::page(&context, &frame),
+        ("clients", false) => Ok(clients::page(&context, &frame)),
+        ("audit", false) => audit::page(&context, &frame).await,
+        _ => Err(Problem::not_found("there is no such page", "没有此页面")),
+    };
+    match content {
+        Ok((title, content)) => browser::html(StatusCode::OK, frame.render(&title, &content).into_string()),
+        Err(problem) => {
+            let status = problem.status;
+            let (title, content) = problem_content(&problem, &frame);
+            browser::html(status, frame.render(&title, &content).into_string())
+        }
+    }
+}
+
+fn problem_content(problem: &Problem, frame: &Frame<'_>) -> (String, Markup) {
+    let title = match problem.status {
+        StatusCode::NOT_FOUND => frame.text("Not found", "未找到"),
+        StatusCode::FORBIDDEN => frame.text("Not allowed", "不允许"),
+        _ => frame.text("Something is wrong", "出错了"),
+    };
+    let content = html! {
+        h1 { (title) }
+        div.empty {
+            p { (problem.detail.localize(frame.lang())) }
+            p { a.button href=(frame.link("")) { (frame.text("Back to the start", "返回首页")) } }
+        }
+    };
+    (title.to_owned(), content)
+}
+
+/// The page for a browser without a session.
+pub(crate) fn login(below: &str, preferences: Preferences) -> Response<Body> {
+    let lang = preferences.lang;
+    let content = html! {
+        h1 { (lang.choose("Log in to the console", "登录控制台")) }
+        p { (lang.choose(
+            "On the machine of the hub, run this command. It opens this console with a one-time link:",
+            "请在 hub 所在的机器上运行以下命令，它会用一次性链接打开控制台：",
+        )) }
+        pre.command { "toolhub console" }
+        p.muted { (lang.choose(
+            "If the browser runs on another machine, copy the link that the command prints.",
+            "如果浏览器在另一台机器上，请复制命令输出的链接。",
+        )) }
+    };
+    browser::html(StatusCode::UNAUTHORIZED, layout::bare(below, preferences, &content).into_string())
+}
+
+/// The page for a link that was used before, or is too old.
+pub(crate) fn used_link(preferences: Preferences) -> Response<Body> {
+    let lang = preferences.lang;
+    let content = html! {
+        h1 { (lang.choose("This link is not valid any more", "此链接已失效")) }
+        p { (lang.choose(
+            "A link works once, within five minutes. Run the command again to get a new one:",
+            "链接只能使用一次，五分钟内有效。请重新运行命令获取新链接：",
+        )) }
+        pre.command { "toolhub console" }
+    };
+    browser::html(StatusCode::FORBIDDEN, layout::bare("open/x", preferences, &content).into_string())
+}

@@ -1,0 +1,154 @@
+//! The pages of servers.
+
+use maud::{Markup, html};
+use toolhub_core::{Lang, Role};
+
+use super::layout::{Frame, state, time};
+use crate::api::servers::{self, Server};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::encode;
+
+fn label(name: &str, lang: Lang) -> &'static str {
+    match name {
+        "connected" => lang.choose("connected", "已连接"),
+        "ready" => lang.choose("ready", "就绪"),
+        "failed" => lang.choose("failed", "失败"),
+        "circuit_open" => lang.choose("circuit open", "已熔断"),
+        "slow" => lang.choose("slow", "响应慢"),
+        "disabled" => lang.choose("disabled", "停用"),
+        _ => lang.choose("not connected yet", "未连接过"),
+    }
+}
+
+pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+    let servers = servers::visible(context);
+    let title = frame.text("Servers", "服务器");
+    let content = html! {
+        h1 { (title) }
+        @if servers.is_empty() {
+            div.empty {
+                p { (frame.text("No servers yet.", "还没有服务器。")) }
+                (how_to_add(frame))
+            }
+        } @else {
+            div.scroll tabindex="0" role="region" aria-label=(title) {
+                table {
+                    thead { tr {
+                        th scope="col" { (frame.text("Name", "名称")) }
+                        th scope="col" { (frame.text("State", "状态")) }
+                        th scope="col" { (frame.text("Transport", "传输")) }
+                        th scope="col" { (frame.text("MCP", "协议")) }
+                        th.number scope="col" { (frame.text("Tools", "工具")) }
+                        th.number scope="col" { (frame.text("Restarts", "重启")) }
+                        th scope="col" { (frame.text("Program", "程序")) }
+                    } }
+                    tbody { @for server in &servers { (row(frame, server)) } }
+                }
+            }
+            details.card {
+                summary { (frame.text("Add a server", "添加服务器")) }
+                (how_to_add(frame))
+            }
+        }
+    };
+    (title.to_owned(), content)
+}
+
+fn row(frame: &Frame<'_>, server: &Server) -> Markup {
+    html! {
+        tr {
+            td { a href=(frame.item("servers", &server.id)) { bdi { (server.id) } } }
+            td {
+                (state(&server.state, label(&server.state, frame.lang())))
+                @if let Some(error) = &server.error { div.muted.small { (error) } }
+            }
+            td { (server.transport) }
+            td { (server.era.as_deref().unwrap_or("–")) }
+            td.number { (server.tools.map_or_else(|| "–".to_owned(), |tools| tools.to_string())) }
+            td.number { (server.restarts) }
+            td.muted { bdi { (server.peer.as_deref().unwrap_or("–")) } }
+        }
+    }
+}
+
+fn how_to_add(frame: &Frame<'_>) -> Markup {
+    html! {
+        p { (frame.text(
+            "A running hub picks up changes of its configuration at once. In a terminal:",
+            "运行中的 hub 会立即应用配置的改动。在终端中运行：",
+        )) }
+        pre.command { "toolhub servers add NAME -- COMMAND\ntoolhub servers add NAME --url URL\ntoolhub init" }
+        p.muted { (frame.text(
+            "`toolhub init` imports the servers of Claude, Cursor, VS Code and other clients.",
+            "`toolhub init` 可导入 Claude、Cursor、VS Code 等客户端中的服务器。",
+        )) }
+    }
+}
+
+pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let detail = servers::read(context)?;
+    let server = &detail.server;
+    let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
+    let log = if manages { servers::read_log(context)? } else { Vec::new() };
+    let action = |verb: &str| frame.api(&format!("servers/{}:{verb}", encode(&server.id)));
+    let restart_question = match frame.lang() {
+        Lang::En => format!("Restart “{}”? Requests that use it now are cut off.", server.id),
+        Lang::Zh => format!("重启“{}”？正在使用它的请求会被中断。", server.id),
+    };
+    let content = html! {
+        p.crumbs { a href=(frame.link("servers")) { (frame.text("Servers", "服务器")) } }
+        div.head {
+            h1 { bdi { (server.id) } }
+            (state(&server.state, label(&server.state, frame.lang())))
+            @if manages && server.state != "disabled" {
+                div.actions {
+                    button type="button" data-post=(action("test")) { (frame.text("Test", "测试")) }
+                    button type="button" data-post=(action("restart")) data-confirm=(restart_question) {
+                        (frame.text("Restart", "重启"))
+                    }
+                }
+            }
+        }
+        @if let Some(error) = &server.error { p.problem { (error) } }
+        dl.facts {
+            (fact(frame.text("Transport", "传输"), &server.transport))
+            @if !detail.reached_by.is_empty() { (fact(frame.text("Reached by", "连接方式"), &detail.reached_by)) }
+            (fact(frame.text("Program", "程序"), server.peer.as_deref().unwrap_or("–")))
+            (fact(frame.text("MCP era", "协议时代"), server.era.as_deref().unwrap_or("–")))
+            (fact(frame.text("Credentials", "凭据"), &detail.credentials))
+            (fact(frame.text("Configured in", "配置文件"), &detail.origin))
+            @if let Some(at) = &server.listed_at {
+                dt { (frame.text("Listed", "列出时间")) } dd { (time(at)) }
+            }
+            @if let Some(at) = &server.circuit_open_until {
+                dt { (frame.text("Tried again", "重试时间")) } dd { (time(at)) }
+            }
+        }
+        section.card {
+            h2 { (frame.text("Tools", "工具")) " " span.count { (detail.tool_names.len()) } }
+            @if detail.tool_names.is_empty() {
+                p.muted { (frame.text("No tools are known yet.", "尚不清楚有哪些工具。")) }
+            } @else {
+                ul.columns {
+                    @for name in &detail.tool_names { li { a href=(frame.item("tools", name)) { bdi { (name) } } } }
+                }
+            }
+        }
+        @if manages {
+            section.card {
+                h2 { (frame.text("Standard error", "标准错误")) }
+                @if log.is_empty() {
+                    p.muted { (frame.text("Nothing was written.", "没有输出。")) }
+                } @else {
+                    pre.log tabindex="0" { @for line in &log { (line) "\n" } }
+                }
+            }
+        }
+    };
+    Ok((server.id.clone(), content))
+}
+
+pub(crate) fn fact(name: &str, value: &str) -> Markup {
+    html! { dt { (name) } dd { bdi { (value) } } }
+}

@@ -1,0 +1,313 @@
+//! The pages of tools: search, definition, trial, route and approval.
+
+use maud::{Markup, html};
+use toolhub_core::json::pretty;
+use toolhub_core::{Lang, Localize as _, Role};
+
+use super::json_view;
+use super::layout::{Frame, duration, first_line, next_link, state, time};
+use super::servers::fact;
+use crate::api::Page;
+use crate::api::tools::{self, Explanation, Hit, Tool, ToolDetail};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::encode;
+
+const MAX_HITS: usize = 30;
+const DESCRIPTION_CHARACTERS: usize = 160;
+
+fn approval_label(name: &str, lang: Lang) -> Option<&'static str> {
+    match name {
+        "approved" => Some(lang.choose("approved", "已批准")),
+        "changed" => Some(lang.choose("changed since it was approved", "批准后有改动")),
+        "quarantined" => Some(lang.choose("held back: not what was approved", "已隔离：与批准的定义不同")),
+        _ => None,
+    }
+}
+
+/// Labels of a tool: its effects, its approval, its findings.
+fn labels(frame: &Frame<'_>, tool: &Tool) -> Markup {
+    let lang = frame.lang();
+    html! {
+        @if tool.hints.read_only == Some(true) { (state("", lang.choose("read-only", "只读"))) " " }
+        @if tool.hints.destructive == Some(true) && tool.hints.read_only != Some(true) {
+            (state("failed", lang.choose("destructive", "破坏性"))) " "
+        }
+        @if let Some(label) = approval_label(&tool.approval, lang) { (state(&tool.approval, label)) " " }
+        @if tool.suspicious { (state("changed", lang.choose("suspicious", "可疑"))) }
+    }
+}
+
+pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let title = frame.text("Tools", "工具");
+    let query = &context.query;
+    let all = tools::offered(context, query.get("profile"))?;
+    let mut sources: Vec<String> = all.iter().flat_map(|tool| tool.sources.iter().map(ToString::to_string)).collect();
+    sources.sort();
+    sources.dedup();
+    let wanted = query.get("q");
+    let hits = match wanted {
+        Some(text) => Some(tools::find_tools(context, text, query.get("profile"), MAX_HITS).await?),
+        None => None,
+    };
+    let page = match &hits {
+        Some(_) => Page { items: Vec::new(), next: None },
+        None => tools::page(context)?,
+    };
+    let content = html! {
+        h1 { (title) " " span.count { (all.len()) } }
+        form.filters role="search" {
+            label.wide {
+                span { (frame.text("What should be done?", "想做什么？")) }
+                input type="search" name="q" value=(wanted.unwrap_or_default()) data-focus="/"
+                    placeholder=(frame.text("read a spreadsheet, 查询天气 …", "读取表格、查询天气、search the web …"));
+            }
+            label {
+                span { (frame.text("Source", "来源")) }
+                select name="source" {
+                    option value="" { (frame.text("all", "全部")) }
+                    @for source in &sources {
+                        option value=(source) selected[query.get("source") == Some(source)] { (source) }
+                    }
+                }
+            }
+            button type="submit" { (frame.text("Search", "搜索")) }
+            @if wanted.is_some() || query.get("source").is_some() { a href="?" { (frame.text("Clear", "清除")) } }
+        }
+        @match &hits {
+            Some(hits) if hits.is_empty() => {
+                div.empty { p { (frame.text("No tool fits.", "没有合适的工具。")) } }
+            }
+            Some(hits) => (hit_table(frame, hits)),
+            None if page.items.is_empty() => {
+                div.empty { p { (frame.text("No tools are visible to you here.", "此处没有您可见的工具。")) } }
+            }
+            None => {
+                (tool_table(frame, &page.items))
+                (next_link(context, page.next.as_deref(), frame.lang()))
+            }
+        }
+    };
+    Ok((title.to_owned(), content))
+}
+
+fn tool_table(frame: &Frame<'_>, items: &[Tool]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(frame.text("Tools", "工具")) {
+            table {
+                thead { tr {
+                    th scope="col" { (frame.text("Name", "名称")) }
+                    th scope="col" { (frame.text("Description", "说明")) }
+                    th scope="col" { (frame.text("Source", "来源")) }
+                    th scope="col" { (frame.text("Labels", "标签")) }
+                } }
+                tbody { @for tool in items { tr { (tool_cells(frame, tool)) } } }
+            }
+        }
+    }
+}
+
+fn tool_cells(frame: &Frame<'_>, tool: &Tool) -> Markup {
+    html! {
+        td { a href=(frame.item("tools", &tool.name)) { bdi { (tool.name) } } }
+        td.description { bdi { (first_line(&tool.description, DESCRIPTION_CHARACTERS)) } }
+        td { (tool.sources.join(", ")) }
+        td { (labels(frame, tool)) }
+    }
+}
+
+/// Hits with the parts of their scores.
+fn hit_table(frame: &Frame<'_>, hits: &[Hit]) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(frame.text("Hits", "结果")) {
+            table {
+                thead { tr {
+                    th scope="col" { (frame.text("Name", "名称")) }
+                    th scope="col" { (frame.text("Description", "说明")) }
+                    th scope="col" { (frame.text("Source", "来源")) }
+                    th scope="col" { (frame.text("Labels", "标签")) }
+                    th scope="col" { (frame.text("Score", "得分")) }
+                } }
+                tbody {
+                    @for hit in hits {
+                        tr {
+                            (tool_cells(frame, &hit.tool))
+                            td {
+                                details {
+                                    summary { (format!("{:.2}", hit.score)) }
+                                    ul.plain.small {
+                                        @for part in &hit.parts { li { (part.name) " " (format!("{:.2}", part.value)) } }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let detail = tools::read(context).await?;
+    let name = &detail.tool.name;
+    // A tool that cannot be routed now is still shown.
+    let route = tools::explain_tool(context, context.query.get("profile"), name, None).await;
+    let may_call = context.has_role(Role::Caller);
+    let content = html! {
+        p.crumbs { a href=(frame.link("tools")) { (frame.text("Tools", "工具")) } }
+        div.head { h1 { bdi { (name) } } (labels(frame, &detail.tool)) }
+        @if let Some(title) = &detail.tool.title { p.subtitle { bdi { (title) } } }
+        p.description.pre-line { bdi { (detail.tool.description) } }
+        @for finding in &detail.findings {
+            p.problem { (finding.why) " " q { (finding.quote) } " " span.muted { (finding.field) } }
+        }
+        (approval(context, frame, &detail))
+        @if may_call { (trial(frame, &detail)) }
+        @match &route {
+            Ok(route) => (route_picture(frame, route)),
+            Err(problem) => {
+                section.card {
+                    h2 { (frame.text("Route", "路由")) }
+                    p.problem { (problem.detail.localize(frame.lang())) }
+                }
+            }
+        }
+        (statistics(frame, &detail))
+        details.card {
+            summary { (frame.text("Definition", "定义")) }
+            (json_view::json(&detail.definition, frame.text("Definition", "定义")))
+        }
+    };
+    Ok((name.clone(), content))
+}
+
+/// The form that calls the tool. Scripts build it from the schema.
+fn trial(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+    let name = encode(&detail.tool.name);
+    let changes = detail.tool.hints.read_only != Some(true);
+    let question = match frame.lang() {
+        Lang::En => format!("Call “{}”? It may change something.", detail.tool.name),
+        Lang::Zh => format!("调用“{}”？它可能会改动数据。", detail.tool.name),
+    };
+    html! {
+        section.card {
+            h2 { (frame.text("Try it", "试用")) }
+            div #trial data-static="true"
+                data-tool=(frame.api(&format!("tools/{name}")))
+                data-calls=(frame.api("calls"))
+                data-confirm=[changes.then_some(question)] {
+                noscript { p.muted { (frame.text("Scripts are needed to call a tool from here.", "在此调用工具需要启用脚本。")) } }
+            }
+        }
+    }
+}
+
+/// The route of a call: its candidates in order, and the reasons.
+fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
+    let strategy = match route.strategy.as_str() {
+        "race" => frame.text("side by side, the first success counts", "同时运行，先成功者为准"),
+        "merge" => frame.text("side by side, put together", "同时运行，合并结果"),
+        _ => frame.text("one after another", "依次尝试"),
+    };
+    html! {
+        section.card {
+            h2 { (frame.text("Route", "路由")) }
+            p.muted { (route.strategy) " · " (strategy) }
+            ol.route {
+                @for (index, candidate) in route.candidates.iter().enumerate() {
+                    li class=(if index < route.batch { "first" } else { "later" }) {
+                        strong { (candidate.source) } " " bdi { (candidate.tool) }
+                        div.muted.small { (candidate.why) }
+                    }
+                }
+            }
+            @if !route.reasons.is_empty() {
+                ul.plain.small { @for reason in &route.reasons { li { (reason) } } }
+            }
+        }
+    }
+}
+
+fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+    html! {
+        @if !detail.statistics.is_empty() {
+            section.card {
+                h2 { (frame.text("Calls", "调用统计")) }
+                table {
+                    thead { tr {
+                        th scope="col" { (frame.text("Source", "来源")) }
+                        th.number scope="col" { (frame.text("Succeeded", "成功")) }
+                        th.number scope="col" { (frame.text("Failed", "失败")) }
+                        th.number scope="col" { (frame.text("Median", "中位数")) }
+                        th.number scope="col" { "95 %" }
+                    } }
+                    tbody {
+                        @for one in &detail.statistics {
+                            tr {
+                                td { (one.source) }
+                                td.number { (one.succeeded) }
+                                td.number { (one.failed) }
+                                td.number { (one.p50_ms.map_or_else(|| "–".to_owned(), duration)) }
+                                td.number { (one.p95_ms.map_or_else(|| "–".to_owned(), duration)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What was approved and what is there now, with the button that approves it.
+fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+    let Some(before) = &detail.approved_definition else { return html! {} };
+    let may_approve = context.has_role(Role::Approver) || context.has_role(Role::Owner);
+    let (old, new) = (pretty(before.get()), pretty(detail.definition.get()));
+    let action = frame.api(&format!("tools/{}:approve", encode(&detail.tool.name)));
+    let body = serde_json::json!({ "digest": detail.digest }).to_string();
+    html! {
+        section.card {
+            div.head {
+                h2 { (frame.text("The definition has changed", "定义已改动")) }
+                @if may_approve {
+                    div.actions {
+                        button.primary type="button" data-post=(action) data-body=(body)
+                            data-confirm=(frame.text("Approve the new definition?", "批准新的定义？")) {
+                            (frame.text("Approve", "批准"))
+                        }
+                    }
+                }
+            }
+            dl.facts {
+                @if let Some(at) = &detail.approved_at {
+                    dt { (frame.text("Approved", "批准时间")) } dd { (time(at)) }
+                }
+                (fact(frame.text("Digest now", "当前摘要"), &detail.digest))
+            }
+            pre.diff tabindex="0" role="region" aria-label=(frame.text("Changes", "改动")) {
+                @for (sign, line) in lines_changed(&old, &new) {
+                    @match sign {
+                        '+' => ins { "+ " (line) "\n" },
+                        '-' => del { "- " (line) "\n" },
+                        _ => span { "  " (line) "\n" },
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The lines of two texts, with the sign of a change.
+fn lines_changed(old: &str, new: &str) -> Vec<(char, String)> {
+    let diff = similar::TextDiff::from_lines(old, new);
+    let changes = diff.iter_all_changes().map(|change| {
+        let sign = match change.tag() {
+            similar::ChangeTag::Insert => '+',
+            similar::ChangeTag::Delete => '-',
+            similar::ChangeTag::Equal => ' ',
+        };
+        (sign, change.value().trim_end_matches('\n').to_owned())
+    });
+    changes.collect()
+}

@@ -1,0 +1,89 @@
+//! The page of held calls.
+
+use maud::{Markup, html};
+use toolhub_core::{Lang, Role};
+
+use super::json_view;
+use super::layout::{Frame, state, time};
+use super::servers::fact;
+use crate::api::waiting::{self, Held};
+use crate::problem::Problem;
+use crate::request::Context;
+
+fn label(name: &str, lang: Lang) -> &'static str {
+    match name {
+        "waiting" => lang.choose("waiting", "等待中"),
+        "approved" => lang.choose("approved", "已批准"),
+        "denied" => lang.choose("denied", "已拒绝"),
+        "expired" => lang.choose("expired", "已过期"),
+        _ => lang.choose("used", "已执行"),
+    }
+}
+
+pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    let all = context.query.get("all") == Some("true");
+    let held = waiting::visible(context, all)?;
+    let title = frame.text("Waiting", "待批准");
+    let decides = context.has_role(Role::Approver) || context.has_role(Role::Owner);
+    let content = html! {
+        h1 { (title) }
+        p {
+            @if all {
+                a href="?" { (frame.text("Only calls that wait", "只看等待中的")) }
+            } @else {
+                a href="?all=true" { (frame.text("Decided ones, too", "包括已决定的")) }
+            }
+        }
+        @if held.is_empty() {
+            div.empty {
+                p { (frame.text("No call waits for a decision.", "没有等待决定的调用。")) }
+                p.muted { (frame.text(
+                    "A rule with `effect = \"ask\"` in `[[auth.rules]]` holds calls until a person decides.",
+                    "`[[auth.rules]]` 中 `effect = \"ask\"` 的规则会暂停调用，直到有人决定。",
+                )) }
+            }
+        }
+        @for call in &held { (card(frame, call, decides)) }
+    };
+    Ok((title.to_owned(), content))
+}
+
+fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
+    let action = |verb: &str| frame.api(&format!("waiting/{}:{verb}", call.id));
+    let question = match frame.lang() {
+        Lang::En => format!("Let “{}” of {} run once with these arguments?", call.tool, call.principal),
+        Lang::Zh => format!("允许 {} 的“{}”以这些参数执行一次？", call.principal, call.tool),
+    };
+    html! {
+        section.card {
+            div.head {
+                h2 { bdi { (call.tool) } }
+                (state(&call.state, label(&call.state, frame.lang())))
+                @if decides && call.state == "waiting" {
+                    div.actions {
+                        @if call.may_approve {
+                            button.primary type="button" data-post=(action("approve")) data-confirm=(question) {
+                                (frame.text("Approve", "批准"))
+                            }
+                        }
+                        button type="button" data-post=(action("deny")) { (frame.text("Deny", "拒绝")) }
+                    }
+                }
+            }
+            @if decides && call.state == "waiting" && !call.may_approve {
+                p.muted { (frame.text("This is your own call: another approver has to decide.", "这是您自己的调用：须由其他审批人决定。")) }
+            }
+            dl.facts {
+                (fact(frame.text("Caller", "调用方"), &call.principal))
+                (fact(frame.text("Rule", "规则"), &call.rule))
+                (fact(frame.text("Source", "来源"), &call.sources.join(", ")))
+                (fact(frame.text("Profile", "配置档"), &call.profile))
+                dt { (frame.text("Made", "提出时间")) } dd { (time(&call.at)) }
+                dt { (frame.text("Expires", "过期时间")) } dd { (time(&call.expires)) }
+                @if let Some(by) = &call.decided_by { (fact(frame.text("Decided by", "决定人"), by)) }
+                (fact(frame.text("Reference", "编号"), &call.id))
+            }
+            (json_view::json(&call.arguments, frame.text("Arguments", "参数")))
+        }
+    }
+}

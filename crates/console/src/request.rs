@@ -1,0 +1,139 @@
+//! A request of an authenticated visitor, with its parameters.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use serde::de::DeserializeOwned;
+use toolhub::{Gateways, Hub};
+use toolhub_core::{Lang, Principal, Role, Roles};
+use url::form_urlencoded;
+
+use crate::events::EventSource;
+use crate::idempotency::IdempotencyKeys;
+use crate::problem::Problem;
+use crate::session::Sessions;
+
+/// How a visitor proved its identity.
+#[derive(Debug, Clone)]
+pub(crate) enum Credential {
+    /// The session of a browser.
+    Session {
+        /// The token that requests of its pages carry if they change something.
+        csrf: String,
+    },
+    /// A key, which is for the API only.
+    Key,
+}
+
+/// An authenticated visitor.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) credential: Credential,
+}
+
+/// The query parameters of a request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(crate) fn parse(text: Option<&str>) -> Self {
+        Self(form_urlencoded::parse(text.unwrap_or_default().as_bytes()).into_owned().collect())
+    }
+
+    /// The first value that is not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let mut named = self.0.iter().filter(|(own, value)| own == name && !value.is_empty());
+        named.next().map(|(_, value)| value.as_str())
+    }
+
+    /// A number within bounds, or the default.
+    pub(crate) fn number(&self, name: &str, default: usize, max: usize) -> Result<usize, Problem> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        match text.parse::<usize>() {
+            Ok(number) if (1..=max).contains(&number) => Ok(number),
+            _ => Err(Problem::bad_request(
+                format!("`{name}` is a number from 1 to {max}"),
+                format!("`{name}` 应为 1 到 {max} 之间的数字"),
+            )),
+        }
+    }
+
+    /// The query with one parameter replaced or removed, for links.
+    pub(crate) fn with(&self, name: &str, value: Option<&str>) -> String {
+        let kept = self.0.iter().filter(|(own, value)| own != name && !value.is_empty());
+        let mut output = form_urlencoded::Serializer::new(String::new());
+        output.extend_pairs(kept.map(|(name, value)| (name.as_str(), value.as_str())));
+        output.extend_pairs(value.map(|value| (name, value)));
+        output.finish()
+    }
+}
+
+/// A request of an authenticated visitor.
+pub(crate) struct Context<'a> {
+    pub(crate) gateways: &'a Arc<Gateways>,
+    pub(crate) events: &'a EventSource,
+    pub(crate) idempotency: &'a IdempotencyKeys,
+    pub(crate) sessions: &'a Sessions,
+    /// Whether browsers reach the hub over HTTPS.
+    pub(crate) is_https: bool,
+    pub(crate) visitor: Visitor,
+    pub(crate) lang: Lang,
+    pub(crate) query: Query,
+    /// The values of the placeholders in the path.
+    pub(crate) path: Vec<String>,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Context<'_> {
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        self.gateways.hub()
+    }
+
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
+        &self.visitor.principal
+    }
+
+    pub(crate) fn has_role(&self, roles: impl Into<Roles>) -> bool {
+        self.principal().roles.intersects(roles.into())
+    }
+
+    /// Whether the visitor may read the calls of other principals.
+    pub(crate) fn reads_all_calls(&self) -> bool {
+        self.has_role(Role::Auditor)
+    }
+
+    /// The first placeholder of the path.
+    pub(crate) fn id(&self) -> &str {
+        self.path.first().map(String::as_str).unwrap_or_default()
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            Problem::bad_request(
+                format!("the body is not as expected: {error}"),
+                format!("请求体不符合要求：{error}"),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn query_parameters_are_read_and_replaced() {
+        let query = Query::parse(Some("tool=a%20b&empty=&limit=5&tool=c"));
+        assert_eq!(query.get("tool"), Some("a b"));
+        assert_eq!(query.get("empty"), None);
+        assert_eq!(query.number("limit", 1, 10).unwrap(), 5);
+        assert_eq!(query.number("other", 1, 10).unwrap(), 1);
+        assert!(query.number("limit", 1, 4).is_err());
+        assert_eq!(query.with("limit", Some("7&8")), "tool=a+b&tool=c&limit=7%268");
+        assert_eq!(query.with("tool", None), "limit=5");
+    }
+}

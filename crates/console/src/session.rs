@@ -1,0 +1,237 @@
+//! Sessions of browsers, and the one-time tickets that create them.
+//!
+//! A ticket is a file in the data folder: only the user who owns the hub can create one. Sessions survive a restart of the hub,
+//! so that open pages go on. Both are stored as hashes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use toolhub_core::Secret;
+use toolhub_mcp_gateway::secret;
+use toolhub_server::hash_of;
+use toolhub_store::private_file;
+
+/// The folder of the console's files in the data folder.
+const FOLDER: &str = "console";
+const SESSIONS_FILE: &str = "sessions.json";
+const TICKETS_FOLDER: &str = "tickets";
+/// How long a ticket can be used.
+const TICKET_LIFETIME: Duration = Duration::from_secs(300);
+/// A session ends if it was not used for this long.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 3_600);
+/// A session ends after this time in any case.
+const MAX_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
+/// How often the time of the last use is stored.
+const USE_INTERVAL: Duration = Duration::from_secs(300);
+/// Maximum number of sessions. The one that was not used for the longest time makes room.
+const MAX_SESSIONS: usize = 200;
+
+/// A stored session. Sessions that tickets create belong to the local user.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredSession {
+    created_ms: u64,
+    used_ms: u64,
+}
+
+impl StoredSession {
+    fn is_valid(&self, now_ms: u64) -> bool {
+        // A clock that was set back must not extend a session without end.
+        let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < as_millis(limit);
+        since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, MAX_LIFETIME)
+    }
+}
+
+/// The sessions of a hub, by the SHA-256 of their tokens.
+pub(crate) struct Sessions {
+    folder: PathBuf,
+    sessions: Mutex<HashMap<String, StoredSession>>,
+}
+
+impl Sessions {
+    /// Reads the stored sessions. An unreadable file means that all browsers have to log in again.
+    pub(crate) fn open(home: &Path) -> Self {
+        let folder = home.join(FOLDER);
+        let stored = fs::read(folder.join(SESSIONS_FILE)).ok();
+        let sessions = stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        Self { folder, sessions: Mutex::new(sessions) }
+    }
+
+    /// Uses a ticket, once. Returns the token of a new session.
+    pub(crate) fn redeem(&self, ticket: &str) -> io::Result<Option<Secret>> {
+        if !is_token(ticket) {
+            return Ok(None);
+        }
+        let file = self.folder.join(TICKETS_FOLDER).join(hash_of(ticket));
+        let created = fs::metadata(&file).and_then(|metadata| metadata.modified());
+        // Removing the file decides between two requests with the same ticket.
+        match fs::remove_file(&file) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let age = SystemTime::now().duration_since(created?).unwrap_or(TICKET_LIFETIME);
+        if age >= TICKET_LIFETIME {
+            return Ok(None);
+        }
+        let token = new_token()?;
+        let now = now_ms();
+        let mut sessions = self.lock();
+        sessions.retain(|_, session| session.is_valid(now));
+        if sessions.len() >= MAX_SESSIONS {
+            let oldest = sessions.iter().min_by_key(|(_, session)| session.used_ms);
+            if let Some(hash) = oldest.map(|(hash, _)| hash.clone()) {
+                sessions.remove(&hash);
+            }
+        }
+        sessions.insert(hash_of(token.expose()), StoredSession { created_ms: now, used_ms: now });
+        self.store(&sessions)?;
+        Ok(Some(token))
+    }
+
+    /// Whether a session is valid. Extends it.
+    pub(crate) fn is_valid(&self, token: &str) -> bool {
+        if !is_token(token) {
+            return false;
+        }
+        let (hash, now) = (hash_of(token), now_ms());
+        let mut sessions = self.lock();
+        let Some(session) = sessions.get_mut(&hash) else { return false };
+        if !session.is_valid(now) {
+            sessions.remove(&hash);
+            return false;
+        }
+        let is_due = now.saturating_sub(session.used_ms) >= as_millis(USE_INTERVAL);
+        session.used_ms = now.max(session.used_ms);
+        if is_due {
+            // The session is valid in any case; a failure shortens it after a restart.
+            let _ = self.store(&sessions);
+        }
+        true
+    }
+
+    /// Ends a session.
+    pub(crate) fn end(&self, token: &str) -> io::Result<()> {
+        let mut sessions = self.lock();
+        match sessions.remove(&hash_of(token)) {
+            Some(_) => self.store(&sessions),
+            None => Ok(()),
+        }
+    }
+
+    fn store(&self, sessions: &HashMap<String, StoredSession>) -> io::Result<()> {
+        private_file::create_dir(&self.folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(&serde_json::to_vec(sessions)?)?;
+        file.persist(self.folder.join(SESSIONS_FILE))?;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, StoredSession>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Creates a one-time ticket in a data folder. Removes tickets that were never used.
+pub(crate) fn new_ticket(home: &Path) -> io::Result<Secret> {
+    let folder = home.join(FOLDER).join(TICKETS_FOLDER);
+    private_file::create_dir(&home.join(FOLDER))?;
+    private_file::create_dir(&folder)?;
+    for entry in fs::read_dir(&folder)?.flatten() {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= TICKET_LIFETIME));
+        if is_old {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let ticket = new_token()?;
+    let file = folder.join(hash_of(ticket.expose()));
+    private_file::open_file(&file, fs::File::options().write(true).create_new(true))?;
+    Ok(ticket)
+}
+
+fn new_token() -> io::Result<Secret> {
+    let parts = secret().zip(secret());
+    let (one, other) = parts.ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
+    Ok(Secret::new(one + &other))
+}
+
+/// The token that a page sends with requests that change something. It depends on the session, and does not reveal its token.
+pub(crate) fn csrf_token(session: &str) -> String {
+    hash_of(&format!("toolhub csrf {session}"))
+}
+
+fn is_token(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn as_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn now_ms() -> u64 {
+    as_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticket_opens_one_session() {
+        let home = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(home.path());
+        let ticket = new_ticket(home.path()).unwrap();
+        let token = sessions.redeem(ticket.expose()).unwrap().unwrap();
+        assert!(sessions.redeem(ticket.expose()).unwrap().is_none());
+        assert!(sessions.is_valid(token.expose()));
+        assert!(!sessions.is_valid(ticket.expose()));
+        assert_ne!(csrf_token(token.expose()), *token.expose());
+    }
+
+    #[test]
+    fn sessions_survive_a_restart_and_are_stored_as_hashes() {
+        let home = tempfile::tempdir().unwrap();
+        let ticket = new_ticket(home.path()).unwrap();
+        let stored_ticket = fs::read_dir(home.path().join("console/tickets")).unwrap().next().unwrap().unwrap();
+        assert_ne!(stored_ticket.file_name().to_str().unwrap(), ticket.expose());
+        let token = Sessions::open(home.path()).redeem(ticket.expose()).unwrap().unwrap();
+        let stored = fs::read_to_string(home.path().join("console/sessions.json")).unwrap();
+        assert!(!stored.contains(token.expose()), "{stored}");
+        let sessions = Sessions::open(home.path());
+        assert!(sessions.is_valid(token.expose()));
+        sessions.end(token.expose()).unwrap();
+        assert!(!sessions.is_valid(token.expose()));
+        assert!(!Sessions::open(home.path()).is_valid(token.expose()));
+    }
+
+    #[test]
+    fn old_tickets_and_other_names_open_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(home.path());
+        let ticket = new_ticket(home.path()).unwrap();
+        let file = home.path().join("console/tickets").join(hash_of(ticket.expose()));
+        let past = SystemTime::now() - TICKET_LIFETIME;
+        fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
+        assert!(sessions.redeem(ticket.expose()).unwrap().is_none());
+        assert!(!file.exists());
+        for name in ["", "..", "../sessions.json", &"0".repeat(64), &"é".repeat(32)] {
+            assert!(sessions.redeem(name).unwrap().is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn sessions_end_when_idle_or_old_also_if_the_clock_is_set_back() {
+        let (now, hour) = (1_000 * 3_600_000, 3_600_000);
+        let session = |created: u64, used: u64| StoredSession { created_ms: created, used_ms: used };
+        assert!(session(now, now).is_valid(now));
+        assert!(session(now - 24 * hour, now - hour).is_valid(now));
+        assert!(!session(now - 24 * hour, now - 12 * hour).is_valid(now));
+        assert!(!session(now - 8 * 24 * hour, now).is_valid(now));
+        assert!(!session(now + 8 * 24 * hour, now + 8 * 24 * hour).is_valid(now));
+    }
+}

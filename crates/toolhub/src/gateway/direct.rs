@@ -1,0 +1,139 @@
+//! Tools and calls of the gateway for an application in the same process, such as the console. Access is decided as for MCP
+//! clients: by the same views and the same rules.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, Source, ToolError, ToolName};
+use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
+
+use super::Gateways;
+use super::backend::HubBackend;
+
+/// The JSON-RPC error for a request that the client does not support.
+const UNSUPPORTED_REQUEST: i64 = -32601;
+
+/// Numbers of callers, apart from those of MCP clients.
+static NEXT_CALLER: AtomicU64 = AtomicU64::new(1 << 62);
+
+/// A tool as a profile offers it to a principal.
+#[derive(Debug, Clone)]
+pub struct OfferedTool {
+    /// The name in this profile.
+    pub name: String,
+    /// The name in the catalog.
+    pub tool: ToolName,
+    /// The sources that may serve it and that the principal may use.
+    pub sources: Arc<[Source]>,
+    /// The definition as the principal sees it: rules may narrow its schema.
+    pub definition: RawJson,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone)]
+pub struct DirectCall {
+    /// The principal that makes it.
+    pub principal: Arc<Principal>,
+    /// The profile; `None` for the default profile.
+    pub profile: Option<String>,
+    /// The name of the tool in that profile.
+    pub name: String,
+    /// The arguments.
+    pub arguments: RawJson,
+}
+
+impl Gateways {
+    /// The tools that a profile offers to a principal, sorted by name. Returns `None` if the principal may not use the profile
+    /// or there is no such profile.
+    pub fn offered_tools(
+        &self,
+        profile: Option<&str>,
+        principal: &Arc<Principal>,
+    ) -> Option<Vec<OfferedTool>> {
+        let backend = self.usable_backend(profile, principal)?;
+        let view = backend.view(&backend.access_of(principal));
+        let mut tools: Vec<OfferedTool> = view
+            .targets
+            .iter()
+            .map(|(name, target)| OfferedTool {
+                name: name.clone(),
+                tool: target.tool.clone(),
+                sources: Arc::clone(&target.among),
+                definition: target.definition.clone(),
+            })
+            .collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        Some(tools)
+    }
+
+    /// Calls a tool for a principal. Returns the result as an MCP client would receive it; `None` if the principal may not use
+    /// the profile. Dropping the future cancels the call.
+    pub async fn call_directly(&self, call: DirectCall) -> Option<Result<RawJson, RpcError>> {
+        let DirectCall { principal, profile, name, arguments } = call;
+        let backend = Arc::clone(self.usable_backend(profile.as_deref(), &principal)?);
+        let caller = DirectCaller {
+            number: NEXT_CALLER.fetch_add(1, Ordering::Relaxed),
+            principal,
+            none: RawObject::default(),
+        };
+        let caller = CallerHandle::new(Arc::new(caller));
+        Some(backend.call(GatewayCall { name, arguments, caller }).await)
+    }
+
+    /// Checks arguments against the schema of a tool, without a call. Returns `None` if the principal does not see the tool.
+    pub fn check_arguments(&self, call: &DirectCall) -> Option<Result<(), ToolError>> {
+        let backend = self.usable_backend(call.profile.as_deref(), &call.principal)?;
+        let view = backend.view(&backend.access_of(&call.principal));
+        let target = view.target(&call.name)?;
+        Some(backend.final_arguments(target, &call.arguments).map(drop))
+    }
+
+    fn usable_backend(&self, profile: Option<&str>, principal: &Principal) -> Option<&Arc<HubBackend>> {
+        let profile = profile.unwrap_or(&self.default);
+        let (backend, _) = self.profiles.get(profile)?;
+        principal.may_use_profile(profile).then_some(backend)
+    }
+}
+
+/// A caller that receives no notifications and answers no requests.
+struct DirectCaller {
+    number: u64,
+    principal: Arc<Principal>,
+    none: RawObject,
+}
+
+impl Caller for DirectCaller {
+    fn client(&self) -> u64 {
+        self.number
+    }
+
+    fn capabilities(&self) -> RawJson {
+        RawJson::empty_object()
+    }
+
+    fn meta(&self) -> &RawObject {
+        &self.none
+    }
+
+    fn extras(&self) -> &RawObject {
+        &self.none
+    }
+
+    fn accepts_input_requests(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _: &RawJson) {}
+
+    fn notify(&self, _: &str, _: Option<&RawJson>) {}
+
+    fn identity(&self) -> Option<&Arc<Principal>> {
+        Some(&self.principal)
+    }
+
+    fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        let unsupported = format!("the console does not support {method}");
+        Box::pin(std::future::ready(Err((UNSUPPORTED_REQUEST, unsupported))))
+    }
+}

@@ -20,6 +20,13 @@ const ASSETS: &[Asset] = &[
     Asset { name: "console.css", kind: STYLE, text: include_str!("../assets/console.css") },
     Asset { name: "console.js", kind: SCRIPT, text: include_str!("../assets/console.js") },
     Asset { name: "try_tool.js", kind: SCRIPT, text: include_str!("../assets/try_tool.js") },
+    Asset { name: "form_dom.js", kind: SCRIPT, text: include_str!("../assets/form_dom.js") },
+    Asset { name: "form_editors.js", kind: SCRIPT, text: include_str!("../assets/form_editors.js") },
+    Asset { name: "form_labels.js", kind: SCRIPT, text: include_str!("../assets/form_labels.js") },
+    Asset { name: "json_text.js", kind: SCRIPT, text: include_str!("../assets/json_text.js") },
+    Asset { name: "schema_form.js", kind: SCRIPT, text: include_str!("../assets/schema_form.js") },
+    Asset { name: "schema_view.js", kind: SCRIPT, text: include_str!("../assets/schema_view.js") },
+    Asset { name: "schema_form.css", kind: STYLE, text: include_str!("../assets/schema_form.css") },
 ];
 
 /// Responds with an asset. Browsers revalidate: an update of the program shows at once.
@@ -28,7 +35,8 @@ pub(crate) fn respond(name: &str, headers: &HeaderMap) -> Response<Body> {
         return browser::plain(StatusCode::NOT_FOUND, "there is no such asset");
     };
     let tag = format!("\"{}\"", hash_of(asset.text));
-    let is_current = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let is_current =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response = match is_current {
         true => Response::new(Body::empty()),
         false => Response::new(Body::from(asset.text)),

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode, header};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use toolhub::Hub;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
@@ -59,11 +60,16 @@ impl Versions {
 pub(crate) struct EventSource {
     versions: watch::Sender<Versions>,
     streams: Arc<AtomicUsize>,
+    closed: CancellationToken,
 }
 
 impl Default for EventSource {
     fn default() -> Self {
-        Self { versions: watch::Sender::new(Versions::default()), streams: Arc::default() }
+        Self {
+            versions: watch::Sender::new(Versions::default()),
+            streams: Arc::default(),
+            closed: CancellationToken::new(),
+        }
     }
 }
 
@@ -86,6 +92,11 @@ impl EventSource {
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
         }
+    }
+
+    /// Ends all streams.
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
     }
 
     fn register(&self) -> Result<OpenStream, Problem> {
@@ -134,7 +145,8 @@ pub(crate) async fn open(context: &Context<'_>) -> Result<Response<Body>, Proble
         Some(_) => event(current, &before.map_or(TOPICS.to_vec(), |before| current.changed_since(before))),
     };
     let (receiver, opening) = (context.events.versions.subscribe(), format!("retry: 2000\n\n{first}"));
-    let state = StreamState { receiver, sent: current, _guard: guard };
+    let closed = context.events.closed.clone();
+    let state = StreamState { receiver, sent: current, closed, _guard: guard };
     let later = stream::unfold(state, |mut state| async move {
         let chunk = state.next().await?;
         Some((Ok::<_, Infallible>(chunk), state))
@@ -151,6 +163,7 @@ pub(crate) async fn open(context: &Context<'_>) -> Result<Response<Body>, Proble
 struct StreamState {
     receiver: watch::Receiver<Versions>,
     sent: Versions,
+    closed: CancellationToken,
     _guard: OpenStream,
 }
 
@@ -158,7 +171,11 @@ impl StreamState {
     /// The next event or heartbeat; `None` when the hub ends.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            match tokio::time::timeout(HEARTBEAT, self.receiver.changed()).await {
+            let changed = tokio::select! {
+                () = self.closed.cancelled() => return None,
+                changed = tokio::time::timeout(HEARTBEAT, self.receiver.changed()) => changed,
+            };
+            match changed {
                 Err(_) => return Some(Bytes::from_static(b": \n\n")),
                 Ok(Err(_)) => return None,
                 Ok(Ok(())) => {}
@@ -190,6 +207,9 @@ mod tests {
         for id in ["", "1-2", "1-2-3-4", "x-y-z", "1-2-11111111111111111"] {
             assert_eq!(Versions::parse(id), None, "{id}");
         }
-        assert_eq!(event(Versions([1, 2, 3]), &["calls"]), "id: 1-2-3\nevent: change\ndata: {\"topics\":[\"calls\"]}\n\n");
+        assert_eq!(
+            event(Versions([1, 2, 3]), &["calls"]),
+            "id: 1-2-3\nevent: change\ndata: {\"topics\":[\"calls\"]}\n\n"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The web console of the hub and its JSON API, part of `toolhub serve`: `/console` for people, `/api/v1` for programs. Both
 //! show a principal exactly what it may see: every decision is that of the gateway.
 
+mod address;
 mod api;
 mod assets;
 mod browser;
@@ -25,8 +26,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use toolhub::Gateways;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, Lang, Principal, Secret};
-use toolhub_server::{Authenticator as _, WebApp};
+use toolhub_server::WebApp;
 
+pub use crate::address::{PublishedAddress, running_addresses};
 use crate::browser::{Cookies, Preferences};
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
@@ -90,6 +92,11 @@ impl Console {
         self.events.follow(self.gateways.hub()).await;
     }
 
+    /// Ends the event streams, so that the server can end.
+    pub fn close(&self) {
+        self.events.close();
+    }
+
     async fn handle(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let preferences = Preferences::of(&parts.headers, self.lang);
@@ -97,7 +104,8 @@ impl Console {
         if let Some(below) = path.strip_prefix(API_PREFIX) {
             let exchange = Exchange { parts: &parts, body, lang: preferences.lang };
             let response = self.api(below, exchange).await;
-            let mut response = response.unwrap_or_else(|problem| problem_response(&problem, preferences.lang));
+            let mut response =
+                response.unwrap_or_else(|problem| problem_response(&problem, preferences.lang));
             browser::secure(response.headers_mut());
             return response;
         }
@@ -141,17 +149,12 @@ impl Console {
             ));
         }
         let body = if route.method.writes() { read_body(body).await? } else { Bytes::new() };
-        let context = self.context(visitor, parts, lang, (values, body));
+        let context = Context { path: values, body, lang, ..self.context(visitor, parts) };
         (route.handler)(&context).await
     }
 
-    fn context<'a>(
-        &'a self,
-        visitor: Visitor,
-        parts: &'a http::request::Parts,
-        lang: Lang,
-        (path, body): (Vec<String>, Bytes),
-    ) -> Context<'a> {
+    /// The context of a request without path parameters and body.
+    fn context<'a>(&'a self, visitor: Visitor, parts: &'a http::request::Parts) -> Context<'a> {
         Context {
             gateways: &self.gateways,
             events: &self.events,
@@ -159,11 +162,11 @@ impl Console {
             sessions: &self.sessions,
             is_https: self.is_https,
             visitor,
-            lang,
+            lang: self.lang,
             query: Query::parse(parts.uri.query()),
-            path,
+            path: Vec::new(),
             headers: &parts.headers,
-            body,
+            body: Bytes::new(),
         }
     }
 
@@ -216,7 +219,7 @@ impl Console {
             .visitor(&parts.headers)
             .filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
         let Some(visitor) = session else { return pages::login(below, preferences) };
-        let context = self.context(visitor, parts, preferences.lang, (Vec::new(), Bytes::new()));
+        let context = Context { lang: preferences.lang, ..self.context(visitor, parts) };
         pages::respond(below, context, preferences).await
     }
 
@@ -229,9 +232,10 @@ impl Console {
                 response
             }
             Ok(None) => pages::used_link(preferences),
-            Err(error) => {
-                browser::plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("the session cannot be stored: {error}"))
-            }
+            Err(error) => browser::plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                &format!("the session cannot be stored: {error}"),
+            ),
         }
     }
 }

@@ -17,8 +17,8 @@ pub(crate) fn handle(_: &Context<'_>) -> Result<Response<Body>, Problem> {
 
 /// The document.
 pub(crate) fn document() -> Value {
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.definitions_path = "/components/schemas".into());
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
     let mut generator = settings.into_generator();
     let mut paths: Map<String, Value> = Map::new();
     for route in ROUTES {

@@ -68,10 +68,8 @@ impl Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let detail = LocalizedText::new(
-            format!("the store is unavailable: {error}"),
-            format!("存储不可用：{error}"),
-        );
+        let detail =
+            LocalizedText::new(format!("the store is unavailable: {error}"), format!("存储不可用：{error}"));
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "store-unavailable", detail)
     }
 }

@@ -158,9 +158,10 @@ impl Route {
 /// Decodes a segment of a path. Invalid UTF-8 is replaced, and then names nothing.
 fn decode(segment: &str) -> String {
     // A plus sign stands for itself in a path.
-    let pair = form_urlencoded::parse(format!("v={}", segment.replace('+', "%2B").replace('&', "%26")).as_bytes())
-        .next()
-        .map(|(_, value)| value.into_owned());
+    let pair =
+        form_urlencoded::parse(format!("v={}", segment.replace('+', "%2B").replace('&', "%26")).as_bytes())
+            .next()
+            .map(|(_, value)| value.into_owned());
     pair.unwrap_or_default()
 }
 

@@ -17,7 +17,7 @@ use toolhub_server::hash_of;
 use toolhub_store::private_file;
 
 /// The folder of the console's files in the data folder.
-const FOLDER: &str = "console";
+pub(crate) const FOLDER: &str = "console";
 const SESSIONS_FILE: &str = "sessions.json";
 const TICKETS_FOLDER: &str = "tickets";
 /// How long a ticket can be used.
@@ -197,7 +197,8 @@ mod tests {
     fn sessions_survive_a_restart_and_are_stored_as_hashes() {
         let home = tempfile::tempdir().unwrap();
         let ticket = new_ticket(home.path()).unwrap();
-        let stored_ticket = fs::read_dir(home.path().join("console/tickets")).unwrap().next().unwrap().unwrap();
+        let stored_ticket =
+            fs::read_dir(home.path().join("console/tickets")).unwrap().next().unwrap().unwrap();
         assert_ne!(stored_ticket.file_name().to_str().unwrap(), ticket.expose());
         let token = Sessions::open(home.path()).redeem(ticket.expose()).unwrap().unwrap();
         let stored = fs::read_to_string(home.path().join("console/sessions.json")).unwrap();

@@ -25,7 +25,7 @@ use crate::args::ask::{AskArgs, ChatArgs, PromptArgs};
 use crate::args::eval::EvalArgs;
 use crate::args::history::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
 use crate::args::init::InitArgs;
-use crate::args::serve::ServeArgs;
+use crate::args::serve::{ConsoleArgs, ServeArgs};
 use crate::args::skills::SkillsArgs;
 use crate::args::text::{ParseArgs, RunArgs};
 use crate::args::trust::TrustArgs;
@@ -121,6 +121,8 @@ pub(crate) enum Command {
     Skills(SkillsArgs),
     /// Serve every tool to MCP clients, over HTTP or stdio
     Serve(ServeArgs),
+    /// Open the web console of the running hub, or start one
+    Console(ConsoleArgs),
     /// Make, list, revoke and rotate keys for people and programs that use the gateway
     Keys(KeysArgs),
     /// List, approve and deny calls that wait for a decision

@@ -1,4 +1,4 @@
-//! The options of `toolhub serve`.
+//! The options of `toolhub serve` and `toolhub console`.
 
 use clap::Args;
 use toolhub::settings::Bind;
@@ -23,4 +23,24 @@ pub(crate) struct ServeArgs {
     /// Check that a running hub is ready, and exit; for health checks
     #[arg(long, conflicts_with_all = ["stdio", "profile", "new_token"])]
     pub(crate) check: bool,
+    /// Whether a link into the console is printed, and how.
+    #[arg(skip)]
+    pub(crate) console_link: Option<ConsoleLink>,
+}
+
+/// How a link into the console is presented.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConsoleLink {
+    /// Whether a browser opens it.
+    pub(crate) opens_browser: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConsoleArgs {
+    /// Where to listen if no hub is running [default: 127.0.0.1:7460]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) bind: Option<Bind>,
+    /// Print the link; open no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
 }

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod agent;
 pub(crate) mod completions;
+pub(crate) mod console;
 pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod history;
@@ -104,6 +105,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Servers(args)) => servers::run(app, args).await,
         Some(Command::Skills(args)) => skills::run(app, args).await,
         Some(Command::Serve(args)) => serve::run(app, args).await,
+        Some(Command::Console(args)) => console::run(app, args).await,
         Some(Command::Trust(args)) => trust::run(app, &args).await,
         Some(Command::Doctor(args)) => doctor::run(app, &args).await,
         Some(Command::Completions(args)) => completions::run(app, &args),

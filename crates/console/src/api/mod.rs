@@ -35,11 +35,8 @@ const PROFILE: Parameter = Parameter {
 };
 const LIMIT: Parameter =
     Parameter { name: "limit", description: "Maximum number of items.", r#type: "integer" };
-const CURSOR: Parameter = Parameter {
-    name: "cursor",
-    description: "`next` of the page before.",
-    r#type: "string",
-};
+const CURSOR: Parameter =
+    Parameter { name: "cursor", description: "`next` of the page before.", r#type: "string" };
 
 /// One page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -247,7 +244,11 @@ pub(crate) const ROUTES: &[Route] = &[
         summary: "Calls, newest first: all of them for auditors, otherwise those of the principal",
         parameters: &[
             Parameter { name: "tool", description: "Only calls of this tool.", r#type: "string" },
-            Parameter { name: "source", description: "Only calls answered at this source.", r#type: "string" },
+            Parameter {
+                name: "source",
+                description: "Only calls answered at this source.",
+                r#type: "string",
+            },
             Parameter {
                 name: "status",
                 description: "`running`, `succeeded`, `failed` or `unknown`.",

@@ -48,7 +48,8 @@ pub(crate) fn me(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 /// Ends the session of the request.
 pub(crate) fn end_session(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let token = Cookies::of(context.headers).session();
-    let Some(token) = token.filter(|_| matches!(context.visitor.credential, Credential::Session { .. })) else {
+    let Some(token) = token.filter(|_| matches!(context.visitor.credential, Credential::Session { .. }))
+    else {
         return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
     };
     context.sessions.end(token)?;
@@ -120,7 +121,8 @@ pub(crate) async fn stats(context: &Context<'_>) -> Result<Response<Body>, Probl
 pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> {
     let statistics = context.hub().statistics().await?;
     let today = Day::of(SystemTime::now());
-    let mut days: BTreeMap<i64, Tally> = (today.0 - DAYS + 1..=today.0).map(|day| (day, Tally::default())).collect();
+    let mut days: BTreeMap<i64, Tally> =
+        (today.0 - DAYS + 1..=today.0).map(|day| (day, Tally::default())).collect();
     let mut latency = Latency::default();
     for one in &statistics {
         for (day, tally) in &one.days {

@@ -89,9 +89,8 @@ fn may_see(context: &Context<'_>, view: &ServerView) -> bool {
 fn find(context: &Context<'_>) -> Result<ServerView, Problem> {
     let id = context.id();
     let view = context.hub().servers().into_iter().find(|view| view.spec.id.as_str() == id);
-    view.filter(|view| may_see(context, view)).ok_or_else(|| {
-        Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`"))
-    })
+    view.filter(|view| may_see(context, view))
+        .ok_or_else(|| Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`")))
 }
 
 pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
@@ -171,7 +170,8 @@ async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     match context.hub().list_server(id).await {
         Some(Ok(_)) => Ok(json(StatusCode::OK, &read(context)?)),
         Some(Err(error)) => {
-            let detail = toolhub_core::lang::LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
+            let detail =
+                toolhub_core::lang::LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
             Err(Problem::new(StatusCode::BAD_GATEWAY, "server-failed", detail))
         }
         None => Err(Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`"))),

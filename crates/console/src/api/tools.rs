@@ -10,7 +10,7 @@ use toolhub::{DirectCall, OfferedTool, Request};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Source, ToolError};
+use toolhub_core::{Lang, Localize as _, RawJson, Source, ToolError};
 use toolhub_engine::Entry;
 
 use super::overview::{ToolCount, tool_count};
@@ -390,10 +390,7 @@ pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Pro
     let offered = find(context, context.query.get("profile"), context.id())?;
     let entry = entry_of(context, &offered).ok_or_else(|| unknown_tool(&offered.name))?;
     if !matches!(entry.tool.source, Source::Server(_)) {
-        return Err(Problem::bad_request(
-            "only tools of servers are approved",
-            "只有服务器的工具需要批准",
-        ));
+        return Err(Problem::bad_request("only tools of servers are approved", "只有服务器的工具需要批准"));
     }
     if entry.tool.definition.digest() != digest {
         let detail = LocalizedText::new(
@@ -441,7 +438,8 @@ pub(crate) async fn find_tools(
             let Some(tool) = tool.filter(|tool| hits.iter().all(|known| known.tool.name != tool.name)) else {
                 continue;
             };
-            let parts = hit.parts.iter().map(|(name, value)| ScorePart { name: (*name).to_owned(), value: *value });
+            let parts =
+                hit.parts.iter().map(|(name, value)| ScorePart { name: (*name).to_owned(), value: *value });
             hits.push(Hit { tool: summary(context, tool), score: hit.score, parts: parts.collect() });
         }
         if hits.len() >= limit || found.hits.len() < depth || !found.fits {
@@ -485,21 +483,19 @@ pub(crate) async fn explain_tool(
     })
 }
 
-/// The input schema of a definition.
-pub(crate) fn input_schema(definition: &RawJson) -> RawJson {
-    let members: RawObject = definition.object().unwrap_or_default();
-    members.get("inputSchema").cloned().unwrap_or_else(RawJson::empty_object)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn paths_of_arguments_become_json_pointers() {
-        for (path, expected) in
-            [("", ""), ("a", "/a"), ("data[0].name", "/data/0/name"), ("a~b/c", "/a~0b~1c"), ("[1][2]", "/1/2")]
-        {
+        for (path, expected) in [
+            ("", ""),
+            ("a", "/a"),
+            ("data[0].name", "/data/0/name"),
+            ("a~b/c", "/a~0b~1c"),
+            ("[1][2]", "/1/2"),
+        ] {
             assert_eq!(pointer(path), expected, "{path}");
         }
     }

@@ -61,9 +61,13 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let page = calls::page(context).await?;
     let title = frame.text("Calls", "调用");
     let query = &context.query;
-    let is_filtered = ["tool", "source", "status", "principal", "text", "cursor"].iter().any(|name| query.get(name).is_some());
-    let field = |name: &str, label: &str| html! {
-        label { span { (label) } input type="search" name=(name) value=(query.get(name).unwrap_or_default()); }
+    let is_filtered = ["tool", "source", "status", "principal", "text", "cursor"]
+        .iter()
+        .any(|name| query.get(name).is_some());
+    let field = |name: &str, label: &str| {
+        html! {
+            label { span { (label) } input type="search" name=(name) value=(query.get(name).unwrap_or_default()); }
+        }
     };
     let statuses = ["running", "succeeded", "failed", "unknown"];
     let content = html! {
@@ -232,7 +236,11 @@ fn copies(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
 fn shell_quoted(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'));
-    if is_plain && !text.starts_with('-') { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    if is_plain && !text.starts_with('-') {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -176,7 +176,8 @@ fn chart(frame: &Frame<'_>, days: &[DayCount]) -> Markup {
 #[expect(clippy::cast_precision_loss, reason = "the height of a bar in a chart")]
 fn bars(days: &[DayCount], most: u64) -> Markup {
     let width = CHART_WIDTH / days.len().max(1) as f64;
-    let height = |count: u64| (count as f64 / most as f64 * CHART_HEIGHT).max(if count > 0 { 1.5 } else { 0.0 });
+    let height =
+        |count: u64| (count as f64 / most as f64 * CHART_HEIGHT).max(if count > 0 { 1.5 } else { 0.0 });
     let mut shapes = String::new();
     for (index, day) in days.iter().enumerate() {
         let (left, good, bad) = (index as f64 * width, height(day.succeeded), height(day.failed));

@@ -20,15 +20,8 @@ pub(crate) enum NavItem {
 }
 
 impl NavItem {
-    const ALL: [Self; 7] = [
-        Self::Home,
-        Self::Tools,
-        Self::Servers,
-        Self::Calls,
-        Self::Waiting,
-        Self::Clients,
-        Self::Audit,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Home, Self::Tools, Self::Servers, Self::Calls, Self::Waiting, Self::Clients, Self::Audit];
 
     /// The item of the first segment of a path.
     pub(crate) fn of(segment: &str) -> Option<Self> {
@@ -76,7 +69,9 @@ impl NavItem {
     fn icon(self) -> &'static str {
         match self {
             Self::Home => "M2 7.5 8 2.5l6 5M3.5 6.5v7h9v-7M6.5 13.5v-4h3v4",
-            Self::Tools => "M9.5 3a3.5 3.5 0 0 1 3.6 4.8l-5.8 5.7a1.6 1.6 0 0 1-2.3-2.3l5.7-5.8M9.5 3l2 2-1.5 1.5",
+            Self::Tools => {
+                "M9.5 3a3.5 3.5 0 0 1 3.6 4.8l-5.8 5.7a1.6 1.6 0 0 1-2.3-2.3l5.7-5.8M9.5 3l2 2-1.5 1.5"
+            }
             Self::Servers => "M2.5 3h11v4h-11zM2.5 9h11v4h-11zM5 5h.01M5 11h.01",
             Self::Calls => "M2.5 4h8M2.5 8h11M2.5 12h6M12 3l2 1-2 1",
             Self::Waiting => "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11M8 5v3.2l2.2 1.3",
@@ -167,7 +162,7 @@ impl<'a> Frame<'a> {
             }
             div #toast role="status" aria-live="polite" {}
         };
-        document(title, self.below, self.preferences, self.csrf, &body)
+        Document { title, below: self.below, preferences: self.preferences, csrf: self.csrf }.render(&body)
     }
 
     fn footer(&self) -> Markup {
@@ -201,7 +196,11 @@ impl<'a> Frame<'a> {
     }
 
     fn preference(&self, name: &str, value: &str) -> String {
-        let back = if self.query.is_empty() { self.below.to_owned() } else { format!("{}?{}", self.below, self.query) };
+        let back = if self.query.is_empty() {
+            self.below.to_owned()
+        } else {
+            format!("{}?{}", self.below, self.query)
+        };
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair(name, value).append_pair("back", &back);
         format!("{}?{}", self.link("preferences"), query.finish())
@@ -227,31 +226,44 @@ fn root(below: &str) -> String {
 /// A page without navigation.
 pub(crate) fn bare(below: &str, preferences: Preferences, content: &Markup) -> Markup {
     let body = html! { main.bare #main { p.brand { "toolhub" } (content) } };
-    document("toolhub", below, preferences, "", &body)
+    Document { title: "toolhub", below, preferences, csrf: "" }.render(&body)
 }
 
-fn document(title: &str, below: &str, preferences: Preferences, csrf: &str, body: &Markup) -> Markup {
-    let root = root(below);
-    let lang = preferences.lang.choose("en", "zh-CN");
-    html! {
-        (DOCTYPE)
-        html lang=(lang) data-theme=(preferences.theme.name()) {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                @if !csrf.is_empty() {
-                    meta name="csrf-token" content=(csrf);
-                    meta name="api-root" content=(format!("{root}../api/v1/"));
+/// The head of a page.
+struct Document<'a> {
+    title: &'a str,
+    below: &'a str,
+    preferences: Preferences,
+    /// The token of the session; empty without one.
+    csrf: &'a str,
+}
+
+impl Document<'_> {
+    fn render(&self, body: &Markup) -> Markup {
+        let Self { title, below, preferences, csrf } = *self;
+        let root = root(below);
+        let lang = preferences.lang.choose("en", "zh-CN");
+        html! {
+            (DOCTYPE)
+            html lang=(lang) data-theme=(preferences.theme.name()) {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    @if !csrf.is_empty() {
+                        meta name="csrf-token" content=(csrf);
+                        meta name="api-root" content=(format!("{root}../api/v1/"));
+                    }
+                    title { (title) @if title != "toolhub" { " · toolhub" } }
+                    link rel="icon" href="data:,";
+                    link rel="stylesheet" href=(format!("{root}assets/console.css"));
+                    link rel="stylesheet" href=(format!("{root}assets/schema_form.css"));
+                    @if !csrf.is_empty() {
+                        script type="module" src=(format!("{root}assets/console.js")) {}
+                    }
                 }
-                title { (title) @if title != "toolhub" { " · toolhub" } }
-                link rel="icon" href="data:,";
-                link rel="stylesheet" href=(format!("{root}assets/console.css"));
-                @if !csrf.is_empty() {
-                    script type="module" src=(format!("{root}assets/console.js")) {}
-                }
+                body { (body) }
             }
-            body { (body) }
         }
     }
 }

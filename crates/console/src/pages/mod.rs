@@ -23,7 +23,11 @@ use crate::request::Context;
 use crate::route::Route;
 
 /// The page for a path below the console.
-pub(crate) async fn respond(below: &str, mut context: Context<'_>, preferences: Preferences) -> Response<Body> {
+pub(crate) async fn respond(
+    below: &str,
+    mut context: Context<'_>,
+    preferences: Preferences,
+) -> Response<Body> {
     let mut segments: Vec<String> = below.split('/').map(str::to_owned).collect();
     let is_item = segments.len() == 2 && !segments[1].is_empty();
     if is_item {

@@ -42,7 +42,8 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let title = frame.text("Tools", "工具");
     let query = &context.query;
     let all = tools::offered(context, query.get("profile"))?;
-    let mut sources: Vec<String> = all.iter().flat_map(|tool| tool.sources.iter().map(ToString::to_string)).collect();
+    let mut sources: Vec<String> =
+        all.iter().flat_map(|tool| tool.sources.iter().map(ToString::to_string)).collect();
     sources.sort();
     sources.dedup();
     let wanted = query.get("q");

@@ -15,12 +15,14 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{DEFAULT_PROFILE, Settings, folder_note};
 use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
+use toolhub_console::{Console, PublishedAddress};
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::secret;
 use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
 
 use crate::app::{App, StopSignal};
 use crate::args::serve::ServeArgs;
+use crate::commands::console;
 use crate::commands::serve::event_sinks::EventSinks;
 use crate::commands::serve::reload::{ConfigWatcher, ReloadScope};
 use crate::commands::serve::stdio::stdio;
@@ -196,6 +198,18 @@ async fn http(
         Err(error) => anyhow::bail!(error.localize(lang)),
     };
     let address = serving.address()?;
+    let console = Arc::new(Console::new(Arc::clone(gateways), lang));
+    let serving = serving.with_web_app(Arc::clone(&console) as _);
+    let published = PublishedAddress::publish(&gateways.hub().places().home, address);
+    if let Err(error) = &published {
+        app.screen.warn(&lang.choose(
+            format!("`toolhub console` will not find this hub: {error}"),
+            format!("`toolhub console` 将找不到此 hub：{error}"),
+        ));
+    }
+    let mut console_tasks = tokio::task::JoinSet::new();
+    let following = Arc::clone(&console);
+    console_tasks.spawn(async move { following.follow().await });
     let stop = CancellationToken::new();
     // Before the address is printed: from then on commands may be run.
     #[cfg(unix)]
@@ -219,11 +233,20 @@ async fn http(
             );
             app.screen.to_stderr(&format!("{DIM}{everywhere}{DIM:#}"));
         }
-        let hint = lang.choose("Ctrl-C ends it", "按 Ctrl-C 结束");
+        let hint = lang.choose(
+            "`toolhub console` opens the console; Ctrl-C ends it",
+            "`toolhub console` 打开控制台；按 Ctrl-C 结束",
+        );
         app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
     }
+    if let Some(link) = args.console_link {
+        console::present(app, address, link)?;
+    }
     let closing = Arc::clone(gateways);
-    let run = serving.run(stop.clone(), async move { closing.close(CLOSE_TIMEOUT).await });
+    let run = serving.run(stop.clone(), async move {
+        console.close();
+        closing.close(CLOSE_TIMEOUT).await;
+    });
     tokio::pin!(run);
     let unfinished = tokio::select! {
         ended = &mut run => Some(ended),

@@ -34,6 +34,7 @@ mod client_behavior;
 mod collector;
 mod concurrent_callers;
 mod conformance;
+mod console;
 mod error_responses;
 mod examples;
 mod fast_path;

@@ -25,7 +25,7 @@ pub(crate) struct Record {
     pub(crate) sequence: u64,
     pub(crate) at: String,
     pub(crate) principal: String,
-    /// `login`, `refusal`, `call`, `held_call` or `change`.
+    /// Such as `login`, `refusal`, `call`, `held_call`, `key_change` or `server_change`.
     pub(crate) kind: String,
     /// What it is about.
     pub(crate) object: String,

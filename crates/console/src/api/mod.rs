@@ -175,7 +175,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ],
         request: None,
         response: ResponseKind::Json(schema_of::<Page<tools::Tool>>),
-        handler: |context| Box::pin(std::future::ready(tools::list(context))),
+        handler: |context| Box::pin(tools::list(context)),
     },
     Route {
         method: Verb::Get,
@@ -195,7 +195,7 @@ pub(crate) const ROUTES: &[Route] = &[
         parameters: &[],
         request: Some(schema_of::<tools::CallRequest>),
         response: ResponseKind::Json(schema_of::<tools::Check>),
-        handler: |context| Box::pin(std::future::ready(tools::check(context))),
+        handler: |context| Box::pin(tools::check(context)),
     },
     Route {
         method: Verb::Post,

@@ -206,9 +206,14 @@ pub(crate) fn offered(context: &Context<'_>, profile: Option<&str>) -> Result<Ve
 }
 
 /// One tool by its name in a profile.
-fn find(context: &Context<'_>, profile: Option<&str>, name: &str) -> Result<OfferedTool, Problem> {
-    let tool = offered(context, profile)?.into_iter().find(|tool| tool.name == name);
-    tool.ok_or_else(|| unknown_tool(name))
+async fn find(context: &Context<'_>, profile: Option<&str>, name: &str) -> Result<OfferedTool, Problem> {
+    let named = || offered(context, profile).map(|tools| tools.into_iter().find(|tool| tool.name == name));
+    if let Some(tool) = named()? {
+        return Ok(tool);
+    }
+    // It may belong to a server that has not been listed yet.
+    context.gateways.settled().await;
+    named()?.ok_or_else(|| unknown_tool(name))
 }
 
 fn unknown_tool(name: &str) -> Problem {
@@ -254,7 +259,8 @@ fn approval_name(status: ApprovalStatus) -> &'static str {
     }
 }
 
-pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    context.gateways.settled().await;
     Ok(json(StatusCode::OK, &page(context)?))
 }
 
@@ -281,7 +287,7 @@ pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem
 
 /// The tool that the path names.
 pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
-    let offered = find(context, context.query.get("profile"), context.id())?;
+    let offered = find(context, context.query.get("profile"), context.id()).await?;
     let entry = entry_of(context, &offered);
     let approval = entry.as_ref().and_then(|entry| context.hub().approval_of(&entry.tool));
     let differs = |digest: &str| approval.as_ref().filter(|approval| approval.version != digest);
@@ -311,18 +317,18 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
 }
 
 /// The call that the body of the request describes.
-fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
+async fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
     let CallRequest { profile, arguments } = context.json()?;
     if arguments.object().is_none() {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
     }
     // The name must be visible: otherwise it is unknown, whether or not it exists.
-    let offered = find(context, profile.as_deref(), context.id())?;
+    let offered = find(context, profile.as_deref(), context.id()).await?;
     Ok(DirectCall { principal: Arc::clone(context.principal()), profile, name: offered.name, arguments })
 }
 
-pub(crate) fn check(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let call = direct_call(context)?;
+pub(crate) async fn check(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let call = direct_call(context).await?;
     let checked = context.gateways.check_arguments(&call).ok_or_else(|| unknown_tool(&call.name))?;
     let check = match checked {
         Ok(()) => Check { valid: true, message: None, problems: Vec::new() },
@@ -361,7 +367,7 @@ fn pointer(argument: &str) -> String {
 }
 
 pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let call = direct_call(context)?;
+    let call = direct_call(context).await?;
     let key = context.headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default());
     let request = format!("{}\n{}", call.name, String::from_utf8_lossy(&context.body));
     let first = match context.idempotency.begin(context.principal().id(), key, &request)? {
@@ -387,7 +393,7 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
 
 pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let ApproveRequest { digest } = context.json()?;
-    let offered = find(context, context.query.get("profile"), context.id())?;
+    let offered = find(context, context.query.get("profile"), context.id()).await?;
     let entry = entry_of(context, &offered).ok_or_else(|| unknown_tool(&offered.name))?;
     if !matches!(entry.tool.source, Source::Server(_)) {
         return Err(Problem::bad_request("only tools of servers are approved", "只有服务器的工具需要批准"));
@@ -463,7 +469,7 @@ pub(crate) async fn explain_tool(
     name: &str,
     arguments: Option<&RawJson>,
 ) -> Result<Explanation, Problem> {
-    let offered = find(context, profile, name)?;
+    let offered = find(context, profile, name).await?;
     let request =
         Request { among: Some(&offered.sources), arguments, ..Request::named(offered.tool.as_str()) };
     let route = context.hub().explain(request).await.map_err(|error| {

@@ -67,6 +67,13 @@ impl Gateways {
         Some(tools)
     }
 
+    /// Waits until the servers have been listed once, for a short time after the start.
+    pub async fn settled(&self) {
+        if let Some((backend, _)) = self.profiles.get(&self.default) {
+            backend.settled().await;
+        }
+    }
+
     /// Calls a tool for a principal. Returns the result as an MCP client would receive it; `None` if the principal may not use
     /// the profile. Dropping the future cancels the call.
     pub async fn call_directly(&self, call: DirectCall) -> Option<Result<RawJson, RpcError>> {

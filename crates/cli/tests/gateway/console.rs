@@ -1,0 +1,587 @@
+//! The console and the JSON API: sessions, permissions, and what must never happen through them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::{Journal, Script};
+
+use crate::raw_client::{Era, RawClient, http};
+use crate::serving::{Serving, hub};
+use crate::team_access::{NewKey, new_key};
+
+/// How long an event may take.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A browser with a session.
+struct Browser {
+    client: Client,
+    root: String,
+    cookie: String,
+    csrf: String,
+}
+
+/// An HTTP client that follows no redirect.
+fn client() -> Client {
+    http();
+    Client::builder().no_proxy().redirect(Policy::none()).build().unwrap()
+}
+
+/// A one-time link into the console of a running hub.
+fn link(serving: &Serving) -> String {
+    let ran = serving.cli().run(&["console", "--no-browser", "--json"]);
+    ran.json()["url"].as_str().unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+}
+
+impl Browser {
+    async fn open(serving: &Serving) -> Self {
+        let client = client();
+        let opened = client.get(link(serving)).send().await.unwrap();
+        assert_eq!(opened.status(), StatusCode::SEE_OTHER);
+        assert_eq!(opened.headers()["location"], "../");
+        let cookie = opened.headers()["set-cookie"].to_str().unwrap();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        let mut browser = Self { client, root: serving.root.clone(), cookie, csrf: String::new() };
+        let page = browser.page("").await;
+        let csrf = page.split("name=\"csrf-token\" content=\"").nth(1).unwrap();
+        browser.csrf = csrf.split('"').next().unwrap().to_owned();
+        browser
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder {
+        self.client.get(format!("{}{path}", self.root)).header("cookie", &self.cookie)
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let response = self.get(&format!("/console/{path}")).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response.text().await.unwrap()
+    }
+
+    /// A request that changes something, as a page of the console sends it.
+    fn post(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.client
+            .post(format!("{}/api/v1/{path}", self.root))
+            .header("cookie", &self.cookie)
+            .header("origin", &self.root)
+            .header("x-csrf-token", &self.csrf)
+            .body(body.to_string())
+    }
+
+    async fn api(&self, path: &str) -> Value {
+        let response = self.get(&format!("/api/v1/{path}")).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response.json().await.unwrap()
+    }
+}
+
+/// A request with a key.
+fn with_key(serving: &Serving, key: &str, method: Method, path: &str) -> RequestBuilder {
+    http().request(method, format!("{}/api/v1/{path}", serving.root)).bearer_auth(key)
+}
+
+fn sheets() -> Script {
+    Script::both().plain_tool("read_sheet").plain_tool("write_sheet").plain_tool("delete_sheet")
+}
+
+const ROLES: [&str; 6] = ["viewer", "caller", "approver", "operator", "auditor", "owner"];
+
+fn key_of(role: &'static str) -> NewKey {
+    match role {
+        "viewer" => NewKey { name: "viewer", options: &["--role", "viewer"] },
+        "caller" => NewKey { name: "caller", options: &["--role", "caller"] },
+        "approver" => NewKey { name: "approver", options: &["--role", "approver"] },
+        "operator" => NewKey { name: "operator", options: &["--role", "operator"] },
+        "auditor" => NewKey { name: "auditor", options: &["--role", "auditor"] },
+        _ => NewKey { name: "owner", options: &["--role", "owner"] },
+    }
+}
+
+/// A hub with the server `s` and a key for each role.
+fn hub_with_roles(settings: &str, script: &Script) -> (Serving, BTreeMap<&'static str, String>) {
+    let mut cli = hub(settings);
+    cli.server("s", script);
+    let keys = ROLES.map(|role| (role, new_key(&cli, &key_of(role))));
+    (Serving::start(cli), keys.into_iter().collect())
+}
+
+/// The roles that may use each route, written down apart from the route table.
+fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
+    match (method, path) {
+        ("get", "openapi.json" | "me") | ("post", "session:end") => &ROLES,
+        ("get", "health" | "stats" | "servers" | "servers/{id}") => {
+            &["viewer", "operator", "auditor", "owner"]
+        }
+        ("get", "servers/{id}/log") | ("post", "servers/{id}:test" | "servers/{id}:restart") => {
+            &["operator", "owner"]
+        }
+        ("get", "events" | "tools" | "tools/{name}" | "calls" | "calls/{id}" | "waiting")
+        | ("post", "tools/{name}:check" | "search" | "explain") => &ROLES,
+        ("post", "tools/{name}:call") => &["caller"],
+        ("post", "tools/{name}:approve" | "waiting/{id}:approve" | "waiting/{id}:deny") => {
+            &["approver", "owner"]
+        }
+        ("get", "audit" | "audit/export") | ("post", "audit:verify") => &["auditor"],
+        other => panic!("{other:?} has no expected roles"),
+    }
+}
+
+/// Every route of the document × every role, and no or a wrong credential.
+#[tokio::test]
+async fn every_route_requires_its_roles() {
+    let (serving, keys) = hub_with_roles("", &sheets());
+    let document: Value = with_key(&serving, &keys["viewer"], Method::GET, "openapi.json")
+        .send()
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
+    let mut checked = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path = path.strip_prefix("/api/v1/").unwrap();
+        let concrete = path.replace("{id}", "nothing").replace("{name}", "nothing");
+        for method in operations.as_object().unwrap().keys() {
+            let verb: Method = method.to_uppercase().parse().unwrap();
+            let allowed = roles_of(method, path);
+            for (role, key) in &keys {
+                let response = with_key(&serving, key, verb.clone(), &concrete).send().await.unwrap();
+                let status = response.status();
+                let is_allowed = status != StatusCode::FORBIDDEN && status != StatusCode::UNAUTHORIZED;
+                assert_eq!(is_allowed, allowed.contains(role), "{method} {path} by {role}: {status}");
+                assert!(!status.is_server_error(), "{method} {path} by {role}: {status}");
+                checked += 1;
+            }
+            for key in ["", "th_wrong", &keys["owner"][..keys["owner"].len() - 1]] {
+                let response = with_key(&serving, key, verb.clone(), &concrete).send().await.unwrap();
+                assert_eq!(response.status(), 401, "{method} {path}");
+            }
+            let anonymous =
+                http().request(verb, format!("{}/api/v1/{concrete}", serving.root)).send().await.unwrap();
+            assert_eq!(anonymous.status(), 401, "{method} {path}");
+            assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
+        }
+    }
+    assert!(checked >= 26 * ROLES.len(), "{checked}");
+}
+
+#[tokio::test]
+async fn one_time_link_opens_one_session_that_survives_a_restart() {
+    let serving = Serving::before(&sheets(), "");
+    let url = link(&serving);
+    let browser = client();
+    assert_eq!(browser.get(&url).send().await.unwrap().status(), 303);
+    let again = browser.get(&url).send().await.unwrap();
+    assert_eq!(again.status(), 403);
+    assert!(again.headers().get("set-cookie").is_none());
+    assert!(again.text().await.unwrap().contains("toolhub console"));
+    let browser = Browser::open(&serving).await;
+    let serving = serving.restarted().await;
+    assert!(browser.page("").await.contains("csrf-token"));
+    // After the logout the cookie opens nothing.
+    let ended = browser.post("session:end", &json!({})).send().await.unwrap();
+    assert_eq!(ended.status(), 200);
+    for path in ["/console/", "/console/tools", "/api/v1/me"] {
+        assert_eq!(browser.get(path).send().await.unwrap().status(), 401, "{path}");
+    }
+    drop(serving);
+}
+
+/// Keys are for programs, sessions for browsers: neither opens what the other is for.
+#[tokio::test]
+async fn keys_open_no_page_and_sessions_open_no_gateway() {
+    let (serving, keys) = hub_with_roles("", &sheets());
+    for path in ["", "tools", "servers/s", "audit"] {
+        let url = format!("{}/console/{path}", serving.root);
+        let response = http().get(url).bearer_auth(&keys["owner"]).send().await.unwrap();
+        assert_eq!(response.status(), 401, "{path}");
+        assert!(!response.text().await.unwrap().contains("csrf-token"));
+    }
+    let browser = Browser::open(&serving).await;
+    for path in ["/mcp", "/sse", "/metrics"] {
+        assert_eq!(browser.get(path).send().await.unwrap().status(), 401, "{path}");
+    }
+    // A request has one identity: a wrong key beside a session is refused.
+    let both = browser.get("/api/v1/me").bearer_auth("th_wrong").send().await.unwrap();
+    assert_eq!(both.status(), 401);
+}
+
+/// A page of another site can send requests with the cookie, and can change nothing.
+#[tokio::test]
+async fn attack_write_from_another_site() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &sheets().journal(&journal));
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let call = |headers: &[(&str, &str)]| {
+        let request = browser
+            .client
+            .post(format!("{}/api/v1/tools/delete_sheet:call", serving.root))
+            .header("cookie", &browser.cookie)
+            .body(r#"{"arguments":{}}"#);
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
+    };
+    let (origin, csrf) = (serving.root.as_str(), browser.csrf.as_str());
+    let port = origin.rsplit(':').next().unwrap();
+    for headers in [
+        &[][..],
+        &[("origin", origin)],
+        &[("x-csrf-token", csrf)],
+        &[("origin", "https://evil.example"), ("x-csrf-token", csrf)],
+        &[("origin", "null"), ("x-csrf-token", csrf)],
+        &[("origin", &format!("http://localhost:{port}")), ("x-csrf-token", csrf)],
+        &[("origin", "http://127.0.0.1:1"), ("x-csrf-token", csrf)],
+        &[("origin", origin), ("x-csrf-token", "0")],
+        &[("origin", origin), ("x-csrf-token", csrf), ("sec-fetch-site", "cross-site")],
+        &[("origin", origin), ("x-csrf-token", csrf), ("host", "evil.example")],
+    ] {
+        assert_eq!(call(headers).send().await.unwrap().status(), 403, "{headers:?}");
+    }
+    // A link cannot change anything either.
+    let read = browser.get("/api/v1/tools/delete_sheet:call").send().await.unwrap();
+    assert_eq!(read.status(), 405);
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 0);
+    let done = call(&[("origin", origin), ("x-csrf-token", csrf)]).send().await.unwrap();
+    assert_eq!(done.json::<Value>().await.unwrap()["success"], true);
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 1);
+}
+
+/// A site whose name was rebound to this machine is refused, whatever it asks for.
+#[tokio::test]
+async fn attack_rebound_host() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    for path in ["/console/", "/console/assets/console.js", "/api/v1/me", "/console/open/0"] {
+        let refused = browser.get(path).header("host", "evil.example").send().await.unwrap();
+        assert_eq!(refused.status(), 403, "{path}");
+        assert!(refused.headers().get("access-control-allow-origin").is_none());
+    }
+}
+
+const RULES: &str = r#"
+[[auth.rules]]
+name = "callers read"
+effect = "allow"
+roles = ["caller"]
+tools = ["read_*"]
+[[auth.rules]]
+name = "owners"
+effect = "allow"
+roles = ["owner", "approver", "operator"]
+"#;
+
+/// What a rule hides is on no surface of the API, and a hidden tool answers like one that does not exist.
+#[tokio::test]
+async fn hidden_tools_are_on_no_surface_of_the_api() {
+    let (serving, keys) = hub_with_roles(RULES, &sheets());
+    let key = &keys["caller"];
+    let read = |method: Method, path: &str, body: Value| {
+        let request = with_key(&serving, key, method, path).body(body.to_string());
+        async move {
+            let response = request.send().await.unwrap();
+            (response.status().as_u16(), response.text().await.unwrap())
+        }
+    };
+    for (method, path, body) in [
+        (Method::GET, "tools", json!({})),
+        (Method::GET, "tools?source=s", json!({})),
+        (Method::POST, "search", json!({"query": "delete a sheet"})),
+        (Method::POST, "search", json!({"query": "write_sheet"})),
+        (Method::GET, "calls", json!({})),
+        (Method::GET, "waiting", json!({})),
+        (Method::GET, "openapi.json", json!({})),
+    ] {
+        let (status, text) = read(method, path, body).await;
+        assert_eq!(status, 200, "{path}: {text}");
+        assert!(!text.contains("delete_sheet") && !text.contains("write_sheet"), "{path}: {text}");
+    }
+    let (_, tools) = read(Method::GET, "tools", json!({})).await;
+    assert!(tools.contains("read_sheet"), "{tools}");
+    for (method, path, body) in [
+        (Method::GET, "tools/NAME", json!({})),
+        (Method::POST, "tools/NAME:check", json!({"arguments": {}})),
+        (Method::POST, "tools/NAME:call", json!({"arguments": {}})),
+        (Method::POST, "explain", json!({"tool": "NAME"})),
+    ] {
+        let ask = |name: &str| {
+            let body = body.to_string().replace("NAME", name);
+            read(method.clone(), &path.replace("NAME", name), serde_json::from_str(&body).unwrap())
+        };
+        let (hidden, unknown) = (ask("delete_sheet").await, ask("absent_sheet").await);
+        assert_eq!(hidden.0, 404, "{path}: {hidden:?}");
+        assert_eq!(hidden.1.replace("delete_sheet", "absent_sheet"), unknown.1, "{path}");
+    }
+}
+
+/// A caller reads its own calls only; an auditor reads all of them.
+#[tokio::test]
+async fn calls_of_others_are_for_auditors() {
+    let mut cli = hub("");
+    cli.server("s", &sheets());
+    let [ann, bob] = ["ann", "bob"].map(|name| {
+        let made = cli.run(&["keys", "new", name, "--role", "caller", "--json"]);
+        made.json()["key"].as_str().unwrap().to_owned()
+    });
+    let auditor = new_key(&cli, &key_of("auditor"));
+    let serving = Serving::start(cli);
+    let body = json!({"arguments": {"secret": "of ann"}}).to_string();
+    let made =
+        with_key(&serving, &ann, Method::POST, "tools/read_sheet:call").body(body).send().await.unwrap();
+    assert_eq!(made.status(), 200);
+    let list = |key: String, query: &'static str| {
+        let request = with_key(&serving, &key, Method::GET, &format!("calls{query}"));
+        async move {
+            request.send().await.unwrap().json::<Value>().await.unwrap()["items"].as_array().unwrap().clone()
+        }
+    };
+    let mut own = Vec::new();
+    for _ in 0..100 {
+        own = list(ann.clone(), "").await;
+        if !own.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let id = own[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(list(bob.clone(), "").await.len(), 0);
+    assert_eq!(list(bob.clone(), "?principal=key:ann").await.len(), 0);
+    assert_eq!(list(auditor.clone(), "?principal=key:ann").await.len(), 1);
+    for (key, expected) in [(&ann, 200), (&bob, 404), (&auditor, 200)] {
+        let response = with_key(&serving, key, Method::GET, &format!("calls/{id}")).send().await.unwrap();
+        assert_eq!(response.status(), expected);
+        let text = response.text().await.unwrap();
+        assert_eq!(text.contains("of ann"), expected == 200, "{text}");
+    }
+}
+
+/// Requests with one idempotency key run once, also at the same moment; another principal with the same key is another request.
+#[tokio::test]
+async fn repeated_requests_run_once() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &sheets().journal(&journal));
+    let [ann, bob] = ["ann", "bob"].map(|name| {
+        let made = cli.run(&["keys", "new", name, "--role", "caller", "--json"]);
+        made.json()["key"].as_str().unwrap().to_owned()
+    });
+    let serving = Serving::start(cli);
+    let call = |key: &str, arguments: Value| {
+        with_key(&serving, key, Method::POST, "tools/write_sheet:call")
+            .header("idempotency-key", "one")
+            .body(json!({"arguments": arguments}).to_string())
+            .send()
+    };
+    let all = futures_util::future::join_all((0..8).map(|_| call(&ann, json!({"n": 1})))).await;
+    let statuses: Vec<u16> = all.into_iter().map(|response| response.unwrap().status().as_u16()).collect();
+    assert!(
+        statuses.contains(&200) && statuses.iter().all(|status| [200, 409].contains(status)),
+        "{statuses:?}"
+    );
+    assert_eq!(call(&ann, json!({"n": 1})).await.unwrap().status(), 200);
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 1);
+    assert_eq!(call(&ann, json!({"n": 2})).await.unwrap().status(), 409);
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 1);
+    assert_eq!(call(&bob, json!({"n": 2})).await.unwrap().status(), 200);
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 2);
+}
+
+/// A held call of a program is approved in the browser, runs once, and the owner's decision is on record.
+#[tokio::test]
+async fn held_call_is_approved_in_the_browser() {
+    let rules = "[[auth.rules]]\nname = \"ask\"\neffect = \"ask\"\ntools = [\"write_sheet\"]\n[[auth.rules]]\nname = \"all\"\neffect = \"allow\"\n";
+    let mut cli = hub(rules);
+    let journal = cli.folder().join("journal");
+    cli.server("s", &sheets().journal(&journal));
+    let key = new_key(&cli, &key_of("caller"));
+    let serving = Serving::start(cli);
+    let mut program = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    program.declare(json!({}));
+    let call = r#""name":"write_sheet","arguments":{}"#;
+    let held = program.request("1", "tools/call", call).send().await.unwrap().text().await.unwrap();
+    assert!(!held.contains("\"isError\":false"), "{held}");
+    let browser = Browser::open(&serving).await;
+    let waiting = browser.api("waiting").await;
+    let id = waiting["items"][0]["id"].as_str().unwrap_or_else(|| panic!("{waiting} {held}")).to_owned();
+    assert!(browser.page("waiting").await.contains(&id));
+    // The program that made the call cannot decide about it.
+    let own = with_key(&serving, &key, Method::POST, &format!("waiting/{id}:approve")).send().await.unwrap();
+    assert_eq!(own.status(), 403);
+    let approved = browser.post(&format!("waiting/{id}:approve"), &json!({})).send().await.unwrap();
+    assert_eq!(approved.status(), 200, "{}", approved.text().await.unwrap());
+    let again = browser.post(&format!("waiting/{id}:deny"), &json!({})).send().await.unwrap();
+    assert_eq!(again.status(), 409);
+    for _ in 0..2 {
+        program.request("2", "tools/call", call).send().await.unwrap().text().await.unwrap();
+    }
+    assert_eq!(Journal::read(&journal).count_method("tools/call"), 1);
+    let audit = browser.api("audit?kind=held_call").await;
+    assert!(audit.to_string().contains("approved"), "{audit}");
+}
+
+/// Everything that a server wrote is text in the pages.
+#[tokio::test]
+async fn hostile_text_is_escaped() {
+    let payload = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>";
+    let tool = json!({
+        "name": "odd", "title": payload, "description": payload,
+        "inputSchema": {"type": "object", "properties": {payload: {"type": "string", "description": payload}}},
+    });
+    let svg = json!({"type": "image", "mimeType": "image/svg+xml", "data": "PHN2Zz4="});
+    let content = json!([{"type": "text", "text": payload}, svg, {"type": payload}]);
+    let script = Script::both()
+        .tool(tool)
+        .on("tools/call", json!([{"reply": {"content": content, "structuredContent": {payload: payload}}}]));
+    let serving = Serving::before(&script, "[audit]\nenabled = true\n");
+    let browser = Browser::open(&serving).await;
+    let called =
+        browser.post("tools/odd:call", &json!({"arguments": {payload: payload}})).send().await.unwrap();
+    assert_eq!(called.status(), 200, "{}", called.text().await.unwrap());
+    let mut calls = Vec::new();
+    for _ in 0..100 {
+        calls = browser.api("calls").await["items"].as_array().unwrap().clone();
+        if !calls.is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let call = format!("calls/{}", calls[0]["id"].as_str().unwrap());
+    let query = "tools?q=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E&source=%22%3E%3Cscript%3E";
+    let filter = "calls?text=%22%3E%3Cscript%3Ealert(2)%3C%2Fscript%3E&principal=%3Cimg%20src%3Dx";
+    for path in [
+        "",
+        "tools",
+        "tools/odd",
+        query,
+        "servers",
+        "servers/s",
+        "calls",
+        &call,
+        filter,
+        "waiting",
+        "clients",
+        "audit",
+    ] {
+        let page = browser.page(path).await;
+        for raw in ["<img src=x", "<script>alert", "onerror=alert(1)>\"", "image/svg+xml;base64"] {
+            assert!(!page.contains(raw), "{path}: {raw}\n{page}");
+        }
+        let policy = browser.get(&format!("/console/{path}")).send().await.unwrap();
+        let policy = policy.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+    }
+    assert!(browser.page("tools/odd").await.contains("&lt;img src=x onerror=alert(1)&gt;"));
+}
+
+/// Reads a stream until it contains a text.
+async fn await_text(response: &mut Response, expected: &str) -> String {
+    let mut read = String::new();
+    let reading = async {
+        while !read.contains(expected) {
+            let Some(chunk) = response.chunk().await.unwrap() else { panic!("the stream has ended: {read}") };
+            read.push_str(&String::from_utf8_lossy(&chunk));
+        }
+    };
+    let ended = tokio::time::timeout(EVENT_TIMEOUT, reading).await;
+    assert!(ended.is_ok(), "`{expected}` does not come: {read}");
+    read
+}
+
+/// Pages learn what changed, also after a reconnect; open streams do not delay the end of the hub.
+#[tokio::test]
+async fn events_name_what_changed() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    let mut stream = browser.get("/api/v1/events").send().await.unwrap();
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    let first = await_text(&mut stream, "\n\n").await;
+    let id = await_id(&mut stream, first).await;
+    browser.post("tools/read_sheet:call", &json!({"arguments": {}})).send().await.unwrap();
+    await_text(&mut stream, "\"calls\"").await;
+    // A client that was away learns of it at once.
+    let mut later = browser.get("/api/v1/events").header("last-event-id", id).send().await.unwrap();
+    await_text(&mut later, "\"calls\"").await;
+    let began = std::time::Instant::now();
+    serving.stop();
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+async fn await_id(stream: &mut Response, mut read: String) -> String {
+    if !read.contains("id: ") {
+        read.push_str(&await_text(stream, "id: ").await);
+    }
+    read.split("id: ").nth(1).unwrap().lines().next().unwrap().to_owned()
+}
+
+/// A restart ends the process of the server and starts another one.
+#[tokio::test]
+async fn server_is_restarted_from_the_console() {
+    let mut cli = hub("[audit]\nenabled = true\n");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &sheets().journal(&journal));
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    browser.post("tools/read_sheet:call", &json!({"arguments": {}})).send().await.unwrap();
+    let starts = || {
+        Journal::read(&journal).count_method("initialize")
+            + Journal::read(&journal).count_method("server/discover")
+    };
+    let before = starts();
+    let restarted = browser.post("servers/s:restart", &json!({})).send().await.unwrap();
+    assert_eq!(restarted.status(), 200, "{}", restarted.text().await.unwrap());
+    assert!(starts() > before);
+    let state = browser.api("servers/s").await;
+    assert_eq!(state["state"], "connected", "{state}");
+    assert_eq!(browser.post("servers/other:restart", &json!({})).send().await.unwrap().status(), 404);
+    let audit = browser.api("audit?kind=server_change").await;
+    assert!(audit.to_string().contains("restarted"), "{audit}");
+}
+
+/// Bad input gets a problem document that says what to do.
+#[tokio::test]
+async fn bad_input_is_explained() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    for (path, status) in [
+        ("calls?limit=0", 400),
+        ("calls?limit=x", 400),
+        ("calls?status=gone", 400),
+        ("calls?cursor=../x", 400),
+        ("calls/nothing", 404),
+        ("tools?profile=none", 404),
+        ("audit", 409),
+        ("nothing", 404),
+        ("servers/%00", 404),
+        ("tools/%ff", 404),
+    ] {
+        let response = browser.get(&format!("/api/v1/{path}")).send().await.unwrap();
+        assert_eq!(response.status(), status, "{path}");
+        let problem: Value = response.json().await.unwrap();
+        assert!(!problem["detail"].as_str().unwrap().is_empty(), "{problem}");
+    }
+    for (path, body, status) in [
+        ("tools/read_sheet:call", json!([]), 400),
+        ("tools/read_sheet:call", json!({"arguments": []}), 400),
+        ("tools/read_sheet:call", json!({}), 400),
+        ("tools/absent:call", json!({"arguments": {}}), 404),
+        ("search", json!({"query": 1}), 400),
+        ("waiting/../x:approve", json!({}), 404),
+        ("waiting/zz:approve", json!({}), 404),
+    ] {
+        let response = browser.post(path, &body).send().await.unwrap();
+        assert_eq!(response.status(), status, "{path} {body}");
+    }
+    let check = browser.post("tools/calculate:check", &json!({"arguments": {"expression": 1}}));
+    let check: Value = check.send().await.unwrap().json().await.unwrap();
+    assert_eq!(
+        (&check["valid"], &check["problems"][0]["path"]),
+        (&json!(false), &json!("/expression")),
+        "{check}"
+    );
+}

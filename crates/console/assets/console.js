@@ -71,11 +71,11 @@ export function confirmed(question) {
 
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, body, confirm, then, show } = button.dataset;
+  const { post, method = "POST", body, confirm, then, show } = button.dataset;
   if (confirm && !(await confirmed(confirm))) return;
   button.disabled = true;
   try {
-    const received = await request(post, { method: "POST", body });
+    const received = await request(post, { method, body });
     if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
     if (then) {
       location.assign(then);
@@ -185,5 +185,7 @@ document.addEventListener("keydown", (event) => {
 
 localizeTimes(document);
 if (csrf) follow();
+const addition = document.getElementById("add-server");
+if (addition) import("./add_server.js").then((module) => module.start(addition));
 const trial = document.getElementById("trial");
 if (trial) import("./try_tool.js").then((module) => module.start(trial));

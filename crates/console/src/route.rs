@@ -73,6 +73,8 @@ pub(crate) enum ResponseKind {
 pub(crate) enum Verb {
     Get,
     Post,
+    Patch,
+    Delete,
 }
 
 impl Verb {
@@ -80,12 +82,14 @@ impl Verb {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
     }
 
     /// Whether requests may change something.
     pub(crate) fn writes(self) -> bool {
-        self == Self::Post
+        self != Self::Get
     }
 }
 

@@ -115,9 +115,9 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         ("get", "health" | "stats" | "servers" | "servers/{id}") => {
             &["viewer", "operator", "auditor", "owner"]
         }
-        ("get", "servers/{id}/log") | ("post", "servers/{id}:test" | "servers/{id}:restart") => {
-            &["operator", "owner"]
-        }
+        ("get", "servers/{id}/log")
+        | ("post", "servers" | "servers/{id}:test" | "servers/{id}:restart")
+        | ("patch" | "delete", "servers/{id}") => &["operator", "owner"],
         ("get", "events" | "tools" | "tools/{name}" | "calls" | "calls/{id}" | "waiting")
         | ("post", "tools/{name}:check" | "search" | "explain") => &ROLES,
         ("post", "tools/{name}:call") => &["caller"],
@@ -165,7 +165,7 @@ async fn every_route_requires_its_roles() {
             assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
         }
     }
-    assert!(checked >= 26 * ROLES.len(), "{checked}");
+    assert!(checked >= 29 * ROLES.len(), "{checked}");
 }
 
 #[tokio::test]
@@ -584,4 +584,49 @@ async fn bad_input_is_explained() {
         (&json!(false), &json!("/expression")),
         "{check}"
     );
+}
+
+/// A server is added in the console, works at once, is disabled, enabled and removed. Nothing is written by a preview.
+#[tokio::test]
+async fn server_is_added_changed_and_removed() {
+    let mut cli = hub("");
+    cli.server("s", &sheets());
+    let file = cli.folder().join("mcp.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let entry = serde_json::from_str::<Value>(&text).unwrap()["mcpServers"]["s"].clone();
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let pasted = json!({"mcpServers": {"second": entry}}).to_string();
+    let add = |preview: bool| browser.post("servers", &json!({"json": pasted, "preview": preview})).send();
+    let preview: Value = add(true).await.unwrap().json().await.unwrap();
+    assert_eq!(preview["written"], false);
+    assert!(preview["added_lines"].to_string().contains("second"), "{preview}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    let added = add(false).await.unwrap();
+    assert_eq!(added.status(), 200, "{}", added.text().await.unwrap());
+    let tested = browser.post("servers/second:test", &json!({})).send().await.unwrap();
+    assert_eq!(tested.status(), 200, "{}", tested.text().await.unwrap());
+    assert_eq!(browser.api("servers/second").await["tools"], 3);
+    // A name that exists is not replaced.
+    assert_eq!(add(false).await.unwrap().status(), 409);
+    let change = |method: Method, body: Value| {
+        browser
+            .client
+            .request(method, format!("{}/api/v1/servers/second", serving.root))
+            .header("cookie", &browser.cookie)
+            .header("origin", &serving.root)
+            .header("x-csrf-token", &browser.csrf)
+            .body(body.to_string())
+            .send()
+    };
+    for (enabled, state) in [(false, "disabled"), (true, "ready")] {
+        let changed = change(Method::PATCH, json!({"enabled": enabled})).await.unwrap();
+        let changed: Value = changed.json().await.unwrap();
+        assert!(changed["state"] == state || (enabled && changed["state"] == "connected"), "{changed}");
+    }
+    assert_eq!(change(Method::DELETE, json!({})).await.unwrap().status(), 200);
+    assert_eq!(browser.get("/api/v1/servers/second").send().await.unwrap().status(), 404);
+    assert_eq!(change(Method::DELETE, json!({})).await.unwrap().status(), 404);
+    let after: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(after, serde_json::from_str::<Value>(&text).unwrap());
 }

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod overview;
+pub(crate) mod server_edit;
 pub(crate) mod servers;
 pub(crate) mod tools;
 pub(crate) mod waiting;
@@ -131,6 +132,36 @@ pub(crate) const ROUTES: &[Route] = &[
         request: None,
         response: ResponseKind::Json(schema_of::<servers::ServerDetail>),
         handler: |context| Box::pin(std::future::ready(servers::get(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "servers",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "Adds a server to `mcp.json`, or shows the change",
+        parameters: &[],
+        request: Some(schema_of::<server_edit::NewServer>),
+        response: ResponseKind::Json(schema_of::<server_edit::ServerChange>),
+        handler: |context| Box::pin(server_edit::add(context)),
+    },
+    Route {
+        method: Verb::Patch,
+        path: "servers/{id}",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "Enables or disables a server",
+        parameters: &[],
+        request: Some(schema_of::<server_edit::ServerPatch>),
+        response: ResponseKind::Json(schema_of::<servers::ServerDetail>),
+        handler: |context| Box::pin(server_edit::patch(context)),
+    },
+    Route {
+        method: Verb::Delete,
+        path: "servers/{id}",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "Removes a server from its file, with its login and its stored data",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Empty>),
+        handler: |context| Box::pin(server_edit::remove(context)),
     },
     Route {
         method: Verb::Get,

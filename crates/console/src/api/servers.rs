@@ -86,7 +86,8 @@ fn may_see(context: &Context<'_>, view: &ServerView) -> bool {
     })
 }
 
-fn find(context: &Context<'_>) -> Result<ServerView, Problem> {
+/// The server that the path names.
+pub(crate) fn find(context: &Context<'_>) -> Result<ServerView, Problem> {
     let id = context.id();
     let view = context.hub().servers().into_iter().find(|view| view.spec.id.as_str() == id);
     view.filter(|view| may_see(context, view))
@@ -97,7 +98,7 @@ pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &read(context)?))
 }
 
-/// The server that the path names.
+/// The server that the path names, for people and programs.
 pub(crate) fn read(context: &Context<'_>) -> Result<ServerDetail, Problem> {
     Ok(detail(context, &find(context)?))
 }

@@ -24,12 +24,12 @@ fn label(name: &str, lang: Lang) -> &'static str {
 pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let servers = servers::visible(context);
     let title = frame.text("Servers", "服务器");
+    let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
     let content = html! {
         h1 { (title) }
         @if servers.is_empty() {
             div.empty {
                 p { (frame.text("No servers yet.", "还没有服务器。")) }
-                (how_to_add(frame))
             }
         } @else {
             div.scroll tabindex="0" role="region" aria-label=(title) {
@@ -46,9 +46,15 @@ pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
                     tbody { @for server in &servers { (row(frame, server)) } }
                 }
             }
-            details.card {
-                summary { (frame.text("Add a server", "添加服务器")) }
-                (how_to_add(frame))
+        }
+        @if manages {
+            section.card {
+                h2 { (frame.text("Add a server", "添加服务器")) }
+                div #add-server data-static="true" data-servers=(frame.api("servers")) data-page=(frame.link("servers")) {}
+                details {
+                    summary { (frame.text("In a terminal", "在终端中")) }
+                    (how_to_add(frame))
+                }
             }
         }
     };
@@ -91,24 +97,12 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
     let server = &detail.server;
     let manages = context.has_role(Role::Operator) || context.has_role(Role::Owner);
     let log = if manages { servers::read_log(context)? } else { Vec::new() };
-    let action = |verb: &str| frame.api(&format!("servers/{}:{verb}", encode(&server.id)));
-    let restart_question = match frame.lang() {
-        Lang::En => format!("Restart “{}”? Requests that use it now are cut off.", server.id),
-        Lang::Zh => format!("重启“{}”？正在使用它的请求会被中断。", server.id),
-    };
     let content = html! {
         p.crumbs { a href=(frame.link("servers")) { (frame.text("Servers", "服务器")) } }
         div.head {
             h1 { bdi { (server.id) } }
             (state(&server.state, label(&server.state, frame.lang())))
-            @if manages && server.state != "disabled" {
-                div.actions {
-                    button type="button" data-post=(action("test")) { (frame.text("Test", "测试")) }
-                    button type="button" data-post=(action("restart")) data-confirm=(restart_question) {
-                        (frame.text("Restart", "重启"))
-                    }
-                }
-            }
+            @if manages { (actions(frame, server)) }
         }
         @if let Some(error) = &server.error { p.problem { (error) } }
         dl.facts {
@@ -147,6 +141,39 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
         }
     };
     Ok((server.id.clone(), content))
+}
+
+/// The buttons that change a server.
+fn actions(frame: &Frame<'_>, server: &Server) -> Markup {
+    let (id, path) = (&server.id, frame.api(&format!("servers/{}", encode(&server.id))));
+    let is_enabled = server.state != "disabled";
+    let question = |en: &str, zh: &str| frame.text(en, zh).replace("NAME", id);
+    html! {
+        div.actions {
+            @if is_enabled {
+                button type="button" data-post=(format!("{path}:test")) { (frame.text("Test", "测试")) }
+                button type="button" data-post=(format!("{path}:restart"))
+                    data-confirm=(question(
+                        "Restart “NAME”? Requests that use it now are cut off.",
+                        "重启“NAME”？正在使用它的请求会被中断。",
+                    )) { (frame.text("Restart", "重启")) }
+                button type="button" data-post=(path) data-method="PATCH" data-body="{\"enabled\":false}"
+                    data-confirm=(question(
+                        "Disable “NAME”? Its tools are not offered until it is enabled again.",
+                        "停用“NAME”？重新启用之前不再提供它的工具。",
+                    )) { (frame.text("Disable", "停用")) }
+            } @else {
+                button.primary type="button" data-post=(path) data-method="PATCH" data-body="{\"enabled\":true}" {
+                    (frame.text("Enable", "启用"))
+                }
+            }
+            button type="button" data-post=(path) data-method="DELETE" data-then=(frame.link("servers"))
+                data-confirm=(question(
+                    "Remove “NAME” from its file? Its login and its approvals are removed, too.",
+                    "从配置文件中移除“NAME”？其登录和批准记录也会一并移除。",
+                )) { (frame.text("Remove", "移除")) }
+        }
+    }
 }
 
 pub(crate) fn fact(name: &str, value: &str) -> Markup {

@@ -1,0 +1,371 @@
+//! `keys`, `rules` and `access:simulate`: who may do what, and what a change of the rules would do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolhub::keys::{self, KeyError, NewKey};
+use toolhub::settings::{DEFAULT_PROFILE, Settings, parse_time};
+use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, explain, tool_names};
+use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::call_log::{CallQuery, CallRecord};
+use toolhub_core::principal::Origin;
+use toolhub_core::{Localize as _, Principal, RawJson, Role};
+use toolhub_engine::Entry;
+
+use super::{Empty, Page, timestamp};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+/// Maximum number of recorded calls in a simulation.
+const MAX_SIMULATED_CALLS: usize = 20_000;
+/// Maximum number of listed calls in its result.
+const MAX_LISTED_CALLS: usize = 200;
+const DEFAULT_DAYS: u32 = 7;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A key, without its secret.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Key {
+    pub(crate) name: String,
+    pub(crate) roles: Vec<String>,
+    /// The profiles that it opens; all if it is missing.
+    pub(crate) profiles: Option<Vec<String>>,
+    pub(crate) expires: Option<String>,
+    /// Maximum number of calls per day.
+    pub(crate) per_day: Option<u64>,
+}
+
+/// The settings of a new key.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct KeyRequest {
+    name: String,
+    /// `caller` if it is empty.
+    #[serde(default)]
+    roles: Vec<String>,
+    /// All profiles if it is empty.
+    #[serde(default)]
+    profiles: Vec<String>,
+    /// A date such as `2027-01-31`, or a time.
+    #[serde(default)]
+    expires: Option<String>,
+    #[serde(default)]
+    per_day: Option<u64>,
+}
+
+/// A new secret. It is not shown again.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct NewSecret {
+    name: String,
+    key: String,
+}
+
+/// A rule.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Rule {
+    pub(crate) name: String,
+    /// `allow`, `ask` or `forbid`.
+    pub(crate) effect: String,
+    /// The rule as in the configuration.
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) definition: RawJson,
+}
+
+/// A simulation: what a principal may do with a tool, or which recorded calls other rules would refuse.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct SimulateRequest {
+    /// Rules as in `[[auth.rules]]`, as JSON; those in force if it is missing.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<serde_json::Value>>")]
+    rules: Option<Vec<RuleSpec>>,
+    /// The number of days of recorded calls, 7 if it is missing.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 365))]
+    days: Option<u32>,
+    /// The id of a principal, such as `key:ci`: what it may do with `tool`.
+    #[serde(default)]
+    principal: Option<String>,
+    /// The name of a tool in the catalog.
+    #[serde(default)]
+    tool: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    arguments: Option<RawJson>,
+    #[serde(default)]
+    profile: Option<String>,
+}
+
+/// A decision about a tool at one source.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct SourceDecision {
+    source: String,
+    /// `allow`, `ask`, `forbid`, `need_scope`, or `depends` on arguments.
+    see: String,
+    call: String,
+    reason: String,
+}
+
+/// A recorded call that the rules would not allow.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct RefusedCall {
+    id: String,
+    at: String,
+    principal: String,
+    tool: String,
+    decision: String,
+    rule: Option<String>,
+}
+
+/// The result of a simulation.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub(crate) struct Simulation {
+    /// For a principal and a tool.
+    decisions: Vec<SourceDecision>,
+    /// How many recorded calls were checked.
+    checked: usize,
+    /// How many of them the rules would refuse or hold.
+    refused: usize,
+    /// Calls of principals or tools that are not known any more.
+    skipped: usize,
+    /// The first of the refused calls, newest first.
+    calls: Vec<RefusedCall>,
+}
+
+pub(crate) fn list_keys(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &Page { items: read_keys(context)?, next: None }))
+}
+
+/// The keys in the configuration.
+pub(crate) fn read_keys(context: &Context<'_>) -> Result<Vec<Key>, Problem> {
+    let tokens = Settings::read(context.hub().places())?.auth.tokens;
+    let key = |token: toolhub::settings::TokenSettings| Key {
+        name: token.name,
+        roles: token.roles.unwrap_or_else(|| vec![Role::Caller.name().to_owned()]),
+        profiles: token.profiles,
+        expires: token.expires,
+        per_day: token.per_day,
+    };
+    Ok(tokens.into_iter().map(key).collect())
+}
+
+fn key_problem(error: &KeyError, name: &str) -> Problem {
+    let (status, kind) = match error {
+        KeyError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
+        KeyError::Exists | KeyError::Inline | KeyError::Config(_) => (StatusCode::CONFLICT, "config"),
+        KeyError::NoRandomness => (StatusCode::INTERNAL_SERVER_ERROR, "no-randomness"),
+    };
+    Problem::new(status, kind, error.text(name))
+}
+
+pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let new: KeyRequest = context.json()?;
+    let name = new.name.trim().to_owned();
+    if name.is_empty() || name.chars().any(char::is_control) {
+        return Err(Problem::bad_request(
+            "a key needs the name of the person or program that uses it",
+            "密钥需要使用者（人或程序）的名称",
+        ));
+    }
+    if let Some(role) = new.roles.iter().find(|role| Role::from_name(role).is_none()) {
+        let known = Role::ALL.map(Role::name).join(", ");
+        return Err(Problem::bad_request(
+            format!("there is no role `{role}`; there are: {known}"),
+            format!("没有角色 `{role}`；现有：{known}"),
+        ));
+    }
+    let expires = new.expires.filter(|expires| !expires.trim().is_empty());
+    if let Some(expires) = expires.as_deref().filter(|expires| parse_time(expires).is_none()) {
+        return Err(Problem::bad_request(
+            format!("`{expires}` is no date or time such as 2027-01-31"),
+            format!("`{expires}` 不是日期或时间，应如 2027-01-31"),
+        ));
+    }
+    let new = NewKey { name, roles: new.roles, profiles: new.profiles, expires, per_day: new.per_day };
+    let config = &context.hub().places().config;
+    record_key(context, &new.name, ChangeKind::Created).await?;
+    let key = keys::create(config, &new).map_err(|error| key_problem(&error, &new.name))?;
+    keep_trust(context)?;
+    Ok(json(StatusCode::OK, &NewSecret { name: new.name, key }))
+}
+
+pub(crate) async fn rotate_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let name = known_key(context)?;
+    record_key(context, &name, ChangeKind::Updated).await?;
+    let config = &context.hub().places().config;
+    let key = keys::rotate(config, &name).map_err(|error| key_problem(&error, &name))?;
+    keep_trust(context)?;
+    Ok(json(StatusCode::OK, &NewSecret { name, key }))
+}
+
+pub(crate) async fn revoke_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let name = known_key(context)?;
+    record_key(context, &name, ChangeKind::Deleted).await?;
+    let config = &context.hub().places().config;
+    keys::revoke(config, &name).map_err(|error| key_problem(&error, &name))?;
+    keep_trust(context)?;
+    // The key is refused already; logins without a key cannot be used.
+    let _ = context.hub().forget_logins(&Origin::Key { name }.to_string()).await;
+    Ok(json(StatusCode::OK, &Empty {}))
+}
+
+/// The key that the path names.
+fn known_key(context: &Context<'_>) -> Result<String, Problem> {
+    let name = context.id();
+    let is_known = read_keys(context)?.iter().any(|key| key.name == name);
+    if is_known { Ok(name.to_owned()) } else { Err(key_problem(&KeyError::Unknown, name)) }
+}
+
+/// Keeps a trusted folder trusted after the console changed its configuration for its owner.
+fn keep_trust(context: &Context<'_>) -> Result<(), Problem> {
+    let places = context.hub().places();
+    let kept = places.workspace.keep_trust(&[&places.config]);
+    kept.map_err(|why| Problem::new(StatusCode::CONFLICT, "trust", why))
+}
+
+async fn record_key(context: &Context<'_>, name: &str, change: ChangeKind) -> Result<(), Problem> {
+    let object = ChangedObject::Key;
+    let detail = Some(format!("{} in the console", change.name()));
+    let event = ChangeEvent { object, name: name.to_owned(), change, sha256: None, detail };
+    let event = AuditEvent::now(context.principal().id(), AuditAction::Change(event));
+    Ok(context.hub().record_audit(event).await?)
+}
+
+pub(crate) fn list_rules(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &Page { items: read_rules(context), next: None }))
+}
+
+/// The rules in force, in the order of the configuration.
+pub(crate) fn read_rules(context: &Context<'_>) -> Vec<Rule> {
+    let rules = context.gateways.access().rules();
+    let rule = |(index, spec): (usize, &RuleSpec)| Rule {
+        name: spec.name.clone().unwrap_or_else(|| format!("rule {}", index + 1)),
+        effect: spec.effect.name().to_owned(),
+        definition: RawJson::of(spec),
+    };
+    rules.specs().iter().enumerate().map(rule).collect()
+}
+
+pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let request: SimulateRequest = context.json()?;
+    let rules = match &request.rules {
+        Some(specs) => RuleSet::compile(specs.clone())
+            .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "rules", error.text))?,
+        None => context.gateways.access().rules(),
+    };
+    let principals = principals(context)?;
+    let simulation = match (&request.principal, &request.tool) {
+        (Some(principal), Some(tool)) => {
+            let found = principals.get(principal.as_str()).ok_or_else(|| {
+                Problem::not_found(
+                    format!("there is no principal `{principal}`: write `local` or `key:NAME`"),
+                    format!("没有主体 `{principal}`：请写 `local` 或 `key:名称`"),
+                )
+            })?;
+            Simulation { decisions: decide_tool(context, &rules, found, (tool, &request))?, ..Simulation::default() }
+        }
+        _ => simulate_history(context, &rules, &principals, request.days.unwrap_or(DEFAULT_DAYS)).await?,
+    };
+    Ok(json(StatusCode::OK, &simulation))
+}
+
+/// The principals of the configuration, by id.
+fn principals(context: &Context<'_>) -> Result<HashMap<String, Arc<Principal>>, Problem> {
+    let tokens = Settings::read(context.hub().places())?.auth.tokens;
+    let of_keys = tokens.iter().map(|token| token.key().principal);
+    let all = of_keys.chain([Arc::new(Principal::local())]);
+    Ok(all.map(|principal| (principal.id().to_string(), principal)).collect())
+}
+
+fn decide_tool(
+    context: &Context<'_>,
+    rules: &RuleSet,
+    principal: &Principal,
+    (tool, request): (&str, &SimulateRequest),
+) -> Result<Vec<SourceDecision>, Problem> {
+    let catalog = context.hub().catalog();
+    let profile = request.profile.as_deref().unwrap_or(DEFAULT_PROFILE);
+    let decisions = catalog.named(tool).map(|entry| {
+        let [see, call] = [Action::See, Action::Call].map(|action| {
+            let names = tool_names(&entry.tool);
+            let mut resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(profile);
+            resource.arguments = request.arguments.as_ref();
+            let explained = explain(rules, principal, action, &resource);
+            let name = if explained.depends_on.is_empty() { decision_name(&explained.decision) } else { "depends" };
+            (name, explained.summary.localize(context.lang))
+        });
+        SourceDecision {
+            source: entry.tool.source.to_string(),
+            see: see.0.to_owned(),
+            call: call.0.to_owned(),
+            reason: call.1,
+        }
+    });
+    let decisions: Vec<SourceDecision> = decisions.collect();
+    if decisions.is_empty() {
+        return Err(Problem::not_found(format!("there is no tool `{tool}`"), format!("没有工具 `{tool}`")));
+    }
+    Ok(decisions)
+}
+
+fn decision_name(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Allow { .. } => "allow",
+        Decision::Ask { .. } => "ask",
+        Decision::Forbid { .. } => "forbid",
+        Decision::NeedScope { .. } => "need_scope",
+    }
+}
+
+/// Which of the recorded calls the rules would not allow.
+async fn simulate_history(
+    context: &Context<'_>,
+    rules: &RuleSet,
+    principals: &HashMap<String, Arc<Principal>>,
+    days: u32,
+) -> Result<Simulation, Problem> {
+    let since = SystemTime::now().checked_sub(DAY * days);
+    let query = CallQuery { since, limit: Some(MAX_SIMULATED_CALLS), ..CallQuery::default() };
+    let records = context.hub().calls(query).await?;
+    let catalog = context.hub().catalog();
+    let mut simulation = Simulation::default();
+    for record in &records {
+        let principal = principals.get(&*record.start.authorization.principal);
+        let entry = catalog.named(record.start.tool.as_str()).find(|entry| {
+            record.sources.contains(&entry.tool.source)
+                || (record.sources.is_empty() && record.start.candidates.contains(&entry.tool.source))
+        });
+        let (Some(principal), Some(entry)) = (principal, entry) else {
+            simulation.skipped += 1;
+            continue;
+        };
+        simulation.checked += 1;
+        let decision = decide_call(rules, principal, (entry, record));
+        if matches!(decision, Decision::Allow { .. }) {
+            continue;
+        }
+        simulation.refused += 1;
+        if simulation.calls.len() < MAX_LISTED_CALLS {
+            simulation.calls.push(RefusedCall {
+                id: record.start.record.to_string(),
+                at: timestamp(record.start.at),
+                principal: principal.id().to_string(),
+                tool: record.start.tool.to_string(),
+                decision: decision_name(&decision).to_owned(),
+                rule: decision.rule().map(|rule| rule.name.to_string()),
+            });
+        }
+    }
+    Ok(simulation)
+}
+
+fn decide_call(rules: &RuleSet, principal: &Principal, (entry, record): (&Entry, &CallRecord)) -> Decision {
+    let names = tool_names(&entry.tool);
+    let mut resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);
+    resource.arguments = Some(&record.start.arguments);
+    toolhub_access::decide(rules, principal, Action::Call, &resource)
+}

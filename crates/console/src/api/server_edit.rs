@@ -1,0 +1,364 @@
+//! Changes to the servers in `mcp.json`: add, enable, disable and remove. The running hub applies them as it applies every change
+//! of the file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use similar::{ChangeTag, TextDiff};
+use toolhub::settings::ConfigError;
+use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
+use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject, ServerId};
+use toolhub_mcp_client::config::{ServerEntry, add_server, parse_servers, remove_server, set_enabled};
+
+use super::Empty;
+use super::servers;
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+/// How long a request waits until the hub has applied a change.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
+const APPLY_POLL: Duration = Duration::from_millis(50);
+
+/// A server to add: a command, a URL, or the JSON of another client.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct NewServer {
+    /// Its name; not needed if `json` has it.
+    #[serde(default)]
+    id: Option<String>,
+    /// A command line.
+    #[serde(default)]
+    command: Option<String>,
+    /// The address of an HTTP server.
+    #[serde(default)]
+    url: Option<String>,
+    /// Variables of the command, or headers of the URL.
+    #[serde(default)]
+    values: Vec<NamedValue>,
+    /// `{"mcpServers": {…}}`, `{NAME: {…}}` or one server, as other clients write them.
+    #[serde(default)]
+    json: Option<String>,
+    /// Whether to return the change only, and write nothing.
+    #[serde(default)]
+    preview: bool,
+}
+
+/// A variable or a header.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct NamedValue {
+    name: String,
+    value: String,
+}
+
+/// A change of `mcp.json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ServerChange {
+    /// The servers that were added.
+    ids: Vec<String>,
+    /// The file.
+    file: String,
+    /// The lines that are added to it.
+    added_lines: Vec<String>,
+    /// Whether it was written.
+    written: bool,
+}
+
+/// A change of a server.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct ServerPatch {
+    enabled: bool,
+}
+
+impl From<ConfigError> for Problem {
+    fn from(error: ConfigError) -> Self {
+        let detail = LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
+        Self::new(StatusCode::CONFLICT, "config", detail)
+    }
+}
+
+pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let new: NewServer = context.json()?;
+    let entries = entries(&new)?;
+    let file = &context.hub().places().servers;
+    let before = std::fs::read_to_string(file).unwrap_or_default();
+    let after = preview(&before, &entries)?;
+    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
+    let inserted = diff.iter_all_changes().filter(|change| change.tag() == ChangeTag::Insert);
+    let added_lines = inserted.map(|change| change.value().trim_end().to_owned()).collect();
+    let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+    if !new.preview {
+        for entry in &entries {
+            record(context, &entry.id, ChangeKind::Created, None).await?;
+            add_server(file, entry, false)?;
+        }
+        keep_trust(context, file)?;
+        await_servers(context, |known| ids.iter().all(|id| known.contains(id))).await;
+    }
+    let change = ServerChange { ids, file: file.display().to_string(), added_lines, written: !new.preview };
+    Ok(json(StatusCode::OK, &change))
+}
+
+/// The text of the file after the change.
+fn preview(before: &str, entries: &[ServerEntry]) -> Result<String, Problem> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("mcp.json");
+    if !before.is_empty() {
+        std::fs::write(&file, before)?;
+    }
+    for entry in entries {
+        add_server(&file, entry, false)?;
+    }
+    Ok(std::fs::read_to_string(&file)?)
+}
+
+/// The servers that a request describes.
+fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
+    let id = new.id.as_deref().map(str::trim).filter(|id| !id.is_empty());
+    let given = [new.command.is_some(), new.url.is_some(), new.json.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        return Err(Problem::bad_request(
+            "give one of `command`, `url` and `json`",
+            "请在 `command`、`url`、`json` 中给出一项",
+        ));
+    }
+    let entries = match &new.json {
+        Some(text) => entries_of_json(text, id)?,
+        None => {
+            let id = id.ok_or_else(|| Problem::bad_request("the server needs a name", "服务器需要名称"))?;
+            vec![ServerEntry { id: id.to_owned(), transport: transport(new)? }]
+        }
+    };
+    for ServerEntry { id, .. } in &entries {
+        let is_valid = !id.trim().is_empty()
+            && !ServerId::RESERVED.contains(&id.as_str())
+            && !id.contains(['/', '\\'])
+            && !id.chars().any(char::is_control);
+        if !is_valid {
+            return Err(Problem::bad_request(
+                format!("`{id}` cannot be the name of a server: choose another"),
+                format!("`{id}` 不能用作服务器名：请换一个"),
+            ));
+        }
+    }
+    Ok(entries)
+}
+
+fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
+    let pairs = new.values.iter().map(|pair| (pair.name.trim().to_owned(), pair.value.clone()));
+    let pairs: Vec<(String, String)> = pairs.filter(|(name, _)| !name.is_empty()).collect();
+    if let Some(url) = &new.url {
+        let url = url.trim();
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(Problem::bad_request(
+                format!("`{url}` is no address: write it with `http://` or `https://` in front"),
+                format!("`{url}` 不是地址：请在前面写上 `http://` 或 `https://`"),
+            ));
+        }
+        return Ok(TransportSpec::Http(HttpSpec { url: url.to_owned(), headers: pairs }));
+    }
+    let words = words(new.command.as_deref().unwrap_or_default()).ok_or_else(|| {
+        Problem::bad_request("a quote in the command is not closed", "命令中的引号没有闭合")
+    })?;
+    let Some((command, args)) = words.split_first() else {
+        return Err(Problem::bad_request("the command is empty", "命令为空"));
+    };
+    Ok(TransportSpec::Stdio(StdioSpec {
+        command: command.clone(),
+        args: args.to_vec(),
+        env: pairs,
+        ..StdioSpec::default()
+    }))
+}
+
+/// Splits a command line into words as a shell does, without any expansion. Returns `None` if a quote is not closed.
+fn words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = line.trim().chars();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), letter) if letter == open => quote = None,
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(letters.next()),
+            (Some(_), letter) => word.get_or_insert_default().push(letter),
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (None, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Problem> {
+    let wrong = || {
+        Problem::bad_request(
+            "this JSON holds no server: paste {\"mcpServers\": {…}}, {\"NAME\": {…}}, or one server and its name",
+            "此 JSON 中没有服务器：请粘贴 {\"mcpServers\": {…}}、{\"名称\": {…}}，或单个服务器并填写名称",
+        )
+    };
+    let members =
+        RawJson::parse(text.trim().to_owned()).ok().and_then(|value| value.object()).ok_or_else(wrong)?;
+    let is_one = members.contains("command") || members.contains("url");
+    let full = ["mcpServers", "servers"].iter().find_map(|key| members.get(key).and_then(RawJson::object));
+    let servers = match (is_one, id, full) {
+        (true, Some(id), _) => RawObject::default().with(id.to_owned(), members.into_raw()),
+        (true, None, _) => return Err(wrong()),
+        (false, _, Some(servers)) => servers,
+        (false, _, None) => members,
+    };
+    let whole = RawObject::default().with("mcpServers", servers.into_raw()).into_raw();
+    let specs = parse_servers(Path::new("mcp.json"), whole.get())?;
+    if specs.is_empty() {
+        return Err(wrong());
+    }
+    let entry = |spec: &toolhub_mcp_client::config::ServerSpec| ServerEntry {
+        id: spec.id.as_str().to_owned(),
+        transport: spec.transport.clone(),
+    };
+    Ok(specs.iter().map(entry).collect())
+}
+
+pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let ServerPatch { enabled } = context.json()?;
+    let view = servers::find(context)?;
+    let (id, origin) = (view.spec.id.as_str(), &view.spec.origin);
+    let detail = if enabled { "enabled" } else { "disabled" };
+    record(context, id, ChangeKind::Updated, Some(detail)).await?;
+    if !set_enabled(origin, id, enabled)? {
+        return Err(not_in_file(id, origin));
+    }
+    keep_trust(context, origin)?;
+    let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
+    while tokio::time::Instant::now() < deadline
+        && servers::find(context).is_ok_and(|view| view.spec.enabled != enabled)
+    {
+        tokio::time::sleep(APPLY_POLL).await;
+    }
+    Ok(json(StatusCode::OK, &servers::read(context)?))
+}
+
+pub(crate) async fn remove(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let view = servers::find(context)?;
+    let (id, origin) = (view.spec.id.to_string(), &view.spec.origin);
+    record(context, &id, ChangeKind::Deleted, None).await?;
+    if !remove_server(origin, &id)? {
+        return Err(not_in_file(&id, origin));
+    }
+    keep_trust(context, origin)?;
+    // A server without a login has nothing to revoke.
+    let _ = context.hub().logout(&id).await;
+    await_servers(context, |known| !known.contains(&id)).await;
+    context.hub().forget_server(&id).await;
+    Ok(json(StatusCode::OK, &Empty {}))
+}
+
+fn not_in_file(id: &str, file: &Path) -> Problem {
+    let file = file.display();
+    let detail = LocalizedText::new(
+        format!("`{id}` is not in `{file}` any more"),
+        format!("`{file}` 中已没有 `{id}`"),
+    );
+    Problem::new(StatusCode::CONFLICT, "not-in-file", detail)
+}
+
+/// Keeps a trusted folder trusted after the console changed a file of it for its owner.
+fn keep_trust(context: &Context<'_>, file: &Path) -> Result<(), Problem> {
+    let kept = context.hub().places().workspace.keep_trust(&[file]);
+    kept.map_err(|why| Problem::new(StatusCode::CONFLICT, "trust", why))
+}
+
+/// Waits until the hub has applied a change, for a limited time: another error in the configuration keeps it from that.
+async fn await_servers(context: &Context<'_>, is_applied: impl Fn(&[String]) -> bool) {
+    let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
+    loop {
+        let known: Vec<String> =
+            context.hub().servers().into_iter().map(|view| view.spec.id.to_string()).collect();
+        if is_applied(&known) || tokio::time::Instant::now() >= deadline {
+            return;
+        }
+        tokio::time::sleep(APPLY_POLL).await;
+    }
+}
+
+async fn record(
+    context: &Context<'_>,
+    id: &str,
+    change: ChangeKind,
+    detail: Option<&str>,
+) -> Result<(), Problem> {
+    let event = ChangeEvent {
+        object: ChangedObject::Server,
+        name: id.to_owned(),
+        change,
+        sha256: None,
+        detail: Some(format!("{} in the console", detail.unwrap_or(change.name()))),
+    };
+    let event = AuditEvent::now(context.principal().id(), AuditAction::Change(event));
+    Ok(context.hub().record_audit(event).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_split_like_a_shell_does() {
+        let check = |line: &str, expected: Option<&[&str]>| {
+            let found = words(line);
+            let found: Option<Vec<&str>> = found.as_ref().map(|all| all.iter().map(String::as_str).collect());
+            assert_eq!(found.as_deref(), expected, "{line}");
+        };
+        check("npx -y server", Some(&["npx", "-y", "server"]));
+        check("  a  'b c' \"d 'e\" f\\ g ''  ", Some(&["a", "b c", "d 'e", "f g", ""]));
+        check("a \"b\\\"c\" '\\n'", Some(&["a", "b\"c", "\\n"]));
+        check("a $HOME; rm *", Some(&["a", "$HOME;", "rm", "*"]));
+        check("a 'b", None);
+        check("", Some(&[]));
+    }
+
+    #[test]
+    fn pasted_json_of_other_clients_is_read() {
+        let ids = |text: &str, id: Option<&str>| {
+            entries_of_json(text, id).map(|all| all.into_iter().map(|entry| entry.id).collect::<Vec<_>>())
+        };
+        let server = r#"{"command": "x"}"#;
+        assert_eq!(ids(&format!("{{\"mcpServers\": {{\"a\": {server}}}}}"), None).unwrap(), ["a"]);
+        assert_eq!(ids(&format!("{{\"a\": {server}, \"b\": {server}}}"), None).unwrap(), ["a", "b"]);
+        assert_eq!(ids(server, Some("c")).unwrap(), ["c"]);
+        for wrong in [server, "[]", "{", "{}", "1"] {
+            assert_eq!(ids(wrong, None).err().unwrap().status, StatusCode::BAD_REQUEST, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn invalid_servers_are_refused() {
+        let new = |id: &str, command: Option<&str>, url: Option<&str>| NewServer {
+            id: Some(id.to_owned()),
+            command: command.map(str::to_owned),
+            url: url.map(str::to_owned),
+            values: Vec::new(),
+            json: None,
+            preview: true,
+        };
+        assert!(entries(&new("a", Some("x"), None)).is_ok());
+        for (id, command, url) in [
+            ("", Some("x"), None),
+            ("native", Some("x"), None),
+            ("a/b", Some("x"), None),
+            ("a", None, None),
+            ("a", Some("x"), Some("http://y")),
+            ("a", Some(" "), None),
+            ("a", None, Some("file:///etc/passwd")),
+        ] {
+            assert!(entries(&new(id, command, url)).is_err(), "{id} {command:?} {url:?}");
+        }
+    }
+}

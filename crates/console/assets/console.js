@@ -69,13 +69,39 @@ export function confirmed(question) {
   });
 }
 
+/** Shows a secret that is not shown again. */
+export function showSecret(secret) {
+  const dialog = document.createElement("dialog");
+  const paragraph = document.createElement("p");
+  paragraph.id = "secret-label";
+  paragraph.textContent = text("Copy this key now. It is not shown again.", "请立即复制此密钥，它不会再次显示。");
+  dialog.setAttribute("aria-labelledby", paragraph.id);
+  const output = document.createElement("pre");
+  output.textContent = secret;
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "primary";
+  close.textContent = text("Done", "完成");
+  close.addEventListener("click", () => dialog.close());
+  dialog.append(paragraph, output, close);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve();
+    });
+  });
+}
+
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, method = "POST", body, confirm, then, show } = button.dataset;
+  const { post, method = "POST", body, confirm, then, show, secret } = button.dataset;
   if (confirm && !(await confirmed(confirm))) return;
   button.disabled = true;
   try {
     const received = await request(post, { method, body });
+    if (secret) await showSecret(JSON.parse(received)[secret]);
     if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
     if (then) {
       location.assign(then);
@@ -185,6 +211,10 @@ document.addEventListener("keydown", (event) => {
 
 localizeTimes(document);
 if (csrf) follow();
+const newKey = document.getElementById("new-key");
+if (newKey) import("./access.js").then((module) => module.startNewKey(newKey));
+const simulator = document.getElementById("simulator");
+if (simulator) import("./access.js").then((module) => module.startSimulator(simulator));
 const addition = document.getElementById("add-server");
 if (addition) import("./add_server.js").then((module) => module.start(addition));
 const trial = document.getElementById("trial");

@@ -352,7 +352,7 @@ class ObjectEditor {
     }
     for (const name of this.held.keys()) if (!properties.has(name)) this.held.delete(name);
     let names = [...properties.keys()];
-    if (names.length > this.limit) {
+    if (names.length > PAGE) {
       names = [...names.filter((name) => required.has(name)), ...names.filter((name) => !required.has(name))];
     }
     let next = this.list.firstChild;
@@ -400,7 +400,7 @@ class ObjectEditor {
   showMore() {
     const first = this.slots.size;
     this.limit += PAGE;
-    this.slot.form.budget = BUDGET;
+    this.slot.form.refill();
     const held = this.held;
     this.held = new Map();
     this.sync(this.view, (name) => (held.has(name) ? held.get(name) : ABSENT));
@@ -486,7 +486,7 @@ class ObjectEditor {
   }
 
   addRow() {
-    this.slot.form.budget = BUDGET;
+    this.slot.form.refill();
     this.insertRow('').key.focus();
     this.slot.changed();
   }
@@ -590,7 +590,7 @@ class ArrayEditor {
   }
 
   addItem() {
-    this.slot.form.budget = BUDGET;
+    this.slot.form.refill();
     const row = this.insertRow();
     this.update();
     focusIn(row.element);

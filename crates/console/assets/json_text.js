@@ -145,7 +145,8 @@ export function parseJson(text) {
 export function stringifyJson(root, indent = 0) {
   const out = [];
   const stack = [];
-  const line = (level) => (indent ? `\n${' '.repeat(indent * level)}` : '');
+  // Indentation ends at a level, or deep nesting would give quadratic output.
+  const line = (level) => (indent ? `\n${' '.repeat(indent * Math.min(level, 40))}` : '');
   const write = (value) => {
     if (value instanceof JsonNumber) out.push(value.text);
     else if (Array.isArray(value) || value instanceof Map) {
@@ -179,17 +180,19 @@ export function stringifyJson(root, indent = 0) {
 }
 
 // Equality of JSON values. Numbers are compared by their mathematical value,
-// or by their source text when `byText` is set.
-export function equalJson(a, b, byText = false) {
+// or by their source text when `byText` is set; very deep parts are compared
+// as texts.
+export function equalJson(a, b, byText = false, depth = 0) {
+  if (depth > 500) return stringifyJson(a) === stringifyJson(b);
   if (a instanceof JsonNumber && b instanceof JsonNumber) {
     return a.text === b.text || (!byText && a.canonical === b.canonical);
   }
   if (Array.isArray(a)) {
-    return Array.isArray(b) && a.length === b.length && a.every((item, i) => equalJson(item, b[i], byText));
+    return Array.isArray(b) && a.length === b.length && a.every((item, i) => equalJson(item, b[i], byText, depth + 1));
   }
   if (a instanceof Map) {
     if (!(b instanceof Map) || a.size !== b.size) return false;
-    for (const [key, item] of a) if (!b.has(key) || !equalJson(item, b.get(key), byText)) return false;
+    for (const [key, item] of a) if (!b.has(key) || !equalJson(item, b.get(key), byText, depth + 1)) return false;
     return true;
   }
   return a === b;

@@ -50,7 +50,7 @@ class Form {
     this.onChange = onChange;
     this.prefix = `sf${(formCount += 1)}-`;
     this.idCount = 0;
-    this.budget = BUDGET;
+    this.refill();
     let root;
     try {
       root = parseJson(typeof schema === 'string' ? schema : JSON.stringify(schema));
@@ -122,6 +122,11 @@ class Form {
     }
     for (const [slot, messages] of bySlot) slot.showErrors(messages);
     return homeless;
+  }
+
+  // At the beginning of each action of the user or the page.
+  refill() {
+    this.budget = BUDGET;
   }
 
   id() {
@@ -249,9 +254,11 @@ class Slot {
     if (hasHead) this.frame.append(this.isGroup ? name : h('div', { className: 'sf-head' }, name, this.tools));
     if (this.isGroup) this.frame.append(this.tools);
     if (this.descriptionElement) this.frame.append(this.descriptionElement);
-    this.frame.append(this.body);
+    // The message of a group stands at its top, where it is seen.
+    if (this.isGroup) this.frame.append(this.errorElement, this.body);
+    else this.frame.append(this.body);
     if (this.hintElement) this.frame.append(this.hintElement);
-    this.frame.append(this.errorElement);
+    if (!this.isGroup) this.frame.append(this.errorElement);
     this.element.replaceChildren(this.frame);
     this.setRequired(this.required);
     this.setLabel(this.label);
@@ -279,7 +286,7 @@ class Slot {
     let value = this.get();
     this.asJson = !toForm;
     if (toForm && value !== ABSENT && !accepts(this.expand(value), value)) value = this.fresh();
-    this.form.budget = BUDGET;
+    this.form.refill();
     this.set(value);
     (this.jsonButton ?? this.editor?.control)?.focus();
     this.form.changed(this);
@@ -331,7 +338,7 @@ class Slot {
     if (view.keywords.get('uniqueItems') === true) hints.push(labels.uniqueItems);
     for (const keyword of ['format', 'pattern']) {
       const setting = view.keywords.get(keyword);
-      if (typeof setting === 'string' && this.kind === 'string') hints.push(fill(labels[keyword], { n: clip(setting, 200) }));
+      if (typeof setting === 'string' && setting !== 'password' && this.kind === 'string') hints.push(fill(labels[keyword], { n: clip(setting, 200) }));
     }
     if (view.keywords.has('default') && !this.isGroup && this.kind !== 'const') {
       hints.push(fill(labels.default, { n: clip(stringifyJson(view.keywords.get('default')), 80) }));
@@ -354,7 +361,7 @@ class Slot {
     if (closed) {
       this.held = value;
       const button = form.button(form.labels.showFields, () => {
-        form.budget = BUDGET;
+        form.refill();
         this.mount(this.held, true);
         focusIn(this.body);
       });

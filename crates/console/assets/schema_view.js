@@ -170,9 +170,8 @@ export function expandSchema(doc, parts, value, choices = NOTHING) {
     for (const keyword of ['oneOf', 'anyOf']) {
       const union = schema.get(keyword);
       if (!Array.isArray(union)) continue;
-      const chosen = choices.get(union);
-      if (chosen) {
-        queue.push(chosen);
+      if (choices.has(union)) {
+        queue.push(choices.get(union));
         continue;
       }
       const alternatives = union.filter((alternative) => alternative !== false && !isNullSchema(alternative));
@@ -339,9 +338,10 @@ export function countFaults(doc, schema, value, left = { steps: 5000 }, depth = 
 export function bestAlternative(doc, alternatives, value) {
   let best = 0;
   let bestScore = Infinity;
+  const steps = Math.max(100, Math.min(5000, 40000 / alternatives.length));
   alternatives.forEach((alternative, index) => {
-    let score = countFaults(doc, alternative, value) * 1000;
-    if (value instanceof Map && score < Infinity) {
+    let score = countFaults(doc, alternative, value, { steps }) * 1000;
+    if (value instanceof Map) {
       const { properties } = expandSchema(doc, [alternative], value);
       let known = 0;
       for (const name of value.keys()) if (properties.has(name)) known += 1;

@@ -12,7 +12,7 @@ function element(name, properties = {}, ...children) {
   return created;
 }
 
-/** Extracts the text of one member of an object without parsing its numbers. */
+/** The body of a request with arguments, whose numbers are not parsed here. */
 function withArguments(argumentsText) {
   return `{"arguments":${argumentsText}}`;
 }
@@ -46,11 +46,11 @@ export async function start(container) {
     value: initial,
     labels: text(LABELS_EN, LABELS_ZH),
     onChange: () => {
-      json.value = pretty(form.getValue());
+      json.value = form.getValue(2);
       scheduleCheck();
     },
   });
-  json.value = pretty(form.getValue());
+  json.value = form.getValue(2);
   json.addEventListener("input", () => {
     try {
       JSON.parse(json.value);
@@ -85,6 +85,11 @@ export async function start(container) {
   let running;
   cancel.addEventListener("click", () => running?.abort());
   call.addEventListener("click", async () => {
+    const [problem] = form.getProblems();
+    if (problem) {
+      message.textContent = `${problem.path}: ${problem.message}`;
+      return;
+    }
     if (container.dataset.confirm && !(await confirmed(container.dataset.confirm))) return;
     running = new AbortController();
     call.disabled = true;
@@ -149,43 +154,4 @@ export async function start(container) {
     result,
   );
   if (initial !== "{}") check();
-}
-
-/** Indents JSON text without changing its numbers. */
-function pretty(source) {
-  let output = "";
-  let depth = 0;
-  let inString = false;
-  const newline = () => `\n${"  ".repeat(depth)}`;
-  for (let index = 0; index < source.length; index += 1) {
-    const letter = source[index];
-    if (inString) {
-      output += letter;
-      if (letter === "\\") output += source[(index += 1)] ?? "";
-      else if (letter === '"') inString = false;
-    } else if (letter === '"') {
-      inString = true;
-      output += letter;
-    } else if (letter === "{" || letter === "[") {
-      const close = letter === "{" ? "}" : "]";
-      const rest = source.slice(index + 1).trimStart();
-      if (rest.startsWith(close)) {
-        output += letter + close;
-        index = source.indexOf(close, index);
-      } else {
-        depth += 1;
-        output += letter + newline();
-      }
-    } else if (letter === "}" || letter === "]") {
-      depth -= 1;
-      output += newline() + letter;
-    } else if (letter === ",") {
-      output += letter + newline();
-    } else if (letter === ":") {
-      output += ": ";
-    } else if (!/\s/.test(letter)) {
-      output += letter;
-    }
-  }
-  return output;
 }

@@ -19,6 +19,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const ASSETS: &[Asset] = &[
     Asset { name: "console.css", kind: STYLE, text: include_str!("../assets/console.css") },
     Asset { name: "console.js", kind: SCRIPT, text: include_str!("../assets/console.js") },
+    Asset { name: "access.js", kind: SCRIPT, text: include_str!("../assets/access.js") },
     Asset { name: "add_server.js", kind: SCRIPT, text: include_str!("../assets/add_server.js") },
     Asset { name: "try_tool.js", kind: SCRIPT, text: include_str!("../assets/try_tool.js") },
     Asset { name: "form_dom.js", kind: SCRIPT, text: include_str!("../assets/form_dom.js") },

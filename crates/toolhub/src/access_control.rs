@@ -132,6 +132,17 @@ impl AccessChanges {
     }
 }
 
+/// A key in force.
+#[derive(Debug, Clone)]
+pub struct KnownKey {
+    /// Its principal.
+    pub principal: Arc<Principal>,
+    /// When it expires.
+    pub expires: Option<SystemTime>,
+    /// The maximum number of calls per day.
+    pub per_day: Option<u64>,
+}
+
 /// How many calls a principal made on a day.
 #[derive(Debug, Clone, Copy)]
 struct DailyCount {
@@ -199,6 +210,17 @@ impl AccessControl {
         let found = self.snapshot.load().keys.find(key)?;
         self.note_login(&found, "key");
         Some(found.principal)
+    }
+
+    /// The keys in force, in the order of the configuration.
+    pub fn keys(&self) -> Vec<KnownKey> {
+        let snapshot = self.snapshot.load();
+        let known = |key: &Key| KnownKey {
+            principal: Arc::clone(&key.principal),
+            expires: key.expires,
+            per_day: snapshot.per_day.get(key.principal.id()).copied(),
+        };
+        snapshot.keys.iter().map(known).collect()
     }
 
     /// The rules in force.

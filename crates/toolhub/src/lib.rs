@@ -51,7 +51,7 @@ mod skills;
 pub mod trust;
 mod unavailable_call_log;
 
-pub use access_control::AccessControl;
+pub use access_control::{AccessControl, KnownKey};
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;

@@ -124,6 +124,8 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         ("post", "tools/{name}:approve" | "waiting/{id}:approve" | "waiting/{id}:deny") => {
             &["approver", "owner"]
         }
+        ("get", "keys" | "rules") | ("post", "access:simulate") => &["auditor", "owner"],
+        ("post", "keys" | "keys/{name}:rotate") | ("delete", "keys/{name}") => &["owner"],
         ("get", "audit" | "audit/export") | ("post", "audit:verify") => &["auditor"],
         other => panic!("{other:?} has no expected roles"),
     }
@@ -165,7 +167,7 @@ async fn every_route_requires_its_roles() {
             assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
         }
     }
-    assert!(checked >= 29 * ROLES.len(), "{checked}");
+    assert!(checked >= 35 * ROLES.len(), "{checked}");
 }
 
 #[tokio::test]
@@ -629,4 +631,104 @@ async fn server_is_added_changed_and_removed() {
     assert_eq!(change(Method::DELETE, json!({})).await.unwrap().status(), 404);
     let after: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(after, serde_json::from_str::<Value>(&text).unwrap());
+}
+
+/// A key is made in the console, works, is replaced and revoked; its secret is in no list.
+#[tokio::test]
+async fn key_is_made_rotated_and_revoked() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    let make = |body: Value| browser.post("keys", &body).send();
+    for wrong in [
+        json!({"name": ""}),
+        json!({"name": "ci", "roles": ["root"]}),
+        json!({"name": "ci", "expires": "soon"}),
+        json!({"name": "a\nb"}),
+    ] {
+        assert_eq!(make(wrong.clone()).await.unwrap().status(), 400, "{wrong}");
+    }
+    let made: Value = make(json!({"name": "ci", "roles": ["caller"]})).await.unwrap().json().await.unwrap();
+    let key = made["key"].as_str().unwrap().to_owned();
+    assert_eq!(make(json!({"name": "ci"})).await.unwrap().status(), 409);
+    let accepted = |key: String| {
+        let serving = &serving;
+        async move { with_key(serving, &key, Method::GET, "me").send().await.unwrap().status() == 200 }
+    };
+    let await_state = |key: String, expected: bool| {
+        let accepted = &accepted;
+        async move {
+            for _ in 0..100 {
+                if accepted(key.clone()).await == expected {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            panic!("the key is not {expected}");
+        }
+    };
+    await_state(key.clone(), true).await;
+    let listed = browser.api("keys").await;
+    assert_eq!(listed["items"][0]["name"], "ci");
+    assert!(!listed.to_string().contains(&key) && !browser.page("access").await.contains(&key));
+    let rotated: Value =
+        browser.post("keys/ci:rotate", &json!({})).send().await.unwrap().json().await.unwrap();
+    await_state(key, false).await;
+    let key = rotated["key"].as_str().unwrap().to_owned();
+    await_state(key.clone(), true).await;
+    let revoke = || {
+        browser
+            .client
+            .delete(format!("{}/api/v1/keys/ci", serving.root))
+            .header("cookie", &browser.cookie)
+            .header("origin", &serving.root)
+            .header("x-csrf-token", &browser.csrf)
+            .send()
+    };
+    assert_eq!(revoke().await.unwrap().status(), 200);
+    await_state(key, false).await;
+    assert_eq!(revoke().await.unwrap().status(), 404);
+    // The session of the owner goes on.
+    assert_eq!(browser.api("me").await["id"], "local");
+}
+
+/// The simulator tells which recorded calls other rules would refuse, and changes nothing.
+#[tokio::test]
+async fn simulator_checks_recorded_calls_against_other_rules() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    for (tool, arguments) in [
+        ("read_sheet", json!({})),
+        ("write_sheet", json!({"path": "/data/a"})),
+        ("write_sheet", json!({"path": "/etc/b"})),
+    ] {
+        let body = json!({"arguments": arguments});
+        browser.post(&format!("tools/{tool}:call"), &body).send().await.unwrap();
+    }
+    for _ in 0..100 {
+        if browser.api("calls").await["items"].as_array().unwrap().len() == 3 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let simulate = |body: Value| {
+        let request = browser.post("access:simulate", &body).send();
+        async move { request.await.unwrap().json::<Value>().await.unwrap() }
+    };
+    // Rules concern the local user only if they name it.
+    let outside = json!({"properties": {"path": {"pattern": "^/etc/"}}, "required": ["path"]});
+    let rules = json!([
+        {"name": "outside", "effect": "forbid", "principals": ["local"], "tools": ["write_*"], "arguments": outside},
+        {"name": "never", "effect": "forbid", "principals": ["local"], "tools": ["delete_*"]},
+        {"name": "others", "effect": "allow", "tools": ["read_*"]},
+    ]);
+    let result = simulate(json!({"rules": rules})).await;
+    assert_eq!((&result["checked"], &result["refused"]), (&json!(3), &json!(1)), "{result}");
+    assert_eq!(result["calls"][0]["tool"], "write_sheet");
+    assert_eq!(simulate(json!({})).await["refused"], 0);
+    let asked = simulate(json!({"rules": rules, "principal": "local", "tool": "delete_sheet"})).await;
+    assert_eq!(asked["decisions"][0]["call"], "forbid", "{asked}");
+    let wrong =
+        browser.post("access:simulate", &json!({"rules": [{"effect": "maybe"}]})).send().await.unwrap();
+    assert_eq!(wrong.status(), 400);
+    assert_eq!(browser.api("rules").await["items"], json!([]));
 }

@@ -8,8 +8,9 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toolhub::KnownKey;
 use toolhub::keys::{self, KeyError, NewKey};
-use toolhub::settings::{DEFAULT_PROFILE, Settings, parse_time};
+use toolhub::settings::{DEFAULT_PROFILE, parse_time};
 use toolhub_access::{Action, Decision, Resource, RuleSet, RuleSpec, explain, tool_names};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::call_log::{CallQuery, CallRecord};
@@ -130,27 +131,26 @@ pub(crate) struct Simulation {
     checked: usize,
     /// How many of them the rules would refuse or hold.
     refused: usize,
-    /// Calls of principals or tools that are not known any more.
+    /// Calls of principals or tools that are not known any more, or with shortened arguments.
     skipped: usize,
     /// The first of the refused calls, newest first.
     calls: Vec<RefusedCall>,
 }
 
 pub(crate) fn list_keys(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: read_keys(context)?, next: None }))
+    Ok(json(StatusCode::OK, &Page { items: read_keys(context), next: None }))
 }
 
-/// The keys in the configuration.
-pub(crate) fn read_keys(context: &Context<'_>) -> Result<Vec<Key>, Problem> {
-    let tokens = Settings::read(context.hub().places())?.auth.tokens;
-    let key = |token: toolhub::settings::TokenSettings| Key {
-        name: token.name,
-        roles: token.roles.unwrap_or_else(|| vec![Role::Caller.name().to_owned()]),
-        profiles: token.profiles,
-        expires: token.expires,
-        per_day: token.per_day,
+/// The keys in force.
+pub(crate) fn read_keys(context: &Context<'_>) -> Vec<Key> {
+    let key = |known: KnownKey| Key {
+        name: known.principal.display.clone(),
+        roles: known.principal.roles.iter().map(|role| role.name().to_owned()).collect(),
+        profiles: known.principal.profiles.clone(),
+        expires: known.expires.map(timestamp),
+        per_day: known.per_day,
     };
-    Ok(tokens.into_iter().map(key).collect())
+    context.gateways.access().keys().into_iter().map(key).collect()
 }
 
 fn key_problem(error: &KeyError, name: &str) -> Problem {
@@ -216,7 +216,7 @@ pub(crate) async fn revoke_key(context: &Context<'_>) -> Result<Response<Body>, 
 /// The key that the path names.
 fn known_key(context: &Context<'_>) -> Result<String, Problem> {
     let name = context.id();
-    let is_known = read_keys(context)?.iter().any(|key| key.name == name);
+    let is_known = read_keys(context).iter().any(|key| key.name == name);
     if is_known { Ok(name.to_owned()) } else { Err(key_problem(&KeyError::Unknown, name)) }
 }
 
@@ -257,7 +257,7 @@ pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Pr
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "rules", error.text))?,
         None => context.gateways.access().rules(),
     };
-    let principals = principals(context)?;
+    let principals = principals(context);
     let simulation = match (&request.principal, &request.tool) {
         (Some(principal), Some(tool)) => {
             let found = principals.get(principal.as_str()).ok_or_else(|| {
@@ -266,19 +266,21 @@ pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Pr
                     format!("没有主体 `{principal}`：请写 `local` 或 `key:名称`"),
                 )
             })?;
-            Simulation { decisions: decide_tool(context, &rules, found, (tool, &request))?, ..Simulation::default() }
+            Simulation {
+                decisions: decide_tool(context, &rules, found, (tool, &request))?,
+                ..Simulation::default()
+            }
         }
         _ => simulate_history(context, &rules, &principals, request.days.unwrap_or(DEFAULT_DAYS)).await?,
     };
     Ok(json(StatusCode::OK, &simulation))
 }
 
-/// The principals of the configuration, by id.
-fn principals(context: &Context<'_>) -> Result<HashMap<String, Arc<Principal>>, Problem> {
-    let tokens = Settings::read(context.hub().places())?.auth.tokens;
-    let of_keys = tokens.iter().map(|token| token.key().principal);
+/// The known principals, by id.
+fn principals(context: &Context<'_>) -> HashMap<String, Arc<Principal>> {
+    let of_keys = context.gateways.access().keys().into_iter().map(|known| known.principal);
     let all = of_keys.chain([Arc::new(Principal::local())]);
-    Ok(all.map(|principal| (principal.id().to_string(), principal)).collect())
+    all.map(|principal| (principal.id().to_string(), principal)).collect()
 }
 
 fn decide_tool(
@@ -292,10 +294,12 @@ fn decide_tool(
     let decisions = catalog.named(tool).map(|entry| {
         let [see, call] = [Action::See, Action::Call].map(|action| {
             let names = tool_names(&entry.tool);
-            let mut resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(profile);
+            let mut resource =
+                Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(profile);
             resource.arguments = request.arguments.as_ref();
             let explained = explain(rules, principal, action, &resource);
-            let name = if explained.depends_on.is_empty() { decision_name(&explained.decision) } else { "depends" };
+            let name =
+                if explained.depends_on.is_empty() { decision_name(&explained.decision) } else { "depends" };
             (name, explained.summary.localize(context.lang))
         });
         SourceDecision {
@@ -339,7 +343,9 @@ async fn simulate_history(
             record.sources.contains(&entry.tool.source)
                 || (record.sources.is_empty() && record.start.candidates.contains(&entry.tool.source))
         });
-        let (Some(principal), Some(entry)) = (principal, entry) else {
+        // Only the beginning of long arguments is stored, which rules about arguments cannot read.
+        let is_shortened = record.start.arguments.object().is_some_and(|all| all.contains("$truncated"));
+        let (Some(principal), Some(entry), false) = (principal, entry, is_shortened) else {
             simulation.skipped += 1;
             continue;
         };
@@ -365,7 +371,8 @@ async fn simulate_history(
 
 fn decide_call(rules: &RuleSet, principal: &Principal, (entry, record): (&Entry, &CallRecord)) -> Decision {
     let names = tool_names(&entry.tool);
-    let mut resource = Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);
+    let mut resource =
+        Resource::of_tool(&entry.tool, &names).with_tags(entry.tags()).in_profile(DEFAULT_PROFILE);
     resource.arguments = Some(&record.start.arguments);
-    toolhub_access::decide(rules, principal, Action::Call, &resource)
+    rules.for_principal(principal).decide_for(principal.id(), Action::Call, &resource)
 }

@@ -1,5 +1,6 @@
 //! The resources of the JSON API. Pages of the console show the same data.
 
+pub(crate) mod access;
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod overview;
@@ -28,6 +29,9 @@ const CALLERS: &[Role] = &[Role::Caller];
 const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
 const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
 const AUDITORS: &[Role] = &[Role::Auditor];
+const OWNERS: &[Role] = &[Role::Owner];
+/// The roles that see keys and rules.
+const ACCESS_READERS: &[Role] = &[Role::Auditor, Role::Owner];
 
 const PROFILE: Parameter = Parameter {
     name: "profile",
@@ -341,6 +345,66 @@ pub(crate) const ROUTES: &[Route] = &[
         request: None,
         response: ResponseKind::Json(schema_of::<waiting::Held>),
         handler: |context| Box::pin(waiting::decide(context, false)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "keys",
+        permission: Permission::AnyOf(ACCESS_READERS),
+        summary: "The keys, without their secrets",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<access::Key>>),
+        handler: |context| Box::pin(std::future::ready(access::list_keys(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "keys",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "Makes a key. With the first one, every client of the gateway needs a key",
+        parameters: &[],
+        request: Some(schema_of::<access::KeyRequest>),
+        response: ResponseKind::Json(schema_of::<access::NewSecret>),
+        handler: |context| Box::pin(access::create_key(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "keys/{name}:rotate",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "Replaces the secret of a key",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<access::NewSecret>),
+        handler: |context| Box::pin(access::rotate_key(context)),
+    },
+    Route {
+        method: Verb::Delete,
+        path: "keys/{name}",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "Revokes a key",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Empty>),
+        handler: |context| Box::pin(access::revoke_key(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "rules",
+        permission: Permission::AnyOf(ACCESS_READERS),
+        summary: "The rules in force",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<access::Rule>>),
+        handler: |context| Box::pin(std::future::ready(access::list_rules(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "access:simulate",
+        permission: Permission::AnyOf(ACCESS_READERS),
+        summary: "What a principal may do, or which recorded calls other rules would refuse. Changes nothing",
+        parameters: &[],
+        request: Some(schema_of::<access::SimulateRequest>),
+        response: ResponseKind::Json(schema_of::<access::Simulation>),
+        handler: |context| Box::pin(access::simulate(context)),
     },
     Route {
         method: Verb::Get,

@@ -16,12 +16,21 @@ pub(crate) enum NavItem {
     Calls,
     Waiting,
     Clients,
+    Access,
     Audit,
 }
 
 impl NavItem {
-    const ALL: [Self; 7] =
-        [Self::Home, Self::Tools, Self::Servers, Self::Calls, Self::Waiting, Self::Clients, Self::Audit];
+    const ALL: [Self; 8] = [
+        Self::Home,
+        Self::Tools,
+        Self::Servers,
+        Self::Calls,
+        Self::Waiting,
+        Self::Clients,
+        Self::Access,
+        Self::Audit,
+    ];
 
     /// The item of the first segment of a path.
     pub(crate) fn of(segment: &str) -> Option<Self> {
@@ -36,6 +45,7 @@ impl NavItem {
             Self::Calls => "calls",
             Self::Waiting => "waiting",
             Self::Clients => "clients",
+            Self::Access => "access",
             Self::Audit => "audit",
         }
     }
@@ -48,6 +58,7 @@ impl NavItem {
             Self::Calls => lang.choose("Calls", "调用"),
             Self::Waiting => lang.choose("Waiting", "待批准"),
             Self::Clients => lang.choose("Clients", "客户端"),
+            Self::Access => lang.choose("Access", "权限"),
             Self::Audit => lang.choose("Audit", "审计"),
         }
     }
@@ -61,6 +72,7 @@ impl NavItem {
             Self::Calls => "c",
             Self::Waiting => "w",
             Self::Clients => "l",
+            Self::Access => "k",
             Self::Audit => "a",
         }
     }
@@ -76,6 +88,7 @@ impl NavItem {
             Self::Calls => "M2.5 4h8M2.5 8h11M2.5 12h6M12 3l2 1-2 1",
             Self::Waiting => "M8 2.5a5.5 5.5 0 1 1 0 11 5.5 5.5 0 0 1 0-11M8 5v3.2l2.2 1.3",
             Self::Clients => "M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3",
+            Self::Access => "M10.5 2.5a3 3 0 1 1-2.2 5L4 11.8V13.5h2v-1.5h1.5v-1.5L9.4 8.4M11 5h.01",
             Self::Audit => "M4 2.5h8v11H4zM6 5.5h4M6 8h4M6 10.5h2",
         }
     }

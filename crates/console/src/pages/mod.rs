@@ -1,6 +1,7 @@
 //! The pages of the console: HTML that the server renders, readable without scripts. Everything that a server or a model wrote
 //! is escaped.
 
+mod access;
 mod audit;
 mod calls;
 mod clients;
@@ -48,6 +49,7 @@ pub(crate) async fn respond(
         ("calls", true) => calls::item(&context, &frame).await,
         ("waiting", false) => waiting::page(&context, &frame),
         ("clients", false) => Ok(clients::page(&context, &frame)),
+        ("access", false) => access::page(&context, &frame),
         ("audit", false) => audit::page(&context, &frame).await,
         _ => Err(Problem::not_found("there is no such page", "没有此页面")),
     };

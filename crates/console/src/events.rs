@@ -19,7 +19,6 @@ use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
 
 use crate::problem::Problem;
-use crate::request::Context;
 
 /// How often changes are looked for while a stream is open.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,8 +26,6 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Maximum number of open streams.
 const MAX_STREAMS: usize = 1_000;
-/// The request header with the last event that the client has received.
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// A digest of each part of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,6 +104,33 @@ impl EventSource {
         let detail = LocalizedText::new("too many event streams are open", "打开的事件流过多");
         Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail))
     }
+
+    /// Opens a stream. `last` is the id of the last event that the client has received.
+    pub(crate) async fn open(&self, hub: &Hub, last: Option<&str>) -> Result<Response<Body>, Problem> {
+        let guard = self.register()?;
+        let current = versions(hub).await;
+        let before = last.and_then(Versions::parse);
+        let first = match last {
+            // The first event gives the client an id to resume from.
+            None => event(current, &[]),
+            Some(_) => {
+                event(current, &before.map_or(TOPICS.to_vec(), |before| current.changed_since(before)))
+            }
+        };
+        let (receiver, opening) = (self.versions.subscribe(), format!("retry: 2000\n\n{first}"));
+        let state = StreamState { receiver, sent: current, closed: self.closed.clone(), _guard: guard };
+        let later = stream::unfold(state, |mut state| async move {
+            let chunk = state.next().await?;
+            Some((Ok::<_, Infallible>(chunk), state))
+        });
+        let chunks = stream::StreamExt::chain(stream::iter([Ok(Bytes::from(opening))]), later);
+        let mut response = Response::new(Body::from_stream(chunks));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        // Some reverse proxies buffer responses otherwise.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        Ok(response)
+    }
 }
 
 /// Digests of the current state. Equal states have equal digests in one process.
@@ -131,33 +155,6 @@ async fn versions(hub: &Hub) -> Versions {
         call.state.name().hash(&mut waiting);
     }
     Versions([servers.finish(), calls.finish(), waiting.finish()])
-}
-
-/// Opens a stream.
-pub(crate) async fn open(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let guard = context.events.register()?;
-    let last = context.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-    let current = versions(context.hub()).await;
-    let before = last.and_then(Versions::parse);
-    let first = match last {
-        // The first event gives the client an id to resume from.
-        None => event(current, &[]),
-        Some(_) => event(current, &before.map_or(TOPICS.to_vec(), |before| current.changed_since(before))),
-    };
-    let (receiver, opening) = (context.events.versions.subscribe(), format!("retry: 2000\n\n{first}"));
-    let closed = context.events.closed.clone();
-    let state = StreamState { receiver, sent: current, closed, _guard: guard };
-    let later = stream::unfold(state, |mut state| async move {
-        let chunk = state.next().await?;
-        Some((Ok::<_, Infallible>(chunk), state))
-    });
-    let chunks = stream::StreamExt::chain(stream::iter([Ok(Bytes::from(opening))]), later);
-    let mut response = Response::new(Body::from_stream(chunks));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    // Some reverse proxies buffer responses otherwise.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
 }
 
 struct StreamState {

@@ -1,22 +1,18 @@
 //! `toolhub console`: opens the web console with a one-time link. Starts a hub if none is running.
 
-use std::net::SocketAddr;
-
-use toolhub_console::{one_time_link, running_addresses};
-use toolhub_core::RawObject;
+use toolhub_console::running_addresses;
 
 use crate::app::App;
 use crate::args::serve::{ConsoleArgs, ConsoleLink, ServeArgs};
 use crate::commands::serve;
+use crate::commands::serve::console_link;
 use crate::exit::Exit;
-use crate::render::screen::NAME;
-use crate::terminal::browser;
 
 pub(crate) async fn run(app: &App, args: ConsoleArgs) -> anyhow::Result<Exit> {
     let link = ConsoleLink { opens_browser: !args.no_browser };
     let running = running_addresses(&app.places()?.home);
     if let Some(address) = running.first().filter(|_| args.bind.is_none()) {
-        present(app, *address, link)?;
+        console_link::present(app, *address, link)?;
         return Ok(Exit::Done);
     }
     let options = ServeArgs {
@@ -29,28 +25,4 @@ pub(crate) async fn run(app: &App, args: ConsoleArgs) -> anyhow::Result<Exit> {
         console_link: Some(link),
     };
     serve::run(app, options).await
-}
-
-/// Prints a one-time link into the console of the hub at an address, and opens it in a browser.
-pub(crate) fn present(app: &App, address: SocketAddr, link: ConsoleLink) -> anyhow::Result<()> {
-    let lang = app.lang();
-    let path = one_time_link(&app.places()?.home)?;
-    let url = format!("http://{address}{}", path.expose());
-    if app.screen.json {
-        app.screen.json(&RawObject::default().with("url", url.as_str()).into_raw());
-        return Ok(());
-    }
-    let opened = link.opens_browser && browser::open(&url);
-    app.screen.to_stderr(match opened {
-        true => lang.choose(
-            "your browser opens; if it does not, open this link, which works once, within five minutes:",
-            "浏览器即将打开；若未打开，请打开以下链接（五分钟内有效，仅限一次）：",
-        ),
-        false => lang.choose(
-            "open this link in a browser; it works once, within five minutes:",
-            "请在浏览器中打开以下链接（五分钟内有效，仅限一次）：",
-        ),
-    });
-    app.screen.to_stderr(&format!("{NAME}{url}{NAME:#}"));
-    Ok(())
 }

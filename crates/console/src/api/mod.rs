@@ -11,14 +11,17 @@ pub(crate) mod waiting;
 
 use std::time::{Duration, SystemTime};
 
+use axum::body::Body;
+use http::{Response, StatusCode};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub_core::Role;
 
-use crate::events;
 use crate::openapi;
-use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, schema_of};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
 
 /// The roles that see the states of servers.
 const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
@@ -65,7 +68,7 @@ pub(crate) const ROUTES: &[Route] = &[
         parameters: &[],
         request: None,
         response: ResponseKind::Json(schema_of::<serde_json::Value>),
-        handler: |context| Box::pin(std::future::ready(openapi::handle(context))),
+        handler: |_| Box::pin(std::future::ready(Ok(json(StatusCode::OK, &openapi::document(ROUTES))))),
     },
     Route {
         method: Verb::Get,
@@ -115,7 +118,7 @@ pub(crate) const ROUTES: &[Route] = &[
         parameters: &[],
         request: None,
         response: ResponseKind::Events,
-        handler: |context| Box::pin(events::open(context)),
+        handler: |context| Box::pin(open_events(context)),
     },
     Route {
         method: Verb::Get,
@@ -447,6 +450,14 @@ pub(crate) const ROUTES: &[Route] = &[
     },
 ];
 
+/// The request header with the last event that the client has received.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let last = context.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+    context.events.open(context.hub(), last).await
+}
+
 /// A time in RFC 3339, in UTC.
 pub(crate) fn timestamp(at: SystemTime) -> String {
     Timestamp::try_from(at).map(|at| format!("{at:.3}")).unwrap_or_default()
@@ -455,4 +466,28 @@ pub(crate) fn timestamp(at: SystemTime) -> String {
 /// A duration in milliseconds.
 pub(crate) fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::openapi::{document, operation_id};
+
+    #[test]
+    fn every_route_is_described_once() {
+        let document = document(ROUTES);
+        let ids: BTreeSet<String> = ROUTES.iter().map(operation_id).collect();
+        assert_eq!(ids.len(), ROUTES.len());
+        let described = document["paths"].as_object().unwrap().values();
+        let operations: usize = described.map(|path| path.as_object().unwrap().len()).sum();
+        assert_eq!(operations, ROUTES.len());
+        // Every reference leads to a schema.
+        let text = document.to_string();
+        for reference in text.split("\"#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(document["components"]["schemas"][name].is_object(), "{name}");
+        }
+    }
 }

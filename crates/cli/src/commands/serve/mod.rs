@@ -1,6 +1,7 @@
 //! `toolhub serve`: the hub as an MCP server, over HTTP or over stdin and stdout.
 
 pub(crate) mod check;
+pub(crate) mod console_link;
 pub(crate) mod event_sinks;
 #[cfg(unix)]
 pub(crate) mod relay;
@@ -22,7 +23,6 @@ use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
 
 use crate::app::{App, StopSignal};
 use crate::args::serve::ServeArgs;
-use crate::commands::console;
 use crate::commands::serve::event_sinks::EventSinks;
 use crate::commands::serve::reload::{ConfigWatcher, ReloadScope};
 use crate::commands::serve::stdio::stdio;
@@ -240,7 +240,7 @@ async fn http(
         app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
     }
     if let Some(link) = args.console_link {
-        console::present(app, address, link)?;
+        console_link::present(app, address, link)?;
     }
     let closing = Arc::clone(gateways);
     let run = serving.run(stop.clone(), async move {

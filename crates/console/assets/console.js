@@ -39,6 +39,27 @@ export async function request(url, { method = "GET", body, headers = {}, signal 
   return received;
 }
 
+/** Reads the server-sent events of a POST request, which `EventSource` cannot send. */
+export async function* eventStream(url, { body, signal }) {
+  const headers = { "x-csrf-token": csrf, "content-type": "application/json" };
+  const response = await fetch(url, { method: "POST", body, signal, headers });
+  if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail ?? response.statusText);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let received = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    received += value;
+    const events = received.split("\n\n");
+    received = events.pop();
+    for (const event of events) {
+      const name = /^event: (.*)$/m.exec(event)?.[1];
+      const data = /^data: (.*)$/m.exec(event)?.[1];
+      if (name && data) yield { name, data: JSON.parse(data) };
+    }
+  }
+}
+
 /** Asks a question that names the consequence. Resolves to whether it was confirmed. */
 export function confirmed(question) {
   const dialog = document.createElement("dialog");
@@ -211,6 +232,8 @@ document.addEventListener("keydown", (event) => {
 
 localizeTimes(document);
 if (csrf) follow();
+const asking = document.getElementById("ask");
+if (asking) import("./ask.js").then((module) => module.start(asking));
 const newKey = document.getElementById("new-key");
 if (newKey) import("./access.js").then((module) => module.startNewKey(newKey));
 const simulator = document.getElementById("simulator");

@@ -3,6 +3,7 @@
 
 mod address;
 mod api;
+mod asking;
 mod assets;
 mod browser;
 mod events;
@@ -29,6 +30,7 @@ use toolhub_core::{BoxFuture, Lang, Principal, Secret};
 use toolhub_server::WebApp;
 
 pub use crate::address::{PublishedAddress, running_addresses};
+use crate::asking::PendingConfirmations;
 use crate::browser::{Cookies, Preferences};
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
@@ -58,6 +60,7 @@ pub struct Console {
     sessions: Sessions,
     events: EventSource,
     idempotency: IdempotencyKeys,
+    confirmations: Arc<PendingConfirmations>,
     local: Arc<Principal>,
     /// The language if a browser names none.
     lang: Lang,
@@ -80,6 +83,7 @@ impl Console {
             sessions: Sessions::open(&hub.places().home),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
+            confirmations: Arc::default(),
             local: Arc::new(Principal::local()),
             lang,
             is_https: resource.starts_with("https://"),
@@ -159,6 +163,7 @@ impl Console {
             gateways: &self.gateways,
             events: &self.events,
             idempotency: &self.idempotency,
+            confirmations: &self.confirmations,
             sessions: &self.sessions,
             is_https: self.is_https,
             visitor,

@@ -9,6 +9,7 @@ use toolhub::{Gateways, Hub};
 use toolhub_core::{Lang, Principal, Role, Roles};
 use url::form_urlencoded;
 
+use crate::asking::PendingConfirmations;
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
@@ -75,6 +76,7 @@ pub(crate) struct Context<'a> {
     pub(crate) gateways: &'a Arc<Gateways>,
     pub(crate) events: &'a EventSource,
     pub(crate) idempotency: &'a IdempotencyKeys,
+    pub(crate) confirmations: &'a Arc<PendingConfirmations>,
     pub(crate) sessions: &'a Sessions,
     /// Whether browsers reach the hub over HTTPS.
     pub(crate) is_https: bool,

@@ -126,6 +126,8 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         }
         ("get", "keys" | "rules") | ("post", "access:simulate") => &["auditor", "owner"],
         ("post", "keys" | "keys/{name}:rotate") | ("delete", "keys/{name}") => &["owner"],
+        // Only the local user may use the agent, which acts as the local user.
+        ("post", "ask" | "ask/{id}:confirm") => &[],
         ("get", "audit" | "audit/export") | ("post", "audit:verify") => &["auditor"],
         other => panic!("{other:?} has no expected roles"),
     }
@@ -167,7 +169,7 @@ async fn every_route_requires_its_roles() {
             assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
         }
     }
-    assert!(checked >= 35 * ROLES.len(), "{checked}");
+    assert!(checked >= 37 * ROLES.len(), "{checked}");
 }
 
 #[tokio::test]
@@ -731,4 +733,29 @@ async fn simulator_checks_recorded_calls_against_other_rules() {
         browser.post("access:simulate", &json!({"rules": [{"effect": "maybe"}]})).send().await.unwrap();
     assert_eq!(wrong.status(), 400);
     assert_eq!(browser.api("rules").await["items"], json!([]));
+}
+
+/// The agent answers in the console, and changes nothing without a confirmation of the person.
+#[tokio::test]
+async fn agent_asks_before_it_changes_something() {
+    let cli = hub("");
+    let file = cli.folder().join("note.txt");
+    std::fs::write(&file, "text").unwrap();
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let mut sum = browser.post("ask", &json!({"request": "计算 17*3"})).send().await.unwrap();
+    let text = await_text(&mut sum, "event: answer").await;
+    assert!(text.contains("event: start"), "{text}");
+    let rest = sum.text().await.unwrap();
+    assert!(format!("{text}{rest}").contains("51"), "{text}{rest}");
+    // Another origin cannot use it, and an unknown confirmation is refused.
+    let foreign = browser
+        .client
+        .post(format!("{}/api/v1/ask", serving.root))
+        .header("cookie", &browser.cookie)
+        .body(r#"{"request":"1+1"}"#);
+    assert_eq!(foreign.send().await.unwrap().status(), 403);
+    let unknown = browser.post("ask/0123:confirm", &json!({"allow": true})).send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
+    assert_eq!(browser.post("ask", &json!({"request": " "})).send().await.unwrap().status(), 400);
 }

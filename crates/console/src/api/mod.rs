@@ -1,6 +1,7 @@
 //! The resources of the JSON API. Pages of the console show the same data.
 
 pub(crate) mod access;
+pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod overview;
@@ -274,6 +275,26 @@ pub(crate) const ROUTES: &[Route] = &[
         request: Some(schema_of::<tools::ExplainRequest>),
         response: ResponseKind::Json(schema_of::<tools::Explanation>),
         handler: |context| Box::pin(tools::explain(context)),
+    },
+    Route {
+        method: Verb::Post,
+        path: "ask",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "Runs a request in natural language as the local user, as server-sent events",
+        parameters: &[],
+        request: Some(schema_of::<ask::AskRequest>),
+        response: ResponseKind::Events,
+        handler: |context| Box::pin(std::future::ready(ask::ask(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "ask/{id}:confirm",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "Answers a confirmation that a request waits for",
+        parameters: &[],
+        request: Some(schema_of::<ask::ConfirmRequest>),
+        response: ResponseKind::Json(schema_of::<Empty>),
+        handler: |context| Box::pin(std::future::ready(ask::confirm(context))),
     },
     Route {
         method: Verb::Get,

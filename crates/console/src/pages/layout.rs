@@ -11,6 +11,7 @@ use crate::route::encode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NavItem {
     Home,
+    Ask,
     Tools,
     Servers,
     Calls,
@@ -21,8 +22,9 @@ pub(crate) enum NavItem {
 }
 
 impl NavItem {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Home,
+        Self::Ask,
         Self::Tools,
         Self::Servers,
         Self::Calls,
@@ -40,6 +42,7 @@ impl NavItem {
     fn path(self) -> &'static str {
         match self {
             Self::Home => "",
+            Self::Ask => "ask",
             Self::Tools => "tools",
             Self::Servers => "servers",
             Self::Calls => "calls",
@@ -53,6 +56,7 @@ impl NavItem {
     fn label(self, lang: Lang) -> &'static str {
         match self {
             Self::Home => lang.choose("Home", "首页"),
+            Self::Ask => lang.choose("Ask", "提问"),
             Self::Tools => lang.choose("Tools", "工具"),
             Self::Servers => lang.choose("Servers", "服务器"),
             Self::Calls => lang.choose("Calls", "调用"),
@@ -67,6 +71,7 @@ impl NavItem {
     fn shortcut(self) -> &'static str {
         match self {
             Self::Home => "h",
+            Self::Ask => "q",
             Self::Tools => "t",
             Self::Servers => "s",
             Self::Calls => "c",
@@ -81,6 +86,7 @@ impl NavItem {
     fn icon(self) -> &'static str {
         match self {
             Self::Home => "M2 7.5 8 2.5l6 5M3.5 6.5v7h9v-7M6.5 13.5v-4h3v4",
+            Self::Ask => "M2.5 3h11v8h-6l-3 2.5V11h-2z",
             Self::Tools => {
                 "M9.5 3a3.5 3.5 0 0 1 3.6 4.8l-5.8 5.7a1.6 1.6 0 0 1-2.3-2.3l5.7-5.8M9.5 3l2 2-1.5 1.5"
             }

@@ -2,6 +2,7 @@
 //! is escaped.
 
 mod access;
+mod ask;
 mod audit;
 mod calls;
 mod clients;
@@ -49,6 +50,7 @@ pub(crate) async fn respond(
         ("calls", true) => calls::item(&context, &frame).await,
         ("waiting", false) => waiting::page(&context, &frame),
         ("clients", false) => Ok(clients::page(&context, &frame)),
+        ("ask", false) => ask::page(&context, &frame),
         ("access", false) => access::page(&context, &frame),
         ("audit", false) => audit::page(&context, &frame).await,
         _ => Err(Problem::not_found("there is no such page", "没有此页面")),

@@ -1,0 +1,147 @@
+// The page "Ask": a request to the agent, its steps as they happen, its confirmations, and its answer.
+
+import { eventStream, request, text } from "./console.js";
+
+function element(name, properties = {}, ...children) {
+  const created = Object.assign(document.createElement(name), properties);
+  created.append(...children);
+  return created;
+}
+
+const STATUS_CLASS = { succeeded: "good", failed: "bad", running: "odd", unknown: "odd" };
+const STATUS_LABEL = {
+  succeeded: text("succeeded", "成功"),
+  failed: text("failed", "失败"),
+  running: text("running", "执行中"),
+  unknown: text("unknown", "结果未知"),
+};
+
+/** Builds the page inside a container. */
+export function start(container) {
+  const { ask: askUrl, calls } = container.dataset;
+  const log = element("div", { className: "conversation" });
+  log.setAttribute("role", "log");
+  log.setAttribute("aria-label", text("Conversation", "对话"));
+  const field = element("textarea", { id: "ask-request", rows: 2, required: true });
+  const label = element("label", { htmlFor: field.id, textContent: text("Request", "请求") });
+  const send = element("button", { type: "submit", className: "primary", textContent: text("Ask", "提问") });
+  const cancel = element("button", { type: "button", textContent: text("Cancel", "取消"), hidden: true });
+  const form = element(
+    "form",
+    { className: "stack" },
+    element("div", { className: "field" }, label, field),
+    element("div", { className: "trial-actions" }, send, cancel),
+  );
+  let conversation;
+  let running;
+
+  cancel.addEventListener("click", () => running?.abort());
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const wanted = field.value.trim();
+    if (!wanted || running) return;
+    field.value = "";
+    const turn = createTurn(wanted);
+    log.append(turn.element);
+    running = new AbortController();
+    cancel.hidden = false;
+    send.disabled = true;
+    try {
+      const body = JSON.stringify({ request: wanted, conversation });
+      for await (const { name, data } of eventStream(askUrl, { body, signal: running.signal })) {
+        if (name === "start") conversation = data.conversation;
+        else turn.receive(name, data);
+      }
+      turn.finish();
+    } catch (error) {
+      turn.fail(error.name === "AbortError" ? text("Cancelled.", "已取消。") : error.message);
+    } finally {
+      running = undefined;
+      cancel.hidden = true;
+      send.disabled = false;
+      field.focus();
+    }
+  });
+
+  function createTurn(wanted) {
+    const steps = element("ul", { className: "plain small" });
+    const answer = element("div", { className: "answer pre-line" });
+    const waiting = element("p", { className: "muted", textContent: text("Working …", "处理中……") });
+    const known = new Map();
+    const turn = element(
+      "section",
+      { className: "card" },
+      element("h2", { textContent: wanted }),
+      steps,
+      answer,
+      waiting,
+    );
+
+    function step({ id, tool, status }) {
+      const line = known.get(id) ?? element("li");
+      known.set(id, line);
+      const state = element("span", { className: `state ${STATUS_CLASS[status] ?? ""}`, textContent: STATUS_LABEL[status] ?? status });
+      const link = element("a", { href: `${calls}/${encodeURIComponent(id)}`, textContent: tool });
+      line.replaceChildren(state, " ", link);
+      steps.append(line);
+    }
+
+    /** Shows what would be changed, and sends the decision. */
+    function confirm({ id, text: change, deletes, arguments: given }) {
+      const detail = element("pre", { textContent: JSON.stringify(given, null, 2), tabIndex: 0 });
+      detail.setAttribute("role", "region");
+      detail.setAttribute("aria-label", text("Arguments", "参数"));
+      const box = element("div", { className: deletes ? "problem" : "card" }, element("p", { textContent: change }), detail);
+      const decide = (caption, allow, className = "") => {
+        const button = element("button", { type: "button", textContent: caption, className });
+        button.addEventListener("click", async () => {
+          try {
+            const url = `${askUrl}/${encodeURIComponent(id)}:confirm`;
+            await request(url, { method: "POST", body: JSON.stringify({ allow }) });
+            box.replaceChildren(element("p", { textContent: `${change} — ${caption}` }));
+          } catch (error) {
+            box.append(element("p", { className: "field-error", textContent: error.message }));
+          }
+        });
+        return button;
+      };
+      const actions = element(
+        "div",
+        { className: "trial-actions" },
+        decide(text("Run it", "执行"), true, "primary"),
+        decide(text("Do not run", "不执行"), false),
+      );
+      box.append(actions);
+      turn.insertBefore(box, waiting);
+      actions.firstChild.focus();
+    }
+
+    return {
+      element: turn,
+      receive(name, data) {
+        if (name === "step") step(data);
+        else if (name === "delta") answer.append(data.text);
+        else if (name === "confirm") confirm(data);
+        else if (name === "answer") {
+          answer.textContent = data.answer ?? "";
+          for (const note of data.notes ?? []) answer.append(element("p", { className: "muted small", textContent: note }));
+        }
+      },
+      finish() {
+        waiting.remove();
+      },
+      fail(message) {
+        waiting.remove();
+        turn.append(element("p", { className: "problem", textContent: message }));
+      },
+    };
+  }
+
+  container.replaceChildren(log, form);
+}

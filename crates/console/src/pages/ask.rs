@@ -1,0 +1,29 @@
+//! The page that asks the agent.
+
+use maud::{Markup, html};
+use toolhub_core::principal::Origin;
+
+use super::layout::Frame;
+use crate::problem::Problem;
+use crate::request::Context;
+
+pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+    if context.principal().origin != Origin::Local {
+        return Err(Problem::forbidden(
+            "the agent acts as the local user: only the console of the local user may ask it",
+            "智能体以本机用户身份运行：只有本机用户的控制台可以使用",
+        ));
+    }
+    let title = frame.text("Ask", "提问");
+    let content = html! {
+        h1 { (title) }
+        p.muted { (frame.text(
+            "Say what you want done. The agent finds the tools and runs them; it asks before it changes anything.",
+            "说明想做什么。智能体会查找并运行工具；改动数据之前会先询问。",
+        )) }
+        div #ask data-static="true" data-ask=(frame.api("ask")) data-calls=(frame.link("calls")) {
+            noscript { p.muted { (frame.text("Scripts are needed to ask from here.", "在此提问需要启用脚本。")) } }
+        }
+    };
+    Ok((title.to_owned(), content))
+}

@@ -738,11 +738,32 @@ async fn simulator_checks_recorded_calls_against_other_rules() {
 /// The agent answers in the console, and changes nothing without a confirmation of the person.
 #[tokio::test]
 async fn agent_asks_before_it_changes_something() {
-    let cli = hub("");
-    let file = cli.folder().join("note.txt");
-    std::fs::write(&file, "text").unwrap();
+    let tool = json!({
+        "name": "delete_note", "description": "Deletes a note by its name",
+        "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        "annotations": {"destructiveHint": true},
+    });
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &Script::both().tool(tool).journal(&journal));
     let serving = Serving::start(cli);
     let browser = Browser::open(&serving).await;
+    for (allow, calls) in [(false, 0), (true, 1)] {
+        let request = json!({"request": "delete the note `groceries`"});
+        let mut stream = browser.post("ask", &request).send().await.unwrap();
+        let text = await_text(&mut stream, "\"name\":\"groceries\"}}\n\n").await;
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), 0, "{text}");
+        let data = text.split("event: confirm\ndata: ").nth(1).unwrap().lines().next().unwrap();
+        let confirm: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(confirm["tool"], "delete_note", "{confirm}");
+        let path = format!("ask/{}:confirm", confirm["id"].as_str().unwrap());
+        assert_eq!(browser.post(&path, &json!({"allow": allow})).send().await.unwrap().status(), 200);
+        let rest = stream.text().await.unwrap();
+        assert!(rest.contains("event: answer"), "{rest}");
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), calls, "{rest}");
+        // It is answered once.
+        assert_eq!(browser.post(&path, &json!({"allow": true})).send().await.unwrap().status(), 404);
+    }
     let mut sum = browser.post("ask", &json!({"request": "计算 17*3"})).send().await.unwrap();
     let text = await_text(&mut sum, "event: answer").await;
     assert!(text.contains("event: start"), "{text}");

@@ -1,5 +1,6 @@
 //! `servers`: states, logs, tests and restarts.
 
+use std::collections::HashSet;
 use std::time::SystemTime;
 
 use axum::body::Body;
@@ -67,30 +68,44 @@ pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 
 /// The servers that the principal may see.
 pub(crate) fn visible(context: &Context<'_>) -> Vec<Server> {
-    let views = context.hub().servers();
-    let views = views.iter().filter(|view| may_see(context, view));
+    let (views, sources) = (context.hub().servers(), visible_sources(context));
+    let views = views.iter().filter(|view| sources.contains(view));
     views.map(|view| server(view, context.lang)).collect()
 }
 
-/// Whether the principal may see a server: those who manage or audit the hub see all; others those of which a tool is offered
-/// to them.
-fn may_see(context: &Context<'_>, view: &ServerView) -> bool {
+/// The servers that a principal may see.
+enum VisibleSources {
+    /// Those who manage or audit the hub see all.
+    All,
+    /// Others see those of which a tool is offered to them.
+    Only(HashSet<Source>),
+}
+
+impl VisibleSources {
+    fn contains(&self, view: &ServerView) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(sources) => sources.contains(&Source::Server(view.spec.id.clone())),
+        }
+    }
+}
+
+fn visible_sources(context: &Context<'_>) -> VisibleSources {
     let managers: Roles = [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
     if context.has_role(managers) {
-        return true;
+        return VisibleSources::All;
     }
-    let source = Source::Server(view.spec.id.clone());
-    context.gateways.names().any(|profile| {
-        let offered = context.gateways.offered_tools(Some(profile), context.principal());
-        offered.is_some_and(|tools| tools.iter().any(|tool| tool.sources.contains(&source)))
-    })
+    let profiles = context.gateways.names();
+    let offered =
+        profiles.filter_map(|profile| context.gateways.offered_tools(Some(profile), context.principal()));
+    VisibleSources::Only(offered.flatten().flat_map(|tool| tool.sources.to_vec()).collect())
 }
 
 /// The server that the path names.
 pub(crate) fn find(context: &Context<'_>) -> Result<ServerView, Problem> {
     let id = context.id();
     let view = context.hub().servers().into_iter().find(|view| view.spec.id.as_str() == id);
-    view.filter(|view| may_see(context, view))
+    view.filter(|view| visible_sources(context).contains(view))
         .ok_or_else(|| Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`")))
 }
 

@@ -121,6 +121,11 @@ impl ToolList {
         Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
     }
 
+    /// Returns the result for legacy clients.
+    pub fn as_json(&self) -> &RawJson {
+        &self.legacy
+    }
+
     /// Returns the result for modern clients.
     pub(crate) fn modern(&self) -> &RawJson {
         self.modern.get_or_init(|| {

@@ -118,12 +118,13 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         ("get", "servers/{id}/log")
         | ("post", "servers" | "servers/{id}:test" | "servers/{id}:restart")
         | ("patch" | "delete", "servers/{id}") => &["operator", "owner"],
-        ("get", "events" | "tools" | "tools/{name}" | "calls" | "calls/{id}" | "waiting")
+        ("get", "events" | "profiles" | "tools" | "tools/{name}" | "calls" | "calls/{id}" | "waiting")
         | ("post", "tools/{name}:check" | "search" | "explain") => &ROLES,
         ("post", "tools/{name}:call") => &["caller"],
         ("post", "tools/{name}:approve" | "waiting/{id}:approve" | "waiting/{id}:deny") => {
             &["approver", "owner"]
         }
+        ("get", "skills") => &["operator", "auditor", "owner"],
         ("get", "keys" | "rules") | ("post", "access:simulate") => &["auditor", "owner"],
         ("post", "keys" | "keys/{name}:rotate") | ("delete", "keys/{name}") => &["owner"],
         // Only the local user may use the agent, which acts as the local user.
@@ -169,7 +170,7 @@ async fn every_route_requires_its_roles() {
             assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
         }
     }
-    assert!(checked >= 37 * ROLES.len(), "{checked}");
+    assert!(checked >= 39 * ROLES.len(), "{checked}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ pub(crate) mod calls;
 pub(crate) mod overview;
 pub(crate) mod server_edit;
 pub(crate) mod servers;
+pub(crate) mod skills;
 pub(crate) mod tools;
 pub(crate) mod waiting;
 
@@ -33,6 +34,8 @@ const CALLERS: &[Role] = &[Role::Caller];
 const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
 const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
 const AUDITORS: &[Role] = &[Role::Auditor];
+/// The roles that see skills.
+const SKILL_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];
 const OWNERS: &[Role] = &[Role::Owner];
 /// The roles that see keys and rules.
 const ACCESS_READERS: &[Role] = &[Role::Auditor, Role::Owner];
@@ -369,6 +372,26 @@ pub(crate) const ROUTES: &[Route] = &[
         request: None,
         response: ResponseKind::Json(schema_of::<waiting::Held>),
         handler: |context| Box::pin(waiting::decide(context, false)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "skills",
+        permission: Permission::AnyOf(SKILL_READERS),
+        summary: "The skills and their states",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<skills::Skill>>),
+        handler: |context| Box::pin(std::future::ready(skills::list_skills(context))),
+    },
+    Route {
+        method: Verb::Get,
+        path: "profiles",
+        permission: Permission::AnyOf(TOOL_USERS),
+        summary: "The profiles that the principal may use, and the cost of their lists",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<skills::Profile>>),
+        handler: |context| Box::pin(std::future::ready(skills::list_profiles(context))),
     },
     Route {
         method: Verb::Get,

@@ -10,6 +10,7 @@ mod home;
 mod json_view;
 mod layout;
 mod servers;
+mod skills;
 mod tools;
 mod waiting;
 
@@ -51,6 +52,8 @@ pub(crate) async fn respond(
         ("waiting", false) => waiting::page(&context, &frame),
         ("clients", false) => Ok(clients::page(&context, &frame)),
         ("ask", false) => ask::page(&context, &frame),
+        ("skills", false) => skills::skills(&context, &frame),
+        ("profiles", false) => Ok(skills::profiles(&context, &frame)),
         ("access", false) => access::page(&context, &frame),
         ("audit", false) => audit::page(&context, &frame).await,
         _ => Err(Problem::not_found("there is no such page", "没有此页面")),

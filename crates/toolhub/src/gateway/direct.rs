@@ -67,6 +67,12 @@ impl Gateways {
         Some(tools)
     }
 
+    /// The list of tools that a legacy client of a profile receives, as JSON.
+    pub fn listed_tools(&self, profile: Option<&str>, principal: &Arc<Principal>) -> Option<RawJson> {
+        let backend = self.usable_backend(profile, principal)?;
+        Some(backend.view(&backend.access_of(principal)).list.as_json().clone())
+    }
+
     /// Waits until the servers have been listed once, for a short time after the start.
     pub async fn settled(&self) {
         if let Some((backend, _)) = self.profiles.get(&self.default) {

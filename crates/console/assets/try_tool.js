@@ -13,13 +13,13 @@ function element(name, properties = {}, ...children) {
 }
 
 /** The body of a request with arguments, whose numbers are not parsed here. */
-function withArguments(argumentsText) {
-  return `{"arguments":${argumentsText}}`;
+function withArguments(argumentsText, profile) {
+  return `{"profile":${JSON.stringify(profile ?? null)},"arguments":${argumentsText}}`;
 }
 
 /** Builds the form inside a container. */
 export async function start(container) {
-  const { tool: toolUrl, calls: callsUrl } = container.dataset;
+  const { tool: toolUrl, calls: callsUrl, profile } = container.dataset;
   const json = element("textarea", { id: "trial-json", spellcheck: false, rows: 12 });
   const message = element("p", { className: "field-error", id: "trial-message" });
   message.setAttribute("role", "status");
@@ -31,7 +31,7 @@ export async function start(container) {
   let detail;
   let initial = "{}";
   try {
-    detail = JSON.parse(await request(toolUrl));
+    detail = JSON.parse(await request(profile ? `${toolUrl}?profile=${encodeURIComponent(profile)}` : toolUrl));
     const earlier = new URLSearchParams(location.search).get("call");
     if (earlier) {
       const record = JSON.parse(await request(`${callsUrl}/${encodeURIComponent(earlier)}`));
@@ -70,7 +70,7 @@ export async function start(container) {
 
   async function check() {
     try {
-      const body = withArguments(json.value);
+      const body = withArguments(json.value, profile);
       const checked = JSON.parse(await request(`${toolUrl}:check`, { method: "POST", body }));
       const homeless = form.setErrors(checked.problems) ?? [];
       const isShownBeside = checked.problems.length > 0 && homeless.length === 0;
@@ -99,7 +99,7 @@ export async function start(container) {
     try {
       const received = await request(`${toolUrl}:call`, {
         method: "POST",
-        body: withArguments(json.value),
+        body: withArguments(json.value, profile),
         headers: { "idempotency-key": crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` },
         signal: running.signal,
       });

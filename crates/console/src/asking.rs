@@ -41,6 +41,18 @@ impl PendingConfirmations {
     }
 }
 
+/// Removes a confirmation that is no longer waited for.
+struct WaitGuard<'a> {
+    pending: &'a PendingConfirmations,
+    id: String,
+}
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        self.pending.lock().remove(&self.id);
+    }
+}
+
 /// A request to the agent.
 pub(crate) struct Question {
     pub(crate) text: String,
@@ -73,6 +85,7 @@ impl Confirmation for PageConfirmation {
             let Some(id) = secret() else { return PermissionDecision::NoUser };
             let (sender, receiver) = oneshot::channel();
             self.pending.lock().insert(id.clone(), sender);
+            let _guard = WaitGuard { pending: &self.pending, id: id.clone() };
             let summary = ChangeSummary::new(tool, arguments);
             let data = json!({
                 "id": id,
@@ -86,7 +99,6 @@ impl Confirmation for PageConfirmation {
                 true => tokio::time::timeout(CONFIRMATION_TIMEOUT, receiver).await,
                 false => Ok(Ok(false)),
             };
-            self.pending.lock().remove(&id);
             match answer {
                 Ok(Ok(true)) => PermissionDecision::Given,
                 Ok(_) => PermissionDecision::Refused,
@@ -192,5 +204,10 @@ mod tests {
         drop(receiver);
         assert_eq!(page.allow(&tool, &arguments).await, PermissionDecision::Refused);
         assert!(pending.lock().is_empty());
+        // A page that goes away while it is asked leaves nothing behind.
+        let (sender, _receiver) = mpsc::channel(1);
+        let page = PageConfirmation { pending: Arc::clone(&pending), events: sender, lang: Lang::En };
+        let asked = tokio::time::timeout(Duration::from_millis(20), page.allow(&tool, &arguments));
+        assert!(asked.await.is_err() && pending.lock().is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! What browsers need: security headers, cookies, preferences and the check of requests that change something.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -38,8 +39,32 @@ pub(crate) fn secure(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
+/// Whether a value of `Host` names this machine. Programs of other users may listen there on other ports.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let Ok(authority) = host.parse::<http::uri::Authority>() else { return true };
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
+}
+
+/// Whether a value of `Authorization` is a bearer token. Others are for reverse proxies.
+pub(crate) fn is_bearer(value: &HeaderValue) -> bool {
+    value.as_bytes().get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+}
+
+/// The port that a browser used. Cookies do not distinguish ports, so that the name of a cookie has to.
+fn port_of(headers: &HeaderMap) -> u16 {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    host.parse::<http::uri::Authority>().ok().and_then(|host| host.port_u16()).unwrap_or_default()
+}
+
 /// The cookies of a request.
-pub(crate) struct Cookies<'a>(Vec<(&'a str, &'a str)>);
+pub(crate) struct Cookies<'a> {
+    pairs: Vec<(&'a str, &'a str)>,
+    port: u16,
+}
 
 impl<'a> Cookies<'a> {
     pub(crate) fn of(headers: &'a HeaderMap) -> Self {
@@ -49,19 +74,20 @@ impl<'a> Cookies<'a> {
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
-        Self(pairs.collect())
+        Self { pairs: pairs.collect(), port: port_of(headers) }
     }
 
     fn get(&self, name: &str) -> Option<&'a str> {
-        let mut named = self.0.iter().filter(|(own, _)| *own == name);
+        let mut named = self.pairs.iter().filter(|(own, _)| *own == name);
         let (_, value) = named.next()?;
         // Two cookies of one name: another host or path may have set one of them.
         named.next().is_none().then_some(value)
     }
 
-    /// The token of the session.
-    pub(crate) fn session(&self) -> Option<&'a str> {
-        self.get(&format!("{HOST_PREFIX}{SESSION_COOKIE}")).or_else(|| self.get(SESSION_COOKIE))
+    /// The token of the session. Over HTTPS only the cookie with the prefix counts, which other hosts cannot set.
+    pub(crate) fn session(&self, is_https: bool) -> Option<&'a str> {
+        let prefix = if is_https { HOST_PREFIX } else { "" };
+        self.get(&format!("{prefix}{SESSION_COOKIE}_{}", self.port))
     }
 }
 
@@ -131,20 +157,31 @@ pub(crate) fn check_write(headers: &HeaderMap, csrf: &str) -> Result<(), Problem
     ))
 }
 
-/// Sets the cookie of a session.
-pub(crate) fn set_session(headers: &mut HeaderMap, token: &Secret, is_https: bool) {
-    set_cookie(headers, &session_cookie(token.expose(), SESSION_MAX_AGE, is_https));
+/// The cookie of a session.
+pub(crate) struct SessionCookie<'a> {
+    /// The headers of the request, whose port is part of the name.
+    pub(crate) request: &'a HeaderMap,
+    pub(crate) is_https: bool,
 }
 
-/// Removes the cookie of a session.
-pub(crate) fn remove_session(headers: &mut HeaderMap, is_https: bool) {
-    set_cookie(headers, &session_cookie("", Duration::ZERO, is_https));
-}
+impl SessionCookie<'_> {
+    /// Sets the cookie.
+    pub(crate) fn set(&self, headers: &mut HeaderMap, token: &Secret) {
+        set_cookie(headers, &self.text(token.expose(), SESSION_MAX_AGE));
+    }
 
-fn session_cookie(value: &str, max_age: Duration, is_https: bool) -> String {
-    let (prefix, attribute) = if is_https { (HOST_PREFIX, "; Secure") } else { ("", "") };
-    let seconds = max_age.as_secs();
-    format!("{prefix}{SESSION_COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{attribute}")
+    /// Removes the cookie.
+    pub(crate) fn remove(&self, headers: &mut HeaderMap) {
+        set_cookie(headers, &self.text("", Duration::ZERO));
+    }
+
+    fn text(&self, value: &str, max_age: Duration) -> String {
+        let (prefix, attribute) = if self.is_https { (HOST_PREFIX, "; Secure") } else { ("", "") };
+        let (port, seconds) = (port_of(self.request), max_age.as_secs());
+        format!(
+            "{prefix}{SESSION_COOKIE}_{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{attribute}"
+        )
+    }
 }
 
 fn set_cookie(headers: &mut HeaderMap, cookie: &str) {
@@ -173,7 +210,7 @@ pub(crate) fn set_preferences(query: &Query, is_https: bool) -> Response<Body> {
 fn is_relative(link: &str) -> bool {
     let path = link.split(['?', '#']).next().unwrap_or_default();
     !path.starts_with('/')
-        && !path.contains([':', '\\'])
+        && !path.contains([':', '\\', '%'])
         && path.split('/').all(|segment| segment != "..")
         && link.bytes().all(|byte| byte.is_ascii_graphic())
 }
@@ -221,13 +258,18 @@ mod tests {
     #[test]
     fn repeated_session_cookies_open_nothing() {
         let check = |values: &[(&'static str, &'static str)], expected: Option<&str>| {
-            assert_eq!(Cookies::of(&headers(values)).session(), expected, "{values:?}");
+            let host = [("host", "127.0.0.1:7")];
+            let all: Vec<_> = host.iter().chain(values).copied().collect();
+            assert_eq!(Cookies::of(&headers(&all)).session(false), expected, "{values:?}");
         };
-        check(&[("cookie", "a=b; toolhub_console=x")], Some("x"));
-        check(&[("cookie", "toolhub_console=x; toolhub_console=y")], None);
-        check(&[("cookie", "toolhub_console=x"), ("cookie", "toolhub_console=x")], None);
-        check(&[("cookie", "__Host-toolhub_console=x; toolhub_console=y")], Some("x"));
-        check(&[("cookie", "my_toolhub_console=x")], None);
+        check(&[("cookie", "a=b; toolhub_console_7=x")], Some("x"));
+        check(&[("cookie", "toolhub_console_7=x; toolhub_console_7=y")], None);
+        check(&[("cookie", "toolhub_console_7=x"), ("cookie", "toolhub_console_7=x")], None);
+        check(&[("cookie", "__Host-toolhub_console_7=x; toolhub_console_7=y")], Some("y"));
+        let secure =
+            headers(&[("host", "a:7"), ("cookie", "__Host-toolhub_console_7=x; toolhub_console_7=y")]);
+        assert_eq!(Cookies::of(&secure).session(true), Some("x"));
+        check(&[("cookie", "my_toolhub_console_7=x; toolhub_console_8=y")], None);
     }
 
     #[test]
@@ -263,9 +305,38 @@ mod tests {
             response.headers()[header::LOCATION].to_str().unwrap().to_owned()
         };
         assert_eq!(location("back=tools%3Ftext%3Da"), "./tools?text=a");
-        for back in ["https://evil.example", "//evil.example", "/mcp", "a/../../mcp", "\\\\evil", "a\nb"] {
+        for back in [
+            "https://evil.example",
+            "//evil.example",
+            "/mcp",
+            "a/../../mcp",
+            "%2e%2e/mcp",
+            "\\\\evil",
+            "a\nb",
+        ] {
             let query = Query::default().with("back", Some(back));
             assert_eq!(location(&query), "./", "{back}");
+        }
+    }
+
+    #[test]
+    fn loopback_names_are_recognised() {
+        for host in [
+            "localhost",
+            "LOCALHOST:1",
+            "a.localhost:1",
+            "127.0.0.1:7460",
+            "127.9.9.9",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]",
+            "0.0.0.0",
+            "localhost.",
+            "",
+        ] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["hub.example", "192.168.0.1:1", "localhost.example", "[2001:db8::1]:1"] {
+            assert!(!is_loopback(host), "{host}");
         }
     }
 

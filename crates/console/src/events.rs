@@ -1,11 +1,8 @@
 //! Server-sent events: which parts of the hub have changed. The events carry no data, so that a page reads what it may see
 //! through its own routes. A client that reconnects with `Last-Event-ID` learns what changed in between.
 
-use std::collections::hash_map::DefaultHasher;
 use std::convert::Infallible;
-use std::hash::{Hash as _, Hasher as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use toolhub::Hub;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 
 use crate::problem::Problem;
 
@@ -24,8 +22,17 @@ use crate::problem::Problem;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a comment is sent, so that proxies keep the stream open and a lost client is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Maximum number of open streams.
-const MAX_STREAMS: usize = 1_000;
+
+/// Returns whether the credential of a stream is still valid.
+pub(crate) type IsLive = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// What a stream may show, and for how long.
+pub(crate) struct StreamAccess<'a> {
+    pub(crate) handle: &'a PrincipalHandle,
+    /// Which of [`TOPICS`] the principal may see.
+    pub(crate) visible: [bool; 3],
+    pub(crate) is_live: IsLive,
+}
 
 /// A digest of each part of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +54,13 @@ impl Versions {
         parts.next().is_none().then_some(Self(versions))
     }
 
+    /// The versions of the visible parts.
+    fn only(self, visible: [bool; 3]) -> Self {
+        let mut parts =
+            visible.into_iter().zip(self.0).map(|(visible, version)| if visible { version } else { 0 });
+        Self(std::array::from_fn(|_| parts.next().unwrap_or_default()))
+    }
+
     fn changed_since(self, before: Self) -> Vec<&'static str> {
         let pairs = self.0.iter().zip(before.0).zip(TOPICS);
         pairs.filter(|((now, before), _)| **now != *before).map(|(_, topic)| topic).collect()
@@ -56,26 +70,18 @@ impl Versions {
 /// Finds changes while streams are open.
 pub(crate) struct EventSource {
     versions: watch::Sender<Versions>,
-    streams: Arc<AtomicUsize>,
     closed: CancellationToken,
+    /// Digests with a random key, so that their contents cannot be guessed.
+    hasher: RandomState,
 }
 
 impl Default for EventSource {
     fn default() -> Self {
         Self {
             versions: watch::Sender::new(Versions::default()),
-            streams: Arc::default(),
             closed: CancellationToken::new(),
+            hasher: RandomState::new(),
         }
-    }
-}
-
-/// Counts a stream while it is open.
-struct OpenStream(Arc<AtomicUsize>);
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -84,7 +90,7 @@ impl EventSource {
     pub(crate) async fn follow(&self, hub: &Hub) {
         loop {
             if self.versions.receiver_count() > 0 {
-                let now = versions(hub).await;
+                let now = self.versions_of(hub).await;
                 self.versions.send_if_modified(|before| std::mem::replace(before, now) != now);
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
@@ -96,19 +102,40 @@ impl EventSource {
         self.closed.cancel();
     }
 
-    fn register(&self) -> Result<OpenStream, Problem> {
-        let guard = OpenStream(Arc::clone(&self.streams));
-        if self.streams.fetch_add(1, Ordering::AcqRel) < MAX_STREAMS {
-            return Ok(guard);
+    /// Digests of the current state. Equal states have equal digests in one process.
+    async fn versions_of(&self, hub: &Hub) -> Versions {
+        let mut servers = self.hasher.build_hasher();
+        hub.server_updates().borrow().hash(&mut servers);
+        for view in hub.servers() {
+            view.spec.id.as_str().hash(&mut servers);
+            view.restarts.hash(&mut servers);
+            view.stderr.hash(&mut servers);
+            std::mem::discriminant(&view.state).hash(&mut servers);
         }
-        let detail = LocalizedText::new("too many event streams are open", "打开的事件流过多");
-        Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail))
+        let newest = hub.calls(CallQuery { limit: Some(1), ..CallQuery::default() }).await;
+        let mut calls = self.hasher.build_hasher();
+        for record in newest.unwrap_or_default() {
+            record.start.record.as_str().hash(&mut calls);
+            record.status.name().hash(&mut calls);
+        }
+        let mut waiting = self.hasher.build_hasher();
+        for call in hub.held_calls().list().unwrap_or_default() {
+            call.id.hash(&mut waiting);
+            call.state.name().hash(&mut waiting);
+        }
+        Versions([servers.finish(), calls.finish(), waiting.finish()])
     }
 
     /// Opens a stream. `last` is the id of the last event that the client has received.
-    pub(crate) async fn open(&self, hub: &Hub, last: Option<&str>) -> Result<Response<Body>, Problem> {
-        let guard = self.register()?;
-        let current = versions(hub).await;
+    pub(crate) async fn open(
+        &self,
+        hub: &Hub,
+        last: Option<&str>,
+        access: StreamAccess<'_>,
+    ) -> Result<Response<Body>, Problem> {
+        let StreamAccess { handle, visible, is_live } = access;
+        let guard = handle.take(Resource::Streams, 1).map_err(|_| too_many_streams())?;
+        let current = self.versions_of(hub).await.only(visible);
         let before = last.and_then(Versions::parse);
         let first = match last {
             // The first event gives the client an id to resume from.
@@ -118,7 +145,14 @@ impl EventSource {
             }
         };
         let (receiver, opening) = (self.versions.subscribe(), format!("retry: 2000\n\n{first}"));
-        let state = StreamState { receiver, sent: current, closed: self.closed.clone(), _guard: guard };
+        let state = StreamState {
+            receiver,
+            sent: current,
+            closed: self.closed.clone(),
+            visible,
+            is_live,
+            _guard: guard,
+        };
         let later = stream::unfold(state, |mut state| async move {
             let chunk = state.next().await?;
             Some((Ok::<_, Infallible>(chunk), state))
@@ -133,51 +167,41 @@ impl EventSource {
     }
 }
 
-/// Digests of the current state. Equal states have equal digests in one process.
-async fn versions(hub: &Hub) -> Versions {
-    let mut servers = DefaultHasher::new();
-    hub.server_updates().borrow().hash(&mut servers);
-    for view in hub.servers() {
-        view.spec.id.as_str().hash(&mut servers);
-        view.restarts.hash(&mut servers);
-        view.stderr.hash(&mut servers);
-        std::mem::discriminant(&view.state).hash(&mut servers);
-    }
-    let newest = hub.calls(CallQuery { limit: Some(1), ..CallQuery::default() }).await;
-    let mut calls = DefaultHasher::new();
-    for record in newest.unwrap_or_default() {
-        record.start.record.as_str().hash(&mut calls);
-        record.status.name().hash(&mut calls);
-    }
-    let mut waiting = DefaultHasher::new();
-    for call in hub.held_calls().list().unwrap_or_default() {
-        call.id.hash(&mut waiting);
-        call.state.name().hash(&mut waiting);
-    }
-    Versions([servers.finish(), calls.finish(), waiting.finish()])
+fn too_many_streams() -> Problem {
+    let detail = LocalizedText::new(
+        "too many event streams are open (`streams` in `[serve.limits]`)",
+        "打开的事件流过多（`[serve.limits]` 的 `streams`）",
+    );
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-streams", detail)
 }
 
 struct StreamState {
     receiver: watch::Receiver<Versions>,
     sent: Versions,
     closed: CancellationToken,
-    _guard: OpenStream,
+    visible: [bool; 3],
+    is_live: IsLive,
+    _guard: Permit,
 }
 
 impl StreamState {
-    /// The next event or heartbeat; `None` when the hub ends.
+    /// The next event or heartbeat; `None` when the hub or the credential ends.
     async fn next(&mut self) -> Option<Bytes> {
+        let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
+        let mut check = tokio::time::interval(CHECK_INTERVAL);
         loop {
-            let changed = tokio::select! {
+            tokio::select! {
                 () = self.closed.cancelled() => return None,
-                changed = tokio::time::timeout(HEARTBEAT, self.receiver.changed()) => changed,
-            };
-            match changed {
-                Err(_) => return Some(Bytes::from_static(b": \n\n")),
-                Ok(Err(_)) => return None,
-                Ok(Ok(())) => {}
+                _ = heartbeat.tick() => return Some(Bytes::from_static(b": \n\n")),
+                _ = check.tick() => {
+                    if !(self.is_live)() {
+                        return None;
+                    }
+                    continue;
+                }
+                changed = self.receiver.changed() => changed.ok()?,
             }
-            let now = *self.receiver.borrow_and_update();
+            let now = self.receiver.borrow_and_update().only(self.visible);
             let changed = now.changed_since(std::mem::replace(&mut self.sent, now));
             if !changed.is_empty() {
                 return Some(Bytes::from(event(now, &changed)));

@@ -12,11 +12,11 @@ use crate::problem::Problem;
 
 /// How long results are kept.
 const RETENTION: Duration = Duration::from_secs(24 * 3_600);
-/// Maximum number of keys of all principals.
-const MAX_KEYS: usize = 4_096;
+/// Maximum number of keys of one principal. The oldest one that is done makes room.
+const MAX_KEYS: usize = 1_024;
 const MAX_KEY_BYTES: usize = 256;
 /// Larger results are not kept: a repetition is told that the first request is done.
-const MAX_KEPT_BYTES: usize = 1 << 20;
+const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// The state of the first request with a key.
 #[derive(Debug, Clone)]
@@ -123,12 +123,18 @@ impl IdempotencyKeys {
                 )),
             };
         }
-        if keys.len() >= MAX_KEYS {
-            let detail = LocalizedText::new(
-                "too many idempotency keys are in use: try again later",
-                "正在使用的幂等键过多：请稍后重试",
-            );
-            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-keys", detail));
+        let own = || keys.iter().filter(|((of, _), _)| of == principal);
+        if own().count() >= MAX_KEYS {
+            let done = own().filter(|(_, entry)| !matches!(entry.progress, Progress::Running));
+            let oldest = done.min_by_key(|(_, entry)| entry.began).map(|(id, _)| id.clone());
+            let Some(oldest) = oldest else {
+                let detail = LocalizedText::new(
+                    "too many requests with idempotency keys are running: try again later",
+                    "正在执行的带幂等键的请求过多：请稍后重试",
+                );
+                return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-keys", detail));
+            };
+            keys.remove(&oldest);
         }
         keys.insert(id.clone(), Entry { request, began: Instant::now(), progress: Progress::Running });
         Ok(Turn::First(FirstRequest { keys: self, id: Some(id) }))
@@ -171,6 +177,14 @@ mod tests {
             let Ok(Turn::First(first)) = keys.begin(&ann, Some("n"), "a") else { panic!("not the first") };
             first.abandon();
         }
+        // Many keys of one principal do not keep another one out.
+        for number in 0..2 * MAX_KEYS {
+            let Ok(Turn::First(first)) = keys.begin(&ann, Some(&format!("{number}")), "a") else {
+                panic!("{number}")
+            };
+            first.finish("");
+        }
+        assert!(keys.lock().len() <= MAX_KEYS + 1);
         for _ in 0..2 {
             assert!(matches!(keys.begin(&ann, None, "a"), Ok(Turn::First(_))));
         }

@@ -16,7 +16,7 @@ mod route;
 mod session;
 
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,15 @@ use axum::body::{Body, to_bytes};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use toolhub::Gateways;
+use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, Lang, Principal, Secret};
-use toolhub_server::WebApp;
+use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
+use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
 use crate::asking::PendingConfirmations;
-use crate::browser::{Cookies, Preferences};
+use crate::browser::{Cookies, Preferences, SessionCookie};
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
@@ -48,16 +50,20 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a body.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// Creates a one-time link into the console of a hub with this data folder, relative to the address of the hub.
-pub fn one_time_link(home: &Path) -> io::Result<Secret> {
+/// Creates a one-time link into the console of the hub with this data folder that listens on an address.
+pub fn one_time_link(home: &Path, address: SocketAddr) -> io::Result<Secret> {
     let ticket = session::new_ticket(home)?;
-    Ok(Secret::new(format!("{CONSOLE_PATH}/{OPEN_SEGMENT}/{}", ticket.expose())))
+    let host = match address.ip().is_loopback() {
+        true => format!("{}:{}", session::console_host(home)?, address.port()),
+        false => address.to_string(),
+    };
+    Ok(Secret::new(format!("http://{host}{CONSOLE_PATH}/{OPEN_SEGMENT}/{}", ticket.expose())))
 }
 
 /// The console and the API of a hub.
 pub struct Console {
     gateways: Arc<Gateways>,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     events: EventSource,
     idempotency: IdempotencyKeys,
     confirmations: Arc<PendingConfirmations>,
@@ -66,6 +72,8 @@ pub struct Console {
     lang: Lang,
     /// Whether browsers reach the hub over HTTPS.
     is_https: bool,
+    /// The host name on this machine at which sessions are accepted; `None` if it cannot be stored.
+    host: Option<String>,
 }
 
 impl std::fmt::Debug for Console {
@@ -80,13 +88,14 @@ impl Console {
         let hub = gateways.hub();
         let resource = hub.settings().auth.resource.as_deref().unwrap_or_default();
         Self {
-            sessions: Sessions::open(&hub.places().home),
+            sessions: Arc::new(Sessions::open(&hub.places().home)),
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
             local: Arc::new(Principal::local()),
             lang,
             is_https: resource.starts_with("https://"),
+            host: session::console_host(&hub.places().home).ok(),
             gateways,
         }
     }
@@ -101,27 +110,31 @@ impl Console {
         self.events.close();
     }
 
-    async fn handle(&self, request: Request<Body>) -> Response<Body> {
+    async fn handle(&self, request: Request<Body>, web: WebContext<'_>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let preferences = Preferences::of(&parts.headers, self.lang);
         let path = parts.uri.path();
         if let Some(below) = path.strip_prefix(API_PREFIX) {
-            let exchange = Exchange { parts: &parts, body, lang: preferences.lang };
+            let exchange = Exchange { parts: &parts, body, lang: preferences.lang, web: &web };
             let response = self.api(below, exchange).await;
             let mut response =
                 response.unwrap_or_else(|problem| problem_response(&problem, preferences.lang));
             browser::secure(response.headers_mut());
             return response;
         }
-        let mut response = self.page(path, &parts, preferences).await;
+        let mut response = self.page(&parts, preferences, &web).await;
         browser::secure(response.headers_mut());
         response
     }
 
     /// Responds to a request of the API.
-    async fn api(&self, path: &str, exchange: Exchange<'_>) -> Result<Response<Body>, Problem> {
-        let Exchange { parts, body, lang } = exchange;
+    async fn api(&self, path: &str, exchange: Exchange<'_, '_>) -> Result<Response<Body>, Problem> {
+        let Exchange { parts, body, lang, web } = exchange;
         let visitor = self.visitor(&parts.headers).ok_or_else(Problem::unauthenticated)?;
+        let (handle, _permit) = match web.start_request(&visitor.principal) {
+            Ok(started) => started,
+            Err(refused) => return Ok(refused),
+        };
         let (route, values) = match route::find(api::ROUTES, &parts.method, path) {
             Ok(found) => found,
             Err(allowed) if allowed.is_empty() => {
@@ -146,19 +159,27 @@ impl Console {
         {
             browser::check_write(&parts.headers, csrf)?;
         }
-        if !route.permission.allows(visitor.principal.roles) {
+        if !route.permission.allows(&visitor.principal) {
             return Err(Problem::forbidden(
                 "the roles of this principal do not allow this",
                 "该主体的角色不允许此操作",
             ));
         }
-        let body = if route.method.writes() { read_body(body).await? } else { Bytes::new() };
-        let context = Context { path: values, body, lang, ..self.context(visitor, parts) };
+        let (body, _upload) = match route.method.writes() {
+            true => read_body(&parts.headers, body, &handle).await?,
+            false => (Bytes::new(), None),
+        };
+        let context = Context { path: values, body, lang, ..self.context(visitor, parts, handle) };
         (route.handler)(&context).await
     }
 
     /// The context of a request without path parameters and body.
-    fn context<'a>(&'a self, visitor: Visitor, parts: &'a http::request::Parts) -> Context<'a> {
+    fn context<'a>(
+        &'a self,
+        visitor: Visitor,
+        parts: &'a http::request::Parts,
+        handle: PrincipalHandle,
+    ) -> Context<'a> {
         Context {
             gateways: &self.gateways,
             events: &self.events,
@@ -166,7 +187,9 @@ impl Console {
             confirmations: &self.confirmations,
             sessions: &self.sessions,
             is_https: self.is_https,
+            own_host: self.host.as_deref(),
             visitor,
+            handle,
             lang: self.lang,
             query: Query::parse(parts.uri.query()),
             path: Vec::new(),
@@ -175,17 +198,19 @@ impl Console {
         }
     }
 
-    /// The visitor of a request: a session of a browser, or a key. A key is refused beside a cookie: a request has one identity.
+    /// The visitor of a request: the principal of its key, else that of its session. A wrong key is not replaced by a session.
     fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
-        if headers.contains_key(header::AUTHORIZATION) {
+        if headers.get_all(header::AUTHORIZATION).iter().any(browser::is_bearer) {
             let mut values = headers.get_all(header::AUTHORIZATION).iter();
             let (value, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
-            let (scheme, key) = value.split_once(' ')?;
-            let key = Some(key.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"))?;
-            let principal = self.gateways.access().find_key(key)?;
+            let (_, key) = value.split_once(' ')?;
+            let principal = self.gateways.access().find_key(key.trim())?;
             return Some(Visitor { principal, credential: Credential::Key });
         }
-        let token = Cookies::of(headers).session()?;
+        if !self.accepts_sessions(headers) {
+            return None;
+        }
+        let token = Cookies::of(headers).session(self.is_https)?;
         let csrf = session::csrf_token(token);
         let principal = Arc::clone(&self.local);
         self.sessions
@@ -193,14 +218,21 @@ impl Console {
             .then_some(Visitor { principal, credential: Credential::Session { csrf } })
     }
 
+    /// Whether the host of a request may have sessions: on this machine only the name that other programs do not know.
+    fn accepts_sessions(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        self.is_own_host(host) || !browser::is_loopback(host)
+    }
+
     /// Responds to a request for a page or an asset.
     async fn page(
         &self,
-        path: &str,
         parts: &http::request::Parts,
         preferences: Preferences,
+        web: &WebContext<'_>,
     ) -> Response<Body> {
-        let Some(below) = path.strip_prefix(CONSOLE_PATH).and_then(|rest| rest.strip_prefix('/')) else {
+        let Some(below) = parts.uri.path().strip_prefix(CONSOLE_PATH).and_then(|rest| rest.strip_prefix('/'))
+        else {
             // Relative links of the page need the slash.
             return browser::redirect("console/");
         };
@@ -213,7 +245,11 @@ impl Console {
             return assets::respond(name, &parts.headers);
         }
         if let Some(ticket) = below.strip_prefix("open/") {
-            return self.open(ticket, preferences);
+            // A probe must not use up the ticket.
+            if parts.method == Method::HEAD || !self.accepts_sessions(&parts.headers) {
+                return pages::used_link(preferences);
+            }
+            return self.open(ticket, &parts.headers, preferences).await;
         }
         let query = Query::parse(parts.uri.query());
         if below == "preferences" {
@@ -224,16 +260,28 @@ impl Console {
             .visitor(&parts.headers)
             .filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
         let Some(visitor) = session else { return pages::login(below, preferences) };
-        let context = Context { lang: preferences.lang, ..self.context(visitor, parts) };
+        let (handle, _permit) = match web.start_request(&visitor.principal) {
+            Ok(started) => started,
+            Err(refused) => return refused,
+        };
+        let context = Context { lang: preferences.lang, ..self.context(visitor, parts, handle) };
         pages::respond(below, context, preferences).await
     }
 
     /// Redeems a ticket.
-    fn open(&self, ticket: &str, preferences: Preferences) -> Response<Body> {
+    async fn open(&self, ticket: &str, headers: &HeaderMap, preferences: Preferences) -> Response<Body> {
         match self.sessions.redeem(ticket) {
             Ok(Some(token)) => {
+                let login =
+                    LoginEvent { method: "console".to_owned(), accepted: true, reason: None, address: None };
+                let event = AuditEvent::now(self.local.id(), AuditAction::Login(login));
+                if let Err(error) = self.gateways.hub().record_audit(event).await {
+                    let _ = self.sessions.end(token.expose());
+                    return browser::plain(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
+                }
                 let mut response = browser::redirect("../");
-                browser::set_session(response.headers_mut(), &token, self.is_https);
+                let cookie = SessionCookie { request: headers, is_https: self.is_https };
+                cookie.set(response.headers_mut(), &token);
                 response
             }
             Ok(None) => pages::used_link(preferences),
@@ -246,10 +294,11 @@ impl Console {
 }
 
 /// A request of the API.
-struct Exchange<'a> {
+struct Exchange<'a, 'w> {
     parts: &'a http::request::Parts,
     body: Body,
     lang: Lang,
+    web: &'a WebContext<'w>,
 }
 
 impl WebApp for Console {
@@ -259,27 +308,56 @@ impl WebApp for Console {
             || path.starts_with(API_PREFIX)
     }
 
+    fn is_own_host(&self, host: &str) -> bool {
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        self.host.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(name))
+    }
+
     fn loggable_path<'a>(&self, path: &'a str) -> &'a str {
         // A ticket is a secret until it is used.
         if path.starts_with("/console/open/") { "/console/open/…" } else { path }
     }
 
-    fn respond(&self, request: Request<Body>, _: IpAddr) -> BoxFuture<'_, Response<Body>> {
-        Box::pin(self.handle(request))
+    fn respond<'a>(
+        &'a self,
+        request: Request<Body>,
+        context: WebContext<'a>,
+    ) -> BoxFuture<'a, Response<Body>> {
+        Box::pin(self.handle(request, context))
     }
 }
 
-async fn read_body(body: Body) -> Result<Bytes, Problem> {
-    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(Problem::new(
+/// Reads a body. Its length counts against the budget of its principal until the permit is dropped.
+async fn read_body(
+    headers: &HeaderMap,
+    body: Body,
+    handle: &PrincipalHandle,
+) -> Result<(Bytes, Option<Permit>), Problem> {
+    let too_large = || {
+        Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too-large",
             LocalizedText::new(
                 format!("the body is incomplete, or longer than {MAX_BODY_BYTES} bytes"),
                 format!("请求体不完整，或超过 {MAX_BODY_BYTES} 字节"),
             ),
-        )),
+        )
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let length = length.unwrap_or(MAX_BODY_BYTES);
+    if length > MAX_BODY_BYTES {
+        return Err(too_large());
+    }
+    let permit = handle.take(Resource::Upload, length).map_err(|_| {
+        let detail = LocalizedText::new(
+            "too many bytes are being uploaded at the same time (`upload_bytes` in `[serve.limits]`)",
+            "同时上传的数据过多（`[serve.limits]` 的 `upload_bytes`）",
+        );
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "upload-limit", detail)
+    })?;
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
+        Ok(Ok(bytes)) => Ok((bytes, Some(permit))),
+        Ok(Err(_)) => Err(too_large()),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "timeout",

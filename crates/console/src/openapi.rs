@@ -39,7 +39,7 @@ pub(crate) fn document(routes: &[Route]) -> Value {
             },
             "securitySchemes": {
                 "key": { "type": "http", "scheme": "bearer", "description": "A key of `toolhub keys new`" },
-                "session": { "type": "apiKey", "in": "cookie", "name": "toolhub_console" },
+                "session": { "type": "apiKey", "in": "cookie", "name": "toolhub_console_PORT" },
             },
         },
         "security": [{ "key": [] }, { "session": [] }],
@@ -70,6 +70,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     }
     let needs = match route.permission {
         Permission::Authenticated => "any principal".to_owned(),
+        Permission::LocalUser => "a session of the local user".to_owned(),
         Permission::AnyOf(roles) => {
             let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
             format!("one of the roles {}", names.join(", "))

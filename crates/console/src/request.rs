@@ -7,6 +7,7 @@ use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use toolhub::{Gateways, Hub};
 use toolhub_core::{Lang, Principal, Role, Roles};
+use toolhub_mcp_gateway::PrincipalHandle;
 use url::form_urlencoded;
 
 use crate::asking::PendingConfirmations;
@@ -77,10 +78,14 @@ pub(crate) struct Context<'a> {
     pub(crate) events: &'a EventSource,
     pub(crate) idempotency: &'a IdempotencyKeys,
     pub(crate) confirmations: &'a Arc<PendingConfirmations>,
-    pub(crate) sessions: &'a Sessions,
+    pub(crate) sessions: &'a Arc<Sessions>,
     /// Whether browsers reach the hub over HTTPS.
     pub(crate) is_https: bool,
+    /// The host name of the console on this machine.
+    pub(crate) own_host: Option<&'a str>,
     pub(crate) visitor: Visitor,
+    /// The principal with its budget.
+    pub(crate) handle: PrincipalHandle,
     pub(crate) lang: Lang,
     pub(crate) query: Query,
     /// The values of the placeholders in the path.

@@ -6,7 +6,8 @@ use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
-use toolhub_core::{Role, Roles};
+use toolhub_core::principal::Origin;
+use toolhub_core::{Principal, Role};
 use url::form_urlencoded;
 
 use crate::problem::Problem;
@@ -19,14 +20,17 @@ pub(crate) enum Permission {
     Authenticated,
     /// A principal with one of these roles.
     AnyOf(&'static [Role]),
+    /// The local user.
+    LocalUser,
 }
 
 impl Permission {
-    /// Whether these roles suffice.
-    pub(crate) fn allows(self, roles: Roles) -> bool {
+    /// Whether a principal may use the route.
+    pub(crate) fn allows(self, principal: &Principal) -> bool {
         match self {
             Self::Authenticated => true,
-            Self::AnyOf(needed) => needed.iter().any(|role| roles.contains(*role)),
+            Self::AnyOf(needed) => needed.iter().any(|role| principal.roles.contains(*role)),
+            Self::LocalUser => principal.origin == Origin::Local,
         }
     }
 }
@@ -234,9 +238,12 @@ mod tests {
     #[test]
     fn roles_are_checked() {
         let permission = Permission::AnyOf(&[Role::Operator, Role::Owner]);
-        assert!(permission.allows(Role::Owner.into()));
-        assert!(!permission.allows(Role::Caller.into()));
-        assert!(!permission.allows(Roles::NONE));
-        assert!(Permission::Authenticated.allows(Roles::NONE));
+        let key = |role: Role| Principal::of_key("ci").with_roles(role);
+        assert!(permission.allows(&key(Role::Owner)));
+        assert!(!permission.allows(&key(Role::Caller)));
+        assert!(!permission.allows(&Principal::of_key("ci")));
+        assert!(Permission::Authenticated.allows(&Principal::of_key("ci")));
+        assert!(Permission::LocalUser.allows(&Principal::local()));
+        assert!(!Permission::LocalUser.allows(&key(Role::Owner)));
     }
 }

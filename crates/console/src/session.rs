@@ -19,6 +19,7 @@ use toolhub_store::private_file;
 /// The folder of the console's files in the data folder.
 pub(crate) const FOLDER: &str = "console";
 const SESSIONS_FILE: &str = "sessions.json";
+const HOST_FILE: &str = "host";
 const TICKETS_FOLDER: &str = "tickets";
 /// How long a ticket can be used.
 const TICKET_LIFETIME: Duration = Duration::from_secs(300);
@@ -114,6 +115,11 @@ impl Sessions {
         true
     }
 
+    /// Whether a session is valid, without extending it.
+    pub(crate) fn is_live(&self, token: &str) -> bool {
+        self.lock().get(&hash_of(token)).is_some_and(|session| session.is_valid(now_ms()))
+    }
+
     /// Ends a session.
     pub(crate) fn end(&self, token: &str) -> io::Result<()> {
         let mut sessions = self.lock();
@@ -134,6 +140,31 @@ impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, StoredSession>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The host name of the console of a data folder: a random name below `localhost`, which browsers resolve to this machine.
+/// Cookies do not distinguish ports, so that every program that listens on another port of `127.0.0.1` or `localhost` could
+/// receive the cookie of a session there.
+pub(crate) fn console_host(home: &Path) -> io::Result<String> {
+    let file = home.join(FOLDER).join(HOST_FILE);
+    let is_host = |text: &str| {
+        let name = text.strip_prefix("console-").and_then(|rest| rest.strip_suffix(".localhost"));
+        name.is_some_and(|name| name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    if let Some(known) = fs::read_to_string(&file).ok().filter(|text| is_host(text)) {
+        return Ok(known);
+    }
+    private_file::create_dir(&home.join(FOLDER))?;
+    let name = secret().ok_or_else(|| io::Error::other("the system has no random numbers to give"))?;
+    let mut new = tempfile::NamedTempFile::new_in(home.join(FOLDER))?;
+    new.write_all(format!("console-{name}.localhost").as_bytes())?;
+    // Another process may have been faster; a damaged file is replaced.
+    match new.persist_noclobber(&file) {
+        Ok(_) => {}
+        Err(error) if fs::read_to_string(&file).is_ok_and(|text| is_host(&text)) => drop(error),
+        Err(error) => drop(error.file.persist(&file)?),
+    }
+    fs::read_to_string(&file)
 }
 
 /// Creates a one-time ticket in a data folder. Removes tickets that were never used.
@@ -208,6 +239,16 @@ mod tests {
         sessions.end(token.expose()).unwrap();
         assert!(!sessions.is_valid(token.expose()));
         assert!(!Sessions::open(home.path()).is_valid(token.expose()));
+    }
+
+    #[test]
+    fn host_is_random_and_stays() {
+        let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let host = console_host(one.path()).unwrap();
+        assert_eq!(console_host(one.path()).unwrap(), host);
+        assert_ne!(console_host(other.path()).unwrap(), host);
+        fs::write(one.path().join("console/host"), "evil.example").unwrap();
+        assert!(console_host(one.path()).unwrap().ends_with(".localhost"));
     }
 
     #[test]

@@ -40,4 +40,4 @@ pub use service::{Health, HubService, LoginCookie, LoginPage, LoginPageRequest, 
 pub use stream_recorder::StreamRecorder;
 pub use telemetry::{Sampler, Telemetry, TelemetryOptions};
 pub use toolhub_mcp_gateway::Limits;
-pub use web_app::WebApp;
+pub use web_app::{WebApp, WebContext};

@@ -189,6 +189,11 @@ impl Shared {
         }
     }
 
+    /// Returns the handle of a principal.
+    pub(crate) fn handle_of(&self, principal: &Arc<Principal>) -> PrincipalHandle {
+        self.principals.of(principal)
+    }
+
     /// Ends the streams of principals whose credentials were revoked, as long as it is polled.
     pub(crate) async fn enforce_revocations(&self) {
         let authenticator = &self.access.authenticator;

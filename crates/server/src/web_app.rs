@@ -1,19 +1,71 @@
 //! The interface between the server and a web application that it hosts beside the gateway, such as the console.
 
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use http::{Request, Response};
-use toolhub_core::BoxFuture;
+use toolhub_core::principal::Origin;
+use toolhub_core::{BoxFuture, Principal};
+use toolhub_mcp_gateway::{Permit, PrincipalHandle};
 
-/// A web application. The server checks the `Host` of its requests; the application authenticates them itself.
+use crate::request_record::RequestRecord;
+use crate::responses::rate_limited;
+use crate::shared::Shared;
+
+/// A web application. The server checks the `Host` of its requests, unless it is the application's own; the application authenticates them itself, and then
+/// calls [`WebContext::start_request`].
 pub trait WebApp: Send + Sync {
     /// Whether requests for this path are for the application.
     fn serves(&self, path: &str) -> bool;
+
+    /// Whether a value of `Host` is a name of the application's own.
+    fn is_own_host(&self, host: &str) -> bool;
 
     /// The path as it may be logged: without secrets.
     fn loggable_path<'a>(&self, path: &'a str) -> &'a str;
 
     /// Responds to a request. The body has not been read yet.
-    fn respond(&self, request: Request<Body>, client: IpAddr) -> BoxFuture<'_, Response<Body>>;
+    fn respond<'a>(
+        &'a self,
+        request: Request<Body>,
+        context: WebContext<'a>,
+    ) -> BoxFuture<'a, Response<Body>>;
+}
+
+/// What the server provides for a request of a web application.
+pub struct WebContext<'a> {
+    shared: &'a Shared,
+    client: IpAddr,
+    record: Mutex<Option<&'a mut RequestRecord>>,
+}
+
+impl std::fmt::Debug for WebContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebContext").field("client", &self.client).finish_non_exhaustive()
+    }
+}
+
+impl<'a> WebContext<'a> {
+    pub(crate) fn new(shared: &'a Shared, client: IpAddr, record: Option<&'a mut RequestRecord>) -> Self {
+        Self { shared, client, record: Mutex::new(record) }
+    }
+
+    /// Starts a request of an authenticated principal: it is named in the access log, and the request counts against its
+    /// budget until the permit is dropped. Returns the response if the budget is exceeded.
+    #[expect(clippy::result_large_err, reason = "the response is returned as it is")]
+    pub fn start_request(
+        &self,
+        principal: &Arc<Principal>,
+    ) -> Result<(PrincipalHandle, Permit), Response<Body>> {
+        let handle = match principal.origin {
+            Origin::Local => self.shared.principal(None, self.client),
+            Origin::Key { .. } | Origin::Oidc { .. } => self.shared.handle_of(principal),
+        };
+        if let Some(record) = &mut *self.record.lock().unwrap_or_else(PoisonError::into_inner) {
+            record.set_principal(&handle);
+        }
+        let permit = handle.start_request().map_err(rate_limited)?;
+        Ok((handle, permit))
+    }
 }

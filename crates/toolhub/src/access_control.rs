@@ -207,9 +207,21 @@ impl AccessControl {
 
     /// The principal of a key.
     pub fn find_key(&self, key: &str) -> Option<Arc<Principal>> {
-        let found = self.snapshot.load().keys.find(key)?;
+        let Some(found) = self.snapshot.load().keys.find(key) else {
+            let unknown: Arc<str> = Arc::from("unknown");
+            let reason = Some("unknown or expired key");
+            self.pending_events.push_refused_login(login(&unknown, "key", reason));
+            return None;
+        };
         self.note_login(&found, "key");
         Some(found.principal)
+    }
+
+    /// Whether the key of a principal is in force and has not expired.
+    pub fn is_current(&self, principal: &Arc<Principal>) -> bool {
+        let (snapshot, now) = (self.snapshot.load(), SystemTime::now());
+        let mut keys = snapshot.keys.iter();
+        keys.any(|key| Arc::ptr_eq(&key.principal, principal) && key.expires.is_none_or(|at| now < at))
     }
 
     /// The keys in force, in the order of the configuration.

@@ -386,6 +386,10 @@ impl HeldCalls {
         if !principal.roles.contains(Role::Approver) && !principal.roles.contains(Role::Owner) {
             return Err(DecideError::NotApprover);
         }
+        // A call of a profile that the principal may not use does not exist for it.
+        if !principal.may_use_profile(&call.profile) {
+            return Err(DecideError::Unknown);
+        }
         let is_own = **principal.id() == *call.principal;
         if approved && is_own && !(is_alone && principal.roles.contains(Role::Owner)) {
             return Err(DecideError::OwnCall);

@@ -1,12 +1,14 @@
 //! The console and the JSON API: sessions, permissions, and what must never happen through them.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
+use url::Url;
 
 use crate::raw_client::{Era, RawClient, http};
 use crate::serving::{Serving, hub};
@@ -23,10 +25,13 @@ struct Browser {
     csrf: String,
 }
 
-/// An HTTP client that follows no redirect.
-fn client() -> Client {
+/// An HTTP client that follows no redirect, and resolves the host of a link as browsers do.
+fn client(link: &str) -> Client {
     http();
-    Client::builder().no_proxy().redirect(Policy::none()).build().unwrap()
+    let url = Url::parse(link).unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], url.port().unwrap()));
+    let builder = Client::builder().no_proxy().redirect(Policy::none());
+    builder.resolve(url.host_str().unwrap(), address).build().unwrap()
 }
 
 /// A one-time link into the console of a running hub.
@@ -37,14 +42,16 @@ fn link(serving: &Serving) -> String {
 
 impl Browser {
     async fn open(serving: &Serving) -> Self {
-        let client = client();
-        let opened = client.get(link(serving)).send().await.unwrap();
+        let link = link(serving);
+        let client = client(&link);
+        let opened = client.get(&link).send().await.unwrap();
         assert_eq!(opened.status(), StatusCode::SEE_OTHER);
         assert_eq!(opened.headers()["location"], "../");
         let cookie = opened.headers()["set-cookie"].to_str().unwrap();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
         let cookie = cookie.split(';').next().unwrap().to_owned();
-        let mut browser = Self { client, root: serving.root.clone(), cookie, csrf: String::new() };
+        let root = link.split("/console/").next().unwrap().to_owned();
+        let mut browser = Self { client, root, cookie, csrf: String::new() };
         let page = browser.page("").await;
         let csrf = page.split("name=\"csrf-token\" content=\"").nth(1).unwrap();
         browser.csrf = csrf.split('"').next().unwrap().to_owned();
@@ -120,7 +127,7 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         | ("patch" | "delete", "servers/{id}") => &["operator", "owner"],
         ("get", "events" | "profiles" | "tools" | "tools/{name}" | "calls" | "calls/{id}" | "waiting")
         | ("post", "tools/{name}:check" | "search" | "explain") => &ROLES,
-        ("post", "tools/{name}:call") => &["caller"],
+        ("post", "tools/{name}:call") => &["caller", "owner"],
         ("post", "tools/{name}:approve" | "waiting/{id}:approve" | "waiting/{id}:deny") => {
             &["approver", "owner"]
         }
@@ -177,7 +184,9 @@ async fn every_route_requires_its_roles() {
 async fn one_time_link_opens_one_session_that_survives_a_restart() {
     let serving = Serving::before(&sheets(), "");
     let url = link(&serving);
-    let browser = client();
+    let browser = client(&url);
+    // A probe does not use it up.
+    assert_eq!(browser.head(&url).send().await.unwrap().status(), 403);
     assert_eq!(browser.get(&url).send().await.unwrap().status(), 303);
     let again = browser.get(&url).send().await.unwrap();
     assert_eq!(again.status(), 403);
@@ -207,7 +216,9 @@ async fn keys_open_no_page_and_sessions_open_no_gateway() {
     }
     let browser = Browser::open(&serving).await;
     for path in ["/mcp", "/sse", "/metrics"] {
-        assert_eq!(browser.get(path).send().await.unwrap().status(), 401, "{path}");
+        assert_eq!(browser.get(path).send().await.unwrap().status(), 403, "{path}");
+        let at_gateway = http().get(format!("{}{path}", serving.root)).header("cookie", &browser.cookie);
+        assert_eq!(at_gateway.send().await.unwrap().status(), 401, "{path}");
     }
     // A request has one identity: a wrong key beside a session is refused.
     let both = browser.get("/api/v1/me").bearer_auth("th_wrong").send().await.unwrap();
@@ -225,12 +236,12 @@ async fn attack_write_from_another_site() {
     let call = |headers: &[(&str, &str)]| {
         let request = browser
             .client
-            .post(format!("{}/api/v1/tools/delete_sheet:call", serving.root))
+            .post(format!("{}/api/v1/tools/delete_sheet:call", browser.root))
             .header("cookie", &browser.cookie)
             .body(r#"{"arguments":{}}"#);
         headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
     };
-    let (origin, csrf) = (serving.root.as_str(), browser.csrf.as_str());
+    let (origin, csrf) = (browser.root.as_str(), browser.csrf.as_str());
     let port = origin.rsplit(':').next().unwrap();
     for headers in [
         &[][..],
@@ -617,9 +628,9 @@ async fn server_is_added_changed_and_removed() {
     let change = |method: Method, body: Value| {
         browser
             .client
-            .request(method, format!("{}/api/v1/servers/second", serving.root))
+            .request(method, format!("{}/api/v1/servers/second", browser.root))
             .header("cookie", &browser.cookie)
-            .header("origin", &serving.root)
+            .header("origin", &browser.root)
             .header("x-csrf-token", &browser.csrf)
             .body(body.to_string())
             .send()
@@ -681,9 +692,9 @@ async fn key_is_made_rotated_and_revoked() {
     let revoke = || {
         browser
             .client
-            .delete(format!("{}/api/v1/keys/ci", serving.root))
+            .delete(format!("{}/api/v1/keys/ci", browser.root))
             .header("cookie", &browser.cookie)
-            .header("origin", &serving.root)
+            .header("origin", &browser.root)
             .header("x-csrf-token", &browser.csrf)
             .send()
     };
@@ -773,11 +784,158 @@ async fn agent_asks_before_it_changes_something() {
     // Another origin cannot use it, and an unknown confirmation is refused.
     let foreign = browser
         .client
-        .post(format!("{}/api/v1/ask", serving.root))
+        .post(format!("{}/api/v1/ask", browser.root))
         .header("cookie", &browser.cookie)
         .body(r#"{"request":"1+1"}"#);
     assert_eq!(foreign.send().await.unwrap().status(), 403);
     let unknown = browser.post("ask/0123:confirm", &json!({"allow": true})).send().await.unwrap();
     assert_eq!(unknown.status(), 404);
     assert_eq!(browser.post("ask", &json!({"request": " "})).send().await.unwrap().status(), 400);
+}
+
+/// Cookies do not distinguish ports: a session of the hub's own host name is not accepted at addresses that other programs on
+/// this machine share.
+#[tokio::test]
+async fn attack_session_at_a_shared_host() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    assert!(browser.root.contains(".localhost:"), "{}", browser.root);
+    let port = browser.root.rsplit(':').next().unwrap();
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")] {
+        for path in ["/console/", "/api/v1/me"] {
+            let request = http().get(format!("{}{path}", serving.root)).header("host", &host);
+            let response = request.header("cookie", &browser.cookie).send().await.unwrap();
+            assert_eq!(response.status(), 401, "{host}{path}");
+        }
+        // A link is used up at its own host only.
+        let ticket = link(&serving).rsplit('/').next().unwrap().to_owned();
+        let open = format!("{}/console/open/{ticket}", serving.root);
+        let response = http().get(open).header("host", &host).send().await.unwrap();
+        assert!(response.headers().get("set-cookie").is_none(), "{host}");
+    }
+    // The gateway does not know the name of the console.
+    let gateway = browser.get("/mcp").send().await.unwrap();
+    assert_eq!(gateway.status(), 403);
+}
+
+/// A stream ends when its key is revoked, or its session.
+#[tokio::test]
+async fn attack_stream_outlives_its_credential() {
+    let (serving, keys) = hub_with_roles("", &sheets());
+    let mut of_key = with_key(&serving, &keys["viewer"], Method::GET, "events").send().await.unwrap();
+    let browser = Browser::open(&serving).await;
+    let mut of_session = browser.get("/api/v1/events").send().await.unwrap();
+    for stream in [&mut of_key, &mut of_session] {
+        await_text(stream, "id: ").await;
+    }
+    assert_eq!(serving.cli().run(&["keys", "revoke", "viewer"]).code, Some(0));
+    assert_eq!(browser.post("session:end", &json!({})).send().await.unwrap().status(), 200);
+    for mut stream in [of_key, of_session] {
+        let ending = async { while stream.chunk().await.ok().flatten().is_some() {} };
+        assert!(tokio::time::timeout(EVENT_TIMEOUT, ending).await.is_ok(), "the stream goes on");
+    }
+}
+
+/// The API counts against the budgets of the gateway.
+#[tokio::test]
+async fn attack_more_requests_than_the_budget_allows() {
+    let (serving, keys) = hub_with_roles("[serve]\nper_second = 3\n", &sheets());
+    let mut statuses = Vec::new();
+    for _ in 0..20 {
+        let response = with_key(&serving, &keys["caller"], Method::GET, "me").send().await.unwrap();
+        statuses.push(response.status().as_u16());
+    }
+    assert!(statuses.contains(&200) && statuses.contains(&429), "{statuses:?}");
+}
+
+/// Viewers with limited rights learn nothing of hidden tools and servers by statistics, health or events.
+#[tokio::test]
+async fn attack_hidden_tools_in_statistics_and_health() {
+    let rules = "[[auth.rules]]\nname = \"see\"\neffect = \"allow\"\nroles = [\"viewer\"]\ntools = [\"read_*\"]\n[[auth.rules]]\nname = \"all\"\neffect = \"allow\"\nroles = [\"owner\"]\n";
+    let mut cli = hub(rules);
+    cli.server("s", &sheets());
+    cli.entry("secret", json!({"command": "/nonexistent/program"}));
+    let [viewer, owner] = ["viewer", "owner"].map(|role| new_key(&cli, &key_of(role)));
+    let serving = Serving::start(cli);
+    let body = json!({"arguments": {}}).to_string();
+    for tool in ["delete_sheet", "read_sheet"] {
+        let path = format!("tools/{tool}:call");
+        let made = with_key(&serving, &owner, Method::POST, &path).body(body.clone()).send().await.unwrap();
+        assert_eq!(made.status(), 200);
+    }
+    let read = |key: String, path: &'static str| {
+        let request = with_key(&serving, &key, Method::GET, path);
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    };
+    for _ in 0..100 {
+        if read(owner.clone(), "stats").await.contains("read_sheet") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(read(owner.clone(), "stats").await.contains("delete_sheet"));
+    for path in ["stats", "health", "servers", "tools", "profiles"] {
+        let text = read(viewer.clone(), path).await;
+        assert!(!text.contains("delete_sheet") && !text.contains("secret"), "{path}: {text}");
+    }
+    assert!(read(viewer, "stats").await.contains("read_sheet"));
+}
+
+/// An approver sees everything that it approves, and only calls of its profiles.
+#[tokio::test]
+async fn attack_approval_of_what_is_not_shown() {
+    let rules = "[profiles.other]\n[[auth.rules]]\nname = \"ask\"\neffect = \"ask\"\ntools = [\"write_sheet\"]\n[[auth.rules]]\nname = \"all\"\neffect = \"allow\"\n";
+    let mut cli = hub(rules);
+    cli.server("s", &sheets());
+    let caller = new_key(&cli, &key_of("caller"));
+    let approver =
+        new_key(&cli, &NewKey { name: "limited", options: &["--role", "approver", "--profile", "other"] });
+    let serving = Serving::start(cli);
+    let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+    for padding in [json!("x".repeat(300_000)), serde_json::from_str(&deep).unwrap()] {
+        let body = json!({"arguments": {"padding": padding, "z_real": "payload"}}).to_string();
+        let path = "tools/write_sheet:call";
+        with_key(&serving, &caller, Method::POST, path).body(body).send().await.unwrap();
+    }
+    let browser = Browser::open(&serving).await;
+    let page = browser.page("waiting").await;
+    let cards: Vec<&str> = page.split("<section").skip(1).collect();
+    assert_eq!(cards.len(), 2, "{}", page.len());
+    for card in cards {
+        assert_eq!(card.contains(":approve"), card.contains("z_real"), "{}", &card[..1_000]);
+    }
+    // The other profile has no held calls.
+    let listed = with_key(&serving, &approver, Method::GET, "waiting").send().await.unwrap();
+    assert_eq!(listed.json::<Value>().await.unwrap()["items"], json!([]));
+    let id = browser.api("waiting").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("waiting/{id}:approve");
+    let refused = with_key(&serving, &approver, Method::POST, &path).send().await.unwrap();
+    assert_eq!(refused.status(), 404);
+}
+
+/// Secrets of servers in `mcp.json` are in no response.
+#[tokio::test]
+async fn attack_secrets_of_servers() {
+    let mut cli = hub("");
+    let url = "http://user:secret1@127.0.0.1:9/secret2?key=secret3";
+    cli.entry("web", json!({"url": url, "headers": {"X-Key": "secret4"}}));
+    cli.entry(
+        "program",
+        json!({"command": "/nonexistent", "args": ["--key", "secret5"], "env": {"KEY": "secret6"}}),
+    );
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let preview = json!({"id": "new", "command": "true", "preview": true});
+    let mut texts = vec![browser.post("servers", &preview).send().await.unwrap().text().await.unwrap()];
+    assert!(texts[0].contains("new"), "{}", texts[0]);
+    for id in ["web", "program"] {
+        texts.push(browser.api(&format!("servers/{id}")).await.to_string());
+        texts.push(browser.page(&format!("servers/{id}")).await);
+        let tested = browser.post(&format!("servers/{id}:test"), &json!({})).send().await.unwrap();
+        texts.push(tested.text().await.unwrap());
+    }
+    texts.push(browser.page("servers").await);
+    for text in texts {
+        assert!(!text.contains("secret"), "{text}");
+    }
 }

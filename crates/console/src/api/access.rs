@@ -18,6 +18,7 @@ use toolhub_core::principal::Origin;
 use toolhub_core::{Localize as _, Principal, RawJson, Role};
 use toolhub_engine::Entry;
 
+use super::server_edit::check_editable;
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
 use crate::request::Context;
@@ -28,6 +29,9 @@ const MAX_SIMULATED_CALLS: usize = 20_000;
 /// Maximum number of listed calls in its result.
 const MAX_LISTED_CALLS: usize = 200;
 const DEFAULT_DAYS: u32 = 7;
+/// How long a request waits until the hub has applied a change.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
+const APPLY_POLL: Duration = Duration::from_millis(50);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A key, without its secret.
@@ -84,7 +88,7 @@ pub(crate) struct SimulateRequest {
     #[serde(default)]
     #[schemars(with = "Option<Vec<serde_json::Value>>")]
     rules: Option<Vec<RuleSpec>>,
-    /// The number of days of recorded calls, 7 if it is missing.
+    /// The number of days of recorded calls, 7 if it is missing. They are decided as calls of the profile `default`.
     #[serde(default)]
     #[schemars(range(min = 1, max = 365))]
     days: Option<u32>,
@@ -185,46 +189,59 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
             format!("`{expires}` 不是日期或时间，应如 2027-01-31"),
         ));
     }
+    if new.per_day.is_some_and(|limit| limit == 0 || i64::try_from(limit).is_err()) {
+        return Err(Problem::bad_request(
+            "`per_day` is a number from 1 to 2^63 - 1",
+            "`per_day` 应为 1 到 2^63 - 1 之间的数字",
+        ));
+    }
     let new = NewKey { name, roles: new.roles, profiles: new.profiles, expires, per_day: new.per_day };
     let config = &context.hub().places().config;
+    check_editable(context, config)?;
+    if read_keys(context).iter().any(|key| key.name == new.name) {
+        return Err(key_problem(&KeyError::Exists, &new.name));
+    }
     record_key(context, &new.name, ChangeKind::Created).await?;
     let key = keys::create(config, &new).map_err(|error| key_problem(&error, &new.name))?;
-    keep_trust(context)?;
+    await_keys(context, |keys| keys.iter().any(|key| key.principal.display == new.name)).await;
     Ok(json(StatusCode::OK, &NewSecret { name: new.name, key }))
 }
 
 pub(crate) async fn rotate_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let name = known_key(context)?;
+    let known = known_key(context)?;
+    let (name, config) = (known.display.clone(), &context.hub().places().config);
+    check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Updated).await?;
-    let config = &context.hub().places().config;
     let key = keys::rotate(config, &name).map_err(|error| key_problem(&error, &name))?;
-    keep_trust(context)?;
+    await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await;
     Ok(json(StatusCode::OK, &NewSecret { name, key }))
 }
 
 pub(crate) async fn revoke_key(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let name = known_key(context)?;
+    let known = known_key(context)?;
+    let (name, config) = (known.display.clone(), &context.hub().places().config);
+    check_editable(context, config)?;
     record_key(context, &name, ChangeKind::Deleted).await?;
-    let config = &context.hub().places().config;
     keys::revoke(config, &name).map_err(|error| key_problem(&error, &name))?;
-    keep_trust(context)?;
+    await_keys(context, |keys| !keys.iter().any(|key| Arc::ptr_eq(&key.principal, &known))).await;
     // The key is refused already; logins without a key cannot be used.
     let _ = context.hub().forget_logins(&Origin::Key { name }.to_string()).await;
     Ok(json(StatusCode::OK, &Empty {}))
 }
 
-/// The key that the path names.
-fn known_key(context: &Context<'_>) -> Result<String, Problem> {
+/// The principal of the key that the path names.
+fn known_key(context: &Context<'_>) -> Result<Arc<Principal>, Problem> {
     let name = context.id();
-    let is_known = read_keys(context).iter().any(|key| key.name == name);
-    if is_known { Ok(name.to_owned()) } else { Err(key_problem(&KeyError::Unknown, name)) }
+    let mut keys = context.gateways.access().keys().into_iter().map(|known| known.principal);
+    keys.find(|principal| principal.display == name).ok_or_else(|| key_problem(&KeyError::Unknown, name))
 }
 
-/// Keeps a trusted folder trusted after the console changed its configuration for its owner.
-fn keep_trust(context: &Context<'_>) -> Result<(), Problem> {
-    let places = context.hub().places();
-    let kept = places.workspace.keep_trust(&[&places.config]);
-    kept.map_err(|why| Problem::new(StatusCode::CONFLICT, "trust", why))
+/// Waits until the hub has applied a change of the keys, for a limited time.
+async fn await_keys(context: &Context<'_>, is_applied: impl Fn(&[KnownKey]) -> bool) {
+    let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
+    while !is_applied(&context.gateways.access().keys()) && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(APPLY_POLL).await;
+    }
 }
 
 async fn record_key(context: &Context<'_>, name: &str, change: ChangeKind) -> Result<(), Problem> {
@@ -270,6 +287,13 @@ pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Pr
                 decisions: decide_tool(context, &rules, found, (tool, &request))?,
                 ..Simulation::default()
             }
+        }
+        // Rules about arguments would reveal the arguments of recorded calls.
+        _ if !context.reads_all_calls() => {
+            return Err(Problem::forbidden(
+                "a simulation of recorded calls needs the role `auditor`",
+                "对已记录的调用进行模拟需要 `auditor` 角色",
+            ));
         }
         _ => simulate_history(context, &rules, &principals, request.days.unwrap_or(DEFAULT_DAYS)).await?,
     };

@@ -1,11 +1,10 @@
-//! `ask`: requests in natural language. The agent acts as the local user, so that only a session of the local user may use it.
+//! `ask`: requests in natural language. The agent acts as the local user, so that only the local user may use it.
 
 use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolhub::Hub;
-use toolhub_core::principal::Origin;
 
 use super::Empty;
 use crate::asking::{self, Question};
@@ -31,18 +30,7 @@ pub(crate) struct ConfirmRequest {
     allow: bool,
 }
 
-fn check_local(context: &Context<'_>) -> Result<(), Problem> {
-    if context.principal().origin == Origin::Local {
-        return Ok(());
-    }
-    Err(Problem::forbidden(
-        "the agent acts as the local user: only the console of the local user may ask it",
-        "智能体以本机用户身份运行：只有本机用户的控制台可以使用",
-    ))
-}
-
 pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    check_local(context)?;
     let AskRequest { request, conversation } = context.json()?;
     if request.trim().is_empty() || request.len() > MAX_REQUEST_BYTES {
         return Err(Problem::bad_request(
@@ -61,7 +49,6 @@ pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 pub(crate) fn confirm(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    check_local(context)?;
     let ConfirmRequest { allow } = context.json()?;
     if context.confirmations.answer(context.id(), allow) {
         return Ok(json(StatusCode::OK, &Empty {}));

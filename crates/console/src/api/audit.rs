@@ -46,8 +46,8 @@ pub(crate) struct Verification {
 pub(crate) fn log<'a>(context: &'a Context<'_>) -> Result<&'a Arc<dyn AuditStore>, Problem> {
     context.hub().audit().ok_or_else(|| {
         let detail = LocalizedText::new(
-            "the audit log is off: set `enabled = true` in `[audit]`, or make a key with `toolhub keys new NAME`",
-            "审计日志未启用：请在 `[audit]` 中设置 `enabled = true`，或用 `toolhub keys new 名称` 生成密钥",
+            "the audit log is off: set `enabled = true` in `[audit]` and restart `toolhub serve`",
+            "审计日志未启用：请在 `[audit]` 中设置 `enabled = true`，并重新启动 `toolhub serve`",
         );
         Problem::new(StatusCode::CONFLICT, "audit-off", detail)
     })

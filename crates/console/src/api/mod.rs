@@ -11,6 +11,7 @@ pub(crate) mod skills;
 pub(crate) mod tools;
 pub(crate) mod waiting;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
@@ -20,9 +21,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub_core::Role;
 
+use crate::browser::Cookies;
+use crate::events::{IsLive, StreamAccess};
 use crate::openapi;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::{Context, Credential};
 use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
 
 /// The roles that see the states of servers.
@@ -30,7 +33,7 @@ const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Ow
 /// The roles that see and use tools.
 const TOOL_USERS: &[Role] =
     &[Role::Viewer, Role::Caller, Role::Approver, Role::Operator, Role::Auditor, Role::Owner];
-const CALLERS: &[Role] = &[Role::Caller];
+const CALLERS: &[Role] = &[Role::Caller, Role::Owner];
 const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
 const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
 const AUDITORS: &[Role] = &[Role::Auditor];
@@ -254,7 +257,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "tools/{name}:approve",
         permission: Permission::AnyOf(APPROVERS),
         summary: "Approves the present definition of a tool of a server",
-        parameters: &[],
+        parameters: &[PROFILE],
         request: Some(schema_of::<tools::ApproveRequest>),
         response: ResponseKind::Json(schema_of::<tools::ToolDetail>),
         handler: |context| Box::pin(tools::approve(context)),
@@ -282,7 +285,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: Verb::Post,
         path: "ask",
-        permission: Permission::AnyOf(OWNERS),
+        permission: Permission::LocalUser,
         summary: "Runs a request in natural language as the local user, as server-sent events",
         parameters: &[],
         request: Some(schema_of::<ask::AskRequest>),
@@ -292,7 +295,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: Verb::Post,
         path: "ask/{id}:confirm",
-        permission: Permission::AnyOf(OWNERS),
+        permission: Permission::LocalUser,
         summary: "Answers a confirmation that a request waits for",
         parameters: &[],
         request: Some(schema_of::<ask::ConfirmRequest>),
@@ -499,7 +502,21 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let last = context.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
-    context.events.open(context.hub(), last).await
+    let (sessions, headers, is_https) =
+        (Arc::clone(context.sessions), context.headers.clone(), context.is_https);
+    let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));
+    let visible = [has(VIEWERS), has(AUDITORS), has(APPROVERS)];
+    let is_live = match &context.visitor.credential {
+        Credential::Session { .. } => Box::new(move || {
+            Cookies::of(&headers).session(is_https).is_some_and(|token| sessions.is_live(token))
+        }) as IsLive,
+        // The end of a key is announced by its handle; its expiry is not.
+        Credential::Key => {
+            let (gateways, principal) = (Arc::clone(context.gateways), Arc::clone(context.principal()));
+            Box::new(move || gateways.access().is_current(&principal)) as IsLive
+        }
+    };
+    context.events.open(context.hub(), last, StreamAccess { handle: &context.handle, visible, is_live }).await
 }
 
 /// A time in RFC 3339, in UTC.

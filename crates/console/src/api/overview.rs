@@ -1,17 +1,19 @@
 //! `me`, `health` and `stats`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+use toolhub::OfferedTool;
 use toolhub_core::statistics::{Day, Latency, Tally, ToolStatistics};
+use toolhub_core::{Role, Roles, Source, ToolName};
 use toolhub_server::HubService as _;
 
 use super::{Empty, millis, timestamp};
-use crate::browser::{self, Cookies};
+use crate::browser::{Cookies, SessionCookie};
 use crate::problem::Problem;
 use crate::request::{Context, Credential};
 use crate::route::json;
@@ -47,14 +49,15 @@ pub(crate) fn me(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 
 /// Ends the session of the request.
 pub(crate) fn end_session(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let token = Cookies::of(context.headers).session();
+    let token = Cookies::of(context.headers).session(context.is_https);
     let Some(token) = token.filter(|_| matches!(context.visitor.credential, Credential::Session { .. }))
     else {
         return Err(Problem::bad_request("only a browser has a session", "只有浏览器才有会话"));
     };
     context.sessions.end(token)?;
     let mut response = json(StatusCode::OK, &Empty {});
-    browser::remove_session(response.headers_mut(), context.is_https);
+    let cookie = SessionCookie { request: context.headers, is_https: context.is_https };
+    cookie.remove(response.headers_mut());
     Ok(response)
 }
 
@@ -74,7 +77,11 @@ pub(crate) struct HealthBody {
 }
 
 pub(crate) fn health(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let health = context.gateways.health();
+    let mut health = context.gateways.health();
+    // The problems name servers, which others may not see.
+    if !context.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>()) {
+        health.degraded.clear();
+    }
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Ok(json(StatusCode::OK, &HealthBody { ready: health.ready, degraded: health.degraded, version }))
 }
@@ -117,9 +124,28 @@ pub(crate) async fn stats(context: &Context<'_>) -> Result<Response<Body>, Probl
     Ok(json(StatusCode::OK, &read_stats(context).await?))
 }
 
-/// The statistics of all tools.
+/// The tools that the principal may see, by source; `None` for those who manage or audit the hub, who see all.
+fn visible_tools(context: &Context<'_>) -> Option<HashSet<(Source, ToolName)>> {
+    let managers: Roles = [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect();
+    if context.has_role(managers) {
+        return None;
+    }
+    let profiles = context.gateways.names();
+    let offered =
+        profiles.filter_map(|profile| context.gateways.offered_tools(Some(profile), context.principal()));
+    let pairs = |tool: OfferedTool| {
+        let sources = tool.sources.to_vec();
+        sources.into_iter().map(move |source| (source, tool.tool.clone()))
+    };
+    Some(offered.flatten().flat_map(pairs).collect())
+}
+
+/// The statistics of the tools that the principal may see.
 pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> {
-    let statistics = context.hub().statistics().await?;
+    let mut statistics = context.hub().statistics().await?;
+    if let Some(visible) = visible_tools(context) {
+        statistics.retain(|one| visible.contains(&(one.source.clone(), one.tool.clone())));
+    }
     let today = Day::of(SystemTime::now());
     let mut days: BTreeMap<i64, Tally> =
         (today.0 - DAYS + 1..=today.0).map(|day| (day, Tally::default())).collect();

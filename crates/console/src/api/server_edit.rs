@@ -8,7 +8,6 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use similar::{ChangeTag, TextDiff};
 use toolhub::settings::ConfigError;
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
@@ -86,26 +85,24 @@ pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem
     let new: NewServer = context.json()?;
     let entries = entries(&new)?;
     let file = &context.hub().places().servers;
-    let before = std::fs::read_to_string(file).unwrap_or_default();
-    let after = preview(&before, &entries)?;
-    let diff = TextDiff::from_lines(before.as_str(), after.as_str());
-    let inserted = diff.iter_all_changes().filter(|change| change.tag() == ChangeTag::Insert);
-    let added_lines = inserted.map(|change| change.value().trim_end().to_owned()).collect();
+    check_editable(context, file)?;
+    // The file as a whole may contain secrets of other servers: only the new entries are shown.
+    let added_lines = with_entries("", &entries)?.lines().map(str::to_owned).collect();
+    with_entries(&std::fs::read_to_string(file).unwrap_or_default(), &entries)?;
     let ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
     if !new.preview {
         for entry in &entries {
             record(context, &entry.id, ChangeKind::Created, None).await?;
             add_server(file, entry, false)?;
         }
-        keep_trust(context, file)?;
         await_servers(context, |known| ids.iter().all(|id| known.contains(id))).await;
     }
     let change = ServerChange { ids, file: file.display().to_string(), added_lines, written: !new.preview };
     Ok(json(StatusCode::OK, &change))
 }
 
-/// The text of the file after the change.
-fn preview(before: &str, entries: &[ServerEntry]) -> Result<String, Problem> {
+/// The text of a file after these entries were added to it.
+fn with_entries(before: &str, entries: &[ServerEntry]) -> Result<String, Problem> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("mcp.json");
     if !before.is_empty() {
@@ -230,12 +227,12 @@ pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Probl
     let ServerPatch { enabled } = context.json()?;
     let view = servers::find(context)?;
     let (id, origin) = (view.spec.id.as_str(), &view.spec.origin);
+    check_editable(context, origin)?;
     let detail = if enabled { "enabled" } else { "disabled" };
     record(context, id, ChangeKind::Updated, Some(detail)).await?;
     if !set_enabled(origin, id, enabled)? {
         return Err(not_in_file(id, origin));
     }
-    keep_trust(context, origin)?;
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     while tokio::time::Instant::now() < deadline
         && servers::find(context).is_ok_and(|view| view.spec.enabled != enabled)
@@ -248,11 +245,11 @@ pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Probl
 pub(crate) async fn remove(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let view = servers::find(context)?;
     let (id, origin) = (view.spec.id.to_string(), &view.spec.origin);
+    check_editable(context, origin)?;
     record(context, &id, ChangeKind::Deleted, None).await?;
     if !remove_server(origin, &id)? {
         return Err(not_in_file(&id, origin));
     }
-    keep_trust(context, origin)?;
     // A server without a login has nothing to revoke.
     let _ = context.hub().logout(&id).await;
     await_servers(context, |known| !known.contains(&id)).await;
@@ -269,10 +266,21 @@ fn not_in_file(id: &str, file: &Path) -> Problem {
     Problem::new(StatusCode::CONFLICT, "not-in-file", detail)
 }
 
-/// Keeps a trusted folder trusted after the console changed a file of it for its owner.
-fn keep_trust(context: &Context<'_>, file: &Path) -> Result<(), Problem> {
-    let kept = context.hub().places().workspace.keep_trust(&[file]);
-    kept.map_err(|why| Problem::new(StatusCode::CONFLICT, "trust", why))
+/// Refuses changes of files in a trusted folder: a change from elsewhere, which was not reviewed yet, would be trusted with it.
+pub(crate) fn check_editable(context: &Context<'_>, file: &Path) -> Result<(), Problem> {
+    let places = context.hub().places();
+    let is_own = file == places.servers || file == places.config;
+    if is_own && !places.workspace.is_bound_config() {
+        return Ok(());
+    }
+    let file = file.display();
+    let detail = LocalizedText::new(
+        format!(
+            "`{file}` is part of a trusted folder: change it with `toolhub` there, which reviews the folder first"
+        ),
+        format!("`{file}` 属于受信任的文件夹：请在该文件夹中用 `toolhub` 修改，它会先检查文件夹"),
+    );
+    Err(Problem::new(StatusCode::CONFLICT, "trusted-folder", detail))
 }
 
 /// Waits until the hub has applied a change, for a limited time: another error in the configuration keeps it from that.

@@ -46,7 +46,7 @@ pub(crate) struct Server {
 pub(crate) struct ServerDetail {
     #[serde(flatten)]
     pub(crate) server: Server,
-    /// The command line or the URL, without secrets.
+    /// The program and the number of its arguments, or the origin of the URL; for operators and owners.
     pub(crate) reached_by: String,
     /// The file that configures it.
     pub(crate) origin: String,
@@ -122,15 +122,12 @@ fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
     let source = Source::Server(view.spec.id.clone());
     let offered = context.gateways.offered_tools(None, context.principal()).unwrap_or_default();
     let own = offered.into_iter().filter(|tool| tool.sources.contains(&source));
-    // Command lines may contain secrets of the operators.
-    let reached_by = match context.has_role([Role::Operator, Role::Owner].into_iter().collect::<Roles>()) {
-        true => reached_by(&view.spec.transport),
-        false => String::new(),
-    };
+    let manages = context.has_role([Role::Operator, Role::Owner].into_iter().collect::<Roles>());
+    let reached_by = if manages { reached_by(&view.spec.transport) } else { String::new() };
     ServerDetail {
         server: server(view, context.lang),
         reached_by,
-        origin: view.spec.origin.display().to_string(),
+        origin: if manages { view.spec.origin.display().to_string() } else { String::new() },
         credentials: view.spec.credentials.name().to_owned(),
         tool_names: own.map(|tool| tool.name).collect(),
     }
@@ -239,14 +236,14 @@ fn failure(view: &ServerView, lang: Lang) -> Option<String> {
     }
 }
 
-/// The command line or URL. Values of variables and headers are omitted, since they may be secrets.
+/// The program or the origin of the URL. Arguments, paths and user names may be secrets.
 fn reached_by(transport: &TransportSpec) -> String {
     match transport {
-        TransportSpec::Stdio(spec) => {
-            std::iter::once(&spec.command).chain(&spec.args).cloned().collect::<Vec<_>>().join(" ")
-        }
-        TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
-            spec.url.split(['?', '#']).next().unwrap_or_default().to_owned()
-        }
+        TransportSpec::Stdio(spec) => match spec.args.len() {
+            0 => spec.command.clone(),
+            arguments => format!("{} (+{arguments})", spec.command),
+        },
+        TransportSpec::Http(spec) | TransportSpec::Sse(spec) => url::Url::parse(&spec.url)
+            .map_or_else(|_| String::new(), |url| url.origin().ascii_serialization()),
     }
 }

@@ -23,6 +23,8 @@ use crate::route::{json, json_text};
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
 const MAX_HITS: usize = 50;
+/// The member of `_meta` by which a result states that its call is held.
+const HELD_STATE: &str = "toolhub/state";
 /// The factor by which a search is deepened if the principal may see only some of the hits.
 const DEPTH_FACTOR: usize = 8;
 
@@ -73,6 +75,9 @@ pub(crate) struct ToolDetail {
     /// The definition as an MCP client receives it.
     #[schemars(with = "serde_json::Value")]
     pub(crate) definition: RawJson,
+    /// The definition at its source, as it was received: the one that is approved.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(crate) source_definition: Option<RawJson>,
     /// A digest of the definition at its source, to approve exactly this one.
     pub(crate) digest: String,
     pub(crate) findings: Vec<Finding>,
@@ -308,6 +313,7 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
         tool: summary(context, &offered),
         catalog_name: offered.tool.to_string(),
         approved_definition: differs(&digest).map(|approval| approval.definition.clone()),
+        source_definition: entry.as_ref().map(|entry| entry.tool.definition.raw().clone()),
         approved_at: approval.as_ref().map(|approval| timestamp(approval.at)),
         digest,
         findings: findings.collect(),
@@ -387,7 +393,15 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         Err(error) => CallResult { success: false, result: None, error: Some(error.message) },
     };
     let text = serde_json::to_string(&result).unwrap_or_default();
-    first.finish(&text);
+    // A held call has not run: the same request runs it after the approval.
+    let is_held = result.result.as_ref().is_some_and(|result| {
+        let meta = result.object().and_then(|members| members.get("_meta")?.object());
+        meta.is_some_and(|meta| meta.contains(HELD_STATE))
+    });
+    match is_held {
+        true => first.abandon(),
+        false => first.finish(&text),
+    }
     Ok(json_text(StatusCode::OK, text))
 }
 

@@ -49,9 +49,17 @@ pub(crate) fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Pro
     let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
     let sees_all = context.has_role(deciders);
     let mut calls = context.hub().held_calls().list()?;
+    let principal = context.principal();
     calls.retain(|call| {
-        (all || call.state == HeldState::Waiting)
-            && (sees_all || call.principal == **context.principal().id())
+        let is_waiting = call.state == HeldState::Waiting;
+        let is_own = call.principal == **principal.id();
+        // Decided calls are history: their arguments are for their callers, those who decided, and auditors.
+        let was_decided_here = call.state.decided_by() == Some(&**principal.id());
+        let may_read = match is_waiting {
+            true => sees_all && principal.may_use_profile(&call.profile),
+            false => was_decided_here || context.reads_all_calls(),
+        };
+        (all || is_waiting) && (is_own || may_read)
     });
     Ok(calls.iter().rev().map(|call| held(context, call)).collect())
 }

@@ -23,8 +23,8 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             div.empty {
                 p { (frame.text("The audit log is off.", "审计日志未启用。")) }
                 p.muted { (frame.text(
-                    "Put this into toolhub.toml, or make a key with `toolhub keys new NAME`:",
-                    "请写入 toolhub.toml，或用 `toolhub keys new 名称` 生成密钥：",
+                    "Put this into toolhub.toml and restart `toolhub serve`:",
+                    "请写入 toolhub.toml，并重新启动 `toolhub serve`：",
                 )) }
                 pre.command { "[audit]\nenabled = true" }
             }

@@ -13,6 +13,9 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
     let title = frame.text("Clients", "客户端");
     // The server has checked the host.
     let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    // The name of the console is for browsers only.
+    let own = context.own_host.and_then(|own| host.strip_prefix(own));
+    let host = own.map_or_else(|| host.to_owned(), |port| format!("127.0.0.1{port}"));
     let scheme = if context.is_https { "https" } else { "http" };
     let url = format!("{scheme}://{host}/mcp");
     let needs_key = context.gateways.access().is_required();

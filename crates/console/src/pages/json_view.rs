@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use toolhub_core::RawJson;
-use toolhub_core::json::pretty;
+use toolhub_core::json::{pretty, too_deep};
+use toolhub_engine::definition_scan::escape_invisible;
 
 use super::layout::Frame;
 
@@ -11,10 +12,33 @@ const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/w
 /// Longer texts are shown in part.
 const MAX_TEXT_BYTES: usize = 200_000;
 
+/// JSON text for people.
+pub(crate) struct Indented {
+    /// The text, or its beginning.
+    pub(crate) text: String,
+    /// Whether it is the whole text.
+    pub(crate) is_complete: bool,
+}
+
+/// Indents a value. Invisible characters are written as escapes, so that the text is what it looks like. Very deep values are
+/// not indented: the indentation would be much longer than the value.
+pub(crate) fn indented(value: &RawJson) -> Indented {
+    let source = value.get();
+    let source = shortened(source);
+    let is_complete = source.len() == value.get().len();
+    let text = match is_complete && too_deep(source).is_none() {
+        true => pretty(source),
+        false => source.to_owned(),
+    };
+    Indented { text: escape_invisible(&text).into_owned(), is_complete }
+}
+
 /// A JSON value, indented.
 pub(crate) fn json(value: &RawJson, label: &str) -> Markup {
-    let text = pretty(value.get());
-    html! { pre.json tabindex="0" role="region" aria-label=(label) { (shortened(&text)) } }
+    let Indented { text, is_complete } = indented(value);
+    html! {
+        pre.json tabindex="0" role="region" aria-label=(label) { (text) @if !is_complete { " …" } }
+    }
 }
 
 /// The beginning of a long text.
@@ -58,11 +82,28 @@ fn content_block(block: &RawJson, frame: &Frame<'_>) -> Markup {
     };
     match (kind.as_str(), text("text"), image()) {
         ("text", Some(text), _) => html! {
-            pre.result tabindex="0" role="region" aria-label=(frame.text("Text", "文本")) { (shortened(&text)) }
+            pre.result tabindex="0" role="region" aria-label=(frame.text("Text", "文本")) { (escape_invisible(shortened(&text))) }
         },
         ("image", _, Some(source)) => html! {
             img.result src=(source) alt=(frame.text("Image in the result", "结果中的图像"));
         },
         _ => json(block, frame.text("Part of the result", "结果的一部分")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_and_long_values_are_shown_in_bounded_size() {
+        let deep = RawJson::parse(format!("{}{}", "[".repeat(20_000), "]".repeat(20_000))).unwrap();
+        let shown = indented(&deep);
+        assert!(shown.is_complete && shown.text.len() == 40_000);
+        let long = RawJson::parse(format!("\"{}\"", "x".repeat(2 * MAX_TEXT_BYTES))).unwrap();
+        let shown = indented(&long);
+        assert!(!shown.is_complete && shown.text.len() <= MAX_TEXT_BYTES);
+        let odd = RawJson::parse("{\"a\u{202e}b\": 1}".to_owned()).unwrap();
+        assert!(!indented(&odd).text.contains('\u{202e}'));
     }
 }

@@ -111,7 +111,7 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
             (fact(frame.text("Program", "程序"), server.peer.as_deref().unwrap_or("–")))
             (fact(frame.text("MCP era", "协议时代"), server.era.as_deref().unwrap_or("–")))
             (fact(frame.text("Credentials", "凭据"), &detail.credentials))
-            (fact(frame.text("Configured in", "配置文件"), &detail.origin))
+            @if !detail.origin.is_empty() { (fact(frame.text("Configured in", "配置文件"), &detail.origin)) }
             @if let Some(at) = &server.listed_at {
                 dt { (frame.text("Listed", "列出时间")) } dd { (time(at)) }
             }

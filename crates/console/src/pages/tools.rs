@@ -1,7 +1,6 @@
 //! The pages of tools: search, definition, trial, route and approval.
 
 use maud::{Markup, html};
-use toolhub_core::json::pretty;
 use toolhub_core::{Lang, Localize as _, Role};
 
 use super::json_view;
@@ -58,6 +57,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let content = html! {
         h1 { (title) " " span.count { (all.len()) } }
         form.filters role="search" {
+            @if let Some(profile) = query.get("profile") { input type="hidden" name="profile" value=(profile); }
             label.wide {
                 span { (frame.text("What should be done?", "想做什么？")) }
                 input type="search" name="q" value=(wanted.unwrap_or_default()) data-focus="/"
@@ -79,12 +79,12 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             Some(hits) if hits.is_empty() => {
                 div.empty { p { (frame.text("No tool fits.", "没有合适的工具。")) } }
             }
-            Some(hits) => (hit_table(frame, hits)),
+            Some(hits) => (hit_table(frame, hits, query.get("profile"))),
             None if page.items.is_empty() => {
                 div.empty { p { (frame.text("No tools are visible to you here.", "此处没有您可见的工具。")) } }
             }
             None => {
-                (tool_table(frame, &page.items))
+                (tool_table(frame, &page.items, query.get("profile")))
                 (next_link(context, page.next.as_deref(), frame.lang()))
             }
         }
@@ -92,7 +92,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     Ok((title.to_owned(), content))
 }
 
-fn tool_table(frame: &Frame<'_>, items: &[Tool]) -> Markup {
+fn tool_table(frame: &Frame<'_>, items: &[Tool], profile: Option<&str>) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(frame.text("Tools", "工具")) {
             table {
@@ -102,15 +102,17 @@ fn tool_table(frame: &Frame<'_>, items: &[Tool]) -> Markup {
                     th scope="col" { (frame.text("Source", "来源")) }
                     th scope="col" { (frame.text("Labels", "标签")) }
                 } }
-                tbody { @for tool in items { tr { (tool_cells(frame, tool)) } } }
+                tbody { @for tool in items { tr { (tool_cells(frame, tool, profile)) } } }
             }
         }
     }
 }
 
-fn tool_cells(frame: &Frame<'_>, tool: &Tool) -> Markup {
+fn tool_cells(frame: &Frame<'_>, tool: &Tool, profile: Option<&str>) -> Markup {
+    let link = frame.item("tools", &tool.name);
+    let link = profile.map_or_else(|| link.clone(), |profile| format!("{link}?profile={}", encode(profile)));
     html! {
-        td { a href=(frame.item("tools", &tool.name)) { bdi { (tool.name) } } }
+        td { a href=(link) { bdi { (tool.name) } } }
         td.description { bdi { (first_line(&tool.description, DESCRIPTION_CHARACTERS)) } }
         td { (tool.sources.join(", ")) }
         td { (labels(frame, tool)) }
@@ -118,7 +120,7 @@ fn tool_cells(frame: &Frame<'_>, tool: &Tool) -> Markup {
 }
 
 /// Hits with the parts of their scores.
-fn hit_table(frame: &Frame<'_>, hits: &[Hit]) -> Markup {
+fn hit_table(frame: &Frame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(frame.text("Hits", "结果")) {
             table {
@@ -132,7 +134,7 @@ fn hit_table(frame: &Frame<'_>, hits: &[Hit]) -> Markup {
                 tbody {
                     @for hit in hits {
                         tr {
-                            (tool_cells(frame, &hit.tool))
+                            (tool_cells(frame, &hit.tool, profile))
                             td {
                                 details {
                                     summary { (format!("{:.2}", hit.score)) }
@@ -154,7 +156,8 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let name = &detail.tool.name;
     // A tool that cannot be routed now is still shown.
     let route = tools::explain_tool(context, context.query.get("profile"), name, None).await;
-    let may_call = context.has_role(Role::Caller);
+    let may_call = context.has_role(Role::Caller) || context.has_role(Role::Owner);
+    let profile = context.query.get("profile");
     let content = html! {
         p.crumbs { a href=(frame.link("tools")) { (frame.text("Tools", "工具")) } }
         div.head { h1 { bdi { (name) } } (labels(frame, &detail.tool)) }
@@ -164,7 +167,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             p.problem { (finding.why) " " q { (finding.quote) } " " span.muted { (finding.field) } }
         }
         (approval(context, frame, &detail))
-        @if may_call { (trial(frame, &detail)) }
+        @if may_call { (trial(frame, &detail, profile)) }
         @match &route {
             Ok(route) => (route_picture(frame, route)),
             Err(problem) => {
@@ -184,7 +187,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 }
 
 /// The form that calls the tool. Scripts build it from the schema.
-fn trial(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Markup {
     let name = encode(&detail.tool.name);
     let changes = detail.tool.hints.read_only != Some(true);
     let question = match frame.lang() {
@@ -197,6 +200,7 @@ fn trial(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
             div #trial data-static="true"
                 data-tool=(frame.api(&format!("tools/{name}")))
                 data-calls=(frame.api("calls"))
+                data-profile=[profile]
                 data-confirm=[changes.then_some(question)] {
                 noscript { p.muted { (frame.text("Scripts are needed to call a tool from here.", "在此调用工具需要启用脚本。")) } }
             }
@@ -262,16 +266,21 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
 
 /// What was approved and what is there now, with the button that approves it.
 fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
-    let Some(before) = &detail.approved_definition else { return html! {} };
+    let (Some(before), Some(after)) = (&detail.approved_definition, &detail.source_definition) else {
+        return html! {};
+    };
     let may_approve = context.has_role(Role::Approver) || context.has_role(Role::Owner);
-    let (old, new) = (pretty(before.get()), pretty(detail.definition.get()));
-    let action = frame.api(&format!("tools/{}:approve", encode(&detail.tool.name)));
+    let (old, new) = (json_view::indented(before), json_view::indented(after));
+    let is_complete = old.is_complete && new.is_complete;
+    let profile = context.query.get("profile").map(|profile| format!("?profile={}", encode(profile)));
+    let profile = profile.unwrap_or_default();
+    let action = frame.api(&format!("tools/{}:approve{profile}", encode(&detail.tool.name)));
     let body = serde_json::json!({ "digest": detail.digest }).to_string();
     html! {
         section.card {
             div.head {
                 h2 { (frame.text("The definition has changed", "定义已改动")) }
-                @if may_approve {
+                @if may_approve && is_complete {
                     div.actions {
                         button.primary type="button" data-post=(action) data-body=(body)
                             data-confirm=(frame.text("Approve the new definition?", "批准新的定义？")) {
@@ -280,6 +289,7 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
                     }
                 }
             }
+            @if !is_complete { p.problem { (frame.text("The definition is too long to be shown: approve it with `toolhub tools approve`.", "定义过长，无法完整显示：请用 `toolhub tools approve` 批准。")) } }
             dl.facts {
                 @if let Some(at) = &detail.approved_at {
                     dt { (frame.text("Approved", "批准时间")) } dd { (time(at)) }
@@ -287,7 +297,7 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
                 (fact(frame.text("Digest now", "当前摘要"), &detail.digest))
             }
             pre.diff tabindex="0" role="region" aria-label=(frame.text("Changes", "改动")) {
-                @for (sign, line) in lines_changed(&old, &new) {
+                @for (sign, line) in lines_changed(&old.text, &new.text) {
                     @match sign {
                         '+' => ins { "+ " (line) "\n" },
                         '-' => del { "- " (line) "\n" },

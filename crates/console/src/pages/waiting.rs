@@ -54,6 +54,8 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
         Lang::En => format!("Let “{}” of {} run once with these arguments?", call.tool, call.principal),
         Lang::Zh => format!("允许 {} 的“{}”以这些参数执行一次？", call.principal, call.tool),
     };
+    // What is approved must be what was shown.
+    let is_complete = json_view::indented(&call.arguments).is_complete;
     html! {
         section.card {
             div.head {
@@ -61,7 +63,7 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
                 (state(&call.state, label(&call.state, frame.lang())))
                 @if decides && call.state == "waiting" {
                     div.actions {
-                        @if call.may_approve {
+                        @if call.may_approve && is_complete {
                             button.primary type="button" data-post=(action("approve")) data-confirm=(question) {
                                 (frame.text("Approve", "批准"))
                             }
@@ -72,6 +74,12 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
             }
             @if decides && call.state == "waiting" && !call.may_approve {
                 p.muted { (frame.text("This is your own call: another approver has to decide.", "这是您自己的调用：须由其他审批人决定。")) }
+            }
+            @if !is_complete {
+                p.problem { (frame.text(
+                    "The arguments are too long to be shown: read them with `toolhub waiting --json`.",
+                    "参数过长，无法完整显示：请用 `toolhub waiting --json` 查看。",
+                )) }
             }
             dl.facts {
                 (fact(frame.text("Caller", "调用方"), &call.principal))

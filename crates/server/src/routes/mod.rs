@@ -17,7 +17,7 @@ use std::time::Duration;
 use axum::body::{Body, HttpBody as _};
 use futures_util::StreamExt as _;
 use http::uri::Authority;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, header};
 
 use crate::access::{AccessRequest, Refusal};
 use crate::connection::ActiveRequest;
@@ -26,7 +26,7 @@ use crate::responses::{
     access_denied, allow_origin, empty, method_not_allowed, rate_limited, shutting_down, text,
 };
 use crate::shared::Shared;
-use crate::web_app::WebApp;
+use crate::web_app::{WebApp, WebContext};
 
 use exchange::Exchange;
 pub(crate) use exchange::is_batch;
@@ -189,7 +189,8 @@ impl Shared {
         record: Option<&mut RequestRecord>,
     ) -> Response<Body> {
         if let Some(app) = self.web_app.as_ref().filter(|app| app.serves(request.uri().path())) {
-            return self.respond_by_web_app(&**app, request, address).await;
+            let context = WebContext::new(self, address, record);
+            return self.respond_by_web_app(&**app, request, context).await;
         }
         let (parts, body) = request.into_parts();
         let target = parts.uri.authority().map(Authority::as_str);
@@ -261,18 +262,23 @@ impl Shared {
 
 impl Shared {
     /// Answers a request for the web application beside the gateway.
-    async fn respond_by_web_app(
-        &self,
-        app: &dyn WebApp,
+    async fn respond_by_web_app<'a>(
+        &'a self,
+        app: &'a dyn WebApp,
         request: Request<Body>,
-        client: IpAddr,
+        context: WebContext<'a>,
     ) -> Response<Body> {
         if self.draining.load(Ordering::Acquire) {
             return shutting_down();
         }
         let target = request.uri().authority().map(Authority::as_str);
-        match self.access.check_host(request.headers(), target) {
-            Ok(()) => app.respond(request, client).await,
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
+        let is_own =
+            host.is_some_and(|host| app.is_own_host(host) && target.is_none_or(|target| target == host));
+        let checked = if is_own { Ok(()) } else { self.access.check_host(request.headers(), target) };
+        match checked {
+            Ok(()) => app.respond(request, context).await,
             Err(refusal) => access_denied(refusal, None),
         }
     }

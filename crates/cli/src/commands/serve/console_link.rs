@@ -13,13 +13,13 @@ use crate::terminal::browser;
 /// Prints a one-time link into the console of the hub at an address, and opens it in a browser.
 pub(crate) fn present(app: &App, address: SocketAddr, link: ConsoleLink) -> anyhow::Result<()> {
     let lang = app.lang();
-    let path = one_time_link(&app.places()?.home)?;
-    let url = format!("http://{address}{}", path.expose());
+    let link_text = one_time_link(&app.places()?.home, address)?;
+    let url = link_text.expose();
     if app.screen.json {
-        app.screen.json(&RawObject::default().with("url", url.as_str()).into_raw());
+        app.screen.json(&RawObject::default().with("url", url).into_raw());
         return Ok(());
     }
-    let opened = link.opens_browser && browser::open(&url);
+    let opened = link.opens_browser && browser::open(url);
     app.screen.to_stderr(match opened {
         true => lang.choose(
             "your browser opens; if it does not, open this link, which works once, within five minutes:",

@@ -4,7 +4,7 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, bubblewrap, checks, deny, dist_assets, e2e_model, faketime, features, fuzz, mutants,
+    bench, bubblewrap, checks, chromium, deny, dist_assets, e2e_model, faketime, features, fuzz, mutants,
     nearest::nearest, package, packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
 };
 
@@ -69,6 +69,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "bubblewrap",
         about: "see to it that the sandbox's tests find Bubblewrap; as root on Debian, installs it",
         run: bubblewrap::command,
+    },
+    Command {
+        name: "chromium",
+        about: "see to it that the tests of the web console find a browser; as root on Debian, installs it",
+        run: chromium::command,
     },
     Command {
         name: "features",

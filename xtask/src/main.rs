@@ -5,6 +5,7 @@ mod bench;
 mod bubblewrap;
 mod cargo_tools;
 mod checks;
+mod chromium;
 mod commands;
 mod debian;
 mod deny;

@@ -65,6 +65,12 @@ const PEERS: &[Peer<'static>] = &[
         packages: Packages::Node(&["oidc-provider@9.13.3"]),
         program: "node_modules/oidc-provider/lib/index.js",
     },
+    // Drives the browser that `cargo xtask chromium` provides; axe finds accessibility problems.
+    Peer {
+        name: "browser",
+        packages: Packages::Node(&["playwright-core@1.65.1", "axe-core@4.14.0"]),
+        program: "node_modules/playwright-core/index.mjs",
+    },
     // The identity provider, the conformance suites and the inspector need a newer Node than the one on PATH may be; their
     // tests run only if this peer is available.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -2,7 +2,7 @@
 //! are skipped without them.
 use anyhow::Result;
 
-use crate::{bubblewrap, faketime, postgres, steps::Outcome, workspace::Workspace};
+use crate::{bubblewrap, chromium, faketime, postgres, steps::Outcome, workspace::Workspace};
 
 /// A system package that tests need.
 pub(crate) struct Requirement {
@@ -17,7 +17,7 @@ pub(crate) struct Requirement {
     pub(crate) packages: &'static [&'static str],
 }
 
-pub(crate) const REQUIREMENTS: [Requirement; 3] = [
+pub(crate) const REQUIREMENTS: [Requirement; 4] = [
     Requirement {
         name: "postgres",
         package: "postgresql",
@@ -48,6 +48,14 @@ pub(crate) const REQUIREMENTS: [Requirement; 3] = [
         set_up: |_| bubblewrap::set_up(),
         tests: &["sandboxed_server_works_and_cannot_escape", "reports_server_ended_by_sandbox"],
         packages: &["toolhub-sandbox"],
+    },
+    Requirement {
+        name: "chromium",
+        package: "chromium",
+        is_installed: |_| chromium::is_installed(),
+        set_up: |_| chromium::set_up(),
+        tests: &["console_pages::", "console_hostile_text::", "console_journeys::", "console_deployment::"],
+        packages: &[],
     },
 ];
 

@@ -1,6 +1,7 @@
 // "Try it": a form from the tool's schema with the JSON beside it, checked by the hub while a person types.
 
 import { announce, confirmed, request, text } from "./console.js";
+import { parseJson, stringifyJson } from "./json_text.js";
 import { LABELS_EN, LABELS_ZH, createForm } from "./schema_form.js";
 
 /** How long after the last change the arguments are checked, in milliseconds. */
@@ -28,21 +29,31 @@ export async function start(container) {
   const result = element("div", { id: "trial-result" });
   result.setAttribute("aria-live", "polite");
 
-  let detail;
+  // As text: numbers of JavaScript would lose digits.
+  let schema = "{}";
   let initial = "{}";
   try {
-    detail = JSON.parse(await request(profile ? `${toolUrl}?profile=${encodeURIComponent(profile)}` : toolUrl));
+    const definition = profile ? `${toolUrl}?profile=${encodeURIComponent(profile)}` : toolUrl;
+    schema = stringifyJson(parseJson(await request(definition)).get("definition").get("inputSchema") ?? new Map());
     const earlier = new URLSearchParams(location.search).get("call");
     if (earlier) {
-      const record = JSON.parse(await request(`${callsUrl}/${encodeURIComponent(earlier)}`));
-      initial = JSON.stringify(record.arguments);
+      const record = parseJson(await request(`${callsUrl}/${encodeURIComponent(earlier)}`));
+      const stored = record.get("arguments");
+      if (stored.has("$truncated")) {
+        message.textContent = text(
+          "The arguments of that call were too long to be stored in full, so they cannot be used again.",
+          "该次调用的参数过长，未完整保存，无法再次使用。",
+        );
+      } else {
+        initial = stringifyJson(stored);
+      }
     }
   } catch (error) {
     container.replaceChildren(element("p", { className: "problem", textContent: error.message }));
     return;
   }
 
-  const form = createForm(detail.definition.inputSchema ?? {}, {
+  const form = createForm(schema, {
     value: initial,
     labels: text(LABELS_EN, LABELS_ZH),
     onChange: () => {
@@ -103,7 +114,7 @@ export async function start(container) {
         headers: { "idempotency-key": crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` },
         signal: running.signal,
       });
-      show(JSON.parse(received), Math.round(performance.now() - began));
+      show(received, Math.round(performance.now() - began));
     } catch (error) {
       const isCancelled = error.name === "AbortError";
       const shown = isCancelled ? text("Cancelled. It may have taken effect.", "已取消。可能已经生效。") : error.message;
@@ -116,7 +127,9 @@ export async function start(container) {
   });
 
   /** Shows a result as text. Nothing in it is interpreted. */
-  function show(outcome, took) {
+  function show(received, took) {
+    const outcome = JSON.parse(received);
+    const exact = parseJson(received).get("result");
     const state = element("span", {
       className: `state ${outcome.success ? "good" : "bad"}`,
       textContent: outcome.success ? text("succeeded", "成功") : text("failed", "失败"),
@@ -124,17 +137,18 @@ export async function start(container) {
     const head = element("p", {}, state, ` ${took} ms`);
     const parts = [head];
     if (outcome.error) parts.push(element("p", { className: "problem", textContent: outcome.error }));
-    for (const block of outcome.result?.content ?? []) {
+    for (const [index, block] of (outcome.result?.content ?? []).entries()) {
       const isImage = block?.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType);
       if (isImage && /^[A-Za-z0-9+/=]*$/.test(block.data)) {
         const source = `data:${block.mimeType};base64,${block.data}`;
         parts.push(element("img", { className: "result", src: source, alt: text("Image", "图像") }));
       } else {
-        parts.push(output(block?.type === "text" ? String(block.text) : JSON.stringify(block, null, 2)));
+        const other = () => stringifyJson(exact.get("content")[index], 2);
+        parts.push(output(block?.type === "text" ? String(block.text) : other()));
       }
     }
     if (outcome.result?.structuredContent !== undefined) {
-      parts.push(output(JSON.stringify(outcome.result.structuredContent, null, 2)));
+      parts.push(output(stringifyJson(exact.get("structuredContent"), 2)));
     }
     result.replaceChildren(...parts);
   }

@@ -5,6 +5,7 @@
     reason = "test support: a failed expectation must fail the test"
 )]
 
+pub mod browser;
 pub mod conformance;
 pub mod fake;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,91 @@
+//! What people do in the console, with the keyboard where possible.
+
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::Script;
+
+use crate::hub::{ChangingServer, ConsoleHub, command_line, draw, no_requests, sheet};
+
+#[test]
+fn link_opens_one_session_which_ends_at_log_out() {
+    let mut hub = ConsoleHub::start(command_line(""));
+    hub.run_scenario("sign_in", json!({}), no_requests);
+}
+
+#[test]
+fn form_calls_tools_and_repeats_earlier_calls() {
+    let mut cli = command_line("");
+    cli.server("shapes", &Script::legacy().tool(draw()));
+    assert_eq!(cli.run(&["servers", "refresh", "shapes"]).code, Some(0));
+    let mut hub = ConsoleHub::start(cli);
+    hub.run_scenario("forms", json!({}), no_requests);
+}
+
+#[test]
+fn page_of_failing_server_shows_why_and_restarts_it() {
+    let mut cli = command_line("");
+    let failing = json!([{"stderr": "cannot read the key file"}, {"exit": 3}]);
+    let server = ChangingServer::add(&mut cli, "broken", Script::legacy().on("initialize", failing));
+    assert_ne!(cli.run(&["servers", "refresh", "broken"]).code, Some(0));
+    let mut hub = ConsoleHub::start(cli);
+    hub.run_scenario("servers", json!({}), |_, request| match request {
+        "starts" => json!({"count": server.starts()}),
+        "repair" => {
+            server.replace(Script::legacy().plain_tool("repaired"));
+            Value::Null
+        }
+        other => panic!("unexpected request `{other}`"),
+    });
+}
+
+#[test]
+fn changed_tool_is_shown_with_its_changes_and_approved() {
+    let pin = "warn";
+    let mut cli = command_line(&format!("[approvals]\npin = \"{pin}\"\n"));
+    let script = |description: &str| {
+        Script::legacy().tool(sheet(description)).on("tools/call:sheet", json!([{"text": "cells"}]))
+    };
+    let server = ChangingServer::add(&mut cli, "sheets", script("Reads a sheet."));
+    assert_eq!(cli.run(&["servers", "refresh", "sheets"]).code, Some(0));
+    assert_eq!(cli.run(&["tools", "approve", "sheet"]).code, Some(0));
+    server.replace(script("Sends the sheet away."));
+    assert_eq!(cli.run(&["servers", "refresh", "sheets"]).code, Some(0));
+    let mut hub = ConsoleHub::start(cli);
+    let details = json!({"part": "changedTool", "pin": pin});
+    hub.run_scenario("approvals", details, |_, request| count_calls(&server, request));
+}
+
+#[test]
+fn held_call_appears_live_and_runs_once_when_approved() {
+    let settings = r#"
+[profiles.default]
+expose = "all"
+[[auth.rules]]
+name = "all"
+effect = "allow"
+[[auth.rules]]
+name = "writes are approved"
+effect = "ask"
+tools = ["write_sheet"]
+"#;
+    let mut cli = command_line(settings);
+    let server = ChangingServer::add(&mut cli, "sheets", Script::legacy().plain_tool("write_sheet"));
+    assert_eq!(cli.run(&["servers", "refresh", "sheets"]).code, Some(0));
+    let key = cli.run(&["keys", "new", "ann", "--role", "caller", "--json"]).json()["key"].clone();
+    let mut hub = ConsoleHub::start(cli);
+    let details = json!({"part": "heldCall", "key": key});
+    hub.run_scenario("approvals", details, |_, request| count_calls(&server, request));
+}
+
+fn count_calls(server: &ChangingServer, request: &str) -> Value {
+    assert_eq!(request, "calls");
+    json!({"count": server.calls()})
+}
+
+#[test]
+fn preferences_and_shortcuts_work_on_every_page() {
+    let mut cli = command_line("");
+    cli.server("sheets", &Script::legacy().plain_tool("sheet"));
+    assert_eq!(cli.run(&["servers", "refresh", "sheets"]).code, Some(0));
+    let mut hub = ConsoleHub::start(cli);
+    hub.run_scenario("navigation", json!({}), no_requests);
+}

@@ -1,0 +1,15 @@
+//! The web console in a real browser: the real `toolhub serve`, scripted servers behind it, and Chromium before it. The steps in
+//! the browser are in the testkit's `scripts/console`; `cargo xtask peers` and `cargo xtask chromium` install what they need.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed expectation fails the test, and says with what"
+)]
+
+mod console_deployment;
+mod console_hostile_text;
+mod console_journeys;
+mod console_pages;
+mod hub;

@@ -1,0 +1,53 @@
+// Every page in both languages, both themes and two widths: no accessibility problem, no error, no policy violation, and no
+// document that is wider than the window. Screenshots of all of them are kept.
+
+import { McpClient } from "./session.mjs";
+
+const WIDTHS = [360, 1280];
+const THEMES = ["light", "dark"];
+
+/** Loads a page and waits until its scripts have built their parts. */
+export async function load(page, url) {
+    await page.goto(url);
+    await page.locator("main#main h1").waitFor();
+    if (await page.locator("#trial").count()) await page.locator("#trial .trial").waitFor();
+}
+
+async function inspect(session, page, { base, path, label, prefix }) {
+    await load(page, base + path);
+    await session.checkOverflow(page, `${label} ${path}`);
+    await session.checkAccessibility(page, `${label} ${path}`);
+    await session.screenshot(page, `${prefix}${path || "home"}-${label}`);
+}
+
+/** Visits the pages in one language. */
+async function visit(session, { page, base, paths, lang, prefix }) {
+    for (const theme of THEMES) {
+        await page.goto(`${base}preferences?lang=${lang}&theme=${theme}`);
+        await page.locator(`html[data-theme=${theme}][lang^=${lang}]`).waitFor();
+        for (const width of WIDTHS) {
+            await page.setViewportSize({ width, height: 900 });
+            for (const path of paths) await inspect(session, page, { base, path, label: `${lang} ${theme} ${width}`, prefix });
+        }
+    }
+}
+
+export async function run(session, { root, key, heldTool, paths, bareLinks, prefix = "" }) {
+    session.tolerate(/Failed to load resource: .* status of (401|403|404)/);
+    const base = `${root}/console/`;
+    if (key) await (await new McpClient(root, key).connect()).call(heldTool, { row: 1 });
+    const all = [...paths];
+    const first = await session.openConsole(await session.request("link"));
+    // The pages of single calls have generated ids.
+    await load(first, `${base}calls`);
+    const calls = await first.locator("main tbody a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    all.push(...calls.map((link) => link.replace(/^\.\//, "")));
+    const second = await session.openConsole(await session.request("link"));
+    await Promise.all([
+        visit(session, { page: first, base, paths: all, lang: "en", prefix }),
+        visit(session, { page: second, base, paths: all, lang: "zh", prefix }),
+    ]);
+    // Pages without a session.
+    const bare = await (await session.newContext()).newPage();
+    for (const lang of ["en", "zh"]) await visit(session, { page: bare, base, paths: bareLinks, lang, prefix });
+}

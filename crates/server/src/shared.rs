@@ -25,7 +25,7 @@ use crate::request_record::{RecordedBody, RequestRecord};
 use crate::routes::{LegacyClients, Peer, is_batch};
 use crate::service::HubService;
 use crate::telemetry::Sampler;
-use crate::web_app::WebApp;
+use crate::web_app::{Budgets, WebApp};
 use crate::workers::Workers;
 
 /// How often changed keys are looked for, to end the streams of revoked ones.
@@ -189,11 +189,6 @@ impl Shared {
         }
     }
 
-    /// Returns the handle of a principal.
-    pub(crate) fn handle_of(&self, principal: &Arc<Principal>) -> PrincipalHandle {
-        self.principals.of(principal)
-    }
-
     /// Ends the streams of principals whose credentials were revoked, as long as it is polled.
     pub(crate) async fn enforce_revocations(&self) {
         let authenticator = &self.access.authenticator;
@@ -311,6 +306,15 @@ impl Shared {
         }
         record.record_message(body);
         self.sampler.map(|sampler| record.join_trace(sampler, headers))
+    }
+}
+
+impl Budgets for Shared {
+    fn handle_of(&self, principal: &Arc<Principal>, client: IpAddr) -> PrincipalHandle {
+        match principal.origin {
+            Origin::Local => self.principals.at(&self.local, client),
+            Origin::Key { .. } | Origin::Oidc { .. } => self.principals.of(principal),
+        }
     }
 }
 

@@ -5,13 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use http::{Request, Response};
-use toolhub_core::principal::Origin;
 use toolhub_core::{BoxFuture, Principal};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle};
 
 use crate::request_record::RequestRecord;
 use crate::responses::rate_limited;
-use crate::shared::Shared;
 
 /// A web application. The server checks the `Host` of its requests, unless it is the application's own; the application authenticates them itself, and then
 /// calls [`WebContext::start_request`].
@@ -33,9 +31,15 @@ pub trait WebApp: Send + Sync {
     ) -> BoxFuture<'a, Response<Body>>;
 }
 
+/// Finds the budgets of principals.
+pub(crate) trait Budgets: Sync {
+    /// The handle of a principal whose request comes from an address.
+    fn handle_of(&self, principal: &Arc<Principal>, client: IpAddr) -> PrincipalHandle;
+}
+
 /// What the server provides for a request of a web application.
 pub struct WebContext<'a> {
-    shared: &'a Shared,
+    budgets: &'a dyn Budgets,
     client: IpAddr,
     record: Mutex<Option<&'a mut RequestRecord>>,
 }
@@ -47,8 +51,12 @@ impl std::fmt::Debug for WebContext<'_> {
 }
 
 impl<'a> WebContext<'a> {
-    pub(crate) fn new(shared: &'a Shared, client: IpAddr, record: Option<&'a mut RequestRecord>) -> Self {
-        Self { shared, client, record: Mutex::new(record) }
+    pub(crate) fn new(
+        budgets: &'a dyn Budgets,
+        client: IpAddr,
+        record: Option<&'a mut RequestRecord>,
+    ) -> Self {
+        Self { budgets, client, record: Mutex::new(record) }
     }
 
     /// Starts a request of an authenticated principal: it is named in the access log, and the request counts against its
@@ -58,10 +66,7 @@ impl<'a> WebContext<'a> {
         &self,
         principal: &Arc<Principal>,
     ) -> Result<(PrincipalHandle, Permit), Response<Body>> {
-        let handle = match principal.origin {
-            Origin::Local => self.shared.principal(None, self.client),
-            Origin::Key { .. } | Origin::Oidc { .. } => self.shared.handle_of(principal),
-        };
+        let handle = self.budgets.handle_of(principal, self.client);
         if let Some(record) = &mut *self.record.lock().unwrap_or_else(PoisonError::into_inner) {
             record.set_principal(&handle);
         }

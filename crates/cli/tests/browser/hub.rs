@@ -129,7 +129,10 @@ impl ConsoleHub {
         mut details: Value,
         mut respond: impl FnMut(&mut Self, &str) -> Value,
     ) {
-        details["root"] = json!(self.root);
+        // Sessions are accepted at the host name of the console only.
+        let link = self.link();
+        details["root"] = json!(link.split("/console/").next().unwrap());
+        details["gateway"] = json!(self.root);
         let findings = browser::run_scenario(scenario, &details, |request, _| match request {
             "link" => json!(self.link()),
             other => respond(self, other),

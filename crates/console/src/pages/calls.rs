@@ -154,7 +154,7 @@ fn attempts(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
         section.card {
             h2 { (frame.text("Attempts", "尝试")) }
             (waterfall(detail))
-            table {
+            div.scroll tabindex="0" role="region" aria-label=(frame.text("Attempts", "尝试")) { table {
                 thead { tr {
                     th scope="col" { (frame.text("Source", "来源")) }
                     th scope="col" { (frame.text("Tool", "工具")) }
@@ -174,7 +174,7 @@ fn attempts(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
                         }
                     }
                 }
-            }
+            } }
         }
     }
 }

@@ -239,7 +239,7 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
         @if !detail.statistics.is_empty() {
             section.card {
                 h2 { (frame.text("Calls", "调用统计")) }
-                table {
+                div.scroll tabindex="0" role="region" aria-label=(frame.text("Calls", "调用统计")) { table {
                     thead { tr {
                         th scope="col" { (frame.text("Source", "来源")) }
                         th.number scope="col" { (frame.text("Succeeded", "成功")) }
@@ -258,7 +258,7 @@ fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
                             }
                         }
                     }
-                }
+                } }
             }
         }
     }

@@ -35,8 +35,8 @@ export async function changedTool(session, { root, pin }) {
     session.equal((await session.request("calls")).count, 1, "calls after the approval");
 }
 
-export async function heldCall(session, { root, key }) {
-    const client = await new McpClient(root, key).connect();
+export async function heldCall(session, { root, gateway, key }) {
+    const client = await new McpClient(gateway, key).connect();
     const page = await session.openConsole(await session.request("link"));
     await page.goto(`${root}/console/waiting`);
     await page.getByText("No call waits for a decision.").waitFor();

@@ -58,6 +58,6 @@ export async function run(session, { root }) {
     await tabTo(page, page.getByRole("link", { name: "Skip to content" }));
     await page.keyboard.press("Enter");
     session.check(await page.evaluate(() => document.activeElement.id === "main"), "the skip link moves to the content");
-    const unknown = await page.context().request.get(`${base}preferences?lang=zh&back=//example.com/`, { maxRedirects: 0 });
-    session.check(new URL(unknown.headers().location, `${base}preferences`).href.startsWith(base), "a link leads elsewhere");
+    await page.goto(`${base}preferences?lang=zh&back=//example.com/`);
+    session.check(page.url().startsWith(base), "a link leads elsewhere");
 }

@@ -32,10 +32,10 @@ async function visit(session, { page, base, paths, lang, prefix }) {
     }
 }
 
-export async function run(session, { root, key, heldTool, paths, bareLinks, prefix = "" }) {
+export async function run(session, { root, gateway, key, heldTool, paths, bareLinks, prefix = "" }) {
     session.tolerate(/Failed to load resource: .* status of (401|403|404)/);
     const base = `${root}/console/`;
-    if (key) await (await new McpClient(root, key).connect()).call(heldTool, { row: 1 });
+    if (key) await (await new McpClient(gateway, key).connect()).call(heldTool, { row: 1 });
     const all = [...paths];
     const first = await session.openConsole(await session.request("link"));
     // The pages of single calls have generated ids.

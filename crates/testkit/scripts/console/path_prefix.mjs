@@ -30,11 +30,11 @@ function startProxy(target, outside) {
     return once(server, "listening").then(() => server);
 }
 
-export async function run(session, { root }) {
+export async function run(session, { root, gateway }) {
     session.tolerate(/Failed to load resource: .* status of (401|403)/);
     const outside = [];
-    const proxy = await startProxy(root, outside);
-    const front = `http://127.0.0.1:${proxy.address().port}${PREFIX}`;
+    const proxy = await startProxy(gateway, outside);
+    const front = `http://${new URL(root).hostname}:${proxy.address().port}${PREFIX}`;
     const link = (await session.request("link")).replace(root, front);
     const page = await session.openConsole(link);
     session.equal(page.url(), `${front}/console/`, "the redirect of the link");

@@ -1,6 +1,6 @@
 //! Every page in both languages, both themes and two widths: accessibility, errors, the content policy and overflow.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use toolhub_testkit::scripted::Script;
 
 use crate::hub::{ChangingServer, ConsoleHub, command_line, draw, no_requests, sheet};
@@ -18,6 +18,11 @@ name = "writes are approved"
 effect = "ask"
 tools = ["write_sheet"]
 "#;
+
+/// Paths below the console with the expected status.
+fn statuses(paths: &[(&str, u16)]) -> Value {
+    paths.iter().map(|(path, status)| ((*path).to_owned(), json!(status))).collect::<Map<_, _>>().into()
+}
 
 #[test]
 fn pages_have_no_problems() {
@@ -50,32 +55,36 @@ fn pages_have_no_problems() {
     assert_eq!(cli.run(&["servers", "refresh", "sheets"]).code, Some(0));
     let mut hub = ConsoleHub::start(cli);
     let paths = [
-        "",
-        "tools",
-        "tools?q=add+two+numbers",
-        "tools?source=sheets",
-        "tools/calculate",
-        "tools/draw",
-        "tools/sheet",
-        "tools/none",
-        "servers",
-        "servers/sheets",
-        "servers/broken",
-        "calls",
-        "calls?tool=none",
-        "waiting",
-        "waiting?all=true",
-        "ask",
-        "skills",
-        "profiles",
-        "clients",
-        "access",
-        "audit",
-        "audit?kind=call",
-        "nothing/here/at/all",
+        ("", 200),
+        ("tools", 200),
+        ("tools?q=add+two+numbers", 200),
+        ("tools?source=sheets", 200),
+        ("tools/calculate", 200),
+        ("tools/draw", 200),
+        ("tools/sheet", 200),
+        ("tools/none", 404),
+        ("servers", 200),
+        ("servers/sheets", 200),
+        ("servers/broken", 200),
+        ("calls", 200),
+        ("calls?tool=none", 200),
+        ("waiting", 200),
+        ("waiting?all=true", 200),
+        ("ask", 200),
+        ("skills", 200),
+        ("profiles", 200),
+        ("clients", 200),
+        ("access", 200),
+        ("audit", 200),
+        ("audit?kind=call", 200),
+        ("nothing/here/at/all", 404),
     ];
-    let details =
-        json!({"key": key, "heldTool": "write_sheet", "paths": paths, "bareLinks": ["tools", "open/x"]});
+    let details = json!({
+        "key": key,
+        "heldTool": "write_sheet",
+        "paths": statuses(&paths),
+        "pathsWithoutSession": statuses(&[("tools", 401), ("open/x", 403)]),
+    });
     hub.run_scenario("pages", details, no_requests);
 }
 
@@ -83,20 +92,21 @@ fn pages_have_no_problems() {
 fn pages_of_empty_hub_have_no_problems() {
     let mut hub = ConsoleHub::start(command_line(""));
     let paths = [
-        "",
-        "ask",
-        "tools",
-        "tools?q=zzzzzz",
-        "servers",
-        "calls",
-        "waiting",
-        "skills",
-        "profiles",
-        "clients",
-        "access",
-        "audit",
+        ("", 200),
+        ("ask", 200),
+        ("tools", 200),
+        ("tools?q=zzzzzz", 200),
+        ("servers", 200),
+        ("calls", 200),
+        ("waiting", 200),
+        ("skills", 200),
+        ("profiles", 200),
+        ("clients", 200),
+        ("access", 200),
+        ("audit", 200),
     ];
-    hub.run_scenario("pages", json!({"paths": paths, "bareLinks": [], "prefix": "empty-hub-"}), no_requests);
+    let details = json!({"paths": statuses(&paths), "pathsWithoutSession": {}, "prefix": "empty-hub-"});
+    hub.run_scenario("pages", details, no_requests);
 }
 
 /// The other tests could not fail if the checks found nothing.

@@ -122,7 +122,7 @@ impl ConsoleHub {
     }
 
     /// Runs a scenario in a browser and fails with its findings. `respond` handles requests of the scenario other than
-    /// `link`.
+    /// `link`. The scenario gets `root`, the origin of the console, and `gateway`, that of `/mcp`.
     pub(crate) fn run_scenario(
         &mut self,
         scenario: &str,

@@ -18,8 +18,9 @@ export async function changedTool(session, { root, pin }) {
     await page.getByRole("heading", { name: "The definition has changed" }).waitFor();
     await page.locator(".head .state", { hasText: pin === "block" ? "held back" : "changed since it was approved" }).waitFor();
     const diff = page.getByRole("region", { name: "Changes" });
-    session.check((await diff.locator("del").allInnerTexts()).join("").includes("Reads a sheet."), "the approved text");
-    session.check((await diff.locator("ins").allInnerTexts()).join("").includes("Sends the sheet away."), "the new text");
+    const lines = async (name) => (await diff.locator(name).allInnerTexts()).map((line) => line.trim());
+    session.equal(await lines("del"), ['-   "description": "Reads a sheet.",'], "the lines of the approved definition");
+    session.equal(await lines("ins"), ['+   "description": "Sends the sheet away.",'], "the lines of the new definition");
     if (pin === "block") {
         const refused = await callOnPage(page);
         session.check(/held back/.test(refused), `the call of a changed tool: ${refused}`);

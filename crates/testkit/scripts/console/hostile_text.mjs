@@ -67,7 +67,8 @@ export async function run(session, { root, calls, paths, shown }) {
     for (const width of WIDTHS) {
         await page.setViewportSize({ width, height: 900 });
         for (const path of [...paths, ...own]) {
-            await load(page, base + path);
+            const status = await load(page, base + path);
+            session.check([200, 404].includes(status), `the status of ${path}: ${status}`);
             await unfold(page);
             await inspect(session, page, `${width} ${path.slice(0, 80)}`);
             await capture(session, page, `${width} ${path.slice(0, 80)}`);

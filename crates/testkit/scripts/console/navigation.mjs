@@ -59,5 +59,5 @@ export async function run(session, { root }) {
     await page.keyboard.press("Enter");
     session.check(await page.evaluate(() => document.activeElement.id === "main"), "the skip link moves to the content");
     await page.goto(`${base}preferences?lang=zh&back=//example.com/`);
-    session.check(page.url().startsWith(base), "a link leads elsewhere");
+    session.equal(page.url(), base, "the address after a preference with a foreign link");
 }

@@ -6,15 +6,16 @@ import { McpClient } from "./session.mjs";
 const WIDTHS = [360, 1280];
 const THEMES = ["light", "dark"];
 
-/** Loads a page and waits until its scripts have built their parts. */
+/** Loads a page and waits until its scripts have built their parts. Returns the status. */
 export async function load(page, url) {
-    await page.goto(url);
+    const response = await page.goto(url);
     await page.locator("main#main h1").waitFor();
     if (await page.locator("#trial").count()) await page.locator("#trial .trial").waitFor();
+    return response.status();
 }
 
-async function inspect(session, page, { base, path, label, prefix }) {
-    await load(page, base + path);
+async function inspect(session, page, { base, path, status, label, prefix }) {
+    session.equal(await load(page, base + path), status, `the status of ${path}`);
     await session.checkOverflow(page, `${label} ${path}`);
     await session.checkAccessibility(page, `${label} ${path}`);
     await session.screenshot(page, `${prefix}${path || "home"}-${label}`);
@@ -27,21 +28,22 @@ async function visit(session, { page, base, paths, lang, prefix }) {
         await page.locator(`html[data-theme=${theme}][lang^=${lang}]`).waitFor();
         for (const width of WIDTHS) {
             await page.setViewportSize({ width, height: 900 });
-            for (const path of paths) await inspect(session, page, { base, path, label: `${lang} ${theme} ${width}`, prefix });
+            for (const [path, status] of Object.entries(paths)) await inspect(session, page, { base, path, status, label: `${lang} ${theme} ${width}`, prefix });
         }
     }
 }
 
-export async function run(session, { root, gateway, key, heldTool, paths, bareLinks, prefix = "" }) {
+export async function run(session, { root, gateway, key, heldTool, paths, pathsWithoutSession, prefix = "" }) {
     session.tolerate(/Failed to load resource: .* status of (401|403|404)/);
     const base = `${root}/console/`;
     if (key) await (await new McpClient(gateway, key).connect()).call(heldTool, { row: 1 });
-    const all = [...paths];
+    const all = { ...paths };
     const first = await session.openConsole(await session.request("link"));
     // The pages of single calls have generated ids.
     await load(first, `${base}calls`);
     const calls = await first.locator("main tbody a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
-    all.push(...calls.map((link) => link.replace(/^\.\//, "")));
+    session.check(!key || calls.length > 0, "no calls are recorded");
+    for (const link of calls) all[link.replace(/^\.\//, "")] = 200;
     const second = await session.openConsole(await session.request("link"));
     await Promise.all([
         visit(session, { page: first, base, paths: all, lang: "en", prefix }),
@@ -49,5 +51,5 @@ export async function run(session, { root, gateway, key, heldTool, paths, bareLi
     ]);
     // Pages without a session.
     const bare = await (await session.newContext()).newPage();
-    for (const lang of ["en", "zh"]) await visit(session, { page: bare, base, paths: bareLinks, lang, prefix });
+    for (const lang of ["en", "zh"]) await visit(session, { page: bare, base, paths: pathsWithoutSession, lang, prefix });
 }

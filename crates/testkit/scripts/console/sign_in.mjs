@@ -2,7 +2,7 @@
 
 import { pressOn } from "./session.mjs";
 
-export async function run(session, { root }) {
+export async function run(session, { root, gateway }) {
     session.tolerate(/Failed to load resource: .* status of (401|403)/);
     const link = await session.request("link");
     const page = await session.openConsole(link);
@@ -23,6 +23,12 @@ export async function run(session, { root }) {
 
     const before = await page.context().cookies();
     session.check(before.some(({ name, httpOnly, sameSite }) => name.startsWith("toolhub_console_") && httpOnly && sameSite === "Lax"), "the cookie of the session");
+    // Other programs on this machine know its address, but not the host name of the console.
+    const neighbour = await session.newContext();
+    await neighbour.addCookies(before.map((cookie) => ({ ...cookie, domain: new URL(gateway).hostname })));
+    const elsewhere = await (await neighbour.newPage()).goto(`${gateway}/console/`);
+    session.equal(elsewhere.status(), 401, "the cookie at another host name");
+
     await pressOn(page, page.getByRole("button", { name: "Log out" }));
     await page.getByRole("heading", { name: "Log in to the console" }).waitFor();
     await page.getByText("toolhub console").waitFor();

@@ -1,6 +1,6 @@
 // Decisions of people: a changed tool definition and a held call.
 
-import { McpClient, isSameDocument, markDocument, pressOn } from "./session.mjs";
+import { McpClient, gotoLive, isSameDocument, markDocument, pressOn } from "./session.mjs";
 
 async function callOnPage(page) {
     await page.locator("#trial .trial").waitFor();
@@ -39,7 +39,7 @@ export async function changedTool(session, { root, pin }) {
 export async function heldCall(session, { root, gateway, key }) {
     const client = await new McpClient(gateway, key).connect();
     const page = await session.openConsole(await session.request("link"));
-    await page.goto(`${root}/console/waiting`);
+    await gotoLive(page, `${root}/console/waiting`);
     await page.getByText("No call waits for a decision.").waitFor();
     await markDocument(page);
 

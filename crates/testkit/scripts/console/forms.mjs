@@ -1,7 +1,7 @@
 // Calls through the form: a built-in tool, and a tool whose schema has a union, nested arrays and references. The call appears
 // live in the list of calls, and can be made again with the same arguments.
 
-import { isSameDocument, markDocument, pressOn, tabTo } from "./session.mjs";
+import { gotoLive, isSameDocument, markDocument, pressOn, tabTo } from "./session.mjs";
 
 const json = (page) => page.locator("#trial-json");
 const value = async (page) => JSON.parse(await json(page).inputValue());
@@ -95,7 +95,7 @@ export async function run(session, { root }) {
     await calculate(session, page);
 
     const list = await page.context().newPage();
-    await list.goto(`${root}/console/calls`);
+    await gotoLive(list, `${root}/console/calls`);
     await list.getByRole("cell", { name: "calculate" }).waitFor();
     await markDocument(list);
 

@@ -3,7 +3,7 @@
 import { createServer, request as forward } from "node:http";
 import { once } from "node:events";
 
-import { isSameDocument, markDocument } from "./session.mjs";
+import { gotoLive, isSameDocument, markDocument } from "./session.mjs";
 
 const PREFIX = "/hub";
 
@@ -49,7 +49,7 @@ export async function run(session, { root, gateway }) {
         session.equal(targets.filter((target) => !target.startsWith(`${front}/`)), [], `links of ${path}`);
     }
     const list = await page.context().newPage();
-    await list.goto(`${front}/console/calls`);
+    await gotoLive(list, `${front}/console/calls`);
     await list.getByText("No calls yet.").waitFor();
     await markDocument(list);
     await page.goto(`${front}/console/tools/calculate`);

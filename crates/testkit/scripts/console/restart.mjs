@@ -1,11 +1,11 @@
 // The hub restarts at the same address while pages are open: the session survives, and the pages update by themselves.
 
-import { isSameDocument, markDocument } from "./session.mjs";
+import { gotoLive, isSameDocument, markDocument } from "./session.mjs";
 
 export async function run(session, { root }) {
     session.tolerate(/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|ABORTED)/);
     const page = await session.openConsole(await session.request("link"));
-    await page.goto(`${root}/console/calls`);
+    await gotoLive(page, `${root}/console/calls`);
     await page.getByText("No calls yet.").waitFor();
     await markDocument(page);
     const form = await page.context().newPage();

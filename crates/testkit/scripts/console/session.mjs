@@ -122,6 +122,13 @@ export async function pressOn(page, locator) {
     await page.keyboard.press("Enter");
 }
 
+/** Loads a page and waits until its event stream is open: changes from now on are announced to it. */
+export async function gotoLive(page, url) {
+    const stream = page.waitForResponse((response) => response.url().includes("/api/v1/events"));
+    await page.goto(url);
+    await stream;
+}
+
 /** Marks a document, so that `isSameDocument` tells whether it was loaded again. */
 export const markDocument = (page) => page.evaluate(() => void (window.documentMark = true));
 export const isSameDocument = (page) => page.evaluate(() => window.documentMark === true);

@@ -187,7 +187,7 @@ async function refresh() {
 /** Follows changes of the hub. The browser reconnects by itself, also after a restart of the hub. */
 function follow() {
   let timer;
-  const stream = new EventSource(`${apiRoot}events`);
+  const stream = new EventSource(`${apiRoot}events?since=${encodeURIComponent(meta("events"))}`);
   const update = () => {
     const main = document.getElementById("main");
     if (document.hidden || isInUse(main)) {

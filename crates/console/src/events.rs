@@ -102,6 +102,11 @@ impl EventSource {
         self.closed.cancel();
     }
 
+    /// The id of the current state, for streams that are opened later.
+    pub(crate) async fn current_id(&self, hub: &Hub) -> String {
+        self.versions_of(hub).await.id()
+    }
+
     /// Digests of the current state. Equal states have equal digests in one process.
     async fn versions_of(&self, hub: &Hub) -> Versions {
         let mut servers = self.hasher.build_hasher();
@@ -135,8 +140,10 @@ impl EventSource {
     ) -> Result<Response<Body>, Problem> {
         let StreamAccess { handle, visible, is_live } = access;
         let guard = handle.take(Resource::Streams, 1).map_err(|_| too_many_streams())?;
+        // Before the state is read: a later change is announced.
+        let receiver = self.versions.subscribe();
         let current = self.versions_of(hub).await.only(visible);
-        let before = last.and_then(Versions::parse);
+        let before = last.and_then(Versions::parse).map(|before| before.only(visible));
         let first = match last {
             // The first event gives the client an id to resume from.
             None => event(current, &[]),
@@ -144,7 +151,7 @@ impl EventSource {
                 event(current, &before.map_or(TOPICS.to_vec(), |before| current.changed_since(before)))
             }
         };
-        let (receiver, opening) = (self.versions.subscribe(), format!("retry: 2000\n\n{first}"));
+        let opening = format!("retry: 2000\n\n{first}");
         let state = StreamState {
             receiver,
             sent: current,

@@ -71,6 +71,8 @@ fn arguments() -> BTreeMap<&'static str, Vec<Vec<&'static str>>> {
         ),
         ("chat", vec![vec![], vec!["--list"]]),
         ("completions", vec![vec!["bash"]]),
+        // An address at which keys are required: it ends after the hub was built.
+        ("console", vec![vec!["--no-browser", "--bind", "192.0.2.1:7460"]]),
         ("doctor", vec![vec![], vec!["--ask-model"]]),
         ("explain", vec![vec!["greet"], vec!["--capability", "search"]]),
         ("help", vec![vec!["tools"]]),

@@ -39,7 +39,12 @@ fn page_of_failing_server_shows_why_and_restarts_it() {
 
 #[test]
 fn changed_tool_is_shown_with_its_changes_and_approved() {
-    let pin = "warn";
+    for pin in ["warn", "block"] {
+        approve_changed_tool(pin);
+    }
+}
+
+fn approve_changed_tool(pin: &str) {
     let mut cli = command_line(&format!("[approvals]\npin = \"{pin}\"\n"));
     let script = |description: &str| {
         Script::legacy().tool(sheet(description)).on("tools/call:sheet", json!([{"text": "cells"}]))

@@ -122,7 +122,11 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "events",
         permission: Permission::AnyOf(TOOL_USERS),
         summary: "Which parts have changed, as server-sent events",
-        parameters: &[],
+        parameters: &[Parameter {
+            name: "since",
+            description: "The id of an earlier event, if `Last-Event-ID` is missing.",
+            r#type: "string",
+        }],
         request: None,
         response: ResponseKind::Events,
         handler: |context| Box::pin(open_events(context)),
@@ -502,6 +506,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 
 async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let last = context.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+    let last = last.or_else(|| context.query.get("since"));
     let (sessions, headers, is_https) =
         (Arc::clone(context.sessions), context.headers.clone(), context.is_https);
     let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));

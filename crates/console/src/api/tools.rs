@@ -10,7 +10,7 @@ use toolhub::{DirectCall, OfferedTool, Request};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{Lang, Localize as _, RawJson, Source, ToolError};
+use toolhub_core::{Lang, Localize as _, RawJson, Role, Roles, Source, ToolError};
 use toolhub_engine::Entry;
 
 use super::overview::{ToolCount, tool_count};
@@ -221,6 +221,30 @@ async fn find(context: &Context<'_>, profile: Option<&str>, name: &str) -> Resul
     named()?.ok_or_else(|| unknown_tool(name))
 }
 
+/// The tools that are held back: no client is offered them, but those who may approve them see what has changed.
+fn held_back(context: &Context<'_>) -> Vec<OfferedTool> {
+    if !context.has_role([Role::Approver, Role::Owner].into_iter().collect::<Roles>()) {
+        return Vec::new();
+    }
+    let catalog = context.hub().catalog();
+    let entries = catalog.iter().filter(|entry| entry.tool.trust == ApprovalStatus::Quarantined);
+    entries
+        .map(|entry| OfferedTool {
+            name: entry.tool.name().to_string(),
+            tool: entry.tool.name().clone(),
+            sources: Arc::new([entry.tool.source.clone()]),
+            definition: entry.tool.definition.raw().clone(),
+        })
+        .collect()
+}
+
+/// One tool by its name in a profile, or one that is held back.
+async fn find_to_decide(context: &Context<'_>) -> Result<OfferedTool, Problem> {
+    let name = context.id();
+    let found = find(context, context.query.get("profile"), name).await;
+    found.or_else(|problem| held_back(context).into_iter().find(|tool| tool.name == name).ok_or(problem))
+}
+
 fn unknown_tool(name: &str) -> Problem {
     Problem::not_found(format!("there is no tool `{name}`"), format!("没有工具 `{name}`"))
 }
@@ -274,6 +298,12 @@ pub(crate) fn page(context: &Context<'_>) -> Result<Page<Tool>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let mut tools = offered(context, query.get("profile"))?;
+    for tool in held_back(context) {
+        if tools.iter().all(|own| own.name != tool.name) {
+            tools.push(tool);
+        }
+    }
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
     if let Some(source) = query.get("source") {
         tools.retain(|tool| tool.sources.iter().any(|own| own.to_string() == source));
     }
@@ -292,7 +322,7 @@ pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem
 
 /// The tool that the path names.
 pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
-    let offered = find(context, context.query.get("profile"), context.id()).await?;
+    let offered = find_to_decide(context).await?;
     let entry = entry_of(context, &offered);
     let approval = entry.as_ref().and_then(|entry| context.hub().approval_of(&entry.tool));
     let differs = |digest: &str| approval.as_ref().filter(|approval| approval.version != digest);
@@ -407,7 +437,7 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
 
 pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let ApproveRequest { digest } = context.json()?;
-    let offered = find(context, context.query.get("profile"), context.id()).await?;
+    let offered = find_to_decide(context).await?;
     let entry = entry_of(context, &offered).ok_or_else(|| unknown_tool(&offered.name))?;
     if !matches!(entry.tool.source, Source::Server(_)) {
         return Err(Problem::bad_request("only tools of servers are approved", "只有服务器的工具需要批准"));

@@ -121,6 +121,8 @@ pub(crate) struct Frame<'a> {
     csrf: &'a str,
     principal: &'a str,
     waiting: usize,
+    /// The id of the state that the page shows.
+    events: &'a str,
 }
 
 impl<'a> Frame<'a> {
@@ -136,7 +138,13 @@ impl<'a> Frame<'a> {
         };
         let waiting = crate::api::waiting::visible(context, false).map_or(0, |calls| calls.len());
         let (query, principal) = (context.query.with("", None), context.principal().display.as_str());
-        Self { below, query, preferences, nav, csrf, principal, waiting }
+        Self { below, query, preferences, nav, csrf, principal, waiting, events: "" }
+    }
+
+    /// Names the state that the page shows.
+    pub(crate) fn with_events(mut self, events: &'a str) -> Self {
+        self.events = events;
+        self
     }
 
     pub(crate) fn lang(&self) -> Lang {
@@ -193,7 +201,14 @@ impl<'a> Frame<'a> {
             }
             div #toast role="status" aria-live="polite" {}
         };
-        Document { title, below: self.below, preferences: self.preferences, csrf: self.csrf }.render(&body)
+        Document {
+            title,
+            below: self.below,
+            preferences: self.preferences,
+            csrf: self.csrf,
+            events: self.events,
+        }
+        .render(&body)
     }
 
     fn footer(&self) -> Markup {
@@ -257,7 +272,7 @@ fn root(below: &str) -> String {
 /// A page without navigation.
 pub(crate) fn bare(below: &str, preferences: Preferences, content: &Markup) -> Markup {
     let body = html! { main.bare #main { p.brand { "toolhub" } (content) } };
-    Document { title: "toolhub", below, preferences, csrf: "" }.render(&body)
+    Document { title: "toolhub", below, preferences, csrf: "", events: "" }.render(&body)
 }
 
 /// The head of a page.
@@ -267,11 +282,12 @@ struct Document<'a> {
     preferences: Preferences,
     /// The token of the session; empty without one.
     csrf: &'a str,
+    events: &'a str,
 }
 
 impl Document<'_> {
     fn render(&self, body: &Markup) -> Markup {
-        let Self { title, below, preferences, csrf } = *self;
+        let Self { title, below, preferences, csrf, events } = *self;
         let root = root(below);
         let lang = preferences.lang.choose("en", "zh-CN");
         html! {
@@ -283,6 +299,7 @@ impl Document<'_> {
                     meta name="color-scheme" content="light dark";
                     @if !csrf.is_empty() {
                         meta name="csrf-token" content=(csrf);
+                        meta name="events" content=(events);
                         meta name="api-root" content=(format!("{root}../api/v1/"));
                     }
                     title { (title) @if title != "toolhub" { " · toolhub" } }

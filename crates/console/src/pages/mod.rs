@@ -40,7 +40,9 @@ pub(crate) async fn respond(
     }
     let path = if is_item || segments.len() == 1 { segments[0].as_str() } else { "?" };
     let nav = NavItem::of(path);
-    let frame = Frame::new(below, &context, preferences, nav);
+    // Before the contents are read: a change in between is announced to the page.
+    let events = context.events.current_id(context.hub()).await;
+    let frame = Frame::new(below, &context, preferences, nav).with_events(&events);
     let content: Result<(String, Markup), Problem> = match (path, is_item) {
         ("", false) => home::page(&context, &frame).await,
         ("tools", false) => tools::list(&context, &frame).await,

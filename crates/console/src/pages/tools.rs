@@ -156,7 +156,8 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let name = &detail.tool.name;
     // A tool that cannot be routed now is still shown.
     let route = tools::explain_tool(context, context.query.get("profile"), name, None).await;
-    let may_call = context.has_role(Role::Caller) || context.has_role(Role::Owner);
+    let is_held_back = detail.tool.approval == "quarantined";
+    let may_call = !is_held_back && (context.has_role(Role::Caller) || context.has_role(Role::Owner));
     let profile = context.query.get("profile");
     let content = html! {
         p.crumbs { a href=(frame.link("tools")) { (frame.text("Tools", "工具")) } }
@@ -169,6 +170,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         (approval(context, frame, &detail))
         @if may_call { (trial(frame, &detail, profile)) }
         @match &route {
+            _ if is_held_back => {}
             Ok(route) => (route_picture(frame, route)),
             Err(problem) => {
                 section.card {
@@ -276,13 +278,15 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
     let profile = profile.unwrap_or_default();
     let action = frame.api(&format!("tools/{}:approve{profile}", encode(&detail.tool.name)));
     let body = serde_json::json!({ "digest": detail.digest }).to_string();
+    // A page without the form is loaded again, with the form.
+    let then = (detail.tool.approval == "quarantined").then(|| frame.item("tools", &detail.tool.name));
     html! {
         section.card {
             div.head {
                 h2 { (frame.text("The definition has changed", "定义已改动")) }
                 @if may_approve && is_complete {
                     div.actions {
-                        button.primary type="button" data-post=(action) data-body=(body)
+                        button.primary type="button" data-post=(action) data-body=(body) data-then=[then]
                             data-confirm=(frame.text("Approve the new definition?", "批准新的定义？")) {
                             (frame.text("Approve", "批准"))
                         }

@@ -22,8 +22,10 @@ export async function changedTool(session, { root, pin }) {
     session.equal(await lines("del"), ['-   "description": "Reads a sheet.",'], "the lines of the approved definition");
     session.equal(await lines("ins"), ['+   "description": "Sends the sheet away.",'], "the lines of the new definition");
     if (pin === "block") {
-        const refused = await callOnPage(page);
-        session.check(/held back/.test(refused), `the call of a changed tool: ${refused}`);
+        session.equal(await page.locator("#trial").count(), 0, "forms of a tool that is held back");
+        const listed = await page.context().newPage();
+        await listed.goto(`${root}/console/tools?source=sheets`);
+        await listed.getByRole("row", { name: /sheet.*held back/ }).waitFor();
     }
     session.equal((await session.request("calls")).count, 0, "calls before the approval");
 

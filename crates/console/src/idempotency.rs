@@ -15,7 +15,7 @@ const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of keys of one principal. The oldest one that is done makes room.
 const MAX_KEYS: usize = 1_024;
 const MAX_KEY_BYTES: usize = 256;
-/// Larger results are not kept: a repetition is told that the first request is done.
+/// Larger results are not kept: a repetition gets an error that names the list of calls.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// The state of the first request with a key.

@@ -20,7 +20,7 @@ use toolhub_core::{
 };
 use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp_client::config::ServerSpec;
-use toolhub_mcp_client::{Server, ServerContext, ServerState};
+use toolhub_mcp_client::{Server, ServerContext};
 use toolhub_mcp_wire::McpError;
 use toolhub_native::NativeHost;
 use toolhub_skills::SkillRegistry;
@@ -32,6 +32,7 @@ use crate::held_calls::HeldCalls;
 use crate::model::Models;
 use crate::progress::ProgressCell;
 use crate::server_set::ServerSet;
+use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
 use crate::skills::ServerSkills;
 
@@ -89,21 +90,6 @@ impl std::fmt::Debug for Hub {
             .field("servers", &self.servers)
             .finish_non_exhaustive()
     }
-}
-
-/// A snapshot of a server.
-#[derive(Debug, Clone)]
-pub struct ServerView {
-    /// Its configuration.
-    pub spec: ServerSpec,
-    /// The state of its connection.
-    pub state: ServerState,
-    /// Its list of tools, if it is cached.
-    pub list: Option<CachedList>,
-    /// How often it was restarted.
-    pub restarts: u32,
-    /// The last lines of its standard error, while it runs or before it failed.
-    pub stderr: Vec<String>,
 }
 
 impl Hub {

@@ -46,6 +46,7 @@ mod rule_check;
 #[cfg(unix)]
 mod running_hub;
 mod server_set;
+mod server_view;
 pub mod settings;
 mod skills;
 pub mod trust;
@@ -56,7 +57,7 @@ pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;
 pub use gateway::{DirectCall, Gateways, NotificationBus, OfferedTool};
-pub use hub::{Hub, ServerView};
+pub use hub::Hub;
 pub use listeners::Listeners;
 pub use login::LoginError;
 pub use model::ChosenModel;
@@ -64,6 +65,7 @@ pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]
 pub use running_hub::{HubSocket, running_hubs};
+pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use toolhub_agent::{
     AgentMode, AllowAll, Answer, ChangeSummary, Confirmation, DenyAll, PermissionDecision, StepResult,

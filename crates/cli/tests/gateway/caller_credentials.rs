@@ -60,7 +60,7 @@ impl Setup {
         RawClient::with_token(&self.serving.url(), era, Some(&self.keys[person])).await
     }
 
-    /// What the server says about the credentials of a call.
+    /// The credentials of a call, as the server received them.
     async fn whoami(&self, person: usize, era: Era) -> String {
         self.client(person, era).await.call("whoami", "{}").await.text()
     }
@@ -272,7 +272,7 @@ async fn attack_login_for_another_principal() {
     // A response with another state, even from the right browser.
     let other = back.replace("state=", "state=x");
     assert_eq!(browser.get(&other).header(COOKIE, &cookie).send().await.unwrap().status(), 400);
-    assert!(setup.whoami(0, Era::Modern).await.contains("needs a login"), "nobody is logged in");
+    assert!(setup.whoami(0, Era::Modern).await.contains("needs a login"), "no login is stored");
     assert!(setup.whoami(1, Era::Modern).await.contains("needs a login"));
     // A link ends after some wrong keys.
     let link = setup.link(1).await;
@@ -465,7 +465,7 @@ async fn token_of_the_caller_is_exchanged() {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        assert!(history.contains("read_sheet"), "the second gateway knows who called: {history}");
+        assert!(history.contains("read_sheet"), "the second gateway records the caller: {history}");
     }
     // A key is no token of the provider, and nothing is sent with the credentials of the hub.
     let requests = second.serving.cli().run(&["history", "--json"]).stdout.matches("read_sheet").count();

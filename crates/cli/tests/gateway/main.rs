@@ -17,6 +17,7 @@ mod access_rules;
 mod attacks_authority;
 mod attacks_budgets;
 mod attacks_connections;
+mod attacks_console;
 mod attacks_encoding;
 mod attacks_http_servers;
 mod attacks_keys;

@@ -10,7 +10,6 @@ use serde::Serialize;
 use toolhub::{ServerState, ServerView};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
-use toolhub_core::ports::CachedList;
 use toolhub_core::{Lang, Localize as _, Role, Roles, Source};
 use toolhub_mcp_client::last_lines;
 
@@ -192,11 +191,6 @@ async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 fn server(view: &ServerView, lang: Lang) -> Server {
-    let list = view.list.as_ref();
-    let era = match &view.state {
-        ServerState::Connected { era, .. } => Some(era.name().to_owned()),
-        _ => list.map(|list| list.era.clone()).filter(|era| !era.is_empty()),
-    };
     let open_until = match &view.state {
         ServerState::CircuitOpen { left, .. } => Some(timestamp(SystemTime::now() + *left)),
         _ => None,
@@ -204,35 +198,14 @@ fn server(view: &ServerView, lang: Lang) -> Server {
     Server {
         id: view.spec.id.to_string(),
         transport: view.spec.transport.name().to_owned(),
-        state: state(view).to_owned(),
-        era,
-        tools: list.filter(|list| list.listed_at.is_some()).map(|list| list.tools.len()),
-        error: failure(view, lang).filter(|_| view.spec.enabled),
-        peer: list.map(|list| list.peer.clone()).filter(|peer| !peer.is_empty()),
+        state: view.state_name().to_owned(),
+        era: view.era().map(str::to_owned),
+        tools: view.tool_count(),
+        error: view.failure().filter(|_| view.spec.enabled).map(|failure| failure.localize(lang)),
+        peer: view.peer().map(str::to_owned),
         restarts: view.restarts,
-        listed_at: list.and_then(|list| list.listed_at).map(timestamp),
+        listed_at: view.list.as_ref().and_then(|list| list.listed_at).map(timestamp),
         circuit_open_until: open_until,
-    }
-}
-
-fn state(view: &ServerView) -> &'static str {
-    match (&view.state, &view.list) {
-        _ if !view.spec.enabled => "disabled",
-        (ServerState::Connected { .. }, _) => "connected",
-        (ServerState::CircuitOpen { .. }, _) => "circuit_open",
-        (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
-        (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
-        (_, Some(CachedList { late_after: Some(_), .. })) => "slow",
-        (ServerState::Idle, _) => "new",
-    }
-}
-
-fn failure(view: &ServerView, lang: Lang) -> Option<String> {
-    match &view.state {
-        ServerState::Failed(cause) | ServerState::CircuitOpen { cause, .. } => Some(cause.localize(lang)),
-        ServerState::Idle | ServerState::Connected { .. } => {
-            view.list.as_ref()?.known_problem().map(|problem| problem.localize(lang))
-        }
     }
 }
 

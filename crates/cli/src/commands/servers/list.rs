@@ -4,7 +4,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolhub::{Hub, ServerState, ServerView};
-use toolhub_core::ports::CachedList;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_mcp_client::last_lines;
 
@@ -60,7 +59,7 @@ pub(crate) fn state_line(server: &ServerView, lang: Lang) -> String {
 }
 
 fn state_word(server: &ServerView, lang: Lang) -> (&'static str, Style) {
-    match state(server) {
+    match server.state_name() {
         "connected" => (lang.choose("connected", "已连接"), GOOD),
         "ready" => (lang.choose("ready", "就绪"), GOOD),
         "failed" => (lang.choose("failed", "失败"), BAD),
@@ -78,8 +77,8 @@ pub(crate) fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
         Cell::new(server.spec.id.as_str(), NAME),
         Cell::from(server.spec.transport.name()),
         Cell::new(word, style),
-        Cell::from(era(server).map_or_else(dash, str::to_owned)),
-        Cell::from(tools(server).map_or_else(dash, |tools| tools.to_string())),
+        Cell::from(server.era().map_or_else(dash, str::to_owned)),
+        Cell::from(server.tool_count().map_or_else(dash, |tools| tools.to_string())),
         Cell::from(remark(server, lang)),
     ]
 }
@@ -104,42 +103,8 @@ fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
     }
 }
 
-/// The state of a server in JSON: its connection in this run, otherwise the state stored by earlier runs.
-pub(crate) fn state(server: &ServerView) -> &'static str {
-    match (&server.state, &server.list) {
-        _ if !server.spec.enabled => "disabled",
-        (ServerState::Connected { .. }, _) => "connected",
-        (ServerState::CircuitOpen { .. }, _) => "circuit_open",
-        (ServerState::Failed(_), _) | (_, Some(CachedList { failure: Some(_), .. })) => "failed",
-        (_, Some(CachedList { listed_at: Some(_), .. })) => "ready",
-        (_, Some(CachedList { late_after: Some(_), .. })) => "slow",
-        (ServerState::Idle, _) => "new",
-    }
-}
-
 fn failure(server: &ServerView, lang: Lang) -> Option<String> {
-    match &server.state {
-        ServerState::Failed(cause) | ServerState::CircuitOpen { cause, .. } => Some(cause.localize(lang)),
-        ServerState::Idle | ServerState::Connected { .. } => {
-            server.list.as_ref()?.known_problem().map(|problem| problem.localize(lang))
-        }
-    }
-}
-
-fn era(server: &ServerView) -> Option<&str> {
-    match (&server.state, &server.list) {
-        (ServerState::Connected { era, .. }, _) => Some(era.name()),
-        (_, Some(list)) if !list.era.is_empty() => Some(&list.era),
-        _ => None,
-    }
-}
-
-fn tools(server: &ServerView) -> Option<usize> {
-    server.list.as_ref().filter(|list| list.listed_at.is_some()).map(|list| list.tools.len())
-}
-
-fn peer(server: &ServerView) -> Option<&str> {
-    server.list.as_ref().map(|list| list.peer.as_str()).filter(|peer| !peer.is_empty())
+    server.failure().map(|failure| failure.localize(lang))
 }
 
 /// The number of restarts, if the server was started in this run.
@@ -162,7 +127,7 @@ fn listed_at(server: &ServerView) -> Option<SystemTime> {
 }
 
 pub(crate) fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String> {
-    let mut facts: Vec<String> = peer(server).map(str::to_owned).into_iter().collect();
+    let mut facts: Vec<String> = server.peer().map(str::to_owned).into_iter().collect();
     if let ServerState::Connected { version, .. } = &server.state {
         facts.push(format!("MCP {version}"));
     }
@@ -197,15 +162,15 @@ pub(crate) fn as_json(hub: &Hub, server: &ServerView, lang: Lang) -> RawObject {
     RawObject::default()
         .with("id", server.spec.id.as_str())
         .with("transport", server.spec.transport.name())
-        .with("state", state(server))
-        .with("era", RawJson::of(&era(server)))
-        .with("tools", RawJson::of(&tools(server)))
+        .with("state", server.state_name())
+        .with("era", RawJson::of(&server.era()))
+        .with("tools", RawJson::of(&server.tool_count()))
         .with("error", RawJson::of(&failure(server, lang)))
         .with("failures", u64::from(failures))
         .with("circuit_open_until_ms", open_until.clone())
         // The name before it was renamed.
         .with("left_alone_until_ms", open_until)
-        .with("peer", RawJson::of(&peer(server)))
+        .with("peer", RawJson::of(&server.peer()))
         .with("origin", server.spec.origin.to_string_lossy().into_owned())
         .with("listed_at_ms", RawJson::of(&listed_at(server).map(millis)))
         .with("restarts", RawJson::of(&restarts(server)))
@@ -219,6 +184,7 @@ mod tests {
     use toolhub_client_config::{StdioSpec, TransportSpec};
     use toolhub_core::ServerId;
     use toolhub_core::lang::LocalizedText;
+    use toolhub_core::ports::CachedList;
     use toolhub_mcp_client::config::ServerSpec;
     use toolhub_mcp_wire::Era;
 
@@ -260,7 +226,7 @@ mod tests {
                 let stderr = Vec::new();
                 let view = ServerView { spec: spec.clone(), state, list: list.cloned(), restarts: 0, stderr };
                 let failure = failure(&view, Lang::Zh);
-                assert_eq!((self::state(&view), era(&view), failure.as_deref()), expect, "{view:?}");
+                assert_eq!((view.state_name(), view.era(), failure.as_deref()), expect, "{view:?}");
             };
         check(ServerState::Idle, None, ("new", None, None));
         check(ServerState::Idle, Some(&list), ("ready", Some("legacy"), None));

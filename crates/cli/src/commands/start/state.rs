@@ -68,7 +68,7 @@ impl State {
         let step = |en: String, zh: String| lang.choose(en, zh);
         let enabled = || self.servers.iter().filter(|server| server.spec.enabled);
         let first = |state: &str| {
-            enabled().find(|server| list::state(server) == state).map(|server| server.spec.id.clone())
+            enabled().find(|server| server.state_name() == state).map(|server| server.spec.id.clone())
         };
         let failed = first("failed").or_else(|| first("circuit_open")).or_else(|| first("slow"));
         let mut next = Vec::new();

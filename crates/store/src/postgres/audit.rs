@@ -74,12 +74,19 @@ pub(super) struct AuditWriter<'a> {
     pub(super) auditor: Option<&'a Auditor>,
 }
 
-/// Locks the log, and creates it if necessary.
-async fn lock(writer: &AuditWriter<'_>) -> Result<LogState, Error> {
-    let AuditWriter { client, statements, .. } = writer;
-    if let Some(row) = client.query_opt(&statements.lock, &[]).await? {
-        return state_of(&row);
+/// Locks the log if there is one.
+async fn lock(writer: &AuditWriter<'_>) -> Result<Option<LogState>, Error> {
+    let row = writer.client.query_opt(&writer.statements.lock, &[]).await?;
+    row.as_ref().map(state_of).transpose()
+}
+
+/// Locks the log, and creates it if necessary. Only for appending: a log created otherwise would hide that the state
+/// of an earlier one was removed.
+async fn lock_or_create(writer: &AuditWriter<'_>) -> Result<LogState, Error> {
+    if let Some(state) = lock(writer).await? {
+        return Ok(state);
     }
+    let AuditWriter { client, statements, .. } = writer;
     let LogState { log, chain, checkpoint_sequence, checkpoint_micros } = LogState::new(LogId::generate());
     let values: [&(dyn ToSql + Sync); 5] = [
         &log.0.as_slice(),
@@ -101,7 +108,7 @@ pub(super) async fn append(
     if records.is_empty() {
         return Ok(None);
     }
-    let mut state = lock(writer).await?;
+    let mut state = lock_or_create(writer).await?;
     let Some(batch) = state.chain.extend(records) else { return Ok(None) };
     let auditor = writer.auditor.filter(|_| state.is_checkpoint_due());
     let checkpoint = auditor.map(|auditor| auditor.sign(state.log, CheckpointKind::Progress, state.chain));
@@ -208,10 +215,7 @@ pub(super) async fn adopt_orphans(
 /// Signs a checkpoint inside a transaction if there are records without one.
 pub(super) async fn sign(writer: &AuditWriter<'_>) -> Result<Option<Checkpoint>, Error> {
     let Some(auditor) = writer.auditor else { return Ok(None) };
-    let mut state = lock(writer).await?;
-    if !state.is_unsigned() {
-        return Ok(None);
-    }
+    let Some(mut state) = lock(writer).await?.filter(LogState::is_unsigned) else { return Ok(None) };
     let checkpoint = auditor.sign(state.log, CheckpointKind::Progress, state.chain);
     store_state(writer, &mut state, Some(&checkpoint)).await?;
     Ok(Some(checkpoint))
@@ -220,7 +224,7 @@ pub(super) async fn sign(writer: &AuditWriter<'_>) -> Result<Option<Checkpoint>,
 /// Deletes some batches all of whose records began before a time, inside a transaction, and signs where the log begins
 /// now. Returns their number.
 pub(super) async fn prune(writer: &AuditWriter<'_>, auditor: &Auditor, before: i64) -> Result<u64, Error> {
-    let state = lock(writer).await?;
+    let Some(state) = lock(writer).await? else { return Ok(0) };
     let client = writer.client;
     client.execute("DELETE FROM audit_keys WHERE at < $1", &[&before]).await?;
     let rows = client.query(OLDEST_BATCHES, &[]).await?;

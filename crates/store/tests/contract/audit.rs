@@ -332,6 +332,7 @@ pub(crate) async fn records_without_a_log_are_found(database: Database) {
     audited.database.tamper("DELETE FROM audit_log; DELETE FROM audit_checkpoints").await;
     std::fs::remove_file(audited.folder.path().join("audit.head")).unwrap();
     let store = audited.open().await;
+    store.audit.sign_checkpoint().await.unwrap();
     assert_eq!(verify(&*store.audit).await, Err(Tampering::MissingState { first: 1 }));
     let exported = store.audit.export_audit(ExportFormat::JsonLines, &mut Vec::new()).await;
     assert!(exported.is_err_and(|error| error.to_string().contains("audit_log")));

@@ -234,6 +234,8 @@ localizeTimes(document);
 if (csrf) follow();
 const asking = document.getElementById("ask");
 if (asking) import("./ask.js").then((module) => module.start(asking));
+const settings = document.getElementById("settings-editor");
+if (settings) import("./settings.js").then((module) => module.start(settings));
 const newKey = document.getElementById("new-key");
 if (newKey) import("./access.js").then((module) => module.startNewKey(newKey));
 const simulator = document.getElementById("simulator");

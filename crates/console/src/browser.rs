@@ -13,11 +13,12 @@ use crate::request::Query;
 /// Nothing from elsewhere, and no script or style inside a page.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                               connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-const SESSION_COOKIE: &str = "toolhub_console";
 /// Over HTTPS the prefix keeps other hosts of the same site from setting the cookie.
 const HOST_PREFIX: &str = "__Host-";
 const LANG_COOKIE: &str = "toolhub_lang";
 const THEME_COOKIE: &str = "toolhub_theme";
+/// How long a login at an identity provider may take.
+const LOGIN_MAX_AGE: Duration = Duration::from_secs(600);
 const SESSION_MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
 const PREFERENCE_MAX_AGE: Duration = Duration::from_secs(365 * 86_400);
 /// The request header with the token of the page.
@@ -84,10 +85,15 @@ impl<'a> Cookies<'a> {
         named.next().is_none().then_some(value)
     }
 
-    /// The token of the session. Over HTTPS only the cookie with the prefix counts, which other hosts cannot set.
+    /// The token of the session.
     pub(crate) fn session(&self, is_https: bool) -> Option<&'a str> {
+        self.private(CookieKind::Session, is_https)
+    }
+
+    /// A private cookie. Over HTTPS only the one with the prefix counts, which other hosts cannot set.
+    pub(crate) fn private(&self, kind: CookieKind, is_https: bool) -> Option<&'a str> {
         let prefix = if is_https { HOST_PREFIX } else { "" };
-        self.get(&format!("{prefix}{SESSION_COOKIE}_{}", self.port))
+        self.get(&format!("{prefix}{}_{}", kind.name(), self.port))
     }
 }
 
@@ -157,30 +163,53 @@ pub(crate) fn check_write(headers: &HeaderMap, csrf: &str) -> Result<(), Problem
     ))
 }
 
-/// The cookie of a session.
-pub(crate) struct SessionCookie<'a> {
+/// A cookie that scripts cannot read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CookieKind {
+    /// The token of a session.
+    Session,
+    /// The secrets of a login that has begun.
+    Login,
+}
+
+impl CookieKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "toolhub_console",
+            Self::Login => "toolhub_login",
+        }
+    }
+
+    fn max_age(self) -> Duration {
+        match self {
+            Self::Session => SESSION_MAX_AGE,
+            Self::Login => LOGIN_MAX_AGE,
+        }
+    }
+}
+
+/// Sets and removes private cookies.
+pub(crate) struct PrivateCookies<'a> {
     /// The headers of the request, whose port is part of the name.
     pub(crate) request: &'a HeaderMap,
     pub(crate) is_https: bool,
 }
 
-impl SessionCookie<'_> {
-    /// Sets the cookie.
-    pub(crate) fn set(&self, headers: &mut HeaderMap, token: &Secret) {
-        set_cookie(headers, &self.text(token.expose(), SESSION_MAX_AGE));
+impl PrivateCookies<'_> {
+    /// Sets a cookie.
+    pub(crate) fn set(&self, headers: &mut HeaderMap, kind: CookieKind, value: &Secret) {
+        set_cookie(headers, &self.text(kind, value.expose(), kind.max_age()));
     }
 
-    /// Removes the cookie.
-    pub(crate) fn remove(&self, headers: &mut HeaderMap) {
-        set_cookie(headers, &self.text("", Duration::ZERO));
+    /// Removes a cookie.
+    pub(crate) fn remove(&self, headers: &mut HeaderMap, kind: CookieKind) {
+        set_cookie(headers, &self.text(kind, "", Duration::ZERO));
     }
 
-    fn text(&self, value: &str, max_age: Duration) -> String {
+    fn text(&self, kind: CookieKind, value: &str, max_age: Duration) -> String {
         let (prefix, attribute) = if self.is_https { (HOST_PREFIX, "; Secure") } else { ("", "") };
-        let (port, seconds) = (port_of(self.request), max_age.as_secs());
-        format!(
-            "{prefix}{SESSION_COOKIE}_{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{attribute}"
-        )
+        let (name, port, seconds) = (kind.name(), port_of(self.request), max_age.as_secs());
+        format!("{prefix}{name}_{port}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{attribute}")
     }
 }
 
@@ -207,7 +236,7 @@ pub(crate) fn set_preferences(query: &Query, is_https: bool) -> Response<Body> {
 }
 
 /// Whether a link stays below the console: a path without a scheme, a host, or a way up.
-fn is_relative(link: &str) -> bool {
+pub(crate) fn is_relative(link: &str) -> bool {
     let path = link.split(['?', '#']).next().unwrap_or_default();
     !path.starts_with('/')
         && !path.contains([':', '\\', '%'])

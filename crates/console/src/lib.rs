@@ -10,6 +10,7 @@ mod events;
 mod idempotency;
 mod openapi;
 mod pages;
+mod person_login;
 mod problem;
 mod request;
 mod route;
@@ -33,12 +34,12 @@ use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
 use crate::asking::PendingConfirmations;
-use crate::browser::{Cookies, Preferences, SessionCookie};
+use crate::browser::{CookieKind, Cookies, Preferences, PrivateCookies};
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
 use crate::request::{Context, Credential, Query, Visitor};
-use crate::session::Sessions;
+use crate::session::{SessionOwner, Sessions};
 
 /// The path of the console's pages.
 pub const CONSOLE_PATH: &str = "/console";
@@ -70,8 +71,6 @@ pub struct Console {
     local: Arc<Principal>,
     /// The language if a browser names none.
     lang: Lang,
-    /// Whether browsers reach the hub over HTTPS.
-    is_https: bool,
     /// The host name on this machine at which sessions are accepted; `None` if it cannot be stored.
     host: Option<String>,
 }
@@ -86,7 +85,6 @@ impl Console {
     /// The console of these gateways.
     pub fn new(gateways: Arc<Gateways>, lang: Lang) -> Self {
         let hub = gateways.hub();
-        let resource = hub.settings().auth.resource.as_deref().unwrap_or_default();
         Self {
             sessions: Arc::new(Sessions::open(&hub.places().home)),
             events: EventSource::default(),
@@ -94,10 +92,15 @@ impl Console {
             confirmations: Arc::default(),
             local: Arc::new(Principal::local()),
             lang,
-            is_https: resource.starts_with("https://"),
             host: session::console_host(&hub.places().home).ok(),
             gateways,
         }
+    }
+
+    /// Whether browsers reach the hub over HTTPS.
+    fn is_https(&self) -> bool {
+        let configured = || self.gateways.hub().settings().auth.resource.clone();
+        self.gateways.access().public_url().or_else(configured).is_some_and(|url| url.starts_with("https://"))
     }
 
     /// Looks for changes to announce to open pages, while it is polled.
@@ -186,7 +189,7 @@ impl Console {
             idempotency: &self.idempotency,
             confirmations: &self.confirmations,
             sessions: &self.sessions,
-            is_https: self.is_https,
+            is_https: self.is_https(),
             own_host: self.host.as_deref(),
             visitor,
             handle,
@@ -210,12 +213,12 @@ impl Console {
         if !self.accepts_sessions(headers) {
             return None;
         }
-        let token = Cookies::of(headers).session(self.is_https)?;
-        let csrf = session::csrf_token(token);
-        let principal = Arc::clone(&self.local);
-        self.sessions
-            .is_valid(token)
-            .then_some(Visitor { principal, credential: Credential::Session { csrf } })
+        let token = Cookies::of(headers).session(self.is_https())?;
+        let principal = match self.sessions.owner(token)? {
+            SessionOwner::Local => Arc::clone(&self.local),
+            SessionOwner::Person(person) => Arc::new(self.gateways.access().person_principal(&person)?),
+        };
+        Some(Visitor { principal, credential: Credential::Session { csrf: session::csrf_token(token) } })
     }
 
     /// Whether the host of a request may have sessions: on this machine only the name that other programs do not know.
@@ -252,14 +255,19 @@ impl Console {
             return self.open(ticket, &parts.headers, preferences).await;
         }
         let query = Query::parse(parts.uri.query());
-        if below == "preferences" {
-            return browser::set_preferences(&query, self.is_https);
+        match below {
+            "preferences" => return browser::set_preferences(&query, self.is_https()),
+            "login" => return self.begin_login(parts, &query, preferences).await,
+            "callback" => return self.finish_login(parts, &query, preferences).await,
+            _ => {}
         }
         // Keys are for programs; only a session opens pages.
         let session = self
             .visitor(&parts.headers)
             .filter(|visitor| matches!(visitor.credential, Credential::Session { .. }));
-        let Some(visitor) = session else { return pages::login(below, preferences) };
+        let Some(visitor) = session else {
+            return pages::login(below, preferences, &self.gateways.access().login_issuers());
+        };
         let (handle, _permit) = match web.start_request(&visitor.principal) {
             Ok(started) => started,
             Err(refused) => return refused,
@@ -280,8 +288,8 @@ impl Console {
                     return browser::plain(StatusCode::SERVICE_UNAVAILABLE, &error.to_string());
                 }
                 let mut response = browser::redirect("../");
-                let cookie = SessionCookie { request: headers, is_https: self.is_https };
-                cookie.set(response.headers_mut(), &token);
+                let cookies = PrivateCookies { request: headers, is_https: self.is_https() };
+                cookies.set(response.headers_mut(), CookieKind::Session, &token);
                 response
             }
             Ok(None) => pages::used_link(preferences),
@@ -314,7 +322,7 @@ impl WebApp for Console {
     }
 
     fn loggable_path<'a>(&self, path: &'a str) -> &'a str {
-        // A ticket is a secret until it is used.
+        // A ticket is a secret until it is used. Queries, which may have a code, are not logged.
         if path.starts_with("/console/open/") { "/console/open/…" } else { path }
     }
 

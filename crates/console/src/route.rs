@@ -77,6 +77,7 @@ pub(crate) enum ResponseKind {
 pub(crate) enum Verb {
     Get,
     Post,
+    Put,
     Patch,
     Delete,
 }
@@ -86,6 +87,7 @@ impl Verb {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Put => "PUT",
             Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use toolhub::Person;
 use toolhub_core::Secret;
 use toolhub_mcp_gateway::secret;
 use toolhub_server::hash_of;
@@ -32,18 +33,38 @@ const USE_INTERVAL: Duration = Duration::from_secs(300);
 /// Maximum number of sessions. The one that was not used for the longest time makes room.
 const MAX_SESSIONS: usize = 200;
 
-/// A stored session. Sessions that tickets create belong to the local user.
+/// A session of a person ends after this time in any case: the identity provider is asked again then.
+const MAX_PERSON_LIFETIME: Duration = Duration::from_secs(12 * 3_600);
+
+/// A stored session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredSession {
     created_ms: u64,
     used_ms: u64,
+    /// The person who logged in; a session that a ticket created belongs to the local user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    person: Option<Person>,
+}
+
+/// Whose session it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionOwner {
+    /// The user who runs the hub.
+    Local,
+    /// A person who logged in at an identity provider.
+    Person(Box<Person>),
 }
 
 impl StoredSession {
     fn is_valid(&self, now_ms: u64) -> bool {
         // A clock that was set back must not extend a session without end.
         let since = |then: u64, limit: Duration| now_ms.abs_diff(then) < as_millis(limit);
-        since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, MAX_LIFETIME)
+        let lifetime = if self.person.is_some() { MAX_PERSON_LIFETIME } else { MAX_LIFETIME };
+        since(self.used_ms, IDLE_TIMEOUT) && since(self.created_ms, lifetime)
+    }
+
+    fn owner(&self) -> SessionOwner {
+        self.person.clone().map_or(SessionOwner::Local, |person| SessionOwner::Person(Box::new(person)))
     }
 }
 
@@ -79,6 +100,11 @@ impl Sessions {
         if age >= TICKET_LIFETIME {
             return Ok(None);
         }
+        self.create(None).map(Some)
+    }
+
+    /// Creates a session of a person, or of the local user. Returns its token.
+    pub(crate) fn create(&self, person: Option<Person>) -> io::Result<Secret> {
         let token = new_token()?;
         let now = now_ms();
         let mut sessions = self.lock();
@@ -89,35 +115,39 @@ impl Sessions {
                 sessions.remove(&hash);
             }
         }
-        sessions.insert(hash_of(token.expose()), StoredSession { created_ms: now, used_ms: now });
+        sessions.insert(hash_of(token.expose()), StoredSession { created_ms: now, used_ms: now, person });
         self.store(&sessions)?;
-        Ok(Some(token))
+        Ok(token)
     }
 
-    /// Whether a session is valid. Extends it.
-    pub(crate) fn is_valid(&self, token: &str) -> bool {
+    /// The owner of a session if it is valid. Extends it.
+    pub(crate) fn owner(&self, token: &str) -> Option<SessionOwner> {
         if !is_token(token) {
-            return false;
+            return None;
         }
         let (hash, now) = (hash_of(token), now_ms());
         let mut sessions = self.lock();
-        let Some(session) = sessions.get_mut(&hash) else { return false };
+        let session = sessions.get_mut(&hash)?;
         if !session.is_valid(now) {
             sessions.remove(&hash);
-            return false;
+            return None;
         }
+        let owner = session.owner();
         let is_due = now.saturating_sub(session.used_ms) >= as_millis(USE_INTERVAL);
         session.used_ms = now.max(session.used_ms);
         if is_due {
             // The session is valid in any case; a failure shortens it after a restart.
             let _ = self.store(&sessions);
         }
-        true
+        Some(owner)
     }
 
-    /// Whether a session is valid, without extending it.
-    pub(crate) fn is_live(&self, token: &str) -> bool {
-        self.lock().get(&hash_of(token)).is_some_and(|session| session.is_valid(now_ms()))
+    /// The owner of a session if it is valid, without extending it.
+    pub(crate) fn live_owner(&self, token: &str) -> Option<SessionOwner> {
+        self.lock()
+            .get(&hash_of(token))
+            .filter(|session| session.is_valid(now_ms()))
+            .map(StoredSession::owner)
     }
 
     /// Ends a session.
@@ -219,8 +249,8 @@ mod tests {
         let ticket = new_ticket(home.path()).unwrap();
         let token = sessions.redeem(ticket.expose()).unwrap().unwrap();
         assert!(sessions.redeem(ticket.expose()).unwrap().is_none());
-        assert!(sessions.is_valid(token.expose()));
-        assert!(!sessions.is_valid(ticket.expose()));
+        assert_eq!(sessions.owner(token.expose()), Some(SessionOwner::Local));
+        assert_eq!(sessions.owner(ticket.expose()), None);
         assert_ne!(csrf_token(token.expose()), *token.expose());
     }
 
@@ -235,10 +265,10 @@ mod tests {
         let stored = fs::read_to_string(home.path().join("console/sessions.json")).unwrap();
         assert!(!stored.contains(token.expose()), "{stored}");
         let sessions = Sessions::open(home.path());
-        assert!(sessions.is_valid(token.expose()));
+        assert_eq!(sessions.owner(token.expose()), Some(SessionOwner::Local));
         sessions.end(token.expose()).unwrap();
-        assert!(!sessions.is_valid(token.expose()));
-        assert!(!Sessions::open(home.path()).is_valid(token.expose()));
+        assert_eq!(sessions.owner(token.expose()), None);
+        assert_eq!(Sessions::open(home.path()).owner(token.expose()), None);
     }
 
     #[test]
@@ -269,7 +299,8 @@ mod tests {
     #[test]
     fn sessions_end_when_idle_or_old_also_if_the_clock_is_set_back() {
         let (now, hour) = (1_000 * 3_600_000, 3_600_000);
-        let session = |created: u64, used: u64| StoredSession { created_ms: created, used_ms: used };
+        let session =
+            |created: u64, used: u64| StoredSession { created_ms: created, used_ms: used, person: None };
         assert!(session(now, now).is_valid(now));
         assert!(session(now - 24 * hour, now - hour).is_valid(now));
         assert!(!session(now - 24 * hour, now - 12 * hour).is_valid(now));

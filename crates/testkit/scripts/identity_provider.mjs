@@ -60,8 +60,9 @@ const configuration = (generations) => ({
     jwks: { keys: generations.flat() },
     // Clients that register name the scopes of the resource.
     scopes: ["openid", "offline_access", ...SCOPES.split(" ")],
-    claims: { openid: ["sub"] },
-    findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    // Groups are in ID tokens, too, for logins at the console.
+    claims: { openid: ["sub", "groups"], profile: ["name"], email: ["email"] },
+    findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id, name: id, groups: GROUPS[id] ?? [] }) }),
     pkce: { required: () => true },
     issueRefreshToken: (ctx, client) => client.grantTypeAllowed("refresh_token"),
     interactions: { policy, url: (ctx, interaction) => `/interaction/${interaction.uid}` },

@@ -17,9 +17,11 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::principal::Origin;
 use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
-    BearerChallenge, MetadataDetails, ProtectedResource, ResourceServer, TokenVerifier, VerifiedToken,
+    BearerChallenge, BegunLogin, LoginResponse, MetadataDetails, Person, ProtectedResource, ResourceServer,
+    TokenError, TokenVerifier, VerifiedToken,
 };
 use toolhub_server::{Authenticator, Key, KeyTable, TokenRefusal, Verified};
+use url::Url;
 
 use crate::audit_trail::{PendingEvents, login};
 use crate::hub::Hub;
@@ -233,6 +235,49 @@ impl AccessControl {
             per_day: snapshot.per_day.get(key.principal.id()).copied(),
         };
         snapshot.keys.iter().map(known).collect()
+    }
+
+    /// The identity providers at which people can log in to the console.
+    pub fn login_issuers(&self) -> Vec<String> {
+        let snapshot = self.snapshot.load();
+        let issuers = snapshot.issuers.iter();
+        issuers.flat_map(|issuers| issuers.verifier.login_issuers().map(str::to_owned)).collect()
+    }
+
+    /// Begins the login of a person; `None` if people cannot log in at this identity provider.
+    pub async fn begin_login(
+        &self,
+        issuer: &str,
+        redirect: &str,
+    ) -> Option<Result<(BegunLogin, Url), TokenError>> {
+        let issuers = self.snapshot.load().issuers.clone()?;
+        issuers.verifier.begin_login(issuer, redirect).await
+    }
+
+    /// Finishes the login of a person; `None` if people cannot log in at this identity provider.
+    pub async fn finish_login(
+        &self,
+        issuer: &str,
+        begun: &BegunLogin,
+        response: LoginResponse<'_>,
+    ) -> Option<Result<Person, TokenError>> {
+        let issuers = self.snapshot.load().issuers.clone()?;
+        let finished = issuers.verifier.finish_login(issuer, begun, response).await;
+        if let Some(Err(error)) = &finished {
+            let unknown: Arc<str> = Arc::from("unknown");
+            self.pending_events.push_refused_login(login(&unknown, "oidc", Some(error.description())));
+        }
+        finished
+    }
+
+    /// The public URL of the hub, if there are identity providers.
+    pub fn public_url(&self) -> Option<String> {
+        self.snapshot.load().issuers.as_ref().map(|issuers| issuers.settings.resource.clone())
+    }
+
+    /// The principal of a person with its present roles; `None` if people cannot log in at its identity provider any more.
+    pub fn person_principal(&self, person: &Person) -> Option<Principal> {
+        self.snapshot.load().issuers.as_ref()?.verifier.person_principal(person)
     }
 
     /// The rules in force.

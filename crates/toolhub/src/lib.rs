@@ -81,6 +81,7 @@ pub use toolhub_macros::tool;
 pub use toolhub_mcp_client::{ClientHandler, HandlerAnswer, RejectingHandler, ServerState};
 pub use toolhub_mcp_wire::Offer;
 pub use toolhub_oauth::OAuthError;
+pub use toolhub_oauth::resource_server::{BegunLogin, LoginResponse, Person, TokenError};
 
 /// Re-exports for the code that `#[tool]` generates. Not part of the public API.
 #[doc(hidden)]

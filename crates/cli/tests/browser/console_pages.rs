@@ -76,6 +76,7 @@ fn pages_have_no_problems() {
         ("clients", 200),
         ("access", 200),
         ("audit", 200),
+        ("settings", 200),
         ("audit?kind=call", 200),
         ("nothing/here/at/all", 404),
     ];
@@ -104,6 +105,7 @@ fn pages_of_empty_hub_have_no_problems() {
         ("clients", 200),
         ("access", 200),
         ("audit", 200),
+        ("settings", 200),
     ];
     let details = json!({"paths": statuses(&paths), "pathsWithoutSession": {}, "prefix": "empty-hub-"});
     hub.run_scenario("pages", details, no_requests);

@@ -36,6 +36,8 @@ mod collector;
 mod concurrent_callers;
 mod conformance;
 mod console;
+mod console_people;
+mod console_settings;
 mod error_responses;
 mod examples;
 mod fast_path;

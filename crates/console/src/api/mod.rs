@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod calls;
+pub(crate) mod config;
 pub(crate) mod overview;
 pub(crate) mod server_edit;
 pub(crate) mod servers;
@@ -27,21 +28,22 @@ use crate::openapi;
 use crate::problem::Problem;
 use crate::request::{Context, Credential};
 use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
+use crate::session::SessionOwner;
 
 /// The roles that see the states of servers.
-const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
+pub(crate) const VIEWERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
 /// The roles that see and use tools.
-const TOOL_USERS: &[Role] =
+pub(crate) const TOOL_USERS: &[Role] =
     &[Role::Viewer, Role::Caller, Role::Approver, Role::Operator, Role::Auditor, Role::Owner];
 const CALLERS: &[Role] = &[Role::Caller, Role::Owner];
 const OPERATORS: &[Role] = &[Role::Operator, Role::Owner];
 const APPROVERS: &[Role] = &[Role::Approver, Role::Owner];
-const AUDITORS: &[Role] = &[Role::Auditor];
+pub(crate) const AUDITORS: &[Role] = &[Role::Auditor];
 /// The roles that see skills.
-const SKILL_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];
-const OWNERS: &[Role] = &[Role::Owner];
+pub(crate) const SKILL_READERS: &[Role] = &[Role::Operator, Role::Auditor, Role::Owner];
+pub(crate) const OWNERS: &[Role] = &[Role::Owner];
 /// The roles that see keys and rules.
-const ACCESS_READERS: &[Role] = &[Role::Auditor, Role::Owner];
+pub(crate) const ACCESS_READERS: &[Role] = &[Role::Auditor, Role::Owner];
 
 const PROFILE: Parameter = Parameter {
     name: "profile",
@@ -499,6 +501,36 @@ pub(crate) const ROUTES: &[Route] = &[
         response: ResponseKind::Text("application/x-ndjson"),
         handler: |context| Box::pin(audit::export(context)),
     },
+    Route {
+        method: Verb::Get,
+        path: "config",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "The text of `toolhub.toml` without its secrets, and its version in `ETag`",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<config::Config>),
+        handler: |context| Box::pin(std::future::ready(config::get(context))),
+    },
+    Route {
+        method: Verb::Post,
+        path: "config:preview",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "What a new text of `toolhub.toml` would change, without writing it",
+        parameters: &[],
+        request: Some(schema_of::<config::NewConfig>),
+        response: ResponseKind::Json(schema_of::<config::ConfigPreview>),
+        handler: |context| Box::pin(std::future::ready(config::preview(context))),
+    },
+    Route {
+        method: Verb::Put,
+        path: "config",
+        permission: Permission::AnyOf(OWNERS),
+        summary: "Replaces the text of `toolhub.toml` if it still has the version in `If-Match`",
+        parameters: &[],
+        request: Some(schema_of::<config::NewConfig>),
+        response: ResponseKind::Json(schema_of::<config::Config>),
+        handler: |context| Box::pin(config::put(context)),
+    },
 ];
 
 /// The request header with the last event that the client has received.
@@ -512,9 +544,20 @@ async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));
     let visible = [has(VIEWERS), has(AUDITORS), has(APPROVERS)];
     let is_live = match &context.visitor.credential {
-        Credential::Session { .. } => Box::new(move || {
-            Cookies::of(&headers).session(is_https).is_some_and(|token| sessions.is_live(token))
-        }) as IsLive,
+        Credential::Session { .. } => {
+            let (gateways, roles) = (Arc::clone(context.gateways), context.principal().roles);
+            Box::new(move || {
+                // A person whose roles have changed connects again with the new ones.
+                let owner =
+                    Cookies::of(&headers).session(is_https).and_then(|token| sessions.live_owner(token));
+                owner.is_some_and(|owner| match owner {
+                    SessionOwner::Local => true,
+                    SessionOwner::Person(person) => {
+                        gateways.access().person_principal(&person).is_some_and(|now| now.roles == roles)
+                    }
+                })
+            }) as IsLive
+        }
         // The end of a key is announced by its handle; its expiry is not.
         Credential::Key => {
             let (gateways, principal) = (Arc::clone(context.gateways), Arc::clone(context.principal()));

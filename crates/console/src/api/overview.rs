@@ -13,7 +13,7 @@ use toolhub_core::{Role, Roles, Source, ToolName};
 use toolhub_server::HubService as _;
 
 use super::{Empty, millis, timestamp};
-use crate::browser::{Cookies, SessionCookie};
+use crate::browser::{CookieKind, Cookies, PrivateCookies};
 use crate::problem::Problem;
 use crate::request::{Context, Credential};
 use crate::route::json;
@@ -56,8 +56,8 @@ pub(crate) fn end_session(context: &Context<'_>) -> Result<Response<Body>, Probl
     };
     context.sessions.end(token)?;
     let mut response = json(StatusCode::OK, &Empty {});
-    let cookie = SessionCookie { request: context.headers, is_https: context.is_https };
-    cookie.remove(response.headers_mut());
+    let cookies = PrivateCookies { request: context.headers, is_https: context.is_https };
+    cookies.remove(response.headers_mut(), CookieKind::Session);
     Ok(response)
 }
 

@@ -1,7 +1,6 @@
 //! The page of the audit log.
 
 use maud::{Markup, html};
-use toolhub_core::Role;
 use toolhub_core::audit::AuditKind;
 
 use super::layout::{Frame, next_link, time};
@@ -11,12 +10,6 @@ use crate::request::Context;
 
 pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let title = frame.text("Audit", "审计");
-    if !context.has_role(Role::Auditor) {
-        return Err(Problem::forbidden(
-            "the audit log is for the role `auditor`",
-            "审计日志仅供 `auditor` 角色查看",
-        ));
-    }
     if context.hub().audit().is_none() {
         let content = html! {
             h1 { (title) }

@@ -1,10 +1,9 @@
 //! The home page: health, what waits for a decision, and the calls of the last days.
 
 use maud::{Markup, PreEscaped, html};
-use toolhub_core::Role;
 
 use super::calls::call_table;
-use super::layout::{Frame, duration};
+use super::layout::{Frame, NavItem, duration};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
 use crate::api::{calls, servers, tools, waiting};
@@ -17,30 +16,29 @@ const CHART_WIDTH: f64 = 280.0;
 const CHART_HEIGHT: f64 = 64.0;
 
 pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
-    let servers = servers::visible(context);
+    let sees_states = NavItem::Servers.permission().allows(context.principal());
+    let servers = if sees_states { servers::visible(context) } else { Vec::new() };
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
     let held = waiting::visible(context, false)?.len();
-    let sees_states = [Role::Viewer, Role::Operator, Role::Auditor, Role::Owner];
-    let stats = match sees_states.iter().any(|role| context.has_role(*role)) {
-        true => Some(read_stats(context).await?),
-        false => None,
-    };
+    let stats = if sees_states { Some(read_stats(context).await?) } else { None };
     let mut recent = calls::page(context).await?.items;
     recent.truncate(RECENT_CALLS);
     let failing: Vec<&Server> =
         servers.iter().filter(|server| ["failed", "circuit_open"].contains(&server.state.as_str())).collect();
-    let is_new = servers.is_empty() && recent.is_empty();
+    let is_new = sees_states && servers.is_empty() && recent.is_empty();
     let title = frame.text("Home", "首页");
     let content = html! {
         h1 { (title) }
         @if is_new { (tour(frame)) }
         section.tiles aria-label=(frame.text("Overview", "概览")) {
             (tile(frame.text("Tools", "工具"), &tools.to_string(), &frame.link("tools")))
-            (tile(
-                frame.text("Servers", "服务器"),
-                &format!("{} / {}", servers.len() - failing.len(), servers.len()),
-                &frame.link("servers"),
-            ))
+            @if sees_states {
+                (tile(
+                    frame.text("Servers", "服务器"),
+                    &format!("{} / {}", servers.len() - failing.len(), servers.len()),
+                    &frame.link("servers"),
+                ))
+            }
             (tile(frame.text("Waiting", "待批准"), &held.to_string(), &frame.link("waiting")))
             @if let Some(stats) = &stats {
                 (tile(frame.text("Calls today", "今日调用"), &today(stats).to_string(), &frame.link("calls")))

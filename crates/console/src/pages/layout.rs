@@ -1,11 +1,12 @@
 //! The frame of all pages: navigation, preferences, and small parts that several pages use.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use toolhub_core::Lang;
+use toolhub_core::{Lang, Principal};
 
+use crate::api::{ACCESS_READERS, AUDITORS, OWNERS, SKILL_READERS, TOOL_USERS, VIEWERS};
 use crate::browser::{Preferences, Theme};
 use crate::request::{Context, Credential};
-use crate::route::encode;
+use crate::route::{Permission, encode};
 
 /// An item of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +22,11 @@ pub(crate) enum NavItem {
     Clients,
     Access,
     Audit,
+    Settings,
 }
 
 impl NavItem {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Home,
         Self::Ask,
         Self::Tools,
@@ -36,6 +38,7 @@ impl NavItem {
         Self::Clients,
         Self::Access,
         Self::Audit,
+        Self::Settings,
     ];
 
     /// The item of the first segment of a path.
@@ -56,6 +59,7 @@ impl NavItem {
             Self::Clients => "clients",
             Self::Access => "access",
             Self::Audit => "audit",
+            Self::Settings => "settings",
         }
     }
 
@@ -72,6 +76,22 @@ impl NavItem {
             Self::Clients => lang.choose("Clients", "客户端"),
             Self::Access => lang.choose("Access", "权限"),
             Self::Audit => lang.choose("Audit", "审计"),
+            Self::Settings => lang.choose("Settings", "设置"),
+        }
+    }
+
+    /// Who may open the page: those who may read what it shows.
+    pub(crate) fn permission(self) -> Permission {
+        match self {
+            Self::Home | Self::Tools | Self::Calls | Self::Waiting | Self::Profiles | Self::Clients => {
+                Permission::AnyOf(TOOL_USERS)
+            }
+            Self::Ask => Permission::LocalUser,
+            Self::Servers => Permission::AnyOf(VIEWERS),
+            Self::Skills => Permission::AnyOf(SKILL_READERS),
+            Self::Access => Permission::AnyOf(ACCESS_READERS),
+            Self::Audit => Permission::AnyOf(AUDITORS),
+            Self::Settings => Permission::AnyOf(OWNERS),
         }
     }
 
@@ -89,6 +109,7 @@ impl NavItem {
             Self::Clients => "l",
             Self::Access => "k",
             Self::Audit => "a",
+            Self::Settings => "e",
         }
     }
 
@@ -108,6 +129,7 @@ impl NavItem {
             Self::Clients => "M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3",
             Self::Access => "M10.5 2.5a3 3 0 1 1-2.2 5L4 11.8V13.5h2v-1.5h1.5v-1.5L9.4 8.4M11 5h.01",
             Self::Audit => "M4 2.5h8v11H4zM6 5.5h4M6 8h4M6 10.5h2",
+            Self::Settings => "M2.5 4.5h6M11.5 4.5h2M8.5 3v3h3V3zM2.5 11.5h2M7.5 11.5h6M4.5 10v3h3v-3z",
         }
     }
 }
@@ -119,7 +141,7 @@ pub(crate) struct Frame<'a> {
     preferences: Preferences,
     nav: Option<NavItem>,
     csrf: &'a str,
-    principal: &'a str,
+    principal: &'a Principal,
     waiting: usize,
     /// The id of the state that the page shows.
     events: &'a str,
@@ -137,7 +159,7 @@ impl<'a> Frame<'a> {
             Credential::Key => "",
         };
         let waiting = crate::api::waiting::visible(context, false).map_or(0, |calls| calls.len());
-        let (query, principal) = (context.query.with("", None), context.principal().display.as_str());
+        let (query, principal) = (context.query.with("", None), &**context.principal());
         Self { below, query, preferences, nav, csrf, principal, waiting, events: "" }
     }
 
@@ -181,7 +203,7 @@ impl<'a> Frame<'a> {
                     a.brand href=(self.link("")) { "toolhub" }
                     nav aria-label=(lang.choose("Main", "主导航")) {
                         ul {
-                            @for item in NavItem::ALL {
+                            @for item in NavItem::ALL.into_iter().filter(|item| item.permission().allows(self.principal)) {
                                 li {
                                     a href=(self.link(item.path())) data-shortcut=(item.shortcut())
                                         aria-current=[(self.nav == Some(item)).then_some("page")] {
@@ -215,7 +237,7 @@ impl<'a> Frame<'a> {
         let lang = self.lang();
         html! {
             div.preferences {
-                p.muted { (self.principal) }
+                p.muted { (self.principal.display) }
                 p {
                     @for (name, label) in [("en", "English"), ("zh", "中文")] {
                         a href=(self.preference("lang", name)) hreflang=(name) lang=(name)
@@ -262,7 +284,7 @@ fn theme_label(theme: Theme, lang: Lang) -> &'static str {
 }
 
 /// The path from a page to the root of the console.
-fn root(below: &str) -> String {
+pub(crate) fn root(below: &str) -> String {
     match below.matches('/').count() {
         0 => "./".to_owned(),
         depth => "../".repeat(depth),

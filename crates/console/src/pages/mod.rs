@@ -10,6 +10,7 @@ mod home;
 mod json_view;
 mod layout;
 mod servers;
+mod settings;
 mod skills;
 mod tools;
 mod waiting;
@@ -18,6 +19,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use maud::{Markup, html};
 use toolhub_core::Localize as _;
+use toolhub_server::hash_of;
 
 use self::layout::{Frame, NavItem};
 use crate::browser::{self, Preferences};
@@ -43,7 +45,12 @@ pub(crate) async fn respond(
     // Before the contents are read: a change in between is announced to the page.
     let events = context.events.current_id(context.hub()).await;
     let frame = Frame::new(below, &context, preferences, nav).with_events(&events);
+    let is_allowed = nav.is_none_or(|nav| nav.permission().allows(context.principal()));
     let content: Result<(String, Markup), Problem> = match (path, is_item) {
+        _ if !is_allowed => Err(Problem::forbidden(
+            "your roles do not allow this page; the owner of the hub can give you another role",
+            "您的角色无权查看此页面；hub 的所有者可以授予其他角色",
+        )),
         ("", false) => home::page(&context, &frame).await,
         ("tools", false) => tools::list(&context, &frame).await,
         ("tools", true) => tools::item(&context, &frame).await,
@@ -54,10 +61,11 @@ pub(crate) async fn respond(
         ("waiting", false) => waiting::page(&context, &frame),
         ("clients", false) => Ok(clients::page(&context, &frame)),
         ("ask", false) => ask::page(&context, &frame),
-        ("skills", false) => skills::skills(&context, &frame),
+        ("skills", false) => Ok(skills::skills(&context, &frame)),
         ("profiles", false) => Ok(skills::profiles(&context, &frame)),
-        ("access", false) => access::page(&context, &frame),
+        ("access", false) => Ok(access::page(&context, &frame)),
         ("audit", false) => audit::page(&context, &frame).await,
+        ("settings", false) => settings::page(&context, &frame),
         _ => Err(Problem::not_found("there is no such page", "没有此页面")),
     };
     match content {
@@ -86,11 +94,33 @@ fn problem_content(problem: &Problem, frame: &Frame<'_>) -> (String, Markup) {
     (title.to_owned(), content)
 }
 
-/// The page for a browser without a session.
-pub(crate) fn login(below: &str, preferences: Preferences) -> Response<Body> {
+/// A short name of a provider for links.
+pub(crate) fn issuer_id(issuer: &str) -> String {
+    hash_of(issuer).chars().take(16).collect()
+}
+
+/// The page for a browser without a session. People can log in at the identity providers.
+pub(crate) fn login(below: &str, preferences: Preferences, issuers: &[String]) -> Response<Body> {
     let lang = preferences.lang;
+    let link = |issuer: &str| {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("issuer", &issuer_id(issuer)).append_pair("next", below);
+        format!("{}login?{}", layout::root(below), query.finish())
+    };
+    let host = |issuer: &str| {
+        let url = url::Url::parse(issuer).ok();
+        url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_else(|| issuer.to_owned())
+    };
     let content = html! {
         h1 { (lang.choose("Log in to the console", "登录控制台")) }
+        @for issuer in issuers {
+            p { a.button.primary href=(link(issuer)) {
+                (lang.choose("Log in at ", "登录：")) (host(issuer))
+            } }
+        }
+        @if !issuers.is_empty() {
+            h2 { (lang.choose("As the owner of the hub", "以 hub 所有者身份登录")) }
+        }
         p { (lang.choose(
             "On the machine of the hub, run this command. It opens this console with a one-time link:",
             "请在 hub 所在的机器上运行以下命令，它会用一次性链接打开控制台：",
@@ -102,6 +132,17 @@ pub(crate) fn login(below: &str, preferences: Preferences) -> Response<Body> {
         )) }
     };
     browser::html(StatusCode::UNAUTHORIZED, layout::bare(below, preferences, &content).into_string())
+}
+
+/// The page after a login that failed.
+pub(crate) fn failed_login(preferences: Preferences, why: &str) -> Response<Body> {
+    let lang = preferences.lang;
+    let content = html! {
+        h1 { (lang.choose("You are not logged in", "未能登录")) }
+        p { (why) }
+        p { a.button href="./" { (lang.choose("Try again", "重试")) } }
+    };
+    browser::html(StatusCode::FORBIDDEN, layout::bare("callback", preferences, &content).into_string())
 }
 
 /// The page for a link that was used before, or is too old.

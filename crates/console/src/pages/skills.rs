@@ -1,11 +1,10 @@
 //! The pages of skills and profiles.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Role};
+use toolhub_core::Lang;
 
 use super::layout::{Frame, first_line, state};
 use crate::api::skills;
-use crate::problem::Problem;
 use crate::request::Context;
 
 const DESCRIPTION_CHARACTERS: usize = 200;
@@ -18,14 +17,7 @@ fn label(name: &str, lang: Lang) -> &'static str {
     }
 }
 
-pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
-    let readers = [Role::Operator, Role::Auditor, Role::Owner];
-    if !readers.iter().any(|role| context.has_role(*role)) {
-        return Err(Problem::forbidden(
-            "skills are for the roles `operator`, `auditor` and `owner`",
-            "技能仅供 `operator`、`auditor` 和 `owner` 角色查看",
-        ));
-    }
+pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let skills = skills::read_skills(context);
     let title = frame.text("Skills", "技能");
     let content = html! {
@@ -66,7 +58,7 @@ pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String
             )) }
         }
     };
-    Ok((title.to_owned(), content))
+    (title.to_owned(), content)
 }
 
 pub(crate) fn profiles(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {

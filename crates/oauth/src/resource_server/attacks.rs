@@ -8,11 +8,12 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::Localize as _;
 use toolhub_core::lang::Lang;
 
+use super::jws::MAX_TOKEN_BYTES;
 use super::settings::{ResourceServer, TrustedIssuer};
 use super::test_issuer::{AUDIENCE, Fixture, HUB};
 use super::test_keys::{TestKey, merge, signing_input};
 use super::token_error::TokenErrorKind;
-use super::verifier::{MAX_TOKEN_BYTES, TokenVerifier};
+use super::verifier::TokenVerifier;
 
 #[tokio::test]
 async fn accepts_the_four_algorithms() {

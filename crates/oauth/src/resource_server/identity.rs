@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
 use toolhub_core::principal::{Origin, PrincipalKind};
 use toolhub_core::{Principal, Roles};
 
@@ -22,6 +23,19 @@ pub(super) struct Identity {
     pub(super) audiences: Vec<String>,
     /// The claim `exp`.
     pub(super) expires: Option<SystemTime>,
+}
+
+/// A person as an ID token describes it. Its roles follow from the settings at the time of use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// The issuer identifier.
+    pub issuer: String,
+    /// The subject at the issuer.
+    pub subject: String,
+    /// A name for people, never used for decisions.
+    pub display: String,
+    /// The groups at the time of the login.
+    pub groups: Vec<String>,
 }
 
 /// Checks everything but issuer, audience and signature.
@@ -104,6 +118,23 @@ fn principal(
     principal.scopes = claims.scopes();
     principal.roles = roles(issuer, &principal);
     Ok(principal)
+}
+
+/// The person that an ID token describes, whose signature, audience and times were checked.
+pub(super) fn identify_person(issuer: &TrustedIssuer, claims: &Claims) -> Result<Person, TokenErrorKind> {
+    let principal = principal(issuer, claims, claims.text("sub"))?;
+    let Origin::Oidc { issuer, subject } = principal.origin else { return Err(TokenErrorKind::Subject) };
+    Ok(Person { issuer, subject, display: principal.display, groups: principal.groups })
+}
+
+/// The principal of a person, with the roles of the issuer's settings.
+pub(super) fn person_principal(issuer: &TrustedIssuer, person: &Person) -> Principal {
+    let origin = Origin::Oidc { issuer: issuer.url.clone(), subject: person.subject.clone() };
+    let mut principal = Principal::new(origin, PrincipalKind::Person);
+    principal.display.clone_from(&person.display);
+    principal.groups.clone_from(&person.groups);
+    principal.roles = roles(issuer, &principal);
+    principal
 }
 
 fn roles(issuer: &TrustedIssuer, principal: &Principal) -> Roles {

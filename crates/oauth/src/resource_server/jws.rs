@@ -8,6 +8,9 @@ use super::claims::Claims;
 use super::json_object::parse_object;
 use super::token_error::TokenErrorKind;
 
+/// Maximum length of a token.
+pub(super) const MAX_TOKEN_BYTES: usize = 16 << 10;
+
 /// The accepted signature algorithms. A symmetric algorithm or `none` cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Algorithm {

@@ -14,6 +14,7 @@ mod jwk;
 mod jws;
 mod key_set;
 mod metadata;
+mod person_login;
 mod provider;
 mod settings;
 mod token_cache;
@@ -30,12 +31,16 @@ mod introspection_tests;
 #[cfg(test)]
 mod key_set_tests;
 #[cfg(test)]
+mod person_login_tests;
+#[cfg(test)]
 mod test_issuer;
 #[cfg(test)]
 mod test_keys;
 
+pub use identity::Person;
 pub use metadata::{MetadataDetails, ProtectedResource};
-pub use settings::{IntrospectionClient, ResourceServer, RoleCondition, TrustedIssuer};
+pub use person_login::{BegunLogin, LoginResponse};
+pub use settings::{IntrospectionClient, LoginClient, ResourceServer, RoleCondition, TrustedIssuer};
 pub use token_error::{TokenError, TokenErrorKind};
 pub use verifier::{TokenVerifier, VerifiedToken};
 pub use www_authenticate::BearerChallenge;

@@ -45,6 +45,21 @@ struct Document {
     jwks_uri: Option<String>,
     #[serde(default)]
     introspection_endpoint: Option<String>,
+    #[serde(default)]
+    authorization_endpoint: Option<String>,
+    #[serde(default)]
+    token_endpoint: Option<String>,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+/// The endpoints for logins of people.
+#[derive(Clone)]
+pub(super) struct LoginEndpoints {
+    pub(super) authorization: Url,
+    pub(super) token: Url,
+    /// Whether responses name the issuer (RFC 9207).
+    pub(super) names_issuer: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,8 +97,40 @@ impl Provider {
         Ok(Self { name: Arc::from(settings.url.as_str()), settings: settings.clone(), fetch })
     }
 
-    /// Finds an endpoint in the issuer's metadata. The metadata must be of exactly this issuer (RFC 8414 §3.3).
+    /// Finds an endpoint in the issuer's metadata.
     pub(super) async fn discover(&self, endpoint: ProviderEndpoint) -> Result<Url, OAuthError> {
+        let found = |document: Document| match endpoint {
+            ProviderEndpoint::Keys => document.jwks_uri,
+            ProviderEndpoint::Introspection => document.introspection_endpoint,
+        };
+        let member = match endpoint {
+            ProviderEndpoint::Keys => "jwks_uri",
+            ProviderEndpoint::Introspection => "introspection_endpoint",
+        };
+        let found = self.find_in_metadata(found, member).await?;
+        self.fetch.allowed(&found)
+    }
+
+    /// Finds the endpoints for logins of people in the issuer's metadata.
+    pub(super) async fn discover_login(&self) -> Result<LoginEndpoints, OAuthError> {
+        let found = |document: Document| {
+            let names_issuer = document.authorization_response_iss_parameter_supported;
+            Some((document.authorization_endpoint?, document.token_endpoint?, names_issuer))
+        };
+        let member = "authorization_endpoint` and `token_endpoint";
+        let (authorization, token, names_issuer) = self.find_in_metadata(found, member).await?;
+        let (authorization, token) = (self.fetch.allowed(&authorization)?, self.fetch.allowed(&token)?);
+        self.fetch.check_for_browser(&authorization).await?;
+        Ok(LoginEndpoints { authorization, token, names_issuer })
+    }
+
+    /// Reads the issuer's metadata until a document has what is looked for. The metadata must be of exactly this issuer
+    /// (RFC 8414 §3.3).
+    async fn find_in_metadata<T>(
+        &self,
+        found: impl Fn(Document) -> Option<T>,
+        member: &str,
+    ) -> Result<T, OAuthError> {
         let issuer = self.fetch.allowed(&self.name)?;
         for location in well_known(&issuer) {
             let Some(document) = self.fetch.document::<Document>(&location).await? else { continue };
@@ -91,18 +138,10 @@ impl Provider {
                 let found = sanitize(&document.issuer);
                 return Err(OAuthError::WrongIssuer { expected: self.name.to_string(), found });
             }
-            let found = match endpoint {
-                ProviderEndpoint::Keys => document.jwks_uri,
-                ProviderEndpoint::Introspection => document.introspection_endpoint,
-            };
-            if let Some(found) = found {
-                return self.fetch.allowed(&found);
+            if let Some(found) = found(document) {
+                return Ok(found);
             }
         }
-        let member = match endpoint {
-            ProviderEndpoint::Keys => "jwks_uri",
-            ProviderEndpoint::Introspection => "introspection_endpoint",
-        };
         Err(OAuthError::Unreadable {
             location: host_and_port(&issuer),
             detail: format!("its metadata is missing, or has no `{member}`"),

@@ -30,6 +30,8 @@ pub struct TrustedIssuer {
     pub audiences: Vec<String>,
     /// Verifies tokens by introspection (RFC 7662) instead of signatures. Needed for opaque tokens.
     pub introspection: Option<IntrospectionClient>,
+    /// Logs people in.
+    pub login: Option<LoginClient>,
     /// Whether URLs in the issuer's metadata may be in a private network, although the issuer's own URL does not show that it is in
     /// one.
     pub private_network: bool,
@@ -45,6 +47,7 @@ impl TrustedIssuer {
             typ: vec!["at+jwt".to_owned(), "application/at+jwt".to_owned()],
             audiences: Vec::new(),
             introspection: None,
+            login: None,
             private_network: false,
         }
     }
@@ -59,6 +62,15 @@ pub struct IntrospectionClient {
     pub client_secret: Secret,
     /// The introspection endpoint; that of the issuer's metadata if `None`.
     pub endpoint: Option<String>,
+}
+
+/// The client that the hub uses for logins of people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginClient {
+    /// The client id.
+    pub client_id: String,
+    /// The client secret, sent as `client_secret_basic`; a public client has none.
+    pub client_secret: Option<Secret>,
 }
 
 /// A condition for a role.

@@ -83,6 +83,10 @@ pub(super) struct IssuerState {
     pub(super) key_requests: usize,
     /// Introspection requests: the header `Authorization` and the form.
     pub(super) introspections: Vec<(String, Vec<(String, String)>)>,
+    /// The ID token of token responses.
+    pub(super) id_token: String,
+    /// Token requests: the header `Authorization` and the form.
+    pub(super) token_requests: Vec<(String, Vec<(String, String)>)>,
     /// Paths that are none of the issuer's.
     pub(super) unexpected: Vec<String>,
 }
@@ -189,12 +193,19 @@ fn respond(state: &mut IssuerState, issuer: &str, request: &Request) -> (u16, St
                 "issuer": issuer,
                 "jwks_uri": format!("{issuer}/keys"),
                 "introspection_endpoint": format!("{issuer}/introspect"),
+                "authorization_endpoint": format!("{issuer}/auth?tenant=1"),
+                "token_endpoint": format!("{issuer}/token"),
             });
             (200, merge(&document, &state.metadata).to_string())
         }
         "/realm/keys" => {
             state.key_requests += 1;
             (200, json!({"keys": state.keys}).to_string())
+        }
+        "/realm/token" => {
+            state.token_requests.push((authorization.clone(), form.clone()));
+            let body = json!({"access_token": "a", "token_type": "Bearer", "id_token": state.id_token});
+            (200, body.to_string())
         }
         "/realm/introspect" => {
             state.introspections.push((authorization.clone(), form.clone()));

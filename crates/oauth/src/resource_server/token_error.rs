@@ -50,6 +50,13 @@ pub enum TokenErrorKind {
     Subject,
     /// The issuer states that the token is not active.
     Inactive,
+    /// The response of a login does not belong to a login that this browser has begun.
+    LoginState,
+    /// The issuer did not log the person in.
+    LoginRefused {
+        /// The error code of the issuer.
+        code: String,
+    },
     /// The issuer has no such key, but may have added it since its keys were fetched.
     NewKey {
         /// When the keys may be fetched again.
@@ -99,6 +106,11 @@ impl TokenErrorKind {
     /// The reason in English and Chinese.
     fn texts(&self) -> (&'static str, &'static str) {
         match self {
+            Self::LoginState => (
+                "this browser has not begun this login, or has begun another one since: log in again",
+                "此登录不是由该浏览器发起，或之后又发起了另一次登录：请重新登录",
+            ),
+            Self::LoginRefused { .. } => ("the login was refused", "登录被拒绝"),
             Self::TooLong => ("the token is longer than 16 KiB", "令牌超过 16 KiB"),
             Self::Malformed => ("the token is malformed", "令牌格式有误"),
             Self::Opaque => (
@@ -145,6 +157,10 @@ impl Localize for TokenError {
         let mut text = lang.choose(en, zh).to_owned();
         if let Some(issuer) = &self.issuer {
             text += &lang.choose(format!(" (issuer `{issuer}`)"), format!("（签发方 `{issuer}`）"));
+        }
+        if let TokenErrorKind::LoginRefused { code } = &self.kind {
+            text += lang.choose(": ", "：");
+            text += code;
         }
         if let TokenErrorKind::Unavailable { cause } = &self.kind {
             text += lang.choose(": ", "：");

@@ -10,20 +10,20 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, Principal};
+use url::Url;
 
 use super::claims::{CLOCK_SKEW, Claims};
 use super::clock::{Clock, SystemClock};
-use super::identity::{Identity, identify, identify_introspected};
+use super::identity::{Identity, Person, identify, identify_introspected, person_principal};
 use super::introspection::Introspector;
-use super::jws::Jws;
+use super::jws::{Jws, MAX_TOKEN_BYTES};
 use super::key_set::{KeyRevision, KeySet};
+use super::person_login::{BegunLogin, LoginResponse, PersonLogins};
 use super::provider::{Provider, unavailable};
 use super::settings::ResourceServer;
 use super::token_cache::{TokenCache, TokenDigest, digest};
 use super::token_error::{TokenError, TokenErrorKind};
 
-/// Maximum length of a token.
-pub(super) const MAX_TOKEN_BYTES: usize = 16 << 10;
 /// Maximum time that the answer of an introspection endpoint is cached.
 pub(super) const INTROSPECTION_LIFETIME: Duration = Duration::from_secs(60);
 /// Time that the refusal of an introspection endpoint is cached.
@@ -51,6 +51,8 @@ struct Issuer {
     keys: KeySet,
     /// Verifies opaque tokens.
     introspector: Option<Box<Introspector>>,
+    /// Logs people in.
+    logins: Option<Box<PersonLogins>>,
 }
 
 /// The content of a valid access token.
@@ -143,8 +145,12 @@ impl TokenVerifier {
                 let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
                 Box::new(Introspector::new(provider, client.clone(), clock))
             });
+            let logins = settings.login.as_ref().map(|client| {
+                let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
+                Box::new(PersonLogins::new(provider, client.clone(), clock))
+            });
             let keys = KeySet::new(Arc::clone(&provider), Arc::clone(&clock), tasks.clone());
-            Ok(Issuer { index, provider, keys, introspector })
+            Ok(Issuer { index, provider, keys, introspector, logins })
         });
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
@@ -204,6 +210,51 @@ impl TokenVerifier {
             (Some(issuer), None) => issuer.introspector.is_some(),
             (None, _) => false,
         }
+    }
+
+    /// The issuers at which people can log in.
+    pub fn login_issuers(&self) -> impl Iterator<Item = &str> {
+        self.issuers.iter().filter(|issuer| issuer.logins.is_some()).map(|issuer| &*issuer.provider.name)
+    }
+
+    /// Begins the login of a person. Returns its secrets and the address to open; `None` if people cannot log in at this issuer.
+    pub fn begin_login<'a>(
+        &'a self,
+        issuer: &'a str,
+        redirect: &'a str,
+    ) -> BoxFuture<'a, Option<Result<(BegunLogin, Url), TokenError>>> {
+        boxed(move || async move {
+            let (issuer, logins) = self.logins_at(issuer)?;
+            let begun = BegunLogin::generate().map_err(|error| unavailable(&error).of(&issuer.provider.name));
+            Some(match begun {
+                Ok(begun) => logins.address(&begun, redirect).await.map(|address| (begun, address)),
+                Err(error) => Err(error),
+            })
+        })
+    }
+
+    /// Finishes the login of a person; `None` if people cannot log in at this issuer.
+    pub fn finish_login<'a>(
+        &'a self,
+        issuer: &'a str,
+        begun: &'a BegunLogin,
+        response: LoginResponse<'a>,
+    ) -> BoxFuture<'a, Option<Result<Person, TokenError>>> {
+        boxed(move || async move {
+            let (issuer, logins) = self.logins_at(issuer)?;
+            Some(logins.finish(&issuer.keys, begun, response).await)
+        })
+    }
+
+    /// The principal of a person with its present roles; `None` if people cannot log in at that issuer any more.
+    pub fn person_principal(&self, person: &Person) -> Option<Principal> {
+        let (issuer, _) = self.logins_at(&person.issuer)?;
+        Some(person_principal(&issuer.provider.settings, person))
+    }
+
+    fn logins_at(&self, name: &str) -> Option<(&Issuer, &PersonLogins)> {
+        let issuer = self.issuers.iter().find(|issuer| *issuer.provider.name == *name)?;
+        Some((issuer, issuer.logins.as_deref()?))
     }
 
     async fn verify_new(&self, presented: Presented<'_>) -> Result<VerifiedToken, TokenError> {

@@ -10,7 +10,7 @@ use toolhub_client_config::expand;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::PrincipalKind;
 use toolhub_core::{Principal, Role, Roles, Secret};
-use toolhub_oauth::resource_server::{IntrospectionClient, ResourceServer, TrustedIssuer};
+use toolhub_oauth::resource_server::{IntrospectionClient, LoginClient, ResourceServer, TrustedIssuer};
 use toolhub_server::Key;
 
 use super::span::DurationSetting;
@@ -62,6 +62,8 @@ pub struct IssuerSettings {
     pub url: String,
     /// The id of the hub at the provider, for the login at the console.
     pub client_id: Option<String>,
+    /// Its secret; `${VAR}` is expanded from the environment. A public client has none.
+    pub client_secret: Option<Secret>,
     /// Which tokens get which role: `"*"`, `"groups:NAME"`, `"scope:NAME"`, or a list of those.
     #[serde(default)]
     pub roles: BTreeMap<String, OneOrMany>,
@@ -298,15 +300,21 @@ impl IssuerSettings {
         }
         issuer.audiences.clone_from(&self.audiences);
         issuer.private_network = self.private_network;
-        if let Some(client) = &self.introspection {
-            let secret = expand(client.client_secret.expose(), lookup).map_err(|name| {
+        let expanded = |setting: &str, secret: &Secret| {
+            expand(secret.expose(), lookup).map(Secret::new).map_err(|name| {
                 LocalizedText::new(
-                    format!("`introspection` uses ${{{name}}}, which is not set"),
-                    format!("`introspection` 用到了未设置的 ${{{name}}}"),
+                    format!("`{setting}` uses ${{{name}}}, which is not set"),
+                    format!("`{setting}` 用到了未设置的 ${{{name}}}"),
                 )
-            })?;
+            })
+        };
+        if let Some(client_id) = self.client_id.clone() {
+            let secret = self.client_secret.as_ref().map(|secret| expanded("client_secret", secret));
+            issuer.login = Some(LoginClient { client_id, client_secret: secret.transpose()? });
+        }
+        if let Some(client) = &self.introspection {
             let (client_id, endpoint) = (client.client_id.clone(), client.endpoint.clone());
-            let client_secret = Secret::new(secret);
+            let client_secret = expanded("introspection", &client.client_secret)?;
             issuer.introspection = Some(IntrospectionClient { client_id, client_secret, endpoint });
         }
         Ok(issuer)

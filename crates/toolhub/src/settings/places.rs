@@ -126,7 +126,7 @@ impl Places {
 
     /// The text of the settings or servers; `None` if the file does not exist. For a trusted workspace it is the text that was
     /// checked, and the file is not read again.
-    pub(super) fn text(&self, file: &Path) -> Result<Option<String>, ConfigError> {
+    pub fn text(&self, file: &Path) -> Result<Option<String>, ConfigError> {
         let read = match self.workspace.config_bytes(file) {
             Some(bytes) => {
                 String::from_utf8(bytes.to_vec()).map_err(|error| Error::new(ErrorKind::InvalidData, error))

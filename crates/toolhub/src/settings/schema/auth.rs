@@ -76,6 +76,7 @@ fn issuer() -> Value {
         [
             ("url", text("Issuer URL, exactly as in the claim `iss`")),
             ("client_id", text("Id of the hub at the provider, for the login at the console")),
+            ("client_secret", text("Its secret; `${VAR}` is filled in; a public client has none")),
             (
                 "roles",
                 map("Who gets which role: `*`, `groups:NAME`, `scope:NAME`, or a list of those", conditions),

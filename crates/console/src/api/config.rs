@@ -1,0 +1,272 @@
+//! `config`: the text of `toolhub.toml`, the preview of a change, and the change itself. Secrets are write-only: they are masked
+//! in what is read.
+
+use std::sync::OnceLock;
+
+use axum::body::Body;
+use http::{HeaderValue, Response, StatusCode, header};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolhub::settings::{MaskedConfig, check_config};
+use toolhub_client_config::LockedFile;
+use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Lang, Localize as _};
+use toolhub_mcp_gateway::secret;
+use toolhub_server::hash_of;
+
+use super::server_edit::check_editable;
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+/// The configuration.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Config {
+    /// The file.
+    pub(crate) file: String,
+    /// Its text. `{{secret N}}` stands for a secret.
+    pub(crate) text: String,
+    /// Its version, as in the header `ETag`.
+    pub(crate) version: String,
+    /// Warnings about it.
+    pub(crate) warnings: Vec<String>,
+    /// Sections whose changes take effect when the hub is started again.
+    pub(crate) restart: Vec<String>,
+    /// Why it cannot be changed here, if it cannot.
+    pub(crate) read_only: Option<String>,
+}
+
+/// A new text of the configuration.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct NewConfig {
+    /// The whole text. `{{secret N}}` stands for a secret that stays as it is.
+    text: String,
+}
+
+/// A change of the configuration that was not written.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ConfigPreview {
+    /// Whether a hub can use it.
+    valid: bool,
+    /// What is wrong with it.
+    message: Option<String>,
+    /// Warnings about it.
+    warnings: Vec<String>,
+    /// The lines of the file that change, with the lines around them.
+    lines: Vec<ChangedLine>,
+    /// Sections whose changes take effect when the hub is started again.
+    restart: Vec<String>,
+}
+
+/// A line of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct ChangedLine {
+    /// `added`, `removed` or `kept`.
+    change: &'static str,
+    text: String,
+}
+
+/// Number of unchanged lines before and after a change.
+const CONTEXT_LINES: usize = 3;
+
+pub(crate) fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let config = read(context)?;
+    let mut response = json(StatusCode::OK, &config);
+    set_version(&mut response, &config.version);
+    Ok(response)
+}
+
+/// The configuration as the file states it.
+pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
+    let places = context.hub().places();
+    let text = current_text(context)?;
+    let masked = masked(context, &text)?;
+    let read_only =
+        check_editable(context, &places.config).err().map(|problem| problem.detail.localize(context.lang));
+    let (warnings, restart) = match check_config(places, &text) {
+        Ok(settings) => (
+            settings.notes,
+            settings.restart_sections.changed_since(&context.hub().settings().restart_sections),
+        ),
+        Err(error) => {
+            (vec![LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))], Vec::new())
+        }
+    };
+    Ok(Config {
+        file: places.config.display().to_string(),
+        text: masked.text().to_owned(),
+        version: version(&text),
+        warnings: warnings.iter().map(|text| text.localize(context.lang)).collect(),
+        restart: restart.into_iter().map(str::to_owned).collect(),
+        read_only,
+    })
+}
+
+pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let NewConfig { text } = context.json()?;
+    let places = context.hub().places();
+    let masked = masked(context, &current_text(context)?)?;
+    let lines = changed_lines(masked.text(), &text);
+    let restored = match masked.restore(&text) {
+        Ok(restored) => restored,
+        Err(problem) => {
+            let message = Some(problem.localize(context.lang));
+            let preview =
+                ConfigPreview { valid: false, message, warnings: Vec::new(), lines, restart: Vec::new() };
+            return Ok(json(StatusCode::OK, &preview));
+        }
+    };
+    let preview = match check_config(places, &restored) {
+        Ok(settings) => {
+            let running = &context.hub().settings().restart_sections;
+            let restart = settings.restart_sections.changed_since(running);
+            ConfigPreview {
+                valid: true,
+                message: None,
+                warnings: settings.notes.iter().map(|text| text.localize(context.lang)).collect(),
+                lines,
+                restart: restart.into_iter().map(str::to_owned).collect(),
+            }
+        }
+        Err(error) => {
+            let message = Some(error.localize(context.lang));
+            ConfigPreview { valid: false, message, warnings: Vec::new(), lines, restart: Vec::new() }
+        }
+    };
+    Ok(json(StatusCode::OK, &preview))
+}
+
+pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let NewConfig { text } = context.json()?;
+    let places = context.hub().places();
+    check_editable(context, &places.config)?;
+    let Some(expected) = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
+        return Err(Problem::new(
+            StatusCode::PRECONDITION_REQUIRED,
+            "if-match-required",
+            LocalizedText::new(
+                "send the `ETag` of the text that you changed in `If-Match`",
+                "请在 `If-Match` 中发送所修改文本的 `ETag`",
+            ),
+        ));
+    };
+    let file = LockedFile::open(&places.config)?;
+    if expected != version(file.text()) {
+        return Err(Problem::new(
+            StatusCode::PRECONDITION_FAILED,
+            "changed-meanwhile",
+            LocalizedText::new(
+                "the file was changed since you read it: reload it, and make your change again",
+                "文件在您读取之后已被修改：请重新加载后再次修改",
+            ),
+        ));
+    }
+    let masked = masked(context, file.text())?;
+    let restored = masked.restore(&text).map_err(invalid)?;
+    check_config(places, &restored)
+        .map_err(|error| invalid(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))))?;
+    if restored != file.text() {
+        let event = ChangeEvent {
+            object: ChangedObject::Config,
+            name: places.config.display().to_string(),
+            change: ChangeKind::Updated,
+            sha256: None,
+            detail: Some("changed in the console".to_owned()),
+        };
+        let event = AuditEvent::now(context.principal().id(), AuditAction::Change(event));
+        context.hub().record_audit(event).await?;
+        file.write(&restored)?;
+    }
+    drop(file);
+    get(context)
+}
+
+fn invalid(what: LocalizedText) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-config", what)
+}
+
+/// The text of the file. For a trusted workspace it is the text that was checked.
+fn current_text(context: &Context<'_>) -> Result<String, Problem> {
+    let places = context.hub().places();
+    if check_editable(context, &places.config).is_err() {
+        return Ok(places.text(&places.config)?.unwrap_or_default());
+    }
+    match std::fs::read_to_string(&places.config) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The text without its secrets.
+fn masked(context: &Context<'_>, text: &str) -> Result<MaskedConfig, Problem> {
+    let file = context.hub().places().config.display();
+    MaskedConfig::new(text).ok_or_else(|| {
+        let detail = LocalizedText::new(
+            format!("`{file}` is not valid TOML, so that its secrets cannot be told apart: mend it with an editor; `toolhub doctor` names the line"),
+            format!("`{file}` 不是有效的 TOML，无法识别其中的密钥：请用编辑器修复；`toolhub doctor` 会指出出错的行"),
+        );
+        Problem::new(StatusCode::CONFLICT, "unreadable-config", detail)
+    })
+}
+
+/// The version of a text. A secret of this process is part of it, so that it tells nothing about the secrets in the text.
+fn version(text: &str) -> String {
+    static KEY: OnceLock<String> = OnceLock::new();
+    let key = KEY.get_or_init(|| secret().unwrap_or_default());
+    format!("\"{}\"", hash_of(&format!("{key}{text}")))
+}
+
+fn set_version(response: &mut Response<Body>, version: &str) {
+    if let Ok(value) = HeaderValue::from_str(version) {
+        response.headers_mut().insert(header::ETAG, value);
+    }
+}
+
+/// The changed lines of two texts, with the lines around them.
+fn changed_lines(old: &str, new: &str) -> Vec<ChangedLine> {
+    let diff = similar::TextDiff::from_lines(old, new);
+    let mut lines = Vec::new();
+    for (index, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {
+        if index > 0 {
+            lines.push(ChangedLine { change: "kept", text: "…".to_owned() });
+        }
+        lines.extend(group.iter().flat_map(|op| diff.iter_changes(op)).map(|change| ChangedLine {
+            change: match change.tag() {
+                similar::ChangeTag::Insert => "added",
+                similar::ChangeTag::Delete => "removed",
+                similar::ChangeTag::Equal => "kept",
+            },
+            text: change.value().trim_end_matches(['\n', '\r']).to_owned(),
+        }));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_changes_and_their_surroundings_are_listed() {
+        let old: String = (0..20).map(|number| format!("a{number} = 1\n")).collect();
+        let new = old.replace("a10 = 1", "a10 = 2");
+        let lines = changed_lines(&old, &new);
+        assert_eq!(lines.len(), 8);
+        let changed: Vec<(&str, &str)> = lines
+            .iter()
+            .filter(|line| line.change != "kept")
+            .map(|line| (line.change, line.text.as_str()))
+            .collect();
+        assert_eq!(changed, [("removed", "a10 = 1"), ("added", "a10 = 2")]);
+        assert!(changed_lines(&old, &old).is_empty());
+    }
+
+    #[test]
+    fn versions_differ_by_text() {
+        assert_eq!(version("a"), version("a"));
+        assert_ne!(version("a"), version("b"));
+        assert_ne!(version("a"), format!("\"{}\"", hash_of("a")));
+    }
+}

@@ -1,0 +1,216 @@
+//! Logs people in by OpenID Connect: authorization code with PKCE, `state` and `nonce`. The ID token is verified with the keys of
+//! the issuer, like access tokens, and is not kept.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use reqwest::header::CONTENT_TYPE;
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use toolhub_core::Secret;
+use url::Url;
+use url::form_urlencoded::{Serializer, byte_serialize};
+
+use super::claims::Claims;
+use super::clock::Clock;
+use super::identity::{Person, identify_person};
+use super::jws::{Jws, MAX_TOKEN_BYTES};
+use super::key_set::KeySet;
+use super::provider::{LoginEndpoints, Provider, unavailable};
+use super::settings::LoginClient;
+use super::token_error::{TokenError, TokenErrorKind};
+use crate::error::OAuthError;
+use crate::fetch::sanitize;
+use crate::pkce;
+
+/// Age up to which endpoints are used without reading the metadata again.
+const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);
+/// Maximum concurrent requests to an issuer for logins. They need no credential, so that they must not become a flood.
+const MAX_CONCURRENT: usize = 8;
+const SCOPE: &str = "openid profile email";
+
+/// A login that has begun: its secrets, which only the browser of the login has.
+#[derive(Debug, Clone)]
+pub struct BegunLogin {
+    /// The value that the issuer returns with the code.
+    pub state: Secret,
+    /// The value that the ID token must have.
+    pub nonce: Secret,
+    /// The PKCE verifier.
+    pub verifier: Secret,
+}
+
+impl BegunLogin {
+    pub(super) fn generate() -> Result<Self, OAuthError> {
+        Ok(Self { state: pkce::random()?, nonce: pkce::random()?, verifier: pkce::random()? })
+    }
+}
+
+/// The query of the redirect back from the issuer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LoginResponse<'a> {
+    /// The authorization code.
+    pub code: Option<&'a str>,
+    /// The value of `state`.
+    pub state: Option<&'a str>,
+    /// The issuer identifier (RFC 9207).
+    pub issuer: Option<&'a str>,
+    /// The error, if the login failed.
+    pub error: Option<&'a str>,
+    /// The address of the redirect, without the query.
+    pub redirect: &'a str,
+}
+
+/// The token response (RFC 6749 §5.1), of which only the ID token is used.
+#[derive(Deserialize)]
+struct TokenResponse {
+    id_token: Secret,
+}
+
+/// The logins of people at one issuer.
+pub(super) struct PersonLogins {
+    provider: Arc<Provider>,
+    client: LoginClient,
+    clock: Arc<dyn Clock>,
+    slots: Semaphore,
+    endpoints: Mutex<Option<(LoginEndpoints, Instant)>>,
+}
+
+impl PersonLogins {
+    pub(super) fn new(provider: Arc<Provider>, client: LoginClient, clock: Arc<dyn Clock>) -> Self {
+        Self { provider, client, clock, slots: Semaphore::new(MAX_CONCURRENT), endpoints: Mutex::default() }
+    }
+
+    /// The address at which a person logs in.
+    pub(super) async fn address(&self, begun: &BegunLogin, redirect: &str) -> Result<Url, TokenError> {
+        let endpoints = self.endpoints().await.map_err(|error| self.refusal(&error))?;
+        let mut address = endpoints.authorization;
+        address
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.client.client_id)
+            .append_pair("redirect_uri", redirect)
+            .append_pair("scope", SCOPE)
+            .append_pair("state", begun.state.expose())
+            .append_pair("nonce", begun.nonce.expose())
+            .append_pair("code_challenge", &pkce::challenge_of(&begun.verifier))
+            .append_pair("code_challenge_method", "S256");
+        Ok(address)
+    }
+
+    /// Redeems the code of a response and verifies the ID token.
+    pub(super) async fn finish(
+        &self,
+        keys: &KeySet,
+        begun: &BegunLogin,
+        response: LoginResponse<'_>,
+    ) -> Result<Person, TokenError> {
+        let refuse = |kind: TokenErrorKind| kind.of(&self.provider.name);
+        if response.state.is_none_or(|state| state != begun.state.expose()) {
+            return Err(refuse(TokenErrorKind::LoginState));
+        }
+        let endpoints = self.endpoints().await.map_err(|error| self.refusal(&error))?;
+        let is_other = response.issuer.is_some_and(|issuer| issuer != &*self.provider.name);
+        if is_other || (endpoints.names_issuer && response.issuer.is_none()) {
+            return Err(refuse(TokenErrorKind::UnknownIssuer));
+        }
+        if let Some(error) = response.error {
+            return Err(refuse(TokenErrorKind::LoginRefused { code: sanitize(error) }));
+        }
+        let code = response.code.ok_or_else(|| refuse(TokenErrorKind::LoginState))?;
+        let redeemed =
+            self.provider.within_timeout(self.redeem(&endpoints.token, begun, (code, response.redirect)));
+        let token = redeemed.await.map_err(|error| self.refusal(&error))?;
+        let claims = self.verify(keys, token.expose()).await.map_err(refuse)?;
+        let claims = self.check(claims, begun.nonce.expose()).map_err(refuse)?;
+        identify_person(&self.provider.settings, &claims).map_err(refuse)
+    }
+
+    async fn redeem(
+        &self,
+        endpoint: &Url,
+        begun: &BegunLogin,
+        (code, redirect): (&str, &str),
+    ) -> Result<Secret, OAuthError> {
+        // The semaphore is never closed.
+        let _permit = self.slots.acquire().await;
+        let code = Secret::new(code);
+        let id = self.client.client_id.as_str();
+        let pairs = [
+            ("grant_type", "authorization_code"),
+            ("code", code.expose()),
+            ("redirect_uri", redirect),
+            ("code_verifier", begun.verifier.expose()),
+        ];
+        let secret = self.client.client_secret.as_ref();
+        let public = secret.is_none().then_some(("client_id", id));
+        let form = Serializer::new(String::new()).extend_pairs(pairs.into_iter().chain(public)).finish();
+        let mut request = self.provider.fetch.post(endpoint)?;
+        if let Some(secret) = secret {
+            let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+            request = request.basic_auth(encode(id), Some(encode(secret.expose())));
+        }
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
+        let secrets = [Some(&code), Some(&begun.verifier), secret];
+        let secrets: Vec<&Secret> = secrets.into_iter().flatten().collect();
+        let response: TokenResponse = self.provider.fetch.answer(request, endpoint, &secrets).await?;
+        Ok(response.id_token)
+    }
+
+    /// Verifies the signature of an ID token.
+    async fn verify(&self, keys: &KeySet, token: &str) -> Result<Claims, TokenErrorKind> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(TokenErrorKind::TooLong);
+        }
+        let jws = Jws::parse(token)?;
+        // An access token is not an ID token. The header of ID tokens is `JWT` or missing.
+        if jws.typ.as_deref().is_some_and(|typ| !typ.eq_ignore_ascii_case("jwt")) {
+            return Err(TokenErrorKind::Type);
+        }
+        let candidates = keys.find(&jws).await?;
+        let is_signed =
+            candidates.keys.iter().any(|key| key.verify(jws.algorithm, jws.signed, &jws.signature));
+        if is_signed { Ok(jws.claims) } else { Err(TokenErrorKind::Signature) }
+    }
+
+    /// Checks the claims of an ID token (OpenID Connect Core 1.0, section 3.1.3.7).
+    fn check(&self, claims: Claims, nonce: &str) -> Result<Claims, TokenErrorKind> {
+        let client = self.client.client_id.as_str();
+        if claims.text("iss") != Some(&*self.provider.name) {
+            return Err(TokenErrorKind::UnknownIssuer);
+        }
+        let audiences = claims.list("aud").ok_or(TokenErrorKind::Audience)?;
+        let is_for_client = audiences.iter().any(|audience| audience == client);
+        let has_other_party = match claims.contains("azp") {
+            true => claims.text("azp") != Some(client),
+            false => audiences.len() > 1,
+        };
+        if !is_for_client || has_other_party {
+            return Err(TokenErrorKind::Audience);
+        }
+        if claims.text("nonce") != Some(nonce) {
+            return Err(TokenErrorKind::LoginState);
+        }
+        claims.check_times(self.clock.wall_time())?.ok_or(TokenErrorKind::Expired)?;
+        Ok(claims)
+    }
+
+    /// The endpoints of the issuer, from its metadata.
+    async fn endpoints(&self) -> Result<LoginEndpoints, OAuthError> {
+        let now = self.clock.monotonic();
+        let known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((endpoints, found)) = known
+            && now.saturating_duration_since(found) < MAX_ENDPOINT_AGE
+        {
+            return Ok(endpoints);
+        }
+        let _permit = self.slots.acquire().await;
+        let found = self.provider.within_timeout(self.provider.discover_login()).await?;
+        *self.endpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some((found.clone(), now));
+        Ok(found)
+    }
+
+    fn refusal(&self, error: &OAuthError) -> TokenError {
+        unavailable(error).of(&self.provider.name)
+    }
+}

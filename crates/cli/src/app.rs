@@ -16,6 +16,7 @@ use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::args::Global;
 use crate::exit::{Exit, Interrupted, UsageError};
+use crate::hub_api::error::HubError;
 use crate::render::live::Live;
 use crate::render::screen::{ODD, Screen};
 use crate::render::status::Status;
@@ -211,8 +212,12 @@ impl App {
             self.screen.warn(lang.choose("interrupted", "已中断"));
             return Exit::Interrupted;
         }
+        let mut kind = None;
         let (text, exit) = if let Some(error) = error.downcast_ref::<BuildError>() {
             (error.localize(lang), Exit::Usage)
+        } else if let Some(error) = error.downcast_ref::<HubError>() {
+            kind = Some(error.kind());
+            (error.localize(lang), Exit::from(error))
         } else if let Some(error) = error.downcast_ref::<ConfigError>() {
             (error.localize(lang), Exit::Usage)
         } else if let Some(error) = error.downcast_ref::<UsageError>() {
@@ -221,8 +226,8 @@ impl App {
             (format!("{error:#}"), Exit::Failed)
         };
         if self.screen.json {
-            let meta = RawObject::default()
-                .with("error_kind", if exit == Exit::Usage { "usage" } else { "internal" });
+            let kind = kind.unwrap_or(if exit == Exit::Usage { "usage" } else { "internal" });
+            let meta = RawObject::default().with("error_kind", kind);
             let json = RawObject::default()
                 .with("success", false)
                 .with("result", RawJson::null())

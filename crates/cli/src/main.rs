@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod completion;
 mod exit;
+mod hub_api;
 mod render;
 mod terminal;
 

@@ -1,9 +1,11 @@
 //! A request of an authenticated visitor, with its parameters.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use toolhub::{Gateways, Hub};
 use toolhub_core::{Lang, Principal, Role, Roles};
@@ -60,6 +62,19 @@ impl Query {
                 format!("`{name}` 应为 1 到 {max} 之间的数字"),
             )),
         }
+    }
+
+    /// A time in RFC 3339.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<SystemTime>, Problem> {
+        let parse = |text: &str| {
+            text.parse::<Timestamp>().map(SystemTime::from).map_err(|_| {
+                Problem::bad_request(
+                    format!("`{name}` is a time such as 2027-01-31T12:00:00Z"),
+                    format!("`{name}` 应为时间，如 2027-01-31T12:00:00Z"),
+                )
+            })
+        };
+        self.get(name).map(parse).transpose()
     }
 
     /// The query with one parameter replaced or removed, for links.

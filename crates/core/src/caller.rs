@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::boxed::BoxFuture;
 use crate::json::{RawJson, RawObject};
+use crate::lang::Lang;
 use crate::principal::Principal;
 use crate::trace::TraceContext;
 
@@ -53,6 +54,11 @@ pub trait Caller: Send + Sync {
     /// Reports that the request was refused because its token lacks these scopes.
     fn require_scopes(&self, scopes: Vec<String>) {
         drop(scopes);
+    }
+
+    /// Reports the outcome of its call, as [`crate::Outcome::to_json`] renders it: the result of a client contains less.
+    fn report_outcome(&self, render: &dyn Fn(Lang) -> RawObject) {
+        let _ = render;
     }
 
     /// The trace context of its request, if tracing is enabled.

@@ -30,7 +30,10 @@ pub use forward::ForwardedRequest;
 pub use handler::{ClientHandler, HandlerAnswer, RejectingHandler};
 pub use host::McpHost;
 pub use listing::Listing;
-pub use relay::{Dialer, HubStream, Relay, RelayStream};
+pub use relay::{
+    Dialer, HubStream, LiveServer, Relay, RelayStream, RestartOutcome, live_servers,
+    restart as restart_at_hub,
+};
 pub use server_status::{FailureHistory, ServerState};
 pub use singleflight::Listed;
 pub use supervisor::{Server, ServerContext};

@@ -45,6 +45,7 @@ mod resources;
 mod rule_check;
 #[cfg(unix)]
 mod running_hub;
+mod server_restart;
 mod server_set;
 mod server_view;
 pub mod settings;
@@ -56,7 +57,7 @@ pub use access_control::{AccessControl, KnownKey};
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;
-pub use gateway::{DirectCall, Gateways, NotificationBus, OfferedTool};
+pub use gateway::{DirectAnswer, DirectCall, Gateways, NotificationBus, OfferedTool};
 pub use hub::Hub;
 pub use listeners::Listeners;
 pub use login::LoginError;
@@ -64,7 +65,7 @@ pub use model::ChosenModel;
 pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]
-pub use running_hub::{HubSocket, running_hubs};
+pub use running_hub::{HubSocket, LiveServers, live_servers, restart_at_hubs, running_hubs};
 pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use toolhub_agent::{

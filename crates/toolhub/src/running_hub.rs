@@ -17,7 +17,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::BoxFuture;
-use toolhub_mcp_client::{Dialer, HubStream, Relay};
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::config::ServerSpec;
+use toolhub_mcp_client::{Dialer, HubStream, LiveServer, Relay, RestartOutcome, ServerState};
 use toolhub_mcp_gateway::secret;
 use toolhub_store::private_file;
 
@@ -146,10 +148,15 @@ impl HubSocket {
     }
 
     /// A relay to the enabled servers of a hub, for processes of its owner, which act as `principal`.
-    pub fn relay(&self, hub: &Hub, principal: &str) -> Relay {
+    pub fn relay(&self, hub: &Arc<Hub>, principal: &str) -> Relay {
         let servers = Arc::clone(&hub.servers);
         let find = move |id: &str| servers.find(id).filter(|server| server.spec().enabled);
-        Relay::new(principal, &self.secret, find)
+        let (hub, principal_id) = (Arc::downgrade(hub), Arc::<str>::from(principal));
+        let restart = move |id: String| -> BoxFuture<'static, Option<RestartOutcome>> {
+            let (hub, principal_id) = (hub.upgrade(), Arc::clone(&principal_id));
+            Box::pin(async move { hub?.restart_server(&id, &principal_id).await })
+        };
+        Relay::new(principal, &self.secret, find).with_restart(restart)
     }
 
     /// Serves connections until `stop`; then waits up to `grace` for those with running requests.
@@ -215,6 +222,55 @@ impl RunningHubs {
         let mut secret = String::new();
         key.take(MAX_SECRET_BYTES).read_to_string(&mut secret).ok()?;
         Some(HubStream { stream: Box::new(stream), secret })
+    }
+}
+
+/// The states of servers at the running hubs of a data folder.
+#[derive(Debug, Default)]
+pub struct LiveServers {
+    /// The servers that a hub has with the same entry. A connected one takes precedence if several hubs have it.
+    pub servers: Vec<LiveServer>,
+    /// Why hubs gave no answer.
+    pub problems: Vec<LocalizedText>,
+}
+
+/// Asks the running hubs of the data folder `home` for the states of servers. A hub that hangs is given up after one second.
+pub async fn live_servers(home: &Path, specs: &[&ServerSpec]) -> LiveServers {
+    let mut live = LiveServers::default();
+    for stream in RunningHubs::of(home).dial().await {
+        let states = match toolhub_mcp_client::live_servers(stream, specs).await {
+            Ok(states) => states,
+            Err(problem) => {
+                live.problems.push(problem);
+                continue;
+            }
+        };
+        for state in states {
+            match live.servers.iter_mut().find(|known| known.id == state.id) {
+                None => live.servers.push(state),
+                Some(known) if matches!(state.state, ServerState::Connected { .. }) => *known = state,
+                Some(_) => {}
+            }
+        }
+    }
+    live
+}
+
+/// Restarts a server at the running hubs of the data folder `home` that have it with the same entry. Returns `None` if none does.
+pub async fn restart_at_hubs(
+    home: &Path,
+    spec: &ServerSpec,
+) -> Result<Option<RestartOutcome>, LocalizedText> {
+    let (mut last, mut problem) = (None, None);
+    for stream in RunningHubs::of(home).dial().await {
+        match toolhub_mcp_client::restart_at_hub(stream, spec).await {
+            Ok(outcome) => last = outcome.or(last),
+            Err(why) => problem = Some(why),
+        }
+    }
+    match (last, problem) {
+        (None, Some(problem)) => Err(problem),
+        (last, _) => Ok(last),
     }
 }
 

@@ -162,7 +162,12 @@ fn chinese(key: &str) -> Option<&'static str> {
         " trust" => {
             "本次运行使用此文件夹带有的内容；也可设 TOOLHUB_TRUST=1，或用 TOOLHUB_TRUST=文件夹:文件夹 只信任这些文件夹"
         }
-        " no_hub" => "即使 `toolhub serve` 正以相同配置运行，也自行启动服务器；也可设 TOOLHUB_NO_HUB=1",
+        " hub" => "使用该地址上正在运行的 hub，密钥取自 TOOLHUB_HUB_KEY；也可设 TOOLHUB_HUB=URL",
+        " hub_key_file" => "与 `--hub` 合用：从此文件读取密钥",
+        " hub_plain_http" => "与 `--hub` 合用：允许以 http:// 连接其他机器，途中他人可能读到密钥",
+        " no_hub" => {
+            "不使用正在运行的 hub：即使 `toolhub serve` 正以相同配置运行，也自行启动服务器；也可设 TOOLHUB_NO_HUB=1"
+        }
         " json" => "在标准输出给出机器可读的结果",
         " trace" => "在标准错误显示路由和每个事件",
         " quiet" => "只输出结果和错误",
@@ -201,6 +206,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         }
         "/call brief" => "只显示模型会看到的部分；其余保留，见 `toolhub result`",
         "/call verify" => "检查结果：与之前的结果比较，并检查数值、日期和时间",
+        "/call idempotency_key" => "与 `--hub` 合用：以相同的键重复调用时，返回首次的结果而不再执行",
         "/call request" => "用自己的话说明想做什么：供 `toolhub recommend` 参考",
         "/explain capability" => "不指定工具，由适用于该类别的工具处理",
         "/explain principal" => "显示该主体能否通过网关看到和调用此工具：密钥名称，或 local",
@@ -258,10 +264,13 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/servers/prompt output" => "将内容保存到此文件，而不是显示",
         "/servers/offers" => "列出服务器的资源、资源模板和提示词",
         "/servers/offers id" => "哪个服务器",
+        "/servers/restart" => "重启正在运行的 hub 中的服务器",
         "/servers/logs" => "显示服务器最后写到标准错误的内容",
         "/servers/enable" => "重新使用服务器",
         "/servers/disable" => "保留服务器配置，但不使用",
-        "/servers/logs id" | "/servers/enable id" | "/servers/disable id" => "哪个服务器",
+        "/servers/logs id" | "/servers/restart id" | "/servers/enable id" | "/servers/disable id" => {
+            "哪个服务器"
+        }
         "/servers/refresh ids" => "哪些服务器 [默认：全部]",
         "/tools/diff" => "显示工具定义的变化",
         "/tools/diff tool" => "工具名",

@@ -58,7 +58,16 @@ pub(crate) struct Global {
     /// Trust this folder for this run; also TOOLHUB_TRUST=1, or TOOLHUB_TRUST=FOLDER:FOLDER for these folders
     #[arg(long, global = true)]
     pub(crate) trust: bool,
-    /// Start its own servers even if `toolhub serve` runs with the same configuration; also TOOLHUB_NO_HUB=1
+    /// Use the running hub at this address, with the key in TOOLHUB_HUB_KEY; also TOOLHUB_HUB=URL
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) hub: Option<String>,
+    /// With `--hub`: read the key from this file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) hub_key_file: Option<PathBuf>,
+    /// With `--hub`: permit http:// to another machine, where others may read the key
+    #[arg(long, global = true)]
+    pub(crate) hub_plain_http: bool,
+    /// Use no running hub: start own servers even if `toolhub serve` runs with the same configuration; also TOOLHUB_NO_HUB=1
     #[arg(long, global = true, env = "TOOLHUB_NO_HUB", hide_env = true, value_parser = FalseyValueParser::new())]
     pub(crate) no_hub: bool,
     /// Machine-readable answers on stdout
@@ -189,6 +198,9 @@ pub(crate) struct CallArgs {
     /// What you want, in your own words: remembered for `toolhub recommend`
     #[arg(long = "for", value_name = "REQUEST")]
     pub(crate) request: Option<String>,
+    /// With `--hub`: a repeated call with the same key gets the first result instead of running again
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -317,6 +329,8 @@ pub(crate) enum ServersCommand {
     Test(TestArgs),
     /// List the tools of servers again, and show what changed
     Refresh(TestArgs),
+    /// Restart a server of the running hub
+    Restart(ServerIdArgs),
     /// Show what a server last wrote to its standard error
     Logs(ServerIdArgs),
     /// Show what is known about a server, without connecting

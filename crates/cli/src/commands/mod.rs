@@ -15,6 +15,7 @@ pub(crate) mod servers;
 pub(crate) mod skills;
 pub(crate) mod start;
 pub(crate) mod text;
+pub(crate) mod through_hub;
 pub(crate) mod tools;
 pub(crate) mod trust;
 
@@ -26,7 +27,9 @@ use clap::FromArgMatches as _;
 use crate::app::App;
 use crate::args::eval::EvalCommand;
 use crate::args::{Cli, Command, ServersCommand, help, usage_error};
+use crate::commands::history::archive::Archive;
 use crate::exit::Exit;
+use crate::hub_api::HubApi;
 
 /// Runs one command.
 pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
@@ -71,6 +74,9 @@ fn uses_running_hub(command: Option<&Command>) -> bool {
 }
 
 async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
+    if let Some(api) = HubApi::requested(app)? {
+        return through_hub::run(app, &api, command).await;
+    }
     if matches!(command, Some(Command::Tools(_) | Command::Servers(_) | Command::Doctor(_))) {
         app.declare_list_only();
     }
@@ -94,10 +100,12 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Keys(args)) => access::keys::run(app, &args).await,
         Some(Command::Waiting(args)) => access::waiting::run(app, &args).await,
         Some(Command::Audit(args)) => access::audit::run(app, args).await,
-        Some(Command::History(args)) => history::run(app, args).await,
-        Some(Command::Stats(args)) => history::stats::run(app, args).await,
+        Some(Command::History(args)) => history::run(app, &Archive::Local(app.hub().await?), args).await,
+        Some(Command::Stats(args)) => history::stats::run(app, &Archive::Local(app.hub().await?), args).await,
         Some(Command::Recommend(args)) => history::recommend::run(app, args).await,
-        Some(Command::Result(args)) => history::result::run(app, args).await,
+        Some(Command::Result(args)) => {
+            history::result::run(app, &Archive::Local(app.hub().await?), args).await
+        }
         Some(Command::Run(args)) => text::run::run(app, &args).await,
         Some(Command::Parse(args)) => text::parse::run(app, &args).await,
         Some(Command::Explain(args)) => tools::explain::run(app, args).await,

@@ -11,13 +11,27 @@ use toolhub_core::Localize as _;
 use toolhub_core::audit::{AuditAction, AuditKind};
 use toolhub_core::lang::LocalizedText;
 
-use super::{Page, timestamp};
+use super::{CURSOR, LIMIT, Page, SINCE, timestamp};
 use crate::problem::Problem;
 use crate::request::Context;
-use crate::route::json;
+use crate::route::{Parameter, json};
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
+
+/// The query parameters of the list.
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "principal", description: "Only records of this principal.", r#type: "string" },
+    Parameter { name: "kind", description: "Only records of this kind.", r#type: "string" },
+    Parameter {
+        name: "reference",
+        description: "Only records with this reference: of a refusal, a held call or a call.",
+        r#type: "string",
+    },
+    SINCE,
+    LIMIT,
+    CURSOR,
+];
 
 /// A record of the audit log.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -32,6 +46,10 @@ pub(crate) struct Record {
     /// What happened.
     pub(crate) state: String,
     pub(crate) reference: Option<String>,
+    /// The rule that allowed, held or refused it.
+    pub(crate) rule: Option<String>,
+    /// The principal that approved the call.
+    pub(crate) approver: Option<String>,
 }
 
 /// The result of a verification.
@@ -40,6 +58,9 @@ pub(crate) struct Verification {
     pub(crate) intact: bool,
     pub(crate) records: u64,
     pub(crate) text: String,
+    /// Whether the last checkpoint is stored outside the database: without it, records that were cut off at the end cannot be
+    /// noticed.
+    pub(crate) has_last_checkpoint: bool,
 }
 
 /// The audit log.
@@ -77,37 +98,50 @@ pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Record>, Problem>
         principal: query.get("principal").map(str::to_owned),
         kind: kind.transpose()?,
         before: before.transpose()?,
-        limit: Some(limit + 1),
+        since: query.time(SINCE.name)?,
+        limit: query.get("reference").is_none().then_some(limit + 1),
         ..AuditQuery::default()
     };
     let mut records = log(context)?.audit_records(wanted).await?;
+    if let Some(reference) = query.get("reference") {
+        records.retain(|record| reference_of(&record.event.action) == Some(reference));
+    }
     let more = records.len() > limit;
     records.truncate(limit);
     let next = records.last().filter(|_| more).map(|record| record.sequence.to_string());
     Ok(Page { items: records.iter().map(record).collect(), next })
 }
 
+/// The reference by which a person finds the record.
+fn reference_of(action: &AuditAction) -> Option<&str> {
+    match action {
+        AuditAction::Refusal(refusal) => Some(&refusal.reference),
+        AuditAction::HeldCall(held) => Some(&held.reference),
+        AuditAction::Call(call) => Some(&call.record),
+        AuditAction::Login(_) | AuditAction::Change(_) => None,
+    }
+}
+
 fn record(record: &AuditRecord) -> Record {
-    let (object, state, reference) = match &record.event.action {
+    let action = &record.event.action;
+    let (rule, approver) = match action {
+        AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
+        AuditAction::HeldCall(held) => (held.rule.as_deref(), None),
+        AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
+        AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
+    };
+    let (object, state) = match action {
         AuditAction::Login(login) => {
             let state = if login.accepted { "accepted" } else { "refused" };
             let reason = login.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            (login.method.clone(), format!("{state}{reason}"), None)
+            (login.method.clone(), format!("{state}{reason}"))
         }
-        AuditAction::Refusal(refusal) => (
-            refusal.resource.clone(),
-            format!("{} refused", refusal.operation),
-            Some(refusal.reference.clone()),
-        ),
-        AuditAction::Call(call) => {
-            (call.tool.clone(), call.status.name().to_owned(), Some(call.record.clone()))
-        }
-        AuditAction::HeldCall(held) => {
-            (held.tool.clone(), held.decision.name().to_owned(), Some(held.reference.clone()))
-        }
+        AuditAction::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
+        AuditAction::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
+        AuditAction::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
         AuditAction::Change(change) => {
             let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
-            (change.name.clone(), format!("{}{detail}", change.change.name()), None)
+            (change.name.clone(), format!("{}{detail}", change.change.name()))
         }
     };
     Record {
@@ -117,28 +151,35 @@ fn record(record: &AuditRecord) -> Record {
         kind: record.event.action.kind().name().to_owned(),
         object,
         state,
-        reference,
+        reference: reference_of(action).map(str::to_owned),
+        rule: rule.map(str::to_owned),
+        approver: approver.map(str::to_owned),
     }
 }
 
 pub(crate) async fn verify(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let lang = context.lang;
     let verification = log(context)?.verify_audit(None).await?;
+    let has_last_checkpoint = verification.has_head;
     let body = match &verification.result {
         Ok(None) => Verification {
             intact: true,
             records: 0,
             text: lang.choose("nothing was recorded yet", "尚无记录").to_owned(),
+            has_last_checkpoint,
         },
         Ok(Some(summary)) => {
-            let (records, checkpoints) = (summary.records(), summary.checkpoints);
+            let records = summary.records();
+            let (checkpoints, confirmed) = (summary.checkpoints, summary.confirmed);
             let text = lang.choose(
-                format!("intact: {records} records, {checkpoints} signed checkpoints"),
-                format!("完整：{records} 条记录，{checkpoints} 个签名检查点"),
+                format!("intact: {records} records, {checkpoints} signed checkpoints, confirmed up to record {confirmed}"),
+                format!("完整：{records} 条记录，{checkpoints} 个签名检查点，已确认至第 {confirmed} 条"),
             );
-            Verification { intact: true, records, text }
+            Verification { intact: true, records, text, has_last_checkpoint }
         }
-        Err(tampering) => Verification { intact: false, records: 0, text: tampering.localize(lang) },
+        Err(tampering) => {
+            Verification { intact: false, records: 0, text: tampering.localize(lang), has_last_checkpoint }
+        }
     };
     Ok(json(StatusCode::OK, &body))
 }

@@ -7,14 +7,36 @@ use serde::Serialize;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status, StoredAttempt};
 use toolhub_core::{Lang, Localize as _, RawJson};
 
-use super::{Page, millis, timestamp};
+use super::{CURSOR, DETAILS, LIMIT, Page, SINCE, millis, timestamp};
 use crate::problem::Problem;
 use crate::request::Context;
-use crate::route::json;
+use crate::route::{Parameter, json};
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
 const MAX_ID_BYTES: usize = 64;
+
+/// The query parameters of the list.
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "tool", description: "Only calls of this tool.", r#type: "string" },
+    Parameter { name: "source", description: "Only calls answered at this source.", r#type: "string" },
+    Parameter {
+        name: "status",
+        description: "`running`, `succeeded`, `failed` or `unknown`.",
+        r#type: "string",
+    },
+    Parameter { name: "principal", description: "Only calls of this principal.", r#type: "string" },
+    Parameter { name: "conversation", description: "Only calls of this conversation.", r#type: "string" },
+    Parameter {
+        name: "text",
+        description: "Only calls whose request, arguments or tool contain this text.",
+        r#type: "string",
+    },
+    SINCE,
+    DETAILS,
+    LIMIT,
+    CURSOR,
+];
 
 /// A call.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -44,6 +66,17 @@ pub(crate) struct Attempt {
     pub(crate) status: String,
     pub(crate) took_ms: f64,
     pub(crate) error: Option<String>,
+    /// The kind of the error.
+    pub(crate) error_kind: Option<String>,
+}
+
+/// A call in a list.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum ListedCall {
+    /// With what is stored about it, apart from its result.
+    Detailed(Box<CallDetail>),
+    Brief(Call),
 }
 
 /// A call with everything that is stored about it.
@@ -51,6 +84,10 @@ pub(crate) struct Attempt {
 pub(crate) struct CallDetail {
     #[serde(flatten)]
     pub(crate) call: Call,
+    /// The id that its caller gave it.
+    pub(crate) call_id: String,
+    /// The kind of the error.
+    pub(crate) error_kind: Option<String>,
     #[schemars(with = "serde_json::Value")]
     pub(crate) arguments: RawJson,
     pub(crate) strategy: String,
@@ -69,11 +106,23 @@ pub(crate) struct CallDetail {
 }
 
 pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &page(context).await?))
+    let Page { items, next } = selected(context).await?;
+    let with_details = context.query.get(DETAILS.name) == Some("true");
+    let listed = |record: &CallRecord| match with_details {
+        true => ListedCall::Detailed(Box::new(detail(record, context.lang))),
+        false => ListedCall::Brief(call(record, context.lang)),
+    };
+    Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
 }
 
 /// One page of the calls that the principal may see, by the query of the request.
 pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Call>, Problem> {
+    let Page { items, next } = selected(context).await?;
+    Ok(Page { items: items.iter().map(|record| call(record, context.lang)).collect(), next })
+}
+
+/// The calls of one page.
+async fn selected(context: &Context<'_>) -> Result<Page<CallRecord>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let own = |name: &str| query.get(name).map(str::to_owned);
@@ -96,6 +145,8 @@ pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Call>, Problem> {
         source: own("source"),
         status: status.transpose()?,
         text: own("text"),
+        conversation: own("conversation"),
+        since: query.time(SINCE.name)?,
         principal,
         before: query.get("cursor").map(record_id).transpose()?,
         limit: Some(limit + 1),
@@ -105,7 +156,7 @@ pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Call>, Problem> {
     let more = records.len() > limit;
     records.truncate(limit);
     let next = records.last().filter(|_| more).map(|record| record.start.record.to_string());
-    Ok(Page { items: records.iter().map(|record| call(record, context.lang)).collect(), next })
+    Ok(Page { items: records, next })
 }
 
 fn record_id(text: &str) -> Result<RecordId, Problem> {
@@ -131,9 +182,16 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<CallDetail, Problem> {
     };
     let record = record.filter(is_visible).ok_or_else(unknown)?;
     let result = context.hub().result(&wanted).await?;
+    Ok(CallDetail { result: result.map(|output| output.raw().clone()), ..detail(&record, context.lang) })
+}
+
+/// A call without its result.
+fn detail(record: &CallRecord, lang: Lang) -> CallDetail {
     let start = &record.start;
-    Ok(CallDetail {
-        call: call(&record, context.lang),
+    CallDetail {
+        call: call(record, lang),
+        call_id: start.call.to_string(),
+        error_kind: record.error.as_ref().map(|(kind, _)| kind.clone()),
         arguments: start.arguments.clone(),
         strategy: start.strategy.clone(),
         candidates: start.candidates.iter().map(ToString::to_string).collect(),
@@ -141,9 +199,9 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<CallDetail, Problem> {
         conversation: start.conversation.clone(),
         rule: start.authorization.rule.as_deref().map(str::to_owned),
         approver: start.authorization.approver.as_deref().map(str::to_owned),
-        attempts: record.attempts.iter().map(|one| attempt(one, context.lang)).collect(),
-        result: result.map(|output| output.raw().clone()),
-    })
+        attempts: record.attempts.iter().map(|one| attempt(one, lang)).collect(),
+        result: None,
+    }
 }
 
 fn call(record: &CallRecord, lang: Lang) -> Call {
@@ -168,5 +226,6 @@ fn attempt(attempt: &StoredAttempt, lang: Lang) -> Attempt {
         status: attempt.status.name().to_owned(),
         took_ms: millis(attempt.took),
         error: attempt.error.as_ref().map(|(_, text)| text.localize(lang)),
+        error_kind: attempt.error.as_ref().map(|(kind, _)| kind.clone()),
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod config;
 pub(crate) mod overview;
+pub(crate) mod search;
 pub(crate) mod server_edit;
 pub(crate) mod servers;
 pub(crate) mod skills;
@@ -52,6 +53,16 @@ const PROFILE: Parameter = Parameter {
 };
 const LIMIT: Parameter =
     Parameter { name: "limit", description: "Maximum number of items.", r#type: "integer" };
+const DETAILS: Parameter = Parameter {
+    name: "details",
+    description: "`true` for everything that `toolhub --hub` shows.",
+    r#type: "boolean",
+};
+const SINCE: Parameter = Parameter {
+    name: "since",
+    description: "Only those of this time or later (RFC 3339).",
+    r#type: "string",
+};
 const CURSOR: Parameter =
     Parameter { name: "cursor", description: "`next` of the page before.", r#type: "string" };
 
@@ -114,7 +125,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "stats",
         permission: Permission::AnyOf(VIEWERS),
         summary: "Calls, failures and latencies of the last days",
-        parameters: &[],
+        parameters: &[DETAILS],
         request: None,
         response: ResponseKind::Json(schema_of::<overview::Stats>),
         handler: |context| Box::pin(overview::stats(context)),
@@ -218,14 +229,9 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "tools",
         permission: Permission::AnyOf(TOOL_USERS),
         summary: "The tools that the principal may see, by name",
-        parameters: &[
-            PROFILE,
-            Parameter { name: "source", description: "Only tools of this source.", r#type: "string" },
-            LIMIT,
-            CURSOR,
-        ],
+        parameters: tools::PARAMETERS,
         request: None,
-        response: ResponseKind::Json(schema_of::<Page<tools::Tool>>),
+        response: ResponseKind::Json(schema_of::<Page<tools::ListedTool>>),
         handler: |context| Box::pin(tools::list(context)),
     },
     Route {
@@ -274,9 +280,9 @@ pub(crate) const ROUTES: &[Route] = &[
         permission: Permission::AnyOf(TOOL_USERS),
         summary: "The best tools for a request in natural language, with their scores",
         parameters: &[],
-        request: Some(schema_of::<tools::SearchRequest>),
-        response: ResponseKind::Json(schema_of::<tools::SearchBody>),
-        handler: |context| Box::pin(tools::search(context)),
+        request: Some(schema_of::<search::SearchRequest>),
+        response: ResponseKind::Json(schema_of::<search::SearchBody>),
+        handler: |context| Box::pin(search::search(context)),
     },
     Route {
         method: Verb::Post,
@@ -313,29 +319,9 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "calls",
         permission: Permission::AnyOf(TOOL_USERS),
         summary: "Calls, newest first: all of them for auditors, otherwise those of the principal",
-        parameters: &[
-            Parameter { name: "tool", description: "Only calls of this tool.", r#type: "string" },
-            Parameter {
-                name: "source",
-                description: "Only calls answered at this source.",
-                r#type: "string",
-            },
-            Parameter {
-                name: "status",
-                description: "`running`, `succeeded`, `failed` or `unknown`.",
-                r#type: "string",
-            },
-            Parameter { name: "principal", description: "Only calls of this principal.", r#type: "string" },
-            Parameter {
-                name: "text",
-                description: "Only calls whose request, arguments or tool contain this text.",
-                r#type: "string",
-            },
-            LIMIT,
-            CURSOR,
-        ],
+        parameters: calls::PARAMETERS,
         request: None,
-        response: ResponseKind::Json(schema_of::<Page<calls::Call>>),
+        response: ResponseKind::Json(schema_of::<Page<calls::ListedCall>>),
         handler: |context| Box::pin(calls::list(context)),
     },
     Route {
@@ -467,12 +453,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "audit",
         permission: Permission::AnyOf(AUDITORS),
         summary: "Records of the audit log, newest first",
-        parameters: &[
-            Parameter { name: "principal", description: "Only records of this principal.", r#type: "string" },
-            Parameter { name: "kind", description: "Only records of this kind.", r#type: "string" },
-            LIMIT,
-            CURSOR,
-        ],
+        parameters: audit::PARAMETERS,
         request: None,
         response: ResponseKind::Json(schema_of::<Page<audit::Record>>),
         handler: |context| Box::pin(audit::list(context)),

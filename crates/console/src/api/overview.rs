@@ -12,7 +12,7 @@ use toolhub_core::statistics::{Day, Latency, Tally, ToolStatistics};
 use toolhub_core::{Role, Roles, Source, ToolName};
 use toolhub_server::HubService as _;
 
-use super::{Empty, millis, timestamp};
+use super::{DETAILS, Empty, millis, timestamp};
 use crate::browser::{CookieKind, Cookies, PrivateCookies};
 use crate::problem::Problem;
 use crate::request::{Context, Credential};
@@ -118,6 +118,22 @@ pub(crate) struct Stats {
     pub(crate) tools: Vec<ToolCount>,
     pub(crate) p50_ms: Option<f64>,
     pub(crate) p95_ms: Option<f64>,
+    /// All that is stored about each tool, if the request asks for details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) statistics: Option<Vec<StoredStatistics>>,
+}
+
+/// The stored statistics of a tool at a source.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct StoredStatistics {
+    tool: String,
+    source: String,
+    /// Days since 1970 (UTC), successes, failures.
+    days: Vec<(i64, u64, u64)>,
+    /// The numbers of the buckets of the latency, and their counts.
+    latency: Vec<(u8, u64)>,
+    last_success: Option<String>,
+    last_failure: Option<String>,
 }
 
 pub(crate) async fn stats(context: &Context<'_>) -> Result<Response<Body>, Problem> {
@@ -167,8 +183,28 @@ pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> 
     let mut tools: Vec<ToolCount> = statistics.iter().map(tool_count).collect();
     tools.sort_by_key(|tool| std::cmp::Reverse(tool.succeeded + tool.failed));
     tools.truncate(MAX_TOOLS);
+    let is_detailed = context.query.get(DETAILS.name) == Some("true");
+    let stored = is_detailed.then(|| statistics.iter().map(stored_statistics).collect());
     let percentile = |share: f64| latency.percentile(share).map(millis);
-    Ok(Stats { days: days.collect(), tools, p50_ms: percentile(0.5), p95_ms: percentile(0.95) })
+    Ok(Stats {
+        days: days.collect(),
+        tools,
+        p50_ms: percentile(0.5),
+        p95_ms: percentile(0.95),
+        statistics: stored,
+    })
+}
+
+fn stored_statistics(statistics: &ToolStatistics) -> StoredStatistics {
+    let days = statistics.days.iter().map(|(day, tally)| (day.0, tally.successes, tally.failures));
+    StoredStatistics {
+        tool: statistics.tool.to_string(),
+        source: statistics.source.to_string(),
+        days: days.collect(),
+        latency: statistics.latency.buckets().collect(),
+        last_success: statistics.last_success.map(timestamp),
+        last_failure: statistics.last_failure.map(timestamp),
+    }
 }
 
 /// The statistics of one tool at one source.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use toolhub::{ServerState, ServerView};
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
-use toolhub_core::{Lang, Localize as _, Role, Roles, Source};
+use toolhub_core::{Lang, Localize as _, Role, Roles, Source, ToolError};
 use toolhub_mcp_client::last_lines;
 
 use super::{Page, timestamp};
@@ -35,6 +35,10 @@ pub(crate) struct Server {
     /// Its name and version.
     pub(crate) peer: Option<String>,
     pub(crate) restarts: u32,
+    /// How often it failed in a row.
+    pub(crate) failures: u32,
+    /// The negotiated version of MCP, if it is connected.
+    pub(crate) protocol_version: Option<String>,
     pub(crate) listed_at: Option<String>,
     /// When calls are tried again, if its circuit breaker is open.
     pub(crate) circuit_open_until: Option<String>,
@@ -50,6 +54,8 @@ pub(crate) struct ServerDetail {
     /// The file that configures it.
     pub(crate) origin: String,
     pub(crate) credentials: String,
+    /// The tools that were left out of its list, each with the reason.
+    pub(crate) skipped: Vec<String>,
     /// The names of its tools in the default profile.
     pub(crate) tool_names: Vec<String>,
 }
@@ -122,12 +128,14 @@ fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
     let offered = context.gateways.offered_tools(None, context.principal()).unwrap_or_default();
     let own = offered.into_iter().filter(|tool| tool.sources.contains(&source));
     let manages = context.has_role([Role::Operator, Role::Owner].into_iter().collect::<Roles>());
+    let skipped = view.list.iter().flat_map(|list| &list.skipped).map(|one| one.localize(context.lang));
     let reached_by = if manages { reached_by(&view.spec.transport) } else { String::new() };
     ServerDetail {
         server: server(view, context.lang),
         reached_by,
         origin: if manages { view.spec.origin.display().to_string() } else { String::new() },
         credentials: view.spec.credentials.name().to_owned(),
+        skipped: skipped.collect(),
         tool_names: own.map(|tool| tool.name).collect(),
     }
 }
@@ -184,15 +192,26 @@ async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
         Some(Err(error)) => {
             let detail =
                 toolhub_core::lang::LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh));
-            Err(Problem::new(StatusCode::BAD_GATEWAY, "server-failed", detail))
+            let kind = match error {
+                ToolError::LoginNeeded { .. } => "login-needed",
+                _ => "server-failed",
+            };
+            Err(Problem::new(StatusCode::BAD_GATEWAY, kind, detail))
         }
         None => Err(Problem::not_found(format!("there is no server `{id}`"), format!("没有服务器 `{id}`"))),
     }
 }
 
 fn server(view: &ServerView, lang: Lang) -> Server {
-    let open_until = match &view.state {
-        ServerState::CircuitOpen { left, .. } => Some(timestamp(SystemTime::now() + *left)),
+    let (failures, open_until) = match (&view.state, &view.list) {
+        (ServerState::CircuitOpen { left, failures, .. }, _) => {
+            (*failures, Some(timestamp(SystemTime::now() + *left)))
+        }
+        (_, Some(list)) => (list.failures, None),
+        (_, None) => (0, None),
+    };
+    let protocol_version = match &view.state {
+        ServerState::Connected { version, .. } => Some(version.clone()),
         _ => None,
     };
     Server {
@@ -204,6 +223,8 @@ fn server(view: &ServerView, lang: Lang) -> Server {
         error: view.failure().filter(|_| view.spec.enabled).map(|failure| failure.localize(lang)),
         peer: view.peer().map(str::to_owned),
         restarts: view.restarts,
+        failures,
+        protocol_version,
         listed_at: view.list.as_ref().and_then(|list| list.listed_at).map(timestamp),
         circuit_open_until: open_until,
     }

@@ -1,4 +1,4 @@
-//! `tools`, `search` and `explain`: what the principal may see, check, call and approve.
+//! `tools` and `explain`: what the principal may see, check, call and approve.
 
 use std::sync::Arc;
 
@@ -10,23 +10,29 @@ use toolhub::{DirectCall, OfferedTool, Request};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{Lang, Localize as _, RawJson, Role, Roles, Source, ToolError};
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject, Role, Roles, Source, ToolError};
 use toolhub_engine::Entry;
 
 use super::overview::{ToolCount, tool_count};
-use super::{Page, timestamp};
+use super::{CURSOR, LIMIT, PROFILE, Page, timestamp};
 use crate::idempotency::Turn;
 use crate::problem::Problem;
 use crate::request::Context;
-use crate::route::{json, json_text};
+use crate::route::{Parameter, json, json_text};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
-const MAX_HITS: usize = 50;
 /// The member of `_meta` by which a result states that its call is held.
 const HELD_STATE: &str = "toolhub/state";
-/// The factor by which a search is deepened if the principal may see only some of the hits.
-const DEPTH_FACTOR: usize = 8;
+
+/// The query parameters of the list.
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    PROFILE,
+    Parameter { name: "source", description: "Only tools of this source.", r#type: "string" },
+    Parameter { name: "definitions", description: "`true` for the definitions, too.", r#type: "boolean" },
+    LIMIT,
+    CURSOR,
+];
 
 /// The hints of a tool about its effects. A missing hint is unknown.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -89,6 +95,31 @@ pub(crate) struct ToolDetail {
     pub(crate) statistics: Vec<ToolCount>,
 }
 
+/// A tool in a list, with its definition if the request asks for definitions.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ListedTool {
+    #[serde(flatten)]
+    tool: Tool,
+    #[serde(flatten)]
+    more: Option<ListedDefinition>,
+}
+
+/// The definition of a tool in a list.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ListedDefinition {
+    /// The name in the catalog.
+    catalog_name: String,
+    /// The definition as an MCP client receives it.
+    #[schemars(with = "serde_json::Value")]
+    definition: RawJson,
+}
+
+impl ListedDefinition {
+    pub(crate) fn of(offered: &OfferedTool) -> Self {
+        Self { catalog_name: offered.tool.to_string(), definition: offered.definition.clone() }
+    }
+}
+
 /// Arguments for a tool.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct CallRequest {
@@ -97,6 +128,9 @@ pub(crate) struct CallRequest {
     pub(crate) profile: Option<String>,
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub(crate) arguments: RawJson,
+    /// Whether the response describes the outcome: source, attempts, kind of error.
+    #[serde(default)]
+    pub(crate) outcome: bool,
 }
 
 /// The result of a check.
@@ -126,6 +160,10 @@ pub(crate) struct CallResult {
     pub(crate) result: Option<RawJson>,
     /// Why there is no result.
     pub(crate) error: Option<String>,
+    /// The outcome, if the request asks for it and a tool was called: `error`, and the members of `_meta` of `toolhub call --json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(crate) outcome: Option<RawJson>,
 }
 
 /// The definition to approve.
@@ -133,40 +171,6 @@ pub(crate) struct CallResult {
 pub(crate) struct ApproveRequest {
     /// `digest` of the definition that the person has seen. Another definition is not approved.
     pub(crate) digest: String,
-}
-
-/// A search.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-pub(crate) struct SearchRequest {
-    pub(crate) query: String,
-    #[serde(default)]
-    pub(crate) profile: Option<String>,
-    /// Maximum number of hits, 10 if it is missing.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 50))]
-    pub(crate) limit: Option<u32>,
-}
-
-/// A component of a score.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct ScorePart {
-    pub(crate) name: String,
-    pub(crate) value: f64,
-}
-
-/// A hit of a search.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Hit {
-    #[serde(flatten)]
-    pub(crate) tool: Tool,
-    pub(crate) score: f64,
-    pub(crate) parts: Vec<ScorePart>,
-}
-
-/// The hits of a search.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct SearchBody {
-    pub(crate) hits: Vec<Hit>,
 }
 
 /// A question about the route of a call.
@@ -290,11 +294,23 @@ fn approval_name(status: ApprovalStatus) -> &'static str {
 
 pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     context.gateways.settled().await;
-    Ok(json(StatusCode::OK, &page(context)?))
+    let Page { items, next } = selected(context)?;
+    let with_definitions = context.query.get("definitions") == Some("true");
+    let listed = |offered: &OfferedTool| ListedTool {
+        tool: summary(context, offered),
+        more: with_definitions.then(|| ListedDefinition::of(offered)),
+    };
+    Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
 }
 
 /// One page of the tools, by the query of the request.
 pub(crate) fn page(context: &Context<'_>) -> Result<Page<Tool>, Problem> {
+    let Page { items, next } = selected(context)?;
+    Ok(Page { items: items.iter().map(|tool| summary(context, tool)).collect(), next })
+}
+
+/// The tools of one page.
+fn selected(context: &Context<'_>) -> Result<Page<OfferedTool>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let mut tools = offered(context, query.get("profile"))?;
@@ -313,7 +329,7 @@ pub(crate) fn page(context: &Context<'_>) -> Result<Page<Tool>, Problem> {
     let more = tools.len() > limit;
     tools.truncate(limit);
     let next = tools.last().filter(|_| more).map(|tool| tool.name.clone());
-    Ok(Page { items: tools.iter().map(|tool| summary(context, tool)).collect(), next })
+    Ok(Page { items: tools, next })
 }
 
 pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem> {
@@ -354,13 +370,14 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
 
 /// The call that the body of the request describes.
 async fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
-    let CallRequest { profile, arguments } = context.json()?;
+    let CallRequest { profile, arguments, outcome } = context.json()?;
     if arguments.object().is_none() {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
     }
     // The name must be visible: otherwise it is unknown, whether or not it exists.
     let offered = find(context, profile.as_deref(), context.id()).await?;
-    Ok(DirectCall { principal: Arc::clone(context.principal()), profile, name: offered.name, arguments })
+    let (principal, described_in) = (Arc::clone(context.principal()), outcome.then_some(context.lang));
+    Ok(DirectCall { principal, profile, name: offered.name, arguments, described_in })
 }
 
 pub(crate) async fn check(context: &Context<'_>) -> Result<Response<Body>, Problem> {
@@ -415,12 +432,13 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         first.abandon();
         return Err(unknown_tool(&name));
     };
-    let result = match answer {
+    let outcome = answer.outcome.map(outcome_members);
+    let result = match answer.result {
         Ok(result) => {
             let is_error = result.object().and_then(|members| members.get("isError")?.decode::<bool>().ok());
-            CallResult { success: is_error != Some(true), result: Some(result), error: None }
+            CallResult { success: is_error != Some(true), result: Some(result), error: None, outcome }
         }
-        Err(error) => CallResult { success: false, result: None, error: Some(error.message) },
+        Err(error) => CallResult { success: false, result: None, error: Some(error.message), outcome },
     };
     let text = serde_json::to_string(&result).unwrap_or_default();
     // A held call has not run: the same request runs it after the approval.
@@ -433,6 +451,13 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         false => first.finish(&text),
     }
     Ok(json_text(StatusCode::OK, text))
+}
+
+/// The members of a rendered outcome without nesting.
+fn outcome_members(rendered: RawObject) -> RawJson {
+    let mut members = rendered.get("_meta").and_then(RawJson::object).unwrap_or_default();
+    members.set("error", rendered.get("error").cloned().unwrap_or_else(RawJson::null));
+    members.into_raw()
 }
 
 pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Problem> {
@@ -460,44 +485,6 @@ pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Pro
     context.hub().record_audit(event).await?;
     context.hub().approve(&entry.tool).await?;
     Ok(json(StatusCode::OK, &read(context).await?))
-}
-
-pub(crate) async fn search(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let SearchRequest { query, profile, limit } = context.json()?;
-    let limit = limit.map_or(10, |limit| usize::try_from(limit).unwrap_or(MAX_HITS)).clamp(1, MAX_HITS);
-    let hits = find_tools(context, &query, profile.as_deref(), limit).await?;
-    Ok(json(StatusCode::OK, &SearchBody { hits }))
-}
-
-/// The best tools for a query among those that the principal may see.
-pub(crate) async fn find_tools(
-    context: &Context<'_>,
-    query: &str,
-    profile: Option<&str>,
-    limit: usize,
-) -> Result<Vec<Hit>, Problem> {
-    let offered = offered(context, profile)?;
-    let mut depth = limit.saturating_mul(DEPTH_FACTOR);
-    loop {
-        let found = context.hub().search(query, depth).await;
-        let mut hits: Vec<Hit> = Vec::new();
-        for hit in found.fitting() {
-            let tool = offered
-                .iter()
-                .find(|own| own.tool == *hit.tool.name() && own.sources.contains(&hit.tool.source));
-            let Some(tool) = tool.filter(|tool| hits.iter().all(|known| known.tool.name != tool.name)) else {
-                continue;
-            };
-            let parts =
-                hit.parts.iter().map(|(name, value)| ScorePart { name: (*name).to_owned(), value: *value });
-            hits.push(Hit { tool: summary(context, tool), score: hit.score, parts: parts.collect() });
-        }
-        if hits.len() >= limit || found.hits.len() < depth || !found.fits {
-            hits.truncate(limit);
-            return Ok(hits);
-        }
-        depth = depth.saturating_mul(DEPTH_FACTOR);
-    }
 }
 
 pub(crate) async fn explain(context: &Context<'_>) -> Result<Response<Body>, Problem> {

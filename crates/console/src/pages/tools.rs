@@ -7,7 +7,8 @@ use super::json_view;
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
 use crate::api::Page;
-use crate::api::tools::{self, Explanation, Hit, Tool, ToolDetail};
+use crate::api::search::{self, Hit};
+use crate::api::tools::{self, Explanation, Tool, ToolDetail};
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::encode;
@@ -47,7 +48,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     sources.dedup();
     let wanted = query.get("q");
     let hits = match wanted {
-        Some(text) => Some(tools::find_tools(context, text, query.get("profile"), MAX_HITS).await?),
+        Some(text) => Some(search::find_tools(context, text, query.get("profile"), MAX_HITS).await?),
         None => None,
     };
     let page = match &hits {

@@ -97,19 +97,23 @@ impl ServerSpec {
         })?;
         let secret = login.client_secret.as_ref().map(|secret| secret.expose().to_owned());
         let namespaces = NAMESPACES.map(|link| std::fs::read_link(link).ok().map(|target| bytes(&target)));
+        Ok(LaunchIdentity {
+            entry: self.entry_digest(),
+            folder: folder.map(|folder| digest(&bytes(&canonical(&folder)))).unwrap_or_default(),
+            environment: digest(&json!([transport_json, variables, [login.client_id, secret], namespaces])),
+        })
+    }
+
+    /// A digest of the configured entry, its file and the consent to it.
+    pub(crate) fn entry_digest(&self) -> String {
         let limits = json!([self.connect_timeout, self.call_timeout, self.idle_timeout]);
-        let entry = json!([
+        digest(&json!([
             [env!("CARGO_PKG_VERSION"), self.id.as_str(), self.transport.name()],
             [bytes(&absolute(&self.origin))],
             [self.era.map(|era| era.name()), self.enabled, self.roots, self.tools, self.tags],
             [format!("{:?}", (self.instances, self.credentials, &self.hints, self.pin, &self.oauth)), limits],
             [format!("{:?}", self.consent), self.consent.digest(), self.transport_json()],
-        ]);
-        Ok(LaunchIdentity {
-            entry: digest(&entry),
-            folder: folder.map(|folder| digest(&bytes(&canonical(&folder)))).unwrap_or_default(),
-            environment: digest(&json!([transport_json, variables, [login.client_id, secret], namespaces])),
-        })
+        ]))
     }
 }
 

@@ -14,10 +14,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use toolhub_core::error::Effect;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{CallerHandle, RawJson, RawObject};
+use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::{McpError, wire};
 
 use super::caller::{Client, Progress, RequestCaller};
+use super::control::{Control, ControlAnswer, ControlRequest, RestartOutcome, RestartServer, StateMessage};
 use super::{FAILURE_CODE, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
 use crate::connection::{Connection, McpRequest};
 use crate::request_origin::RequestOrigin;
@@ -48,6 +49,7 @@ pub struct Relay {
     secret: [u8; 32],
     links: Semaphore,
     closing: CancellationToken,
+    restart: Option<Box<RestartServer>>,
 }
 
 impl std::fmt::Debug for Relay {
@@ -69,7 +71,18 @@ impl Relay {
             secret: Sha256::digest(secret).into(),
             links: Semaphore::new(MAX_LINKS),
             closing: CancellationToken::new(),
+            restart: None,
         }
+    }
+
+    /// Restarts servers by this function; without it, restarts are refused.
+    #[must_use]
+    pub fn with_restart(
+        mut self,
+        restart: impl Fn(String) -> BoxFuture<'static, Option<RestartOutcome>> + Send + Sync + 'static,
+    ) -> Self {
+        self.restart = Some(Box::new(restart));
+        self
     }
 
     /// Accepts no more requests; links end after their running requests.
@@ -93,6 +106,9 @@ impl Relay {
     async fn serve_link(&self, mut lines: Lines<BufReader<ReadHalf<Stream>>>, out: mpsc::Sender<String>) {
         let Ok(Line::Whole(hello)) = tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await else { return };
         let client = Arc::new(Client::new(&self.principal, out));
+        if let Ok(request) = serde_json::from_slice::<ControlRequest>(&hello) {
+            return self.control(&client, request).await;
+        }
         let permit = self.links.try_acquire();
         let admitted = match &permit {
             Ok(_) => self.admit(&hello),
@@ -139,21 +155,48 @@ impl Relay {
         self.forward(&mut lines, &client, &target).await;
     }
 
-    /// Returns the requested server if the launch configurations are equal.
-    fn admit(&self, hello: &[u8]) -> Result<Arc<Server>, LocalizedText> {
-        let hello: Hello = serde_json::from_slice(hello)
-            .ok()
-            .filter(|hello: &Hello| hello.protocol == PROTOCOL)
-            .ok_or_else(|| {
-                LocalizedText::new("it is another version of toolhub", "它是另一个版本的 toolhub")
-            })?;
+    /// Answers a request about servers.
+    async fn control(&self, client: &Client, ControlRequest { protocol, secret, control }: ControlRequest) {
+        if let Err(why) = self.authenticate(protocol, &secret) {
+            return client.send(ControlAnswer::refused(&why).line()).await;
+        }
+        match control {
+            Control::States { servers } => {
+                let found = servers.iter().filter_map(|wanted| wanted.find(&self.find));
+                let servers = found.map(|server| StateMessage::of(&server)).collect();
+                client.send(ControlAnswer::States { servers }.line()).await;
+            }
+            Control::Restart { server } => {
+                let (Some(_), Some(restart)) = (server.find(&self.find), &self.restart) else {
+                    return client.send(ControlAnswer::States { servers: Vec::new() }.line()).await;
+                };
+                client.send(ControlAnswer::Accepted.line()).await;
+                if let Some(outcome) = restart(server.id).await {
+                    client.send(ControlAnswer::Restarted { outcome }.line()).await;
+                }
+            }
+        }
+    }
+
+    /// Checks the version and the secret of a client.
+    fn authenticate(&self, protocol: u32, secret: &str) -> Result<(), LocalizedText> {
+        if protocol != PROTOCOL {
+            return Err(other_version());
+        }
         // Compares digests, so that the timing reveals nothing about the secret.
-        if Sha256::digest(&hello.secret)[..] != self.secret {
+        if Sha256::digest(secret)[..] != self.secret {
             return Err(LocalizedText::new("it was not shown its secret", "未出示它的密钥"));
         }
         if self.closing.is_cancelled() {
             return Err(LocalizedText::new("it is about to end", "它即将结束"));
         }
+        Ok(())
+    }
+
+    /// Returns the requested server if the launch configurations are equal.
+    fn admit(&self, hello: &[u8]) -> Result<Arc<Server>, LocalizedText> {
+        let hello: Hello = serde_json::from_slice(hello).map_err(|_| other_version())?;
+        self.authenticate(hello.protocol, &hello.secret)?;
         let server = (self.find)(&hello.server)
             .ok_or_else(|| LocalizedText::new("it does not have this server", "它没有此服务器"))?;
         // Consent is checked here too: the files may have changed since the server was started.
@@ -228,6 +271,10 @@ impl Relay {
             }
         }
     }
+}
+
+fn other_version() -> LocalizedText {
+    LocalizedText::new("it is another version of toolhub", "它是另一个版本的 toolhub")
 }
 
 /// The server of a link, and the connection that was reported to the client.

@@ -5,9 +5,11 @@
 //! Each link serves one server and carries newline-delimited JSON. The client sends a [`Hello`]; the hub answers with one or
 //! two [`Welcome`]s; after that both sides exchange JSON-RPC messages in the form of the server's era. Requests carry the
 //! members of [`Forwarding`] beside those of JSON-RPC, and the `data` of an error is a [`failure::Failure`]. The programs that
-//! open the streams choose the transport and control access.
+//! open the streams choose the transport and control access. A command may also ask for the states of servers, or for a restart
+//! (`control`).
 
 mod caller;
+mod control;
 mod failure;
 mod link;
 
@@ -18,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 
+pub use control::{LiveServer, RestartOutcome, live_servers, restart};
 pub(crate) use failure::Failure;
 pub use link::Relay;
 

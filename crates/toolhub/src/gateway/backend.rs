@@ -382,6 +382,7 @@ impl HubBackend {
                 None => {}
             }
         }
+        call.caller.report_outcome(&|lang| outcome.to_json(lang));
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));

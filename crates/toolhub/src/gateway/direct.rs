@@ -1,11 +1,13 @@
 //! Tools and calls of the gateway for an application in the same process, such as the console. Access is decided as for MCP
 //! clients: by the same views and the same rules.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::caller::{Answer, Caller};
-use toolhub_core::{BoxFuture, CallerHandle, Principal, RawJson, RawObject, Source, ToolError, ToolName};
+use toolhub_core::{
+    BoxFuture, CallerHandle, Lang, Principal, RawJson, RawObject, Source, ToolError, ToolName,
+};
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::Gateways;
@@ -41,6 +43,17 @@ pub struct DirectCall {
     pub name: String,
     /// The arguments.
     pub arguments: RawJson,
+    /// The language in which to describe the outcome; `None` if its description is not needed.
+    pub described_in: Option<Lang>,
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub struct DirectAnswer {
+    /// The result as an MCP client would receive it.
+    pub result: Result<RawJson, RpcError>,
+    /// The outcome as `toolhub call --json` shows it, without the output; `None` if it was not requested, or nothing was run.
+    pub outcome: Option<RawObject>,
 }
 
 impl Gateways {
@@ -80,18 +93,22 @@ impl Gateways {
         }
     }
 
-    /// Calls a tool for a principal. Returns the result as an MCP client would receive it; `None` if the principal may not use
-    /// the profile. Dropping the future cancels the call.
-    pub async fn call_directly(&self, call: DirectCall) -> Option<Result<RawJson, RpcError>> {
-        let DirectCall { principal, profile, name, arguments } = call;
+    /// Calls a tool for a principal. Returns `None` if the principal may not use the profile. Dropping the future cancels the
+    /// call.
+    pub async fn call_directly(&self, call: DirectCall) -> Option<DirectAnswer> {
+        let DirectCall { principal, profile, name, arguments, described_in } = call;
         let backend = Arc::clone(self.usable_backend(profile.as_deref(), &principal)?);
-        let caller = DirectCaller {
+        let direct = Arc::new(DirectCaller {
             number: NEXT_CALLER.fetch_add(1, Ordering::Relaxed),
             principal,
             none: RawObject::default(),
-        };
-        let caller = CallerHandle::new(Arc::new(caller));
-        Some(backend.call(GatewayCall { name, arguments, caller }).await)
+            described_in,
+            outcome: Mutex::new(None),
+        });
+        let caller = CallerHandle::new(Arc::<DirectCaller>::clone(&direct));
+        let result = backend.call(GatewayCall { name, arguments, caller }).await;
+        let outcome = direct.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Some(DirectAnswer { result, outcome })
     }
 
     /// Checks arguments against the schema of a tool, without a call. Returns `None` if the principal does not see the tool.
@@ -114,7 +131,13 @@ struct DirectCaller {
     number: u64,
     principal: Arc<Principal>,
     none: RawObject,
+    described_in: Option<Lang>,
+    /// The outcome of the last call; `call_tool` and logins may cause several.
+    outcome: Mutex<Option<RawObject>>,
 }
+
+/// The members of a rendered outcome that repeat the output.
+const OUTPUT_MEMBERS: [&str; 3] = ["result", "content", "structuredContent"];
 
 impl Caller for DirectCaller {
     fn client(&self) -> u64 {
@@ -143,6 +166,14 @@ impl Caller for DirectCaller {
 
     fn identity(&self) -> Option<&Arc<Principal>> {
         Some(&self.principal)
+    }
+
+    fn report_outcome(&self, render: &dyn Fn(Lang) -> RawObject) {
+        if let Some(lang) = self.described_in {
+            let mut outcome = render(lang);
+            outcome.retain(|name| !OUTPUT_MEMBERS.contains(&name));
+            *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        }
     }
 
     fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, Answer> {

@@ -22,19 +22,10 @@ use crate::render::screen::{DIM, NAME};
 use crate::render::table::{Cell, lines};
 
 /// The default number of records.
-const DEFAULT_LIMIT: usize = 20;
+pub(crate) const DEFAULT_LIMIT: usize = 20;
 
 pub(crate) async fn run(app: &App, args: AuditArgs) -> anyhow::Result<Exit> {
-    let AuditArgs { command, show: show_args } = args;
-    // Global options may precede the subcommand, those of `show` would be lost there.
-    if command.is_some() && show_args != AuditShowArgs::default() {
-        let why = app.lang().choose(
-            "write the options of `show` after it: `toolhub audit show -n 5`",
-            "`show` 的选项请写在它之后：`toolhub audit show -n 5`",
-        );
-        return Err(UsageError(why.to_owned()).into());
-    }
-    match command.unwrap_or(AuditCommand::Show(show_args)) {
+    match chosen(app, args)? {
         AuditCommand::Show(args) => show(app, &args).await,
         AuditCommand::Verify(args) => match args.file {
             Some(file) => verify_export(app, &file).await,
@@ -42,6 +33,20 @@ pub(crate) async fn run(app: &App, args: AuditArgs) -> anyhow::Result<Exit> {
         },
         AuditCommand::Export(args) => export(app, &args).await,
     }
+}
+
+/// The subcommand, `show` by default.
+pub(crate) fn chosen(app: &App, args: AuditArgs) -> Result<AuditCommand, UsageError> {
+    let AuditArgs { command, show } = args;
+    // Global options may precede the subcommand, those of `show` would be lost there.
+    if command.is_some() && show != AuditShowArgs::default() {
+        let why = app.lang().choose(
+            "write the options of `show` after it: `toolhub audit show -n 5`",
+            "`show` 的选项请写在它之后：`toolhub audit show -n 5`",
+        );
+        return Err(UsageError(why.to_owned()));
+    }
+    Ok(command.unwrap_or(AuditCommand::Show(show)))
 }
 
 async fn log(app: &App) -> anyhow::Result<Arc<dyn AuditStore>> {
@@ -53,22 +58,26 @@ async fn log(app: &App) -> anyhow::Result<Arc<dyn AuditStore>> {
     Ok(Arc::clone(hub.audit().ok_or_else(|| UsageError(off.to_owned()))?))
 }
 
-async fn show(app: &App, args: &AuditShowArgs) -> anyhow::Result<Exit> {
-    let lang = app.lang();
+/// The requested kind of records.
+pub(crate) fn checked_kind(app: &App, args: &AuditShowArgs) -> Result<Option<AuditKind>, UsageError> {
     let kind = args.kind.as_deref().map(|name| {
         let names: Vec<&str> = AuditKind::ALL.into_iter().map(AuditKind::name).collect();
         let names = names.join(", ");
         AuditKind::from_name(name).ok_or_else(|| {
-            UsageError(lang.choose(
+            UsageError(app.lang().choose(
                 format!("there is no kind `{name}`; there are: {names}"),
                 format!("没有类别 `{name}`；现有：{names}"),
             ))
         })
     });
+    kind.transpose()
+}
+
+async fn show(app: &App, args: &AuditShowArgs) -> anyhow::Result<Exit> {
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
     let query = AuditQuery {
         principal: args.by.as_deref().map(principal_id),
-        kind: kind.transpose()?,
+        kind: checked_kind(app, args)?,
         since: args.since.and_then(|span| SystemTime::now().checked_sub(span.0)),
         limit: args.reference.is_none().then_some(limit),
         ..AuditQuery::default()
@@ -78,19 +87,92 @@ async fn show(app: &App, args: &AuditShowArgs) -> anyhow::Result<Exit> {
         records.retain(|record| reference(record).is_some_and(|reference| reference == wanted));
         records.truncate(limit);
     }
+    let records: Vec<ShownRecord> = records.iter().map(ShownRecord::from).collect();
+    print(app, &records);
+    Ok(Exit::Done)
+}
+
+/// Prints records.
+pub(crate) fn print(app: &App, records: &[ShownRecord]) {
     if app.screen.json {
-        let all: Vec<RawObject> = records.iter().map(as_json).collect();
+        let all: Vec<RawObject> = records.iter().map(ShownRecord::as_json).collect();
         app.screen.json(&RawJson::of(&all));
-        return Ok(Exit::Done);
+        return;
     }
-    let rows: Vec<Vec<Cell>> = records.iter().map(row).collect();
+    let rows: Vec<Vec<Cell>> = records.iter().map(ShownRecord::row).collect();
     for line in lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
     if records.is_empty() {
-        app.screen.note(lang.choose("no record fits", "没有符合条件的记录"));
+        app.screen.note(app.lang().choose("no record fits", "没有符合条件的记录"));
     }
-    Ok(Exit::Done)
+}
+
+/// A record as it is shown.
+pub(crate) struct ShownRecord {
+    pub(crate) sequence: u64,
+    pub(crate) at: SystemTime,
+    pub(crate) principal: String,
+    pub(crate) kind: String,
+    /// What it is about.
+    pub(crate) object: String,
+    /// What happened.
+    pub(crate) state: String,
+    pub(crate) reference: Option<String>,
+    pub(crate) rule: Option<String>,
+    pub(crate) approver: Option<String>,
+}
+
+impl From<&AuditRecord> for ShownRecord {
+    fn from(record: &AuditRecord) -> Self {
+        let (object, state) = details(record);
+        let event = &record.event;
+        let (rule, approver) = match &event.action {
+            AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
+            AuditAction::HeldCall(held) => (held.rule.as_deref(), None),
+            AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
+            AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
+        };
+        Self {
+            sequence: record.sequence,
+            at: event.at,
+            principal: event.principal.to_string(),
+            kind: event.action.kind().name().to_owned(),
+            object,
+            state,
+            reference: reference(record).map(str::to_owned),
+            rule: rule.map(str::to_owned),
+            approver: approver.map(str::to_owned),
+        }
+    }
+}
+
+impl ShownRecord {
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::new(self.sequence.to_string(), DIM),
+            Cell::new(local(self.at), DIM),
+            Cell::from(self.principal.as_str()),
+            Cell::from(self.kind.as_str()),
+            Cell::new(self.object.as_str(), NAME),
+            Cell::from(self.state.as_str()),
+            Cell::new(self.reference.as_deref().unwrap_or_default(), DIM),
+        ]
+    }
+
+    fn as_json(&self) -> RawObject {
+        let at = Timestamp::try_from(self.at).map(|at| at.to_string()).unwrap_or_default();
+        RawObject::default()
+            .with("sequence", self.sequence)
+            .with("at", at)
+            .with("principal", self.principal.as_str())
+            .with("kind", self.kind.as_str())
+            .with("object", self.object.as_str())
+            .with("state", self.state.as_str())
+            .with("reference", RawJson::of(&self.reference))
+            .with("rule", RawJson::of(&self.rule))
+            .with("approver", RawJson::of(&self.approver))
+    }
 }
 
 /// The reference by which a person finds the record.
@@ -114,55 +196,27 @@ fn details(record: &AuditRecord) -> (String, String) {
         AuditAction::Refusal(refusal) => (refusal.resource.clone(), format!("{} refused", refusal.operation)),
         AuditAction::Call(call) => (call.tool.clone(), call.status.name().to_owned()),
         AuditAction::HeldCall(held) => (held.tool.clone(), held.decision.name().to_owned()),
-        AuditAction::Change(change) => (change.name.clone(), change.change.name().to_owned()),
+        AuditAction::Change(change) => {
+            let detail = change.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+            (change.name.clone(), format!("{}{detail}", change.change.name()))
+        }
     }
-}
-
-fn row(record: &AuditRecord) -> Vec<Cell> {
-    let (object, state) = details(record);
-    vec![
-        Cell::new(record.sequence.to_string(), DIM),
-        Cell::new(local(record.event.at), DIM),
-        Cell::from(record.event.principal.to_string()),
-        Cell::from(record.event.action.kind().name().to_owned()),
-        Cell::new(object, NAME),
-        Cell::from(state),
-        Cell::new(reference(record).unwrap_or_default(), DIM),
-    ]
-}
-
-fn as_json(record: &AuditRecord) -> RawObject {
-    let (object, state) = details(record);
-    let event = &record.event;
-    let at = Timestamp::try_from(event.at).map(|at| at.to_string()).unwrap_or_default();
-    let (rule, approver) = match &event.action {
-        AuditAction::Call(call) => (call.rule.as_deref(), call.approver.as_deref()),
-        AuditAction::HeldCall(held) => (held.rule.as_deref(), None),
-        AuditAction::Refusal(refusal) => (refusal.rule.as_deref(), None),
-        AuditAction::Login(_) | AuditAction::Change(_) => (None, None),
-    };
-    RawObject::default()
-        .with("sequence", record.sequence)
-        .with("at", at)
-        .with("principal", &*event.principal)
-        .with("kind", event.action.kind().name())
-        .with("object", object)
-        .with("state", state)
-        .with("reference", RawJson::of(&reference(record)))
-        .with("rule", RawJson::of(&rule))
-        .with("approver", RawJson::of(&approver))
 }
 
 async fn verify(app: &App) -> anyhow::Result<Exit> {
     let log = log(app).await?;
     let verification = log.verify_audit(None).await?;
     if !verification.has_head {
-        app.screen.warn(app.lang().choose(
-            "the file with the last checkpoint is missing: records that were cut off at the end cannot be noticed",
-            "缺少最后检查点的文件：无法发现末尾被截去的记录",
-        ));
+        warn_of_missing_checkpoint(app);
     }
     Ok(report(app, &verification.result))
+}
+
+pub(crate) fn warn_of_missing_checkpoint(app: &App) {
+    app.screen.warn(app.lang().choose(
+        "the file with the last checkpoint is missing: records that were cut off at the end cannot be noticed",
+        "缺少最后检查点的文件：无法发现末尾被截去的记录",
+    ));
 }
 
 async fn verify_export(app: &App, file: &Path) -> anyhow::Result<Exit> {
@@ -187,15 +241,20 @@ fn report(app: &App, result: &Result<Option<Summary>, Tampering>) -> Exit {
         }
         Err(tampering) => (Exit::Failed, false, 0, tampering.localize(lang)),
     };
+    print_verdict(app, intact, (records, &text));
+    exit
+}
+
+/// Prints the result of a verification.
+pub(crate) fn print_verdict(app: &App, intact: bool, (records, text): (u64, &str)) {
     if app.screen.json {
         let json = RawObject::default().with("intact", intact).with("records", records).with("text", text);
         app.screen.json(&json.into_raw());
     } else if intact {
-        app.screen.line(&text);
+        app.screen.line(text);
     } else {
-        app.screen.error(&text);
+        app.screen.error(text);
     }
-    exit
 }
 
 async fn export(app: &App, args: &AuditExportArgs) -> anyhow::Result<Exit> {

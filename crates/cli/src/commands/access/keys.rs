@@ -23,7 +23,7 @@ pub(crate) async fn run(app: &App, args: &KeysArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn failed(app: &App, error: &KeyError, name: &str) -> anyhow::Error {
+pub(crate) fn failed(app: &App, error: &KeyError, name: &str) -> anyhow::Error {
     UsageError(error.text(name).localize(app.lang())).into()
 }
 
@@ -41,6 +41,15 @@ fn settings(app: &App) -> anyhow::Result<Settings> {
 }
 
 async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
+    let new = new_key(app, args)?;
+    let name = new.name.as_str();
+    let secret = keys::create(&app.places()?.config, &new).map_err(|error| failed(app, &error, name))?;
+    record(app, name, ChangeKind::Created).await?;
+    print_secret(app, name, &secret)
+}
+
+/// The settings of a new key.
+pub(crate) fn new_key(app: &App, args: &NewKeyArgs) -> anyhow::Result<NewKey> {
     let name = args.name.trim();
     if name.is_empty() {
         let why = app.lang().choose(
@@ -50,16 +59,13 @@ async fn create(app: &App, args: &NewKeyArgs) -> anyhow::Result<Exit> {
         return Err(UsageError(why.to_owned()).into());
     }
     check_flags(app, args)?;
-    let new = NewKey {
+    Ok(NewKey {
         name: name.to_owned(),
         roles: args.roles.clone(),
         profiles: args.profiles.clone(),
         expires: args.expires.clone(),
         per_day: args.per_day,
-    };
-    let secret = keys::create(&app.places()?.config, &new).map_err(|error| failed(app, &error, name))?;
-    record(app, name, ChangeKind::Created).await?;
-    print_secret(app, name, &secret)
+    })
 }
 
 /// Checks the values of the flags before the file is edited, so that an error names the flag.
@@ -91,11 +97,10 @@ async fn rotate(app: &App, name: &str) -> anyhow::Result<Exit> {
 
 fn print_secret(app: &App, name: &str, secret: &str) -> anyhow::Result<Exit> {
     let (lang, config) = (app.lang(), app.places()?.config);
+    print_key(app, name, secret);
     if app.screen.json {
-        app.screen.json(&RawObject::default().with("name", name).with("key", secret).into_raw());
         return Ok(Exit::Done);
     }
-    app.screen.line(secret);
     let config = config.display();
     app.screen.to_stderr(&lang.choose(
         format!(
@@ -110,6 +115,14 @@ fn print_secret(app: &App, name: &str, secret: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Prints a key, without advice.
+pub(crate) fn print_key(app: &App, name: &str, secret: &str) {
+    match app.screen.json {
+        true => app.screen.json(&RawObject::default().with("name", name).with("key", secret).into_raw()),
+        false => app.screen.line(secret),
+    }
+}
+
 async fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
     let config = app.places()?.config;
     keys::revoke(&config, name).map_err(|error| failed(app, &error, name))?;
@@ -117,21 +130,26 @@ async fn revoke(app: &App, name: &str) -> anyhow::Result<Exit> {
     if let Err(error) = app.hub().await?.forget_logins(&format!("key:{name}")).await {
         app.screen.warn(&error.localize(app.lang()));
     }
-    if app.screen.json {
-        app.screen.json(&RawObject::default().with("name", name).with("revoked", true).into_raw());
-        return Ok(Exit::Done);
-    }
-    app.screen.line(&app.lang().choose(
-        format!("`{name}` is revoked: open connections that use it end within a second"),
-        format!("已吊销 `{name}`：使用它的连接将在一秒内断开"),
-    ));
-    if !settings(app)?.auth.is_required() {
+    print_revoked(app, name);
+    if !app.screen.json && !settings(app)?.auth.is_required() {
         app.screen.note(app.lang().choose(
             "that was the last key: the next `toolhub serve` needs none, and accepts this machine only",
             "这是最后一个密钥：下次启动的 `toolhub serve` 不再要求密钥，且只接受本机连接",
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Prints that a key is revoked.
+pub(crate) fn print_revoked(app: &App, name: &str) {
+    if app.screen.json {
+        app.screen.json(&RawObject::default().with("name", name).with("revoked", true).into_raw());
+        return;
+    }
+    app.screen.line(&app.lang().choose(
+        format!("`{name}` is revoked: open connections that use it end within a second"),
+        format!("已吊销 `{name}`：使用它的连接将在一秒内断开"),
+    ));
 }
 
 fn is_expired(token: &TokenSettings) -> bool {
@@ -155,24 +173,28 @@ fn roles(token: &TokenSettings) -> Vec<String> {
 }
 
 fn list(app: &App) -> anyhow::Result<Exit> {
-    let (lang, auth) = (app.lang(), settings(app)?.auth);
+    print(app, &settings(app)?.auth.tokens);
+    Ok(Exit::Done)
+}
+
+/// Prints keys.
+pub(crate) fn print(app: &App, tokens: &[TokenSettings]) {
     if app.screen.json {
-        let all: Vec<RawObject> = auth.tokens.iter().map(as_json).collect();
+        let all: Vec<RawObject> = tokens.iter().map(as_json).collect();
         app.screen.json(&RawJson::of(&all));
-        return Ok(Exit::Done);
+        return;
     }
-    if auth.tokens.is_empty() {
-        app.screen.note(lang.choose(
+    if tokens.is_empty() {
+        app.screen.note(app.lang().choose(
             "there are no keys: `toolhub keys new NAME` makes one",
             "没有密钥：可用 `toolhub keys new 名称` 生成",
         ));
-        return Ok(Exit::Done);
+        return;
     }
-    let rows: Vec<Vec<Cell>> = auth.tokens.iter().map(|token| row(app, token)).collect();
+    let rows: Vec<Vec<Cell>> = tokens.iter().map(|token| row(app, token)).collect();
     for line in lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
-    Ok(Exit::Done)
 }
 
 fn row(app: &App, token: &TokenSettings) -> Vec<Cell> {
@@ -201,12 +223,17 @@ fn row(app: &App, token: &TokenSettings) -> Vec<Cell> {
 fn show(app: &App, name: &str) -> anyhow::Result<Exit> {
     let auth = settings(app)?.auth;
     let token = keys::find_key(&auth, name).map_err(|error| failed(app, &error, name))?;
+    print_one(app, token);
+    Ok(Exit::Done)
+}
+
+/// Prints one key.
+pub(crate) fn print_one(app: &App, token: &TokenSettings) {
     if app.screen.json {
         app.screen.json(&as_json(token).into_raw());
-        return Ok(Exit::Done);
+        return;
     }
     for line in lines(&[row(app, token)], "", app.screen.width()) {
         app.screen.line(&line);
     }
-    Ok(Exit::Done)
 }

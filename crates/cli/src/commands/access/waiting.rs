@@ -33,14 +33,20 @@ fn held_calls(app: &App) -> anyhow::Result<HeldCalls> {
 fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
     let mut calls = held_calls(app)?.list()?;
     calls.retain(|call| all || call.state == HeldState::Waiting);
+    print(app, &calls);
+    Ok(Exit::Done)
+}
+
+/// Prints held calls.
+pub(crate) fn print(app: &App, calls: &[HeldCall]) {
     if app.screen.json {
         let calls: Vec<RawObject> = calls.iter().map(as_json).collect();
         app.screen.json(&RawJson::of(&calls));
-        return Ok(Exit::Done);
+        return;
     }
     if calls.is_empty() {
         app.screen.note(app.lang().choose("no call waits for approval", "没有等待批准的调用"));
-        return Ok(Exit::Done);
+        return;
     }
     let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
     for line in lines(&rows, "", app.screen.width()) {
@@ -50,7 +56,6 @@ fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
         "`toolhub waiting approve ID` lets one run, once; `deny ID` refuses it",
         "`toolhub waiting approve ID` 批准执行一次；`deny ID` 拒绝",
     ));
-    Ok(Exit::Done)
 }
 
 async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
@@ -66,9 +71,16 @@ async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
     if let Err(error) = app.hub().await?.record_held_call(local.id(), &call, decision).await {
         app.screen.warn(&error.localize(lang));
     }
+    print_decision(app, &call, approved);
+    Ok(Exit::Done)
+}
+
+/// Prints a decision about a held call.
+pub(crate) fn print_decision(app: &App, call: &HeldCall, approved: bool) {
+    let lang = app.lang();
     if app.screen.json {
-        app.screen.json(&as_json(&call).into_raw());
-        return Ok(Exit::Done);
+        app.screen.json(&as_json(call).into_raw());
+        return;
     }
     let (tool, principal) = (&call.tool, &call.principal);
     app.screen.line(call.arguments.get());
@@ -82,7 +94,6 @@ async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
             format!("已拒绝：`{principal}` 的 `{tool}` 不会执行"),
         ),
     });
-    Ok(Exit::Done)
 }
 
 fn row(app: &App, call: &HeldCall) -> Vec<Cell> {

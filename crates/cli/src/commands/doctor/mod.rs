@@ -16,7 +16,7 @@ use toolhub_engine::Entry;
 
 use crate::app::App;
 use crate::args::DoctorArgs;
-use crate::commands::servers::{exit_of, test_all};
+use crate::commands::servers::trial::{exit_of, test_all};
 use crate::commands::tools::plural;
 use crate::exit::Exit;
 use crate::render::findings;
@@ -177,8 +177,8 @@ async fn check(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow:
     for test in tests {
         // Already printed; added for `--json`.
         let (status, text) = match &test.result {
-            Ok(list) => ("ok", format!("{}: {}", test.id, plural(list.tools.len(), "tool"))),
-            Err(error) => ("problem", error.brief(lang)),
+            Ok(tested) => ("ok", format!("{}: {}", test.id, plural(tested.tools, "tool"))),
+            Err(failure) => ("problem", failure.brief.clone()),
         };
         let check = RawObject::default().with("check", "server").with("id", test.id.as_str());
         report.checks.push(check.with("status", status).with("text", text));

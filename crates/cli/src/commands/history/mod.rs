@@ -1,5 +1,6 @@
 //! `toolhub history`: recorded calls and their results; filtered, followed, or exported to a file.
 
+pub(crate) mod archive;
 pub(crate) mod recommend;
 pub(crate) mod result;
 pub(crate) mod stats;
@@ -11,13 +12,13 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use toolhub::Hub;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::text::cut;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::history::HistoryArgs;
+use crate::commands::history::archive::Archive;
 use crate::commands::tools::plural;
 use crate::exit::Exit;
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
@@ -30,16 +31,15 @@ const DEFAULT_LIMIT: usize = 20;
 /// Page size while exporting.
 const PAGE_SIZE: usize = 500;
 
-pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
-    let hub = app.hub().await?;
+pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: HistoryArgs) -> anyhow::Result<Exit> {
     let query = query(&args);
     if let Some(file) = &args.export {
-        return export(app, hub, query, (file, args.limit)).await;
+        return export(app, archive, query, (file, args.limit)).await;
     }
     let limit = args.limit.unwrap_or(DEFAULT_LIMIT);
-    let found = hub.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
+    let found = archive.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
     if args.follow {
-        return follow(app, hub, query, found).await;
+        return follow(app, archive, query, found).await;
     }
     if app.screen.json {
         let all: Vec<RawObject> = found.iter().map(|call| as_json(app, call)).collect();
@@ -179,7 +179,12 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
 }
 
 /// Prints the existing calls, oldest first, and then every call when it ends, until Ctrl-C.
-async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) -> anyhow::Result<Exit> {
+async fn follow(
+    app: &App,
+    archive: &Archive<'_>,
+    query: CallQuery,
+    first: Vec<CallRecord>,
+) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
     let mut printed: HashSet<RecordId> = HashSet::new();
     let mut show = |calls: Vec<CallRecord>| {
@@ -201,7 +206,7 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
     let work = async {
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            show(hub.calls(CallQuery { since, ..query.clone() }).await?);
+            show(archive.calls(CallQuery { since, ..query.clone() }).await?);
         }
     };
     // Ctrl-C is the normal end, not a failure.
@@ -248,7 +253,7 @@ impl ExportTarget {
 /// Writes every matching call, newest first, one JSON object per line.
 async fn export(
     app: &App,
-    hub: &Hub,
+    archive: &Archive<'_>,
     query: CallQuery,
     (file, max_records): (&Path, Option<usize>),
 ) -> anyhow::Result<Exit> {
@@ -261,7 +266,7 @@ async fn export(
         let left =
             max_records.map_or(PAGE_SIZE, |max_records| max_records.saturating_sub(count).min(PAGE_SIZE));
         let page = CallQuery { before: before.clone(), limit: Some(left), ..query.clone() };
-        let found = hub.calls(page).await?;
+        let found = archive.calls(page).await?;
         let Some(last) = found.last() else { break };
         before = Some(last.start.record.clone());
         count += found.len();

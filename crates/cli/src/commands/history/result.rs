@@ -1,12 +1,13 @@
 //! `toolhub result`: the full result of an earlier call, complete or in pages.
 
-use toolhub::{Hub, ToolOutput};
+use toolhub::ToolOutput;
 use toolhub_core::call_log::{CallQuery, RecordId};
 use toolhub_core::text::pages;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::history::ResultArgs;
+use crate::commands::history::archive::Archive;
 use crate::commands::tools::call::text_of;
 use crate::exit::Exit;
 
@@ -15,12 +16,11 @@ const PAGE_CHARS: usize = 4_000;
 /// The number of recent calls that are searched for `last`.
 const MAX_RECENT_CALLS: usize = 50;
 
-pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
-    let hub = app.hub().await?;
+pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: ResultArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    let handle = resolve_handle(hub, &args.handle).await?;
+    let handle = resolve_handle(archive, &args.handle).await?;
     let found = match &handle {
-        Some(handle) => hub.result(handle).await?,
+        Some(handle) => archive.result(handle).await?,
         None => None,
     };
     let (Some(output), Some(handle)) = (found, handle) else {
@@ -62,11 +62,12 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
 }
 
 /// Resolves a handle: `last` is the most recent call with a result.
-async fn resolve_handle(hub: &Hub, handle_arg: &str) -> anyhow::Result<Option<RecordId>> {
+async fn resolve_handle(archive: &Archive<'_>, handle_arg: &str) -> anyhow::Result<Option<RecordId>> {
     if handle_arg == "last" {
-        let newest = hub.calls(CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() }).await?;
+        let newest =
+            archive.calls(CallQuery { limit: Some(MAX_RECENT_CALLS), ..CallQuery::default() }).await?;
         for call in newest {
-            if hub.result(&call.start.record).await?.is_some() {
+            if archive.result(&call.start.record).await?.is_some() {
                 return Ok(Some(call.start.record));
             }
         }

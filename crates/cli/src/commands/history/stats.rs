@@ -8,6 +8,7 @@ use toolhub_engine::Score;
 
 use crate::app::App;
 use crate::args::history::StatsArgs;
+use crate::commands::history::archive::Archive;
 use crate::commands::tools::plural;
 use crate::exit::Exit;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
@@ -17,9 +18,8 @@ use crate::render::table::{Cell, lines};
 const DAYS: i64 = 14;
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-pub(crate) async fn run(app: &App, args: StatsArgs) -> anyhow::Result<Exit> {
-    let hub = app.hub().await?;
-    let mut all = hub.statistics().await?;
+pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: StatsArgs) -> anyhow::Result<Exit> {
+    let mut all = archive.statistics().await?;
     all.retain(|entry| {
         args.tool.as_ref().is_none_or(|tool| entry.tool.as_str() == tool)
             && args.source.as_ref().is_none_or(|source| entry.source.to_string() == *source)

@@ -12,7 +12,8 @@ use toolhub_mcp_client::config::{
 use crate::app::App;
 use crate::args::{AddArgs, ServerIdArgs};
 use crate::commands::servers::show::show_tools;
-use crate::commands::servers::{exit_of, test_all, unknown};
+use crate::commands::servers::trial::{exit_of, test_all};
+use crate::commands::servers::unknown;
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
 
@@ -68,7 +69,7 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         }
         let tools: Vec<RawObject> = own.iter().map(|entry| findings::described(entry, lang)).collect();
         let report = change(action, id, &places.servers).with("tools", RawJson::of(&tools));
-        let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json(app));
+        let test = tests.iter().find(|test| test.id == id).map(|test| test.as_json());
         app.screen.json(&report.with("test", RawJson::of(&test)).into_raw());
     }
     for test in tests.iter().filter(|test| test.result.is_err()) {
@@ -179,7 +180,7 @@ fn change(action: &str, id: &str, file: &Path) -> RawObject {
     RawObject::default().with("id", id).with("action", action).with("file", file.display().to_string())
 }
 
-fn report_change(app: &App, action: &str, id: &str, file: &Path) {
+pub(crate) fn report_change(app: &App, action: &str, id: &str, file: &Path) {
     let displayed = file.display();
     if app.screen.json {
         app.screen.json(&change(action, id, file).into_raw());

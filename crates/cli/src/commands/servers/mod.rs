@@ -1,4 +1,5 @@
-//! `toolhub servers`: tests and refreshes MCP servers. `list` shows their state, `edit` changes them.
+//! `toolhub servers`: the commands about MCP servers. `list` and `show` show their state, `trial` connects to them, `edit` changes
+//! them, `live` uses a running hub.
 
 pub(crate) mod edit;
 pub(crate) mod export;
@@ -6,27 +7,24 @@ pub(crate) mod extras;
 pub(crate) mod import;
 pub(crate) mod import_files;
 pub(crate) mod list;
+pub(crate) mod live;
 pub(crate) mod login;
 pub(crate) mod offers;
 pub(crate) mod read;
+pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod transfer;
+pub(crate) mod trial;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use toolhub::{Hub, ServerState, ToolError};
-use toolhub_core::lang::LocalizedText;
-use toolhub_core::ports::CachedList;
-use toolhub_core::{Localize as _, RawJson, RawObject};
+use toolhub::Hub;
+use toolhub_core::{RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::{ServersArgs, ServersCommand, TestArgs};
-use crate::commands::tools::plural;
+use crate::commands::servers::trial::{exit_of, test_all};
 use crate::exit::{Exit, UsageError};
-use crate::render::screen::{BAD, DIM, GOOD, NAME};
 
 pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -39,6 +37,7 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
         Some(ServersCommand::Read(args)) => read::read(app, &args).await,
         Some(ServersCommand::Prompt(args)) => read::prompt(app, &args).await,
         Some(ServersCommand::Offers(args)) => offers::run(app, &args.id).await,
+        Some(ServersCommand::Restart(args)) => live::restart(app, &args.id).await,
         Some(ServersCommand::Logs(args)) => logs(app, &args.id).await,
         Some(ServersCommand::Enable(args)) => edit::enable(app, &args.id, true).await,
         Some(ServersCommand::Disable(args)) => edit::enable(app, &args.id, false).await,
@@ -52,7 +51,11 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
 /// The error for a server that is not configured.
 pub(crate) fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
     let servers = hub.servers();
-    let names = servers.iter().map(|server| server.spec.id.as_str());
+    unknown_among(app, id, servers.iter().map(|server| server.spec.id.as_str()))
+}
+
+/// The error for a server that is not one of these.
+pub(crate) fn unknown_among<'a>(app: &App, id: &str, names: impl Iterator<Item = &'a str>) -> UsageError {
     let suggestion = toolhub_engine::similar_names(id, names, 1);
     let lang = app.lang();
     UsageError(match suggestion.first() {
@@ -108,7 +111,7 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
         let mut report = RawObject::default()
             .with("id", id.as_str())
             .with("success", failure.is_none())
-            .with("error", RawJson::of(&failure.map(|error| error.localize(lang))));
+            .with("error", RawJson::of(&failure.map(|failure| &failure.text)));
         for (names, en, zh) in &parts {
             report.set(*en, RawJson::of(names));
             if !names.is_empty() && !app.screen.json {
@@ -126,14 +129,20 @@ async fn refresh(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
 async fn logs(app: &App, id: &str) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     chosen(app, hub, vec![id.to_owned()])?;
-    match std::fs::read(hub.places().log_of(id)) {
-        Ok(bytes) => app.screen.verbatim(&String::from_utf8_lossy(&bytes)),
-        Err(_) => app.screen.note(&app.lang().choose(
+    let log = std::fs::read(hub.places().log_of(id)).ok();
+    show_log(app, id, log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+    Ok(Exit::Done)
+}
+
+/// Prints what a server has written to its standard error.
+pub(crate) fn show_log(app: &App, id: &str, text: Option<String>) {
+    match text {
+        Some(text) => app.screen.verbatim(&text),
+        None => app.screen.note(&app.lang().choose(
             format!("`{id}` has written nothing to its standard error"),
             format!("`{id}` 没有向标准错误写过内容"),
         )),
     }
-    Ok(Exit::Done)
 }
 
 async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
@@ -144,109 +153,8 @@ async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     }
     let tests = app.interruptible(test_all(app, hub, ids)).await?;
     if app.screen.json {
-        let all: Vec<RawObject> = tests.iter().map(|test| test.as_json(app)).collect();
+        let all: Vec<RawObject> = tests.iter().map(|test| test.as_json()).collect();
         app.screen.json(&RawJson::of(&all));
     }
     Ok(exit_of(&tests))
-}
-
-/// The exit code of all tests. A server that requires a login counts as reachable.
-pub(crate) fn exit_of(tests: &[ServerTest]) -> Exit {
-    let failures: Vec<&ToolError> = tests.iter().filter_map(|test| test.result.as_ref().err()).collect();
-    let logins = failures.iter().all(|error| matches!(error, ToolError::LoginNeeded { .. }));
-    match (failures.is_empty(), logins) {
-        (true, _) => Exit::Done,
-        (false, true) => Exit::Failed,
-        (false, false) => Exit::Unreachable,
-    }
-}
-
-/// The result of testing one server.
-pub(crate) struct ServerTest {
-    pub(crate) id: String,
-    pub(crate) took: Duration,
-    pub(crate) result: Result<CachedList, ToolError>,
-    /// The negotiated MCP version.
-    version: Option<String>,
-    /// The last lines of its stderr.
-    stderr: Vec<String>,
-}
-
-impl ServerTest {
-    pub(crate) fn as_json(&self, app: &App) -> RawObject {
-        let list = self.result.as_ref().ok();
-        let error = self.result.as_ref().err();
-        let localize = |texts: &[LocalizedText]| -> Vec<String> {
-            texts.iter().map(|text| text.localize(app.lang())).collect()
-        };
-        RawObject::default()
-            .with("id", self.id.as_str())
-            .with("success", self.result.is_ok())
-            .with("era", RawJson::of(&list.map(|list| &list.era)))
-            .with("peer", RawJson::of(&list.map(|list| &list.peer)))
-            .with("tools", RawJson::of(&list.map(|list| list.tools.len())))
-            .with("version", RawJson::of(&self.version))
-            .with("skipped", RawJson::of(&list.map(|list| localize(&list.skipped))))
-            .with("duration_ms", self.took.as_millis() as u64)
-            .with("error", RawJson::of(&error.map(|error| error.localize(app.lang()))))
-            .with("error_kind", RawJson::of(&error.map(ToolError::kind)))
-            .with("stderr", RawJson::of(&self.stderr))
-    }
-
-    fn show(&self, app: &App) {
-        let (lang, id, millis) = (app.lang(), &self.id, self.took.as_millis());
-        match &self.result {
-            Ok(list) => {
-                let (tools, era, peer) = (list.tools.len(), &list.era, &list.peer);
-                let text = lang.choose(
-                    format!("{} ({peer}, {era}, {millis} ms)", plural(tools, "tool")),
-                    format!("{tools} 个工具（{peer}，{era}，{millis} 毫秒）"),
-                );
-                app.screen.line(&format!("{GOOD}✓{GOOD:#} {NAME}{id}{NAME:#}  {text}"));
-                for skipped in list.skipped.iter().map(|skipped| skipped.localize(lang)) {
-                    app.screen.warn(
-                        &lang.choose(format!("`{id}` skipped {skipped}"), format!("`{id}` 跳过 {skipped}")),
-                    );
-                }
-            }
-            Err(error) => {
-                app.screen.line(&format!("{BAD}✗{BAD:#} {NAME}{id}{NAME:#}  {}", error.brief(lang)));
-            }
-        }
-        // The stderr of a working server is shown only with `-v`.
-        if self.result.is_err() || app.global.verbose > 0 {
-            for line in &self.stderr {
-                app.screen.line(&format!("    {DIM}{line}{DIM:#}"));
-            }
-        }
-    }
-}
-
-/// Connects to these servers concurrently, and prints each result when it is available.
-pub(crate) async fn test_all(app: &App, hub: &Hub, ids: Vec<String>) -> Vec<ServerTest> {
-    let one = |id: String| async move {
-        let started = Instant::now();
-        let result = hub.list_server(&id).await?;
-        let took = started.elapsed();
-        let view = hub.servers().into_iter().find(|view| view.spec.id.as_str() == id)?;
-        let version = match view.state {
-            ServerState::Connected { version, .. } => Some(version),
-            _ => None,
-        };
-        let stderr = match &result {
-            Err(error) if view.stderr.is_empty() => error.stderr_tail().to_vec(),
-            _ => view.stderr,
-        };
-        Some(ServerTest { id, took, result, version, stderr })
-    };
-    let mut under_way: FuturesUnordered<_> = ids.into_iter().map(one).collect();
-    let mut tests = Vec::new();
-    while let Some(test) = under_way.next().await {
-        let Some(test) = test else { continue };
-        if !app.screen.json {
-            test.show(app);
-        }
-        tests.push(test);
-    }
-    tests
 }

@@ -1,11 +1,14 @@
 //! `toolhub servers show`: all available information about one server, without connecting to it.
 
+use std::sync::Arc;
+
 use toolhub_client_config::TransportSpec;
 use toolhub_core::{RawJson, RawObject};
+use toolhub_engine::Entry;
 
 use crate::app::App;
-use crate::commands::servers::list::{as_json, details, state_line};
-use crate::commands::servers::unknown;
+use crate::commands::servers::report::ServerReport;
+use crate::commands::servers::{live, unknown};
 use crate::exit::Exit;
 use crate::render::findings;
 use crate::render::screen::{BOLD, DIM, NAME};
@@ -14,38 +17,62 @@ use crate::render::table::{Cell, lines};
 pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let hub = app.hub().await?;
-    let view = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id);
+    let view = live::servers(app, hub).await.into_iter().find(|server| server.spec.id.as_str() == id);
     let view = view.ok_or_else(|| unknown(app, hub, id))?;
     let catalog = hub.catalog();
-    let own = || catalog.iter().filter(|entry| entry.tool.source.to_string() == id);
-    if app.screen.json {
-        let tools: Vec<RawObject> = own().map(|entry| findings::described(entry, lang)).collect();
-        let json = as_json(hub, &view, lang)
-            .with("enabled", view.spec.enabled)
-            .with("reached_by", reached_by(&view.spec.transport))
-            .with("definitions", RawJson::of(&tools));
-        app.screen.json(&json.into_raw());
-        return Ok(Exit::Done);
-    }
-    app.screen.line(&format!("{NAME}{id}{NAME:#}  {}", state_line(&view, lang)));
-    let facts = [
-        (lang.choose("reached by", "连接方式"), reached_by(&view.spec.transport)),
-        (lang.choose("config", "配置文件"), view.spec.origin.display().to_string()),
-    ];
-    let rows: Vec<Vec<Cell>> =
-        facts.iter().map(|(name, value)| vec![Cell::new(*name, DIM), Cell::from(value.as_str())]).collect();
-    for line in lines(&rows, "  ", app.screen.width()) {
-        app.screen.line(&line);
-    }
-    for detail in details(hub, &view, lang) {
-        app.screen.line(&format!("  {DIM}{detail}{DIM:#}"));
-    }
-    show_tools(app, own().map(AsRef::as_ref));
+    let tools: Vec<Arc<Entry>> =
+        catalog.iter().filter(|entry| entry.tool.source.to_string() == id).cloned().collect();
+    let described = DescribedServer {
+        report: ServerReport::new(hub, &view, lang),
+        is_enabled: view.spec.enabled,
+        reached_by: reached_by(&view.spec.transport),
+        tools,
+    };
+    described.show(app);
     Ok(Exit::Done)
 }
 
+/// All that is known about a server.
+pub(crate) struct DescribedServer {
+    pub(crate) report: ServerReport,
+    pub(crate) is_enabled: bool,
+    pub(crate) reached_by: String,
+    pub(crate) tools: Vec<Arc<Entry>>,
+}
+
+impl DescribedServer {
+    pub(crate) fn show(&self, app: &App) {
+        let (lang, report) = (app.lang(), &self.report);
+        if app.screen.json {
+            let tools: Vec<RawObject> =
+                self.tools.iter().map(|entry| findings::described(entry, lang)).collect();
+            let json = report
+                .as_json()
+                .with("enabled", self.is_enabled)
+                .with("reached_by", self.reached_by.as_str())
+                .with("definitions", RawJson::of(&tools));
+            app.screen.json(&json.into_raw());
+            return;
+        }
+        app.screen.line(&format!("{NAME}{}{NAME:#}  {}", report.id, report.state_line(lang)));
+        let facts = [
+            (lang.choose("reached by", "连接方式"), self.reached_by.as_str()),
+            (lang.choose("config", "配置文件"), report.origin.as_str()),
+        ];
+        let rows: Vec<Vec<Cell>> =
+            facts.iter().map(|(name, value)| vec![Cell::new(*name, DIM), Cell::from(*value)]).collect();
+        for line in lines(&rows, "  ", app.screen.width()) {
+            app.screen.line(&line);
+        }
+        for detail in report.details(lang) {
+            app.screen.line(&format!("  {DIM}{detail}{DIM:#}"));
+        }
+        show_tools(app, self.tools.iter().map(AsRef::as_ref));
+    }
+}
+
 /// Prints the tools as a table, with suspicious findings.
-pub(crate) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a toolhub_engine::Entry>) {
+pub(crate) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a Entry>) {
     let lang = app.lang();
     let entries: Vec<_> = entries.collect();
     if entries.is_empty() {

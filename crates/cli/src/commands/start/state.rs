@@ -8,7 +8,7 @@ use toolhub_core::{Localize as _, RawJson, RawObject, Source};
 use crate::app::App;
 use crate::commands::history;
 use crate::commands::init::record::Record;
-use crate::commands::servers::list;
+use crate::commands::servers::report::ServerReport;
 use crate::commands::skills;
 use crate::commands::tools::plural;
 use crate::exit::Exit;
@@ -149,7 +149,7 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
 fn as_json(app: &App, hub: &Hub, state: &State) -> RawObject {
     let lang = app.lang();
     let servers: Vec<RawObject> =
-        state.servers.iter().map(|server| list::as_json(hub, server, lang)).collect();
+        state.servers.iter().map(|server| ServerReport::new(hub, server, lang).as_json()).collect();
     let calls: Vec<RawObject> = state.calls.iter().map(|call| history::as_json(app, call)).collect();
     let tools = RawObject::default()
         .with("total", state.tools() as u64)
@@ -181,8 +181,8 @@ fn show(app: &App, hub: &Hub, state: &State) {
             format!("服务器（{}）", state.servers.len()),
         ),
     );
-    let rows: Vec<Vec<Cell>> =
-        state.servers.iter().take(MAX_SERVERS).map(|server| list::row(server, lang)).collect();
+    let shown = state.servers.iter().take(MAX_SERVERS);
+    let rows: Vec<Vec<Cell>> = shown.map(|server| ServerReport::new(hub, server, lang).row(lang)).collect();
     for lines in row_lines(&rows, "  ", (screen.width(), Overflow::Cut)) {
         lines.iter().for_each(|line| screen.line(line));
     }

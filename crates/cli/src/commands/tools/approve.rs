@@ -12,7 +12,7 @@ use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::{ApproveArgs, ShowArgs};
-use crate::commands::servers::list::ago;
+use crate::commands::servers::report::ago;
 use crate::commands::servers::unknown;
 use crate::commands::tools::diff::{difference, millis, show_difference};
 use crate::commands::tools::{first_line, named};

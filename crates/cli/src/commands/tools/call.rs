@@ -39,6 +39,13 @@ impl<'a> CallTarget<'a> {
 }
 
 pub(crate) async fn run(app: &App, args: CallArgs) -> anyhow::Result<Exit> {
+    if args.idempotency_key.is_some() {
+        let why = app.lang().choose(
+            "`--idempotency-key` works with `--hub` only: the hub keeps the first result",
+            "`--idempotency-key` 只能与 `--hub` 合用：由 hub 保存首次的结果",
+        );
+        return Err(UsageError(why.to_owned()).into());
+    }
     let target = CallTarget::of(&args);
     if let (CallBy::Capability, Some(first)) = (target.by, target.pairs.first())
         && !first.contains('=')
@@ -129,7 +136,7 @@ async fn call(
 }
 
 /// The remainder of `--timeout`, which counts from the start of the command.
-fn time_left(app: &App, args: &CallArgs) -> Option<Duration> {
+pub(crate) fn time_left(app: &App, args: &CallArgs) -> Option<Duration> {
     let timeout = args.timeout.as_ref()?.0;
     Some(timeout.saturating_sub(app.started.elapsed()).max(Duration::from_millis(1)))
 }
@@ -164,7 +171,7 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
 }
 
 /// The outcome of a call that failed before a tool was called.
-fn failed(tool: &str, error: ToolError, started: Instant) -> Outcome {
+pub(crate) fn failed(tool: &str, error: ToolError, started: Instant) -> Outcome {
     let refused = Outcome::refused(CallId::generate(), ToolName::new(tool), error);
     Outcome { took: started.elapsed(), ..refused }
 }
@@ -182,13 +189,7 @@ pub(crate) fn show(app: &App, outcome: &Outcome) {
         app.screen.note(&repair.localize(lang));
     }
     match &outcome.result {
-        Ok(output) => {
-            let text = text_of(app, output);
-            match app.screen.width().and_then(|width| record_table(&text, width)) {
-                Some(table) => table.iter().for_each(|line| app.screen.line(line)),
-                None => app.screen.verbatim(&text),
-            }
-        }
+        Ok(output) => show_output(app, output),
         Err(error) => app.screen.error(&error.localize(lang)),
     }
     if let Some(synthesis) = &outcome.synthesis {
@@ -215,6 +216,15 @@ pub(crate) fn show(app: &App, outcome: &Outcome) {
             format!("{verdict} (confidence {confidence})"),
             format!("{verdict}（置信度 {confidence}）"),
         ));
+    }
+}
+
+/// Prints the output of a tool.
+pub(crate) fn show_output(app: &App, output: &ToolOutput) {
+    let text = text_of(app, output);
+    match app.screen.width().and_then(|width| record_table(&text, width)) {
+        Some(table) => table.iter().for_each(|line| app.screen.line(line)),
+        None => app.screen.verbatim(&text),
     }
 }
 

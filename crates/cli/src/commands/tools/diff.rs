@@ -11,7 +11,7 @@ use toolhub_engine::definition_scan::escape_invisible;
 
 use crate::app::App;
 use crate::args::ShowArgs;
-use crate::commands::servers::list::ago;
+use crate::commands::servers::report::ago;
 use crate::commands::tools::named;
 use crate::exit::Exit;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD};

@@ -1,9 +1,10 @@
 //! `toolhub explain`: the route of a call and its reasons, without running it.
 
+use serde::Deserialize;
 use toolhub::{Hub, Request, Route};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{CallBy, Localize as _, RawJson, RawObject, Source};
-use toolhub_engine::{Candidate, Strategy};
+use toolhub_core::{CallBy, Lang, Localize as _, RawJson, RawObject, Source};
+use toolhub_engine::Candidate;
 
 use crate::app::App;
 use crate::args::ExplainArgs;
@@ -39,10 +40,7 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
     match app.interruptible(hub.explain(request)).await? {
         Ok(mut route) => {
             route.reasons.extend(in_place_of_builtin(hub, &route));
-            match app.screen.json {
-                true => app.screen.json(&as_json(app, tool, &route)),
-                false => show(app, tool, &route),
-            }
+            ExplainedRoute::new(&route, app.lang()).show(app, tool);
         }
         Err(error) => {
             let exit = Exit::from(&error);
@@ -79,54 +77,88 @@ fn in_place_of_builtin(hub: &Hub, route: &Route) -> Option<LocalizedText> {
     ))
 }
 
-fn as_json(app: &App, tool: &str, route: &Route) -> RawJson {
-    let candidates: Vec<RawObject> = route
-        .candidates
-        .iter()
-        .map(|candidate| {
-            RawObject::default()
-                .with("source", candidate.source().to_string())
-                .with("name", candidate.entry.tool.name().as_str())
-                .with("why", candidate.why.localize(app.lang()))
-        })
-        .collect();
-    let reasons: Vec<String> = route.reasons.iter().map(|reason| reason.localize(app.lang())).collect();
-    RawObject::default()
-        .with("tool", tool)
-        .with("strategy", route.strategy.name())
-        .with("batch", route.batch as u64)
-        .with("candidates", RawJson::of(&candidates))
-        .with("reasons", RawJson::of(&reasons))
-        .into_raw()
+/// A route as it is shown.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ExplainedRoute {
+    /// `first`, `race` or `merge`.
+    strategy: String,
+    /// How many candidates start at the same time.
+    batch: usize,
+    candidates: Vec<ExplainedCandidate>,
+    reasons: Vec<String>,
 }
 
-fn show(app: &App, tool: &str, route: &Route) {
-    let lang = app.lang();
-    let strategy = match route.strategy {
-        Strategy::First => lang.choose("one after another", "依次尝试"),
-        Strategy::Race => lang.choose("side by side, the first success counts", "同时运行，先成功者为准"),
-        Strategy::Merge => lang.choose("side by side, put together", "同时运行，合并结果"),
-    };
-    app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{} ({strategy}){DIM:#}", route.strategy.name()));
-    let rows: Vec<Vec<Cell>> = route
-        .candidates
-        .iter()
-        .enumerate()
-        .map(|(index, candidate)| {
+/// A candidate of a route as it is shown.
+#[derive(Debug, Deserialize)]
+struct ExplainedCandidate {
+    source: String,
+    tool: String,
+    why: String,
+}
+
+impl ExplainedRoute {
+    fn new(route: &Route, lang: Lang) -> Self {
+        let candidate = |candidate: &Candidate| ExplainedCandidate {
+            source: candidate.source().to_string(),
+            tool: candidate.entry.tool.name().to_string(),
+            why: candidate.why.localize(lang),
+        };
+        Self {
+            strategy: route.strategy.name().to_owned(),
+            batch: route.batch,
+            candidates: route.candidates.iter().map(candidate).collect(),
+            reasons: route.reasons.iter().map(|reason| reason.localize(lang)).collect(),
+        }
+    }
+
+    pub(crate) fn show(&self, app: &App, tool: &str) {
+        match app.screen.json {
+            true => app.screen.json(&self.as_json(tool)),
+            false => self.print(app, tool),
+        }
+    }
+
+    fn as_json(&self, tool: &str) -> RawJson {
+        let candidate = |candidate: &ExplainedCandidate| {
+            RawObject::default()
+                .with("source", candidate.source.as_str())
+                .with("name", candidate.tool.as_str())
+                .with("why", candidate.why.as_str())
+        };
+        let candidates: Vec<RawObject> = self.candidates.iter().map(candidate).collect();
+        RawObject::default()
+            .with("tool", tool)
+            .with("strategy", self.strategy.as_str())
+            .with("batch", self.batch as u64)
+            .with("candidates", RawJson::of(&candidates))
+            .with("reasons", RawJson::of(&self.reasons))
+            .into_raw()
+    }
+
+    fn print(&self, app: &App, tool: &str) {
+        let lang = app.lang();
+        let strategy = match self.strategy.as_str() {
+            "race" => lang.choose("side by side, the first success counts", "同时运行，先成功者为准"),
+            "merge" => lang.choose("side by side, put together", "同时运行，合并结果"),
+            _ => lang.choose("one after another", "依次尝试"),
+        };
+        app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{} ({strategy}){DIM:#}", self.strategy));
+        let row = |(index, candidate): (usize, &ExplainedCandidate)| {
             vec![
                 Cell::from(format!("{}.", index + 1)),
-                Cell::new(candidate.source().to_string(), NAME),
-                Cell::from(candidate.why.localize(lang)),
+                Cell::new(candidate.source.as_str(), NAME),
+                Cell::from(candidate.why.as_str()),
             ]
-        })
-        .collect();
-    for line in row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold)).concat() {
-        app.screen.line(&line);
-    }
-    if !route.reasons.is_empty() {
-        app.screen.line(lang.choose("why:", "原因："));
-    }
-    for reason in &route.reasons {
-        app.screen.line(&format!("  - {}", reason.localize(lang)));
+        };
+        let rows: Vec<Vec<Cell>> = self.candidates.iter().enumerate().map(row).collect();
+        for line in row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold)).concat() {
+            app.screen.line(&line);
+        }
+        if !self.reasons.is_empty() {
+            app.screen.line(lang.choose("why:", "原因："));
+        }
+        for reason in &self.reasons {
+            app.screen.line(&format!("  - {reason}"));
+        }
     }
 }

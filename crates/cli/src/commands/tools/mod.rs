@@ -13,8 +13,8 @@ use serde_json::Value;
 use toolhub::{Hub, Request};
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{Localize as _, RawJson, RawObject, Source, ToolError, json};
-use toolhub_engine::Entry;
 use toolhub_engine::definition_scan::escape_invisible;
+use toolhub_engine::{Catalog, Entry};
 use toolhub_mcp_gateway::portable;
 
 use crate::app::App;
@@ -38,22 +38,38 @@ pub(crate) async fn run(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
 async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let sources = sources(hub);
-    if let Some(requested) = &args.source
-        && !sources.iter().any(|source| source.to_string() == *requested)
-    {
-        let known = sources.iter().map(|source| format!("`{source}`")).collect::<Vec<_>>().join(", ");
-        return Err(UsageError(app.lang().choose(
-            format!("there is no source `{requested}`: there are {known}"),
-            format!("没有来源 `{requested}`：现有 {known}"),
-        ))
-        .into());
-    }
+    check_source(app, args.source.as_deref(), &sources)?;
     if args.refresh {
         listing(app, hub, hub.list_again_of(args.source.as_deref())).await?;
     } else if !args.cached {
         listing(app, hub, hub.list_missing()).await?;
     }
     warn_of_failures(app, hub);
+    print_list(app, SourceTools { catalog: &hub.catalog(), sources }, &args);
+    Ok(Exit::Done)
+}
+
+/// Fails if a source is requested that does not exist.
+pub(crate) fn check_source(app: &App, requested: Option<&str>, sources: &[Source]) -> Result<(), UsageError> {
+    let Some(requested) = requested else { return Ok(()) };
+    if sources.iter().any(|source| source.to_string() == requested) {
+        return Ok(());
+    }
+    let known = sources.iter().map(|source| format!("`{source}`")).collect::<Vec<_>>().join(", ");
+    Err(UsageError(app.lang().choose(
+        format!("there is no source `{requested}`: there are {known}"),
+        format!("没有来源 `{requested}`：现有 {known}"),
+    )))
+}
+
+/// The tools to list, and the order of their sources.
+pub(crate) struct SourceTools<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) sources: Vec<Source>,
+}
+
+/// Prints the tools that the options select.
+pub(crate) fn print_list(app: &App, SourceTools { catalog, sources }: SourceTools<'_>, args: &ToolsArgs) {
     let requested =
         |source: &Source| args.source.as_ref().is_none_or(|requested| source.to_string() == *requested);
     let groups: Vec<(Source, Vec<Arc<Entry>>)> = sources
@@ -61,7 +77,6 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         .filter(requested)
         .map(|source| {
             let tagged = |entry: &Arc<Entry>| args.tag.as_ref().is_none_or(|tag| entry.tags().contains(tag));
-            let catalog = hub.catalog();
             let own = catalog.iter().filter(|entry| entry.tool.source == source && tagged(entry));
             let own = own.cloned().collect();
             (source, own)
@@ -69,7 +84,6 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
         .filter(|(_, tools): &(Source, Vec<Arc<Entry>>)| args.tag.is_none() || !tools.is_empty())
         .collect();
     if let (Some(tag), true) = (&args.tag, groups.is_empty()) {
-        let catalog = hub.catalog();
         let known = catalog.capabilities().join(", ");
         app.screen.warn(&app.lang().choose(
             format!("no tool is known to be good for `{tag}`; there is: {known}"),
@@ -86,7 +100,6 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     } else {
         print(app, &groups);
     }
-    Ok(Exit::Done)
 }
 
 /// All sources in routing order.
@@ -241,19 +254,23 @@ async fn show(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
         .filter(|other| **other != tool.source)
         .map(ToString::to_string)
         .collect();
-    if app.screen.json {
-        let mut json = findings::described(entry, app.lang());
-        if !also.is_empty() {
-            json.set("also_in", RawJson::of(&also));
-        }
-        app.screen.json(&json.into_raw());
-    } else {
-        describe(app, entry, &also);
-    }
+    describe(app, entry, &also);
     Ok(Exit::Done)
 }
 
-fn describe(app: &App, entry: &Entry, also: &[String]) {
+/// Prints one tool. `also` are the other sources that have it.
+pub(crate) fn describe(app: &App, entry: &Entry, also: &[String]) {
+    if !app.screen.json {
+        return describe_as_text(app, entry, also);
+    }
+    let mut json = findings::described(entry, app.lang());
+    if !also.is_empty() {
+        json.set("also_in", RawJson::of(also));
+    }
+    app.screen.json(&json.into_raw());
+}
+
+fn describe_as_text(app: &App, entry: &Entry, also: &[String]) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let definition = &tool.definition;
     let title = definition.title().map(|title| format!("  {}", escape_invisible(title))).unwrap_or_default();

@@ -1,0 +1,208 @@
+//! Where recorded calls are read from: the store of this machine, or a running hub.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use toolhub::{Hub, ToolOutput};
+use toolhub_core::call_log::{
+    AttemptStatus, CallQuery, CallRecord, CallStart, RecordId, Status, StoredAttempt,
+};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::principal::Authorization;
+use toolhub_core::statistics::{Day, Latency, Tally, ToolStatistics};
+use toolhub_core::{CallId, RawJson, Source, ToolName};
+
+use crate::commands::through_hub::servers::time;
+use crate::hub_api::{ApiPath, HubApi};
+
+/// The maximum number of calls on a page of the API.
+const PAGE_SIZE: usize = 500;
+
+/// A source of recorded calls.
+pub(crate) enum Archive<'a> {
+    /// The store of this machine.
+    Local(&'a Hub),
+    /// The hub that `--hub` names.
+    Remote(&'a HubApi),
+}
+
+/// A call as the API describes it.
+#[derive(Debug, Deserialize)]
+struct RemoteCall {
+    id: String,
+    tool: String,
+    status: String,
+    principal: String,
+    started_at: String,
+    took_ms: Option<f64>,
+    sources: Vec<String>,
+    error: Option<String>,
+    request: Option<String>,
+    #[serde(default)]
+    call_id: String,
+    #[serde(default)]
+    error_kind: Option<String>,
+    arguments: RawJson,
+    strategy: String,
+    candidates: Vec<String>,
+    may_change: bool,
+    conversation: Option<String>,
+    rule: Option<String>,
+    approver: Option<String>,
+    attempts: Vec<RemoteAttempt>,
+    #[serde(default)]
+    result: Option<RawJson>,
+}
+
+/// An attempt as the API describes it.
+#[derive(Debug, Deserialize)]
+struct RemoteAttempt {
+    source: String,
+    tool: String,
+    status: String,
+    took_ms: f64,
+    error: Option<String>,
+    #[serde(default)]
+    error_kind: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemoteStats {
+    statistics: Vec<RemoteStatistics>,
+}
+
+/// The statistics of a tool as the API describes them.
+#[derive(Debug, Deserialize)]
+struct RemoteStatistics {
+    tool: String,
+    source: String,
+    days: Vec<(i64, u64, u64)>,
+    latency: Vec<(u8, u64)>,
+    last_success: Option<String>,
+    last_failure: Option<String>,
+}
+
+fn duration(millis: f64) -> Duration {
+    Duration::from_micros((millis * 1_000.0).round() as u64)
+}
+
+fn error(kind: Option<String>, text: Option<String>) -> Option<(String, LocalizedText)> {
+    text.map(|text| (kind.unwrap_or_default(), LocalizedText::from(text)))
+}
+
+fn sources(names: &[String]) -> Vec<Source> {
+    names.iter().map(|name| Source::from_name(name)).collect()
+}
+
+impl From<RemoteCall> for CallRecord {
+    fn from(call: RemoteCall) -> Self {
+        let attempt = |attempt: RemoteAttempt| StoredAttempt {
+            source: Source::from_name(&attempt.source),
+            tool: ToolName::new(attempt.tool),
+            status: AttemptStatus::from_name(&attempt.status).unwrap_or(AttemptStatus::Failed),
+            took: duration(attempt.took_ms),
+            error: error(attempt.error_kind, attempt.error),
+        };
+        let authorization = Authorization {
+            principal: Arc::from(call.principal),
+            rule: call.rule.map(Arc::from),
+            approver: call.approver.map(Arc::from),
+        };
+        let start = CallStart {
+            record: RecordId::new(call.id),
+            call: CallId::new(call.call_id),
+            tool: ToolName::new(call.tool),
+            arguments: call.arguments,
+            conversation: call.conversation,
+            request: call.request,
+            strategy: call.strategy,
+            candidates: sources(&call.candidates),
+            may_change: call.may_change,
+            at: time(&call.started_at).unwrap_or(SystemTime::UNIX_EPOCH),
+            authorization,
+        };
+        Self {
+            start,
+            status: Status::from_name(&call.status).unwrap_or(Status::Unknown),
+            took: call.took_ms.map(duration),
+            error: error(call.error_kind, call.error),
+            sources: sources(&call.sources),
+            attempts: call.attempts.into_iter().map(attempt).collect(),
+        }
+    }
+}
+
+impl From<RemoteStatistics> for ToolStatistics {
+    fn from(remote: RemoteStatistics) -> Self {
+        let mut latency = Latency::default();
+        remote.latency.iter().for_each(|(bucket, count)| latency.add(*bucket, *count));
+        let day = |(day, successes, failures): &(i64, u64, u64)| {
+            (Day(*day), Tally { successes: *successes, failures: *failures })
+        };
+        Self {
+            days: remote.days.iter().map(day).collect(),
+            latency,
+            last_success: remote.last_success.as_deref().and_then(time),
+            last_failure: remote.last_failure.as_deref().and_then(time),
+            ..Self::new(Source::from_name(&remote.source), ToolName::new(remote.tool))
+        }
+    }
+}
+
+impl Archive<'_> {
+    /// The matching calls, newest first.
+    pub(crate) async fn calls(&self, query: CallQuery) -> anyhow::Result<Vec<CallRecord>> {
+        let api = match self {
+            Self::Local(hub) => return Ok(hub.calls(query).await?),
+            Self::Remote(api) => api,
+        };
+        if query.limit == Some(0) {
+            return Ok(Vec::new());
+        }
+        let limit = query.limit.unwrap_or(PAGE_SIZE).min(PAGE_SIZE).to_string();
+        let since =
+            query.since.and_then(|since| Timestamp::try_from(since).ok()).map(|since| since.to_string());
+        let filters = [
+            ("tool", query.tool.as_deref()),
+            ("source", query.source.as_deref()),
+            ("status", query.status.map(Status::name)),
+            ("conversation", query.conversation.as_deref()),
+            ("principal", query.principal.as_deref()),
+            ("text", query.text.as_deref()),
+            ("since", since.as_deref()),
+            ("cursor", query.before.as_ref().map(RecordId::as_str)),
+            ("details", Some("true")),
+            ("limit", Some(limit.as_str())),
+        ];
+        let filters: Vec<(&str, &str)> =
+            filters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let calls: Vec<RemoteCall> = api.get_all(&ApiPath::new("calls"), &filters, query.limit).await?;
+        Ok(calls.into_iter().map(CallRecord::from).collect())
+    }
+
+    /// The full result of a call; `None` if there is none.
+    pub(crate) async fn result(&self, record: &RecordId) -> anyhow::Result<Option<ToolOutput>> {
+        let api = match self {
+            Self::Local(hub) => return Ok(hub.result(record).await?),
+            Self::Remote(api) => api,
+        };
+        let found = async { api.get::<RemoteCall>(&ApiPath::item("calls", record.as_str(), "")?, &[]).await };
+        match found.await {
+            Ok(call) => Ok(call.result.and_then(ToolOutput::from_raw)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The statistics of all tools.
+    pub(crate) async fn statistics(&self) -> anyhow::Result<Vec<ToolStatistics>> {
+        let api = match self {
+            Self::Local(hub) => return Ok(hub.statistics().await?),
+            Self::Remote(api) => api,
+        };
+        let stats: RemoteStats = api.get(&ApiPath::new("stats"), &[("details", "true")]).await?;
+        Ok(stats.statistics.into_iter().map(ToolStatistics::from).collect())
+    }
+}

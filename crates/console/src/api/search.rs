@@ -1,0 +1,115 @@
+//! `search`: the tools that fit a request in natural language, among those that the principal may see.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toolhub::OfferedTool;
+use toolhub_core::finder::SearchHit;
+
+use super::tools::{ListedDefinition, Tool, offered, summary};
+use crate::problem::Problem;
+use crate::request::Context;
+use crate::route::json;
+
+const DEFAULT_HITS: usize = 10;
+const MAX_HITS: usize = 50;
+/// The factor by which a search is deepened if the principal may see only some of the hits.
+const DEPTH_FACTOR: usize = 8;
+
+/// A search.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct SearchRequest {
+    pub(crate) query: String,
+    #[serde(default)]
+    pub(crate) profile: Option<String>,
+    /// Maximum number of hits, 10 if it is missing.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 50))]
+    pub(crate) limit: Option<u32>,
+    /// Whether the nearest tools are returned even if none fits.
+    #[serde(default)]
+    pub(crate) all: bool,
+    /// Whether the hits contain the definitions of the tools.
+    #[serde(default)]
+    pub(crate) definitions: bool,
+}
+
+/// A component of a score.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ScorePart {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+}
+
+/// A hit of a search.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Hit {
+    #[serde(flatten)]
+    pub(crate) tool: Tool,
+    pub(crate) score: f64,
+    pub(crate) parts: Vec<ScorePart>,
+    #[serde(flatten)]
+    more: Option<ListedDefinition>,
+}
+
+/// The hits of a search.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct SearchBody {
+    pub(crate) hits: Vec<Hit>,
+    /// How certain it is that the best tool fits, from 0 to 1; missing if the principal may not see that tool.
+    pub(crate) confidence: Option<f64>,
+    /// Whether a tool fits.
+    pub(crate) fits: bool,
+}
+
+pub(crate) async fn search(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    Ok(json(StatusCode::OK, &find_hits(context, &context.json()?).await?))
+}
+
+/// The best tools for a query among those that the principal may see.
+pub(crate) async fn find_tools(
+    context: &Context<'_>,
+    query: &str,
+    profile: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Hit>, Problem> {
+    let (query, profile) = (query.to_owned(), profile.map(str::to_owned));
+    let limit = u32::try_from(limit).ok();
+    let request = SearchRequest { query, profile, limit, all: false, definitions: false };
+    Ok(find_hits(context, &request).await?.hits)
+}
+
+async fn find_hits(context: &Context<'_>, request: &SearchRequest) -> Result<SearchBody, Problem> {
+    let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(MAX_HITS));
+    let limit = limit.clamp(1, MAX_HITS);
+    let offered = offered(context, request.profile.as_deref())?;
+    let find = |hit: &SearchHit| {
+        let is_hit =
+            |own: &&OfferedTool| own.tool == *hit.tool.name() && own.sources.contains(&hit.tool.source);
+        offered.iter().find(is_hit)
+    };
+    let mut depth = limit.saturating_mul(DEPTH_FACTOR);
+    loop {
+        let found = context.hub().search(&request.query, depth).await;
+        let mut hits: Vec<Hit> = Vec::new();
+        for hit in if request.all { found.hits.as_slice() } else { found.fitting() } {
+            let tool = find(hit);
+            let Some(tool) = tool.filter(|tool| hits.iter().all(|known| known.tool.name != tool.name)) else {
+                continue;
+            };
+            let parts =
+                hit.parts.iter().map(|(name, value)| ScorePart { name: (*name).to_owned(), value: *value });
+            let more = request.definitions.then(|| ListedDefinition::of(tool));
+            hits.push(Hit { tool: summary(context, tool), score: hit.score, parts: parts.collect(), more });
+        }
+        if hits.len() >= limit || found.hits.len() < depth || !(found.fits || request.all) {
+            hits.truncate(limit);
+            // A confidence about a hidden tool would reveal that there is one.
+            let confidence = found.hits.first().and_then(find).map(|_| found.confidence);
+            let fits = found.fitting().iter().any(|hit| find(hit).is_some());
+            return Ok(SearchBody { hits, confidence, fits });
+        }
+        depth = depth.saturating_mul(DEPTH_FACTOR);
+    }
+}

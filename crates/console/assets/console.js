@@ -55,7 +55,7 @@ export async function* eventStream(url, { body, signal }) {
     for (const event of events) {
       const name = /^event: (.*)$/m.exec(event)?.[1];
       const data = /^data: (.*)$/m.exec(event)?.[1];
-      if (name && data) yield { name, data: JSON.parse(data) };
+      if (name && data) yield { name, data: JSON.parse(data), raw: data };
     }
   }
 }

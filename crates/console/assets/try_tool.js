@@ -1,7 +1,8 @@
 // "Try it": a form from the tool's schema with the JSON beside it, checked by the hub while a person types.
 
-import { announce, confirmed, request, text } from "./console.js";
+import { announce, confirmed, eventStream, request, text } from "./console.js";
 import { parseJson, stringifyJson } from "./json_text.js";
+import { createQuestion } from "./question.js";
 import { LABELS_EN, LABELS_ZH, createForm } from "./schema_form.js";
 
 /** How long after the last change the arguments are checked, in milliseconds. */
@@ -20,7 +21,7 @@ function withArguments(argumentsText, profile) {
 
 /** Builds the form inside a container. */
 export async function start(container) {
-  const { tool: toolUrl, calls: callsUrl, profile } = container.dataset;
+  const { tool: toolUrl, calls: callsUrl, questions: questionsUrl, profile } = container.dataset;
   const json = element("textarea", { id: "trial-json", spellcheck: false, rows: 12 });
   const message = element("p", { className: "field-error", id: "trial-message" });
   message.setAttribute("role", "status");
@@ -108,12 +109,13 @@ export async function start(container) {
     result.replaceChildren(element("p", { className: "muted", textContent: text("Running …", "执行中……") }));
     const began = performance.now();
     try {
-      const received = await request(`${toolUrl}:call`, {
-        method: "POST",
-        body: withArguments(json.value, profile),
-        headers: { "idempotency-key": crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}` },
-        signal: running.signal,
-      });
+      const body = withArguments(json.value, profile);
+      let received;
+      for await (const event of eventStream(`${toolUrl}:run`, { body, signal: running.signal })) {
+        if (event.name === "result") received = event.raw;
+        else report(event);
+      }
+      if (received === undefined) throw new Error(text("The connection was lost. The call may have taken effect.", "连接中断，调用可能已经生效。"));
       show(received, Math.round(performance.now() - began));
     } catch (error) {
       const isCancelled = error.name === "AbortError";
@@ -125,6 +127,30 @@ export async function start(container) {
       cancel.hidden = true;
     }
   });
+
+  /** Shows what happens while the call runs. */
+  function report({ name, data, raw }) {
+    if (name === "ask") {
+      const answerUrl = `${questionsUrl}/${encodeURIComponent(data.id)}:answer`;
+      const question = createQuestion(data.method, parseJson(raw).get("params") ?? new Map(), answerUrl);
+      result.append(question);
+      question.querySelector("input, textarea, button")?.focus();
+    } else if (name === "progress") {
+      let bar = result.querySelector("progress");
+      if (!bar) {
+        bar = element("progress", { max: 1 });
+        bar.setAttribute("aria-label", text("Progress", "进度"));
+        result.append(bar, element("p", { className: "muted small", id: "trial-progress" }));
+      }
+      if (typeof data.total === "number" && data.total > 0) bar.value = Math.min(1, data.progress / data.total);
+      const total = data.total === undefined ? "" : ` / ${data.total}`;
+      result.querySelector("#trial-progress").textContent = `${data.progress}${total} ${data.message ?? ""}`;
+    } else if (name === "notice") {
+      const content = data.params?.data ?? data.params ?? "";
+      const shown = typeof content === "string" ? content : JSON.stringify(content);
+      result.append(element("p", { className: "muted small pre-line", textContent: shown }));
+    }
+  }
 
   /** Shows a result as text. Nothing in it is interpreted. */
   function show(received, took) {

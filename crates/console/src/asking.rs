@@ -1,20 +1,18 @@
 //! Requests to the agent from the console: a stream of its steps, and the confirmations that it waits for.
 
-use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
-use http::{HeaderValue, Response, header};
-use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use http::Response;
+use serde_json::json;
+use tokio::sync::mpsc;
 use toolhub::{AskOptions, ChangeSummary, Confirmation, Gateways, PermissionDecision, ReplyDelta};
 use toolhub_core::call_log::CallQuery;
-use toolhub_core::{BoxFuture, Lang, Localize as _, RawJson, ToolName};
-use toolhub_mcp_gateway::secret;
+use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, RawJson, ToolName};
+
+use crate::event_response::{self, PendingAnswers, StreamEvent};
 
 /// Capacity of the channel of events. Pieces of text that do not fit are dropped: the answer has the whole text.
 const CHANNEL_CAPACITY: usize = 256;
@@ -25,34 +23,6 @@ const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of calls of a conversation that are shown as steps.
 const MAX_STEPS: usize = 100;
 
-/// The confirmations that requests wait for, by their ids. An id is a secret of its stream.
-#[derive(Debug, Default)]
-pub(crate) struct PendingConfirmations(Mutex<HashMap<String, oneshot::Sender<bool>>>);
-
-impl PendingConfirmations {
-    /// Answers a confirmation. Returns whether a request waits for it.
-    pub(crate) fn answer(&self, id: &str, allow: bool) -> bool {
-        let waiting = self.lock().remove(id);
-        waiting.is_some_and(|waiting| waiting.send(allow).is_ok())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<bool>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Removes a confirmation that is no longer waited for.
-struct WaitGuard<'a> {
-    pending: &'a PendingConfirmations,
-    id: String,
-}
-
-impl Drop for WaitGuard<'_> {
-    fn drop(&mut self) {
-        self.pending.lock().remove(&self.id);
-    }
-}
-
 /// A request to the agent.
 pub(crate) struct Question {
     pub(crate) text: String,
@@ -60,21 +30,9 @@ pub(crate) struct Question {
     pub(crate) lang: Lang,
 }
 
-/// An event of the stream.
-struct StreamEvent {
-    name: &'static str,
-    data: Value,
-}
-
-impl StreamEvent {
-    fn to_bytes(&self) -> Bytes {
-        Bytes::from(format!("event: {}\ndata: {}\n\n", self.name, self.data))
-    }
-}
-
 /// Asks the person at the page.
 struct PageConfirmation {
-    pending: Arc<PendingConfirmations>,
+    pending: Arc<PendingAnswers<bool>>,
     events: mpsc::Sender<StreamEvent>,
     lang: Lang,
 }
@@ -82,25 +40,24 @@ struct PageConfirmation {
 impl Confirmation for PageConfirmation {
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
-            let Some(id) = secret() else { return PermissionDecision::NoUser };
-            let (sender, receiver) = oneshot::channel();
-            self.pending.lock().insert(id.clone(), sender);
-            let _guard = WaitGuard { pending: &self.pending, id: id.clone() };
+            let Some(mut question) = self.pending.ask(Principal::local().id()) else {
+                return PermissionDecision::NoUser;
+            };
             let summary = ChangeSummary::new(tool, arguments);
             let data = json!({
-                "id": id,
+                "id": question.id,
                 "tool": tool.as_str(),
                 "text": summary.text().localize(self.lang),
                 "deletes": summary.deletes,
                 "arguments": arguments,
             });
-            let sent = self.events.send(StreamEvent { name: "confirm", data }).await.is_ok();
+            let sent = self.events.send(StreamEvent::new("confirm", &data)).await.is_ok();
             let answer = match sent {
-                true => tokio::time::timeout(CONFIRMATION_TIMEOUT, receiver).await,
-                false => Ok(Ok(false)),
+                true => tokio::time::timeout(CONFIRMATION_TIMEOUT, question.answer()).await,
+                false => Ok(Some(false)),
             };
             match answer {
-                Ok(Ok(true)) => PermissionDecision::Given,
+                Ok(Some(true)) => PermissionDecision::Given,
                 Ok(_) => PermissionDecision::Refused,
                 Err(_) => PermissionDecision::NoUser,
             }
@@ -111,38 +68,28 @@ impl Confirmation for PageConfirmation {
 /// Runs a request of the local user, and streams what happens. The request is cancelled when the stream is dropped.
 pub(crate) fn ask(
     gateways: &Arc<Gateways>,
-    pending: &Arc<PendingConfirmations>,
+    pending: &Arc<PendingAnswers<bool>>,
     question: Question,
 ) -> Response<Body> {
     let (sender, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let work = run(Arc::clone(gateways), Arc::clone(pending), question, sender);
-    // Polls the work; its events come through the channel.
-    let work = stream::once(work).filter_map(|()| std::future::ready(None));
-    let events = stream::unfold(receiver, |mut receiver| async move {
-        let event: StreamEvent = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(event.to_bytes()), receiver))
-    });
-    let mut response = Response::new(Body::from_stream(stream::select(events, work)));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    event_response::respond(receiver, work)
 }
 
 async fn run(
     gateways: Arc<Gateways>,
-    pending: Arc<PendingConfirmations>,
+    pending: Arc<PendingAnswers<bool>>,
     question: Question,
     events: mpsc::Sender<StreamEvent>,
 ) {
     let Question { text, conversation, lang } = question;
     let start = json!({ "conversation": conversation });
-    let _ = events.send(StreamEvent { name: "start", data: start }).await;
+    let _ = events.send(StreamEvent::new("start", &start)).await;
     let options = AskOptions { conversation: Some(conversation.clone()), lang, ..AskOptions::default() };
     let confirmation = PageConfirmation { pending, events: events.clone(), lang };
     let on_delta = |delta: ReplyDelta| {
         if let ReplyDelta::Text(text) = delta {
-            let _ = events.try_send(StreamEvent { name: "delta", data: json!({ "text": text }) });
+            let _ = events.try_send(StreamEvent::new("delta", &json!({ "text": text })));
         }
     };
     let answer = async { gateways.hub().ask(&text, (&options, &confirmation), &on_delta).await };
@@ -155,7 +102,7 @@ async fn run(
         Ok(answer) => serde_json::from_str(answer.to_json(lang).into_raw().get()).unwrap_or_default(),
         Err(error) => json!({ "success": false, "answer": error.to_string(), "steps": [] }),
     };
-    let _ = events.send(StreamEvent { name: "answer", data }).await;
+    let _ = events.send(StreamEvent::new("answer", &data)).await;
 }
 
 /// Announces the calls of a conversation as they begin and end. Never ends by itself.
@@ -176,7 +123,7 @@ async fn follow_steps(gateways: &Gateways, conversation: &str, events: &mpsc::Se
             let (id, status) = (record.start.record.to_string(), record.status.name());
             if known.insert((id.clone(), status)) {
                 let data = json!({ "id": id, "tool": record.start.tool.as_str(), "status": status });
-                let _ = events.send(StreamEvent { name: "step", data }).await;
+                let _ = events.send(StreamEvent::new("step", &data)).await;
             }
         }
     }
@@ -188,26 +135,26 @@ mod tests {
 
     #[tokio::test]
     async fn confirmation_is_answered_once() {
-        let (pending, (sender, mut receiver)) = (Arc::new(PendingConfirmations::default()), mpsc::channel(1));
+        let (pending, (sender, mut receiver)) = (Arc::new(PendingAnswers::default()), mpsc::channel(1));
         let page = PageConfirmation { pending: Arc::clone(&pending), events: sender, lang: Lang::En };
         let (tool, arguments) = (ToolName::new("delete_file"), RawJson::empty_object());
         let answer = async {
             let event = receiver.recv().await.unwrap();
-            let id = event.data["id"].as_str().unwrap().to_owned();
-            assert!(!pending.answer("other", true));
-            assert!(pending.answer(&id, true));
-            assert!(!pending.answer(&id, true));
+            let id = event.data()["id"].as_str().unwrap().to_owned();
+            assert!(!pending.answer("other", "local", true));
+            assert!(pending.answer(&id, "local", true));
+            assert!(!pending.answer(&id, "local", true));
         };
         let (decision, ()) = tokio::join!(page.allow(&tool, &arguments), answer);
         assert_eq!(decision, PermissionDecision::Given);
         // A page that is gone allows nothing.
         drop(receiver);
         assert_eq!(page.allow(&tool, &arguments).await, PermissionDecision::Refused);
-        assert!(pending.lock().is_empty());
+        assert!(pending.is_empty());
         // A page that goes away while it is asked leaves nothing behind.
         let (sender, _receiver) = mpsc::channel(1);
         let page = PageConfirmation { pending: Arc::clone(&pending), events: sender, lang: Lang::En };
         let asked = tokio::time::timeout(Duration::from_millis(20), page.allow(&tool, &arguments));
-        assert!(asked.await.is_err() && pending.lock().is_empty());
+        assert!(asked.await.is_err() && pending.is_empty());
     }
 }

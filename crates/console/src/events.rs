@@ -174,7 +174,7 @@ impl EventSource {
     }
 }
 
-fn too_many_streams() -> Problem {
+pub(crate) fn too_many_streams() -> Problem {
     let detail = LocalizedText::new(
         "too many event streams are open (`streams` in `[serve.limits]`)",
         "打开的事件流过多（`[serve.limits]` 的 `streams`）",

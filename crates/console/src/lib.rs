@@ -6,8 +6,10 @@ mod api;
 mod asking;
 mod assets;
 mod browser;
+mod event_response;
 mod events;
 mod idempotency;
+mod interactive_call;
 mod openapi;
 mod pages;
 mod person_login;
@@ -27,14 +29,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use toolhub::Gateways;
 use toolhub_core::audit::{AuditAction, AuditEvent, LoginEvent};
+use toolhub_core::caller::Answer;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, Lang, Principal, Secret};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
-use crate::asking::PendingConfirmations;
 use crate::browser::{CookieKind, Cookies, Preferences, PrivateCookies};
+use crate::event_response::PendingAnswers;
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
@@ -67,7 +70,8 @@ pub struct Console {
     sessions: Arc<Sessions>,
     events: EventSource,
     idempotency: IdempotencyKeys,
-    confirmations: Arc<PendingConfirmations>,
+    confirmations: Arc<PendingAnswers<bool>>,
+    questions: Arc<PendingAnswers<Answer>>,
     local: Arc<Principal>,
     /// The language if a browser names none.
     lang: Lang,
@@ -90,6 +94,7 @@ impl Console {
             events: EventSource::default(),
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
+            questions: Arc::default(),
             local: Arc::new(Principal::local()),
             lang,
             host: session::console_host(&hub.places().home).ok(),
@@ -138,7 +143,7 @@ impl Console {
             Ok(started) => started,
             Err(refused) => return Ok(refused),
         };
-        let (route, values) = match route::find(api::ROUTES, &parts.method, path) {
+        let (route, values) = match route::find(api::routes::ROUTES, &parts.method, path) {
             Ok(found) => found,
             Err(allowed) if allowed.is_empty() => {
                 return Err(Problem::not_found(
@@ -188,6 +193,7 @@ impl Console {
             events: &self.events,
             idempotency: &self.idempotency,
             confirmations: &self.confirmations,
+            questions: &self.questions,
             sessions: &self.sessions,
             is_https: self.is_https(),
             own_host: self.host.as_deref(),

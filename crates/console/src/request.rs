@@ -8,11 +8,12 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use toolhub::{Gateways, Hub};
+use toolhub_core::caller::Answer;
 use toolhub_core::{Lang, Principal, Role, Roles};
 use toolhub_mcp_gateway::PrincipalHandle;
 use url::form_urlencoded;
 
-use crate::asking::PendingConfirmations;
+use crate::event_response::PendingAnswers;
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
 use crate::problem::Problem;
@@ -92,7 +93,9 @@ pub(crate) struct Context<'a> {
     pub(crate) gateways: &'a Arc<Gateways>,
     pub(crate) events: &'a EventSource,
     pub(crate) idempotency: &'a IdempotencyKeys,
-    pub(crate) confirmations: &'a Arc<PendingConfirmations>,
+    pub(crate) confirmations: &'a Arc<PendingAnswers<bool>>,
+    /// The questions of servers that calls of pages wait for.
+    pub(crate) questions: &'a Arc<PendingAnswers<Answer>>,
     pub(crate) sessions: &'a Arc<Sessions>,
     /// Whether browsers reach the hub over HTTPS.
     pub(crate) is_https: bool,

@@ -57,7 +57,7 @@ pub use access_control::{AccessControl, KnownKey};
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;
-pub use gateway::{DirectAnswer, DirectCall, Gateways, NotificationBus, OfferedTool};
+pub use gateway::{DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedTool};
 pub use hub::Hub;
 pub use listeners::Listeners;
 pub use login::LoginError;

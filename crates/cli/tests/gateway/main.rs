@@ -37,6 +37,7 @@ mod concurrent_callers;
 mod conformance;
 mod console;
 mod console_people;
+mod console_questions;
 mod console_settings;
 mod error_responses;
 mod examples;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toolhub::{DirectCall, OfferedTool, Request};
+use toolhub::{DirectAnswer, DirectCall, OfferedTool, Request};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::ApprovalStatus;
@@ -369,7 +369,7 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
 }
 
 /// The call that the body of the request describes.
-async fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
+pub(crate) async fn direct_call(context: &Context<'_>) -> Result<DirectCall, Problem> {
     let CallRequest { profile, arguments, outcome } = context.json()?;
     if arguments.object().is_none() {
         return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
@@ -432,14 +432,7 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         first.abandon();
         return Err(unknown_tool(&name));
     };
-    let outcome = answer.outcome.map(outcome_members);
-    let result = match answer.result {
-        Ok(result) => {
-            let is_error = result.object().and_then(|members| members.get("isError")?.decode::<bool>().ok());
-            CallResult { success: is_error != Some(true), result: Some(result), error: None, outcome }
-        }
-        Err(error) => CallResult { success: false, result: None, error: Some(error.message), outcome },
-    };
+    let result = call_result(answer);
     let text = serde_json::to_string(&result).unwrap_or_default();
     // A held call has not run: the same request runs it after the approval.
     let is_held = result.result.as_ref().is_some_and(|result| {
@@ -453,8 +446,20 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
     Ok(json_text(StatusCode::OK, text))
 }
 
+/// The answer to a call as the API returns it.
+pub(crate) fn call_result(answer: DirectAnswer) -> CallResult {
+    let outcome = answer.outcome.as_ref().map(outcome_members);
+    match answer.result {
+        Ok(result) => {
+            let is_error = result.object().and_then(|members| members.get("isError")?.decode::<bool>().ok());
+            CallResult { success: is_error != Some(true), result: Some(result), error: None, outcome }
+        }
+        Err(error) => CallResult { success: false, result: None, error: Some(error.message), outcome },
+    }
+}
+
 /// The members of a rendered outcome without nesting.
-fn outcome_members(rendered: RawObject) -> RawJson {
+fn outcome_members(rendered: &RawObject) -> RawJson {
     let mut members = rendered.get("_meta").and_then(RawJson::object).unwrap_or_default();
     members.set("error", rendered.get("error").cloned().unwrap_or_else(RawJson::null));
     members.into_raw()

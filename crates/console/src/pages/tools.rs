@@ -202,7 +202,7 @@ fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Marku
             h2 { (frame.text("Try it", "试用")) }
             div #trial data-static="true"
                 data-tool=(frame.api(&format!("tools/{name}")))
-                data-calls=(frame.api("calls"))
+                data-calls=(frame.api("calls")) data-questions=(frame.api("questions"))
                 data-profile=[profile]
                 data-confirm=[changes.then_some(question)] {
                 noscript { p.muted { (frame.text("Scripts are needed to call a tool from here.", "在此调用工具需要启用脚本。")) } }

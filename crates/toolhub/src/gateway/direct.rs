@@ -96,11 +96,17 @@ impl Gateways {
     /// Calls a tool for a principal. Returns `None` if the principal may not use the profile. Dropping the future cancels the
     /// call.
     pub async fn call_directly(&self, call: DirectCall) -> Option<DirectAnswer> {
+        self.call_for(call, Arc::new(SilentClient)).await
+    }
+
+    /// Like [`Gateways::call_directly`], for a client that receives notifications and answers requests of servers.
+    pub async fn call_for(&self, call: DirectCall, client: Arc<dyn DirectClient>) -> Option<DirectAnswer> {
         let DirectCall { principal, profile, name, arguments, described_in } = call;
         let backend = Arc::clone(self.usable_backend(profile.as_deref(), &principal)?);
         let direct = Arc::new(DirectCaller {
             number: NEXT_CALLER.fetch_add(1, Ordering::Relaxed),
             principal,
+            client,
             none: RawObject::default(),
             described_in,
             outcome: Mutex::new(None),
@@ -126,8 +132,41 @@ impl Gateways {
     }
 }
 
-/// A caller that receives no notifications and answers no requests.
+/// The client of a direct call.
+pub trait DirectClient: Send + Sync {
+    /// Its capabilities: an object such as `{"elicitation": {}}`.
+    fn capabilities(&self) -> RawJson;
+
+    /// Receives a progress notification.
+    fn progress(&self, params: &RawJson);
+
+    /// Receives another notification of the call.
+    fn notify(&self, method: &str, params: Option<&RawJson>);
+
+    /// Answers a request of a server.
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer>;
+}
+
+/// A client that receives no notifications and answers no requests.
+struct SilentClient;
+
+impl DirectClient for SilentClient {
+    fn capabilities(&self) -> RawJson {
+        RawJson::empty_object()
+    }
+
+    fn progress(&self, _: &RawJson) {}
+
+    fn notify(&self, _: &str, _: Option<&RawJson>) {}
+
+    fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        let unsupported = format!("this client does not support {method}");
+        Box::pin(std::future::ready(Err((UNSUPPORTED_REQUEST, unsupported))))
+    }
+}
+
 struct DirectCaller {
+    client: Arc<dyn DirectClient>,
     number: u64,
     principal: Arc<Principal>,
     none: RawObject,
@@ -145,7 +184,7 @@ impl Caller for DirectCaller {
     }
 
     fn capabilities(&self) -> RawJson {
-        RawJson::empty_object()
+        self.client.capabilities()
     }
 
     fn meta(&self) -> &RawObject {
@@ -160,9 +199,13 @@ impl Caller for DirectCaller {
         false
     }
 
-    fn progress(&self, _: &RawJson) {}
+    fn progress(&self, params: &RawJson) {
+        self.client.progress(params);
+    }
 
-    fn notify(&self, _: &str, _: Option<&RawJson>) {}
+    fn notify(&self, method: &str, params: Option<&RawJson>) {
+        self.client.notify(method, params);
+    }
 
     fn identity(&self) -> Option<&Arc<Principal>> {
         Some(&self.principal)
@@ -176,8 +219,7 @@ impl Caller for DirectCaller {
         }
     }
 
-    fn ask(&self, method: String, _: Option<RawJson>) -> BoxFuture<'_, Answer> {
-        let unsupported = format!("the console does not support {method}");
-        Box::pin(std::future::ready(Err((UNSUPPORTED_REQUEST, unsupported))))
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        self.client.ask(method, params)
     }
 }

@@ -33,7 +33,7 @@ use toolhub_core::principal::Origin;
 use toolhub_mcp_gateway::{Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
-pub use direct::{DirectAnswer, DirectCall, OfferedTool};
+pub use direct::{DirectAnswer, DirectCall, DirectClient, OfferedTool};
 pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, NamedProfile, Shared};

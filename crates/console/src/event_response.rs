@@ -1,0 +1,151 @@
+//! Responses that are streams of events of one request: its work runs while the stream is read, and ends with it.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http::{HeaderValue, Response, header};
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+use toolhub_mcp_gateway::secret;
+
+/// An event of a stream.
+pub(crate) struct StreamEvent {
+    name: &'static str,
+    /// JSON without line breaks.
+    data: String,
+}
+
+impl StreamEvent {
+    pub(crate) fn new(name: &'static str, data: &impl Serialize) -> Self {
+        let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
+        // Line breaks between the tokens of raw JSON would end the event; strings have none.
+        Self { name, data: data.replace(['\n', '\r'], " ") }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn data(&self) -> serde_json::Value {
+        serde_json::from_str(&self.data).unwrap()
+    }
+
+    fn to_bytes(&self) -> Bytes {
+        Bytes::from(format!("event: {}\ndata: {}\n\n", self.name, self.data))
+    }
+}
+
+/// Runs the work of a request, and streams the events that it sends. The work is dropped with the stream.
+pub(crate) fn respond(
+    receiver: mpsc::Receiver<StreamEvent>,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> Response<Body> {
+    let work = stream::once(work).filter_map(|()| std::future::ready(None));
+    let events = stream::unfold(receiver, |mut receiver| async move {
+        let event: StreamEvent = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(event.to_bytes()), receiver))
+    });
+    let mut response = Response::new(Body::from_stream(stream::select(events, work)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    // Some reverse proxies buffer responses otherwise.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A question that a request waits for.
+struct Waiting<T> {
+    /// The principal that may answer.
+    principal: Arc<str>,
+    answer: oneshot::Sender<T>,
+}
+
+/// The questions that requests wait for, by their ids. An id is a secret of its stream.
+pub(crate) struct PendingAnswers<T>(Mutex<HashMap<String, Waiting<T>>>);
+
+impl<T> Default for PendingAnswers<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> PendingAnswers<T> {
+    /// Answers a question. Returns whether a request of that principal waits for it.
+    pub(crate) fn answer(&self, id: &str, principal: &str, answer: T) -> bool {
+        let mut waiting = self.lock();
+        if waiting.get(id).is_none_or(|waiting| *waiting.principal != *principal) {
+            return false;
+        }
+        waiting.remove(id).is_some_and(|waiting| waiting.answer.send(answer).is_ok())
+    }
+
+    /// Adds a question. Dropping it removes it. Returns `None` if the system has no random numbers.
+    pub(crate) fn ask(&self, principal: &Arc<str>) -> Option<Question<'_, T>> {
+        let id = secret()?;
+        let (sender, receiver) = oneshot::channel();
+        self.lock().insert(id.clone(), Waiting { principal: Arc::clone(principal), answer: sender });
+        Some(Question { pending: self, id, receiver })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that waits for its answer.
+pub(crate) struct Question<'a, T> {
+    pending: &'a PendingAnswers<T>,
+    pub(crate) id: String,
+    receiver: oneshot::Receiver<T>,
+}
+
+impl<T> Question<'_, T> {
+    /// Waits for the answer.
+    pub(crate) async fn answer(&mut self) -> Option<T> {
+        (&mut self.receiver).await.ok()
+    }
+}
+
+impl<T> Drop for Question<'_, T> {
+    fn drop(&mut self) {
+        self.pending.lock().remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_core::RawJson;
+
+    use super::*;
+
+    #[test]
+    fn raw_json_stays_in_one_event() {
+        let raw = RawJson::parse("{\"a\":\n\r 1.10,\n\"b\": \"\\n\"}".to_owned()).unwrap();
+        let event = String::from_utf8(StreamEvent::new("x", &raw).to_bytes().to_vec()).unwrap();
+        assert_eq!(event.matches('\n').count(), 3, "{event}");
+        assert!(event.contains("1.10") && event.contains("\\n"), "{event}");
+    }
+
+    #[tokio::test]
+    async fn only_its_principal_answers_a_question_once() {
+        let pending = PendingAnswers::default();
+        let ann: Arc<str> = Arc::from("key:ann");
+        let mut question = pending.ask(&ann).unwrap();
+        let id = question.id.clone();
+        assert!(!pending.answer(&id, "key:bob", 1));
+        assert!(!pending.answer("other", "key:ann", 1));
+        assert!(pending.answer(&id, "key:ann", 2));
+        assert!(!pending.answer(&id, "key:ann", 3));
+        assert_eq!(question.answer().await, Some(2));
+        drop(question);
+        drop(pending.ask(&ann).unwrap());
+        assert!(pending.is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! Calls of "Try it": progress, log messages and questions of the server reach the page while the call runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use toolhub::{DirectCall, DirectClient, Gateways};
+use toolhub_core::caller::Answer;
+use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_mcp_gateway::Permit;
+
+use crate::api::tools::call_result;
+use crate::event_response::{PendingAnswers, StreamEvent};
+
+/// Capacity of the channel of events. Progress and log messages that do not fit are dropped.
+pub(crate) const CHANNEL_CAPACITY: usize = 256;
+/// How long the answer to a question may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// The JSON-RPC error for a request that the client does not support.
+const UNSUPPORTED_REQUEST: i64 = -32601;
+/// The JSON-RPC error for a question that was not answered.
+const NOT_ANSWERED: i64 = -1;
+/// The questions that a person at a page can answer.
+const QUESTIONS: [&str; 2] = ["elicitation/create", "sampling/createMessage"];
+
+/// The page that makes a call.
+pub(crate) struct PageClient {
+    pub(crate) pending: Arc<PendingAnswers<Answer>>,
+    pub(crate) events: mpsc::Sender<StreamEvent>,
+    pub(crate) principal: Arc<str>,
+}
+
+impl PageClient {
+    /// Sends an event if there is room.
+    fn announce(&self, name: &'static str, data: &impl Serialize) {
+        let _ = self.events.try_send(StreamEvent::new(name, data));
+    }
+}
+
+/// A notification or a question of the server.
+#[derive(Serialize)]
+struct ServerMessage<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    method: &'a str,
+    params: Option<&'a RawJson>,
+}
+
+impl DirectClient for PageClient {
+    fn capabilities(&self) -> RawJson {
+        let modes = RawObject::default().with("form", RawObject::default()).with("url", RawObject::default());
+        RawObject::default().with("elicitation", modes).with("sampling", RawObject::default()).into_raw()
+    }
+
+    fn progress(&self, params: &RawJson) {
+        self.announce("progress", params);
+    }
+
+    fn notify(&self, method: &str, params: Option<&RawJson>) {
+        self.announce("notice", &ServerMessage { id: None, method, params });
+    }
+
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            if !QUESTIONS.contains(&method.as_str()) {
+                return Err((UNSUPPORTED_REQUEST, format!("the console does not support {method}")));
+            }
+            let unanswered = || (NOT_ANSWERED, "the question was not answered".to_owned());
+            let mut question = self.pending.ask(&self.principal).ok_or_else(unanswered)?;
+            let (id, params) = (Some(question.id.as_str()), params.as_ref());
+            let event = StreamEvent::new("ask", &ServerMessage { id, method: &method, params });
+            // Never dropped: the call waits for the answer.
+            self.events.send(event).await.map_err(|_| unanswered())?;
+            let answer = tokio::select! {
+                answer = tokio::time::timeout(ANSWER_TIMEOUT, question.answer()) => answer.ok().flatten(),
+                // The page is gone: the call was cancelled with it, but the server's request outlives it.
+                () = self.events.closed() => None,
+            };
+            answer.unwrap_or_else(|| Err(unanswered()))
+        })
+    }
+}
+
+/// Runs a call and sends its result as the last event. The permit is kept until then.
+pub(crate) async fn run(gateways: Arc<Gateways>, call: DirectCall, client: PageClient, _permit: Permit) {
+    let events = client.events.clone();
+    let answer = gateways.call_for(call, Arc::new(client)).await;
+    let event = match answer {
+        Some(answer) => StreamEvent::new("result", &call_result(answer)),
+        // The profile was removed since the request began.
+        None => StreamEvent::new("result", &json!({ "success": false, "error": "there is no such tool" })),
+    };
+    let _ = events.send(event).await;
+}

@@ -36,6 +36,7 @@ mod collector;
 mod concurrent_callers;
 mod conformance;
 mod console;
+mod console_calls;
 mod console_people;
 mod console_questions;
 mod console_settings;

@@ -15,6 +15,8 @@ use crate::route::{Parameter, json};
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
 const MAX_ID_BYTES: usize = 64;
+/// Maximum number of calls that a call can be compared with.
+const MAX_OTHERS: usize = 20;
 
 /// The query parameters of the list.
 pub(crate) const PARAMETERS: &[Parameter] = &[
@@ -173,7 +175,22 @@ pub(crate) async fn get(context: &Context<'_>) -> Result<Response<Body>, Problem
 
 /// The call that the path names.
 pub(crate) async fn read(context: &Context<'_>) -> Result<CallDetail, Problem> {
-    let id = context.id();
+    find(context, context.id()).await
+}
+
+/// The last calls of the same tool that the principal may see, without this one.
+pub(crate) async fn others(context: &Context<'_>, own: &Call) -> Result<Vec<Call>, Problem> {
+    let principal = (!context.reads_all_calls()).then(|| context.principal().id().to_string());
+    let limit = Some(MAX_OTHERS + 1);
+    let query = CallQuery { tool: Some(own.tool.clone()), principal, limit, ..CallQuery::default() };
+    let mut records = context.hub().calls(query).await?;
+    records.retain(|record| record.start.record.as_str() != own.id);
+    records.truncate(MAX_OTHERS);
+    Ok(records.iter().map(|record| call(record, context.lang)).collect())
+}
+
+/// The call with this id, if the principal may see it.
+pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, Problem> {
     let unknown = || Problem::not_found(format!("there is no call `{id}`"), format!("没有调用 `{id}`"));
     let wanted = record_id(id).map_err(|_| unknown())?;
     let record = context.hub().call_record(&wanted).await?;

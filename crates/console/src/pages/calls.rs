@@ -3,9 +3,9 @@
 use maud::{Markup, PreEscaped, html};
 use toolhub_core::{Lang, RawJson, RawObject};
 
-use super::json_view;
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
+use super::{comparison, json_view};
 use crate::api::calls::{self, Attempt, Call, CallDetail};
 use crate::problem::Problem;
 use crate::request::Context;
@@ -111,6 +111,12 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
 pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let detail = calls::read(context).await?;
     let call = &detail.call;
+    let chosen = context.query.get("with");
+    let other = match chosen {
+        Some(id) => Some(calls::find(context, id).await?),
+        None => None,
+    };
+    let others = calls::others(context, call).await?;
     let again = format!("{}?call={}", frame.item("tools", &call.tool), call.id);
     let content = html! {
         p.crumbs { a href=(frame.link("calls")) { (frame.text("Calls", "调用")) } }
@@ -124,13 +130,17 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             dt { (frame.text("Started", "开始")) } dd { (time(&call.started_at)) }
             (fact(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration)))
             (fact(frame.text("Caller", "调用方"), &call.principal))
-            (fact(frame.text("Strategy", "策略"), &detail.strategy))
-            (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))
+            @if !detail.candidates.is_empty() {
+                (fact(frame.text("Strategy", "策略"), &detail.strategy))
+                (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))
+            }
             @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
             @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
             @if let Some(request) = &call.request { (fact(frame.text("Request", "请求"), request)) }
             (fact(frame.text("Record", "记录编号"), &call.id))
         }
+        (comparison::choice(frame, &others, chosen))
+        @if let Some(other) = &other { (comparison::calls(frame, other, &detail)) }
         @if !detail.attempts.is_empty() { (attempts(frame, &detail)) }
         section.card {
             h2 { (frame.text("Arguments", "参数")) }

@@ -6,6 +6,7 @@ mod ask;
 mod audit;
 mod calls;
 mod clients;
+mod comparison;
 mod home;
 mod json_view;
 mod layout;

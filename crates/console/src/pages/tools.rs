@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use toolhub_core::{Lang, Localize as _, Role};
 
-use super::json_view;
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
+use super::{comparison, json_view};
 use crate::api::Page;
 use crate::api::search::{self, Hit};
 use crate::api::tools::{self, Explanation, Tool, ToolDetail};
@@ -301,29 +301,7 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
                 }
                 (fact(frame.text("Digest now", "当前摘要"), &detail.digest))
             }
-            pre.diff tabindex="0" role="region" aria-label=(frame.text("Changes", "改动")) {
-                @for (sign, line) in lines_changed(&old.text, &new.text) {
-                    @match sign {
-                        '+' => ins { "+ " (line) "\n" },
-                        '-' => del { "- " (line) "\n" },
-                        _ => span { "  " (line) "\n" },
-                    }
-                }
-            }
+            (comparison::difference(&old.text, &new.text, frame.text("Changes", "改动")))
         }
     }
-}
-
-/// The lines of two texts, with the sign of a change.
-fn lines_changed(old: &str, new: &str) -> Vec<(char, String)> {
-    let diff = similar::TextDiff::from_lines(old, new);
-    let changes = diff.iter_all_changes().map(|change| {
-        let sign = match change.tag() {
-            similar::ChangeTag::Insert => '+',
-            similar::ChangeTag::Delete => '-',
-            similar::ChangeTag::Equal => ' ',
-        };
-        (sign, change.value().trim_end_matches('\n').to_owned())
-    });
-    changes.collect()
 }

@@ -3,6 +3,7 @@
 
 mod address;
 mod api;
+mod argument_pointer;
 mod asking;
 mod assets;
 mod browser;
@@ -32,6 +33,7 @@ use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
+pub use crate::argument_pointer::argument_pointer;
 use crate::asking::PendingConfirmations;
 use crate::browser::{Cookies, Preferences, SessionCookie};
 use crate::events::EventSource;

@@ -18,11 +18,12 @@ use super::{Page, timestamp};
 use crate::argument_pointer::argument_pointer;
 use crate::idempotency::Turn;
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::{Context, bounded};
 use crate::route::{json, json_text};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
+const DEFAULT_HITS: usize = 10;
 const MAX_HITS: usize = 50;
 /// The member of `_meta` by which a result states that its call is held.
 const HELD_STATE: &str = "toolhub/state";
@@ -451,7 +452,8 @@ pub(crate) async fn approve(context: &Context<'_>) -> Result<Response<Body>, Pro
 
 pub(crate) async fn search(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let SearchRequest { query, profile, limit } = context.json()?;
-    let limit = limit.map_or(10, |limit| usize::try_from(limit).unwrap_or(MAX_HITS)).clamp(1, MAX_HITS);
+    let limit = limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit = bounded("limit", limit, MAX_HITS)?;
     let hits = find_tools(context, &query, profile.as_deref(), limit).await?;
     Ok(json(StatusCode::OK, &SearchBody { hits }))
 }

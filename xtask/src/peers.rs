@@ -71,6 +71,12 @@ const PEERS: &[Peer<'static>] = &[
         packages: Packages::Node(&["playwright-core@1.65.1", "axe-core@4.14.0"]),
         program: "node_modules/playwright-core/index.mjs",
     },
+    // Sends requests that it generates from the OpenAPI document of the JSON API.
+    Peer {
+        name: "schemathesis",
+        packages: Packages::Python(&["schemathesis==4.32.5"]),
+        program: "bin/schemathesis",
+    },
     // The identity provider, the conformance suites and the inspector need a newer Node than the one on PATH may be; their
     // tests run only if this peer is available.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

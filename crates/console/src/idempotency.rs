@@ -14,7 +14,7 @@ use crate::problem::Problem;
 const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of keys of one principal. The oldest one that is done makes room.
 const MAX_KEYS: usize = 1_024;
-const MAX_KEY_BYTES: usize = 256;
+pub(crate) const MAX_KEY_BYTES: usize = 256;
 /// Larger results are not kept: a repetition gets an error that names the list of calls.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 

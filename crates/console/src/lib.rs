@@ -3,6 +3,7 @@
 
 mod address;
 mod api;
+mod argument_pointer;
 mod asking;
 mod assets;
 mod browser;
@@ -36,6 +37,7 @@ use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::{WebApp, WebContext};
 
 pub use crate::address::{PublishedAddress, running_addresses};
+pub use crate::argument_pointer::argument_pointer;
 use crate::browser::{CookieKind, Cookies, Preferences, PrivateCookies};
 use crate::event_response::PendingAnswers;
 use crate::events::EventSource;

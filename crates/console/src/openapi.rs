@@ -4,8 +4,43 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use crate::idempotency::MAX_KEY_BYTES;
 use crate::problem::ProblemBody;
-use crate::route::{Permission, ResponseKind, Route, schema_of};
+use crate::route::{Permission, ResponseKind, Route, Verb, schema_of};
+
+/// A header that a route reads.
+struct Header {
+    /// The method and path of the route.
+    method: Verb,
+    path: &'static str,
+    name: &'static str,
+    description: &'static str,
+    max_length: Option<usize>,
+}
+
+const HEADERS: &[Header] = &[
+    Header {
+        method: Verb::Post,
+        path: "tools/{name}:call",
+        name: "Idempotency-Key",
+        description: "Makes the request repeatable: a second one with this key gets the response of the first.",
+        max_length: Some(MAX_KEY_BYTES),
+    },
+    Header {
+        method: Verb::Get,
+        path: "events",
+        name: "Last-Event-ID",
+        description: "The id of the last event that the client has received.",
+        max_length: None,
+    },
+    Header {
+        method: Verb::Put,
+        path: "config",
+        name: "If-Match",
+        description: "`ETag` of the text that was changed. Another text is not overwritten.",
+        max_length: None,
+    },
+];
 
 /// The document of these routes.
 pub(crate) fn document(routes: &[Route]) -> Value {
@@ -51,14 +86,21 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } })
     });
     let query = route.parameters.iter().map(|parameter| {
-        json!({
-            "name": parameter.name,
-            "in": "query",
-            "description": parameter.description,
-            "schema": { "type": parameter.r#type },
-        })
+        let schema = match parameter.r#type {
+            // Numbers are counts.
+            "integer" => json!({ "type": "integer", "minimum": 1 }),
+            other => json!({ "type": other }),
+        };
+        json!({ "name": parameter.name, "in": "query", "description": parameter.description, "schema": schema })
     });
-    let parameters: Vec<Value> = placeholders.chain(query).collect();
+    let headers = HEADERS.iter().filter(|header| (header.method, header.path) == (route.method, route.path)).map(|header| {
+        let mut schema = json!({ "type": "string", "minLength": 1 });
+        if let Some(length) = header.max_length {
+            schema["maxLength"] = json!(length);
+        }
+        json!({ "name": header.name, "in": "header", "description": header.description, "schema": schema })
+    });
+    let parameters: Vec<Value> = placeholders.chain(query).chain(headers).collect();
     let content = match route.response {
         ResponseKind::Json(schema) => json!({ "application/json": { "schema": schema(generator) } }),
         ResponseKind::Events => json!({ "text/event-stream": { "schema": { "type": "string" } } }),
@@ -97,4 +139,22 @@ pub(crate) fn operation_id(route: &Route) -> String {
         route.path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
     let words: Vec<&str> = path.split('_').filter(|word| !word.is_empty()).collect();
     format!("{}_{}", route.method.name().to_lowercase(), words.join("_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::routes::ROUTES;
+
+    #[test]
+    fn headers_are_described_at_their_routes() {
+        let document = document(ROUTES);
+        for header in HEADERS {
+            let operations = document["paths"][format!("/api/v1/{}", header.path)].as_object().unwrap();
+            let parameters =
+                operations.values().flat_map(|operation| operation["parameters"].as_array().unwrap());
+            let mut headers = parameters.filter(|parameter| parameter["in"] == "header");
+            assert!(headers.any(|parameter| parameter["name"] == header.name), "{}", header.path);
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A request of an authenticated visitor, with its parameters.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -48,19 +49,28 @@ impl Query {
     }
 
     /// The first value that is not empty.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let mut named = self.0.iter().filter(|(own, value)| own == name && !value.is_empty());
-        named.next().map(|(_, value)| value.as_str())
+    pub(crate) fn get<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.values(name).find(|value| !value.is_empty())
+    }
+
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
     /// A number within bounds, or the default.
     pub(crate) fn number(&self, name: &str, default: usize, max: usize) -> Result<usize, Problem> {
-        let Some(text) = self.get(name) else { return Ok(default) };
-        match text.parse::<usize>() {
-            Ok(number) if (1..=max).contains(&number) => Ok(number),
-            _ => Err(Problem::bad_request(
-                format!("`{name}` is a number from 1 to {max}"),
-                format!("`{name}` 应为 1 到 {max} 之间的数字"),
+        let Some(text) = self.values(name).next() else { return Ok(default) };
+        bounded(name, text.parse().unwrap_or_default(), max)
+    }
+
+    /// `true` or `false`; `false` if it is missing.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.values(name).next() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Problem::bad_request(
+                format!("`{name}` is `true` or `false`"),
+                format!("`{name}` 应为 `true` 或 `false`"),
             )),
         }
     }
@@ -86,6 +96,34 @@ impl Query {
         output.extend_pairs(value.map(|value| (name, value)));
         output.finish()
     }
+}
+
+/// A number from 1 to a maximum.
+pub(crate) fn bounded<N>(name: &str, number: N, max: N) -> Result<N, Problem>
+where
+    N: Copy + PartialOrd + fmt::Display + From<u8>,
+{
+    match number >= N::from(1) && number <= max {
+        true => Ok(number),
+        false => Err(Problem::bad_request(
+            format!("`{name}` is a number from 1 to {max}"),
+            format!("`{name}` 应为 1 到 {max} 之间的数字"),
+        )),
+    }
+}
+
+/// Parses a JSON object.
+fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // A structure would also be read from an array.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::bad_request("the body is not a JSON object", "请求体不是 JSON 对象"));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        Problem::bad_request(
+            format!("the body is not as expected: {error}"),
+            format!("请求体不符合要求：{error}"),
+        )
+    })
 }
 
 /// A request of an authenticated visitor.
@@ -135,14 +173,9 @@ impl Context<'_> {
         self.path.first().map(String::as_str).unwrap_or_default()
     }
 
-    /// The body as JSON.
+    /// The body, which is a JSON object.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        serde_json::from_slice(&self.body).map_err(|error| {
-            Problem::bad_request(
-                format!("the body is not as expected: {error}"),
-                format!("请求体不符合要求：{error}"),
-            )
-        })
+        object(&self.body)
     }
 }
 
@@ -158,7 +191,24 @@ mod tests {
         assert_eq!(query.number("limit", 1, 10).unwrap(), 5);
         assert_eq!(query.number("other", 1, 10).unwrap(), 1);
         assert!(query.number("limit", 1, 4).is_err());
+        assert!(query.number("tool", 1, 4).is_err());
+        assert!(query.number("empty", 1, 4).is_err());
+        assert!(query.flag("empty").is_err());
+        assert!(!query.flag("other").unwrap());
+        assert!(query.flag("tool").is_err());
+        assert!(Query::parse(Some("all=true")).flag("all").unwrap());
         assert_eq!(query.with("limit", Some("7&8")), "tool=a+b&tool=c&limit=7%268");
         assert_eq!(query.with("tool", None), "limit=5");
+    }
+    #[test]
+    fn body_is_an_object() {
+        #[derive(serde::Deserialize)]
+        struct Request {
+            name: String,
+        }
+        assert_eq!(object::<Request>(b" \n{\"name\": \"a\"}").unwrap().name, "a");
+        for body in ["", "[\"a\"]", "null", "{", "{\"name\": 1}", "{}"] {
+            assert!(object::<Request>(body.as_bytes()).is_err(), "{body}");
+        }
     }
 }

@@ -126,16 +126,26 @@ impl ConsoleHub {
     pub(crate) fn run_scenario(
         &mut self,
         scenario: &str,
-        mut details: Value,
+        details: Value,
         mut respond: impl FnMut(&mut Self, &str) -> Value,
+    ) {
+        self.run_scenario_with_values(scenario, details, |hub, request, _| respond(hub, request));
+    }
+
+    /// The same, for requests that have a value.
+    pub(crate) fn run_scenario_with_values(
+        &mut self,
+        scenario: &str,
+        mut details: Value,
+        mut respond: impl FnMut(&mut Self, &str, &Value) -> Value,
     ) {
         // Sessions are accepted at the host name of the console only.
         let link = self.link();
         details["root"] = json!(link.split("/console/").next().unwrap());
         details["gateway"] = json!(self.root);
-        let findings = browser::run_scenario(scenario, &details, |request, _| match request {
+        let findings = browser::run_scenario(scenario, &details, |request, value| match request {
             "link" => json!(self.link()),
-            other => respond(self, other),
+            other => respond(self, other, value),
         });
         assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
     }

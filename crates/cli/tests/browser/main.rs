@@ -9,6 +9,7 @@
 )]
 
 mod console_deployment;
+mod console_forms;
 mod console_hostile_text;
 mod console_journeys;
 mod console_pages;

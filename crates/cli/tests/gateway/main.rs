@@ -14,6 +14,7 @@ mod access_changes;
 mod access_commands;
 mod access_log;
 mod access_rules;
+mod api_description;
 mod attacks_authority;
 mod attacks_budgets;
 mod attacks_connections;

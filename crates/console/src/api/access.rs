@@ -21,7 +21,7 @@ use toolhub_engine::Entry;
 use super::server_edit::check_editable;
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::{Context, bounded};
 use crate::route::json;
 
 /// Maximum number of recorded calls in a simulation.
@@ -29,6 +29,7 @@ const MAX_SIMULATED_CALLS: usize = 20_000;
 /// Maximum number of listed calls in its result.
 const MAX_LISTED_CALLS: usize = 200;
 const DEFAULT_DAYS: u32 = 7;
+const MAX_DAYS: u32 = 365;
 /// How long a request waits until the hub has applied a change.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 const APPLY_POLL: Duration = Duration::from_millis(50);
@@ -90,7 +91,7 @@ pub(crate) struct SimulateRequest {
     rules: Option<Vec<RuleSpec>>,
     /// The number of days of recorded calls, 7 if it is missing. They are decided as calls of the profile `default`.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 365))]
+    #[schemars(range(min = 1, max = MAX_DAYS))]
     days: Option<u32>,
     /// The id of a principal, such as `key:ci`: what it may do with `tool`.
     #[serde(default)]
@@ -269,6 +270,10 @@ pub(crate) fn read_rules(context: &Context<'_>) -> Vec<Rule> {
 
 pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let request: SimulateRequest = context.json()?;
+    if request.arguments.as_ref().is_some_and(|arguments| arguments.object().is_none()) {
+        return Err(Problem::bad_request("`arguments` is a JSON object", "`arguments` 应为 JSON 对象"));
+    }
+    let days = bounded("days", request.days.unwrap_or(DEFAULT_DAYS), MAX_DAYS)?;
     let rules = match &request.rules {
         Some(specs) => RuleSet::compile(specs.clone())
             .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, "rules", error.text))?,
@@ -295,7 +300,7 @@ pub(crate) async fn simulate(context: &Context<'_>) -> Result<Response<Body>, Pr
                 "对已记录的调用进行模拟需要 `auditor` 角色",
             ));
         }
-        _ => simulate_history(context, &rules, &principals, request.days.unwrap_or(DEFAULT_DAYS)).await?,
+        _ => simulate_history(context, &rules, &principals, days).await?,
     };
     Ok(json(StatusCode::OK, &simulation))
 }

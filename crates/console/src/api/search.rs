@@ -9,7 +9,7 @@ use toolhub_core::finder::SearchHit;
 
 use super::tools::{ListedDefinition, Tool, offered, summary};
 use crate::problem::Problem;
-use crate::request::Context;
+use crate::request::{Context, bounded};
 use crate::route::json;
 
 const DEFAULT_HITS: usize = 10;
@@ -81,8 +81,8 @@ pub(crate) async fn find_tools(
 }
 
 async fn find_hits(context: &Context<'_>, request: &SearchRequest) -> Result<SearchBody, Problem> {
-    let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(MAX_HITS));
-    let limit = limit.clamp(1, MAX_HITS);
+    let limit = request.limit.map_or(DEFAULT_HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit = bounded("limit", limit, MAX_HITS)?;
     let offered = offered(context, request.profile.as_deref())?;
     let find = |hit: &SearchHit| {
         let is_hit =

@@ -15,6 +15,7 @@ use toolhub_engine::Entry;
 
 use super::overview::{ToolCount, tool_count};
 use super::{CURSOR, LIMIT, PROFILE, Page, timestamp};
+use crate::argument_pointer::argument_pointer;
 use crate::idempotency::Turn;
 use crate::problem::Problem;
 use crate::request::Context;
@@ -388,35 +389,21 @@ pub(crate) async fn check(context: &Context<'_>) -> Result<Response<Body>, Probl
         Err(error) => Check {
             valid: false,
             message: Some(error.localize(context.lang)),
-            problems: argument_problems(&error, context.lang),
+            problems: argument_problems(&error, &call.arguments, context.lang),
         },
     };
     Ok(json(StatusCode::OK, &check))
 }
 
 /// The places of invalid arguments.
-fn argument_problems(error: &ToolError, lang: Lang) -> Vec<ArgumentProblem> {
-    match error {
-        ToolError::InvalidArguments { problems, .. } => problems
-            .iter()
-            .map(|problem| ArgumentProblem {
-                path: pointer(&problem.argument),
-                message: problem.localize(lang),
-            })
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The JSON pointer of a path such as `data[0].name`.
-fn pointer(argument: &str) -> String {
-    let mut output = String::new();
-    for part in argument.split(['.', '[']).filter(|part| !part.is_empty()) {
-        output.push('/');
-        let part = part.strip_suffix(']').unwrap_or(part);
-        output.push_str(&part.replace('~', "~0").replace('/', "~1"));
-    }
-    output
+fn argument_problems(error: &ToolError, arguments: &RawJson, lang: Lang) -> Vec<ArgumentProblem> {
+    let ToolError::InvalidArguments { problems, .. } = error else { return Vec::new() };
+    let arguments = arguments.value();
+    let problems = problems.iter().map(|problem| ArgumentProblem {
+        path: argument_pointer(&problem.argument, &arguments),
+        message: problem.localize(lang),
+    });
+    problems.collect()
 }
 
 pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Problem> {
@@ -523,22 +510,4 @@ pub(crate) async fn explain_tool(
         candidates: candidates.collect(),
         reasons: route.reasons.iter().map(|reason| reason.localize(context.lang)).collect(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_arguments_become_json_pointers() {
-        for (path, expected) in [
-            ("", ""),
-            ("a", "/a"),
-            ("data[0].name", "/data/0/name"),
-            ("a~b/c", "/a~0b~1c"),
-            ("[1][2]", "/1/2"),
-        ] {
-            assert_eq!(pointer(path), expected, "{path}");
-        }
-    }
 }

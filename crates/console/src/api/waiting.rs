@@ -40,7 +40,7 @@ pub(crate) struct Held {
 }
 
 pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let all = context.query.get("all") == Some("true");
+    let all = context.query.flag("all")?;
     Ok(json(StatusCode::OK, &Page { items: visible(context, all)?, next: None }))
 }
 

@@ -30,6 +30,7 @@ mod attacks_sessions;
 mod attacks_state;
 mod attacks_subscriptions;
 mod attacks_tasks;
+mod attacks_through_hub;
 mod caller_credentials;
 mod capabilities;
 mod client_behavior;
@@ -71,5 +72,6 @@ mod skills;
 mod streams;
 #[cfg(target_arch = "x86_64")]
 mod team_access;
+mod through_hub;
 mod traces;
 mod wire;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::OfferedTool;
 use toolhub_core::finder::SearchHit;
+use toolhub_core::{Role, Roles};
 
 use super::tools::{ListedDefinition, Tool, offered, summary};
 use crate::problem::Problem;
@@ -57,7 +58,7 @@ pub(crate) struct Hit {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct SearchBody {
     pub(crate) hits: Vec<Hit>,
-    /// How certain it is that the best tool fits, from 0 to 1; missing if the principal may not see that tool.
+    /// How certain it is that the best tool fits, from 0 to 1; only for the roles `operator`, `auditor` and `owner`.
     pub(crate) confidence: Option<f64>,
     /// Whether a tool fits.
     pub(crate) fits: bool,
@@ -65,6 +66,11 @@ pub(crate) struct SearchBody {
 
 pub(crate) async fn search(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     Ok(json(StatusCode::OK, &find_hits(context, &context.json()?).await?))
+}
+
+/// The roles that know of every tool.
+fn managers() -> Roles {
+    [Role::Operator, Role::Auditor, Role::Owner].into_iter().collect()
 }
 
 /// The best tools for a query among those that the principal may see.
@@ -106,7 +112,7 @@ async fn find_hits(context: &Context<'_>, request: &SearchRequest) -> Result<Sea
         if hits.len() >= limit || found.hits.len() < depth || !(found.fits || request.all) {
             hits.truncate(limit);
             // A confidence about a hidden tool would reveal that there is one.
-            let confidence = found.hits.first().and_then(find).map(|_| found.confidence);
+            let confidence = context.has_role(managers()).then_some(found.confidence);
             let fits = found.fitting().iter().any(|hit| find(hit).is_some());
             return Ok(SearchBody { hits, confidence, fits });
         }

@@ -10,7 +10,8 @@ use crate::exit::Exit;
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let hub = app.hub().await?;
-    let servers = live::servers(app, hub).await;
+    let mut servers = hub.servers();
+    live::add_live_states(app, hub, &mut servers).await;
     if servers.is_empty() && !app.screen.json {
         app.screen.line(lang.choose(
             "no servers yet; add one with `toolhub servers add NAME -- COMMAND` or `toolhub servers add NAME --url URL`",

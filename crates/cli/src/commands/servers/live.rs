@@ -8,22 +8,14 @@ use crate::commands::servers::trial::{ServerTest, exit_of};
 use crate::commands::servers::unknown;
 use crate::exit::{Exit, UsageError};
 
-/// The servers, with the state at a running hub if it has them; otherwise with the state that earlier runs stored.
-pub(crate) async fn servers(app: &App, hub: &Hub) -> Vec<ServerView> {
-    let mut servers = hub.servers();
-    if !app.global.no_hub {
-        add_live_states(app, hub, &mut servers).await;
-    }
-    servers
-}
-
+/// Replaces the states of servers by those at a running hub that has them. The others keep the state that earlier runs stored.
 #[cfg(unix)]
-async fn add_live_states(app: &App, hub: &Hub, servers: &mut [ServerView]) {
+pub(crate) async fn add_live_states(app: &App, hub: &Hub, servers: &mut [ServerView]) {
     use toolhub_core::Localize as _;
 
     let lang = app.lang();
     let specs: Vec<_> = servers.iter().filter(|view| view.spec.enabled).map(|view| &view.spec).collect();
-    if specs.is_empty() {
+    if app.global.no_hub || specs.is_empty() {
         return;
     }
     let live = toolhub::live_servers(&hub.places().home, &specs).await;
@@ -52,7 +44,7 @@ async fn add_live_states(app: &App, hub: &Hub, servers: &mut [ServerView]) {
 }
 
 #[cfg(not(unix))]
-async fn add_live_states(_: &App, _: &Hub, _: &mut [ServerView]) {}
+pub(crate) async fn add_live_states(_: &App, _: &Hub, _: &mut [ServerView]) {}
 
 pub(crate) async fn restart(app: &App, id: &str) -> anyhow::Result<Exit> {
     let lang = app.lang();

@@ -17,8 +17,9 @@ use crate::render::table::{Cell, lines};
 pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let hub = app.hub().await?;
-    let view = live::servers(app, hub).await.into_iter().find(|server| server.spec.id.as_str() == id);
-    let view = view.ok_or_else(|| unknown(app, hub, id))?;
+    let view = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id);
+    let mut view = view.ok_or_else(|| unknown(app, hub, id))?;
+    live::add_live_states(app, hub, std::slice::from_mut(&mut view)).await;
     let catalog = hub.catalog();
     let tools: Vec<Arc<Entry>> =
         catalog.iter().filter(|entry| entry.tool.source.to_string() == id).cloned().collect();

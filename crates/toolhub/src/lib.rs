@@ -50,6 +50,7 @@ mod server_set;
 mod server_view;
 pub mod settings;
 mod skills;
+mod tool_switch;
 pub mod trust;
 mod unavailable_call_log;
 
@@ -68,6 +69,7 @@ pub use reload::ServerChanges;
 pub use running_hub::{HubSocket, LiveServers, live_servers, restart_at_hubs, running_hubs};
 pub use server_view::ServerView;
 pub use skills::SkillChange;
+pub use tool_switch::switch_tool;
 pub use toolhub_agent::{
     AgentMode, AllowAll, Answer, ChangeSummary, Confirmation, DenyAll, PermissionDecision, StepResult,
 };

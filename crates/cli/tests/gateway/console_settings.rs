@@ -1,13 +1,15 @@
 //! `toolhub.toml` in the console: read without secrets, previewed, and replaced only if it has not changed meanwhile.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use crate::console::{Browser, hub_with_roles, with_key};
-use crate::serving::{Serving, hub};
 use toolhub_testkit::scripted::Script;
+
+use crate::console::{Browser, hub_with_roles, sheets, with_key};
+use crate::raw_client::{Era, RawClient};
+use crate::serving::{Serving, TEST_TIMEOUT, hub};
 
 const SETTINGS: &str = r#"# A comment that stays.
 [llm]
@@ -132,4 +134,50 @@ async fn only_owners_change_the_configuration() {
         audit.stdout.contains("key:owner") && audit.stdout.contains("\"object\":\"toolhub.toml\""),
         "{audit:?}"
     );
+}
+
+/// A tool that is switched off is on no surface, and comes back; nothing else in the file changes.
+#[tokio::test]
+async fn tools_are_switched_off_and_on() {
+    let mut cli = hub(SETTINGS);
+    cli.server("s", &sheets());
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let patch = async |body: Value| {
+        let mut request = browser.post("servers/s", &body).build().unwrap();
+        *request.method_mut() = Method::PATCH;
+        let response = browser.client.execute(request).await.unwrap();
+        (response.status().as_u16(), response.json::<Value>().await.unwrap())
+    };
+    let names = async || {
+        let tools = browser.api("tools?source=s").await;
+        let names = tools["items"].as_array().unwrap().iter().map(|tool| tool["name"].clone());
+        names.collect::<Vec<Value>>()
+    };
+    assert_eq!(names().await, [json!("delete_sheet"), json!("read_sheet"), json!("write_sheet")]);
+    let (status, server) = patch(json!({"switch_off": "delete_sheet"})).await;
+    assert_eq!((status, &server["disabled_tools"]), (200, &json!(["delete_sheet"])), "{server}");
+    await_names(&names, &["read_sheet", "write_sheet"]).await;
+    let call = browser.post("tools/delete_sheet:call", &json!({"arguments": {}})).send().await.unwrap();
+    assert_eq!(call.status(), 404);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    assert!(!client.ask("1", "tools/list", "").await.result().contains("delete_sheet"));
+    let text = fs::read_to_string(serving.cli().folder().join("toolhub.toml")).unwrap();
+    assert!(text.starts_with(SETTINGS) && text.contains("disabled_tools = [\"delete_sheet\"]"), "{text}");
+    assert!(browser.page("servers/s").await.contains("switch_on"));
+    for wrong in [json!({}), json!({"enabled": true, "switch_on": "x"}), json!({"switch_off": 1})] {
+        assert_eq!(patch(wrong).await.0, 400);
+    }
+    assert_eq!(patch(json!({"switch_off": "none"})).await.0, 404);
+    assert_eq!(patch(json!({"switch_on": "delete_sheet"})).await.0, 200);
+    await_names(&names, &["delete_sheet", "read_sheet", "write_sheet"]).await;
+}
+
+/// Waits until these are the names: the server is connected again after a change.
+async fn await_names(names: &impl AsyncFn() -> Vec<Value>, expected: &[&str]) {
+    let since = Instant::now();
+    while names().await != expected {
+        assert!(since.elapsed() < TEST_TIMEOUT, "{expected:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

@@ -110,7 +110,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: Verb::Patch,
         path: "servers/{id}",
         permission: Permission::AnyOf(OPERATORS),
-        summary: "Enables or disables a server",
+        summary: "Enables or disables a server, or one of its tools",
         parameters: &[],
         request: Some(schema_of::<server_edit::ServerPatch>),
         response: ResponseKind::Json(schema_of::<servers::ServerDetail>),

@@ -9,10 +9,11 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolhub::settings::ConfigError;
+use toolhub::{ServerView, switch_tool};
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{Lang, Localize as _, RawJson, RawObject, ServerId};
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject, ServerId, Source};
 use toolhub_mcp_client::config::{ServerEntry, add_server, parse_servers, remove_server, set_enabled};
 
 use super::Empty;
@@ -68,10 +69,16 @@ pub(crate) struct ServerChange {
     written: bool,
 }
 
-/// A change of a server.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+/// A change of a server, of which one member is given.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default)]
 pub(crate) struct ServerPatch {
-    enabled: bool,
+    /// Whether the server is used.
+    enabled: Option<bool>,
+    /// The name of a tool at the server to switch off.
+    switch_off: Option<String>,
+    /// The name of a tool at the server to switch on again.
+    switch_on: Option<String>,
 }
 
 impl From<ConfigError> for Problem {
@@ -224,8 +231,22 @@ fn entries_of_json(text: &str, id: Option<&str>) -> Result<Vec<ServerEntry>, Pro
 }
 
 pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let ServerPatch { enabled } = context.json()?;
     let view = servers::find(context)?;
+    let enabled = match context.json()? {
+        ServerPatch { enabled: Some(enabled), switch_off: None, switch_on: None } => enabled,
+        ServerPatch { enabled: None, switch_off: Some(tool), switch_on: None } => {
+            return switch(context, &tool, false).await;
+        }
+        ServerPatch { enabled: None, switch_off: None, switch_on: Some(tool) } => {
+            return switch(context, &tool, true).await;
+        }
+        _ => {
+            return Err(Problem::bad_request(
+                "give one of `enabled`, `switch_off` and `switch_on`",
+                "请在 `enabled`、`switch_off`、`switch_on` 中给出一项",
+            ));
+        }
+    };
     let (id, origin) = (view.spec.id.as_str(), &view.spec.origin);
     check_editable(context, origin)?;
     let detail = if enabled { "enabled" } else { "disabled" };
@@ -236,6 +257,34 @@ pub(crate) async fn patch(context: &Context<'_>) -> Result<Response<Body>, Probl
     let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
     while tokio::time::Instant::now() < deadline
         && servers::find(context).is_ok_and(|view| view.spec.enabled != enabled)
+    {
+        tokio::time::sleep(APPLY_POLL).await;
+    }
+    Ok(json(StatusCode::OK, &servers::read(context)?))
+}
+
+/// Switches a tool of a server off or on. The server is connected again with the new list.
+async fn switch(context: &Context<'_>, tool: &str, enabled: bool) -> Result<Response<Body>, Problem> {
+    let view = servers::find(context)?;
+    let (id, config) = (view.spec.id.to_string(), &context.hub().places().config);
+    check_editable(context, config)?;
+    let is_disabled = |view: &ServerView| view.spec.disabled_tools.iter().any(|name| name == tool);
+    let is_listed = || {
+        let own = Source::Server(view.spec.id.clone());
+        context.hub().catalog().named(tool).any(|entry| entry.tool.source == own)
+    };
+    if !enabled && !is_disabled(&view) && !is_listed() {
+        return Err(Problem::not_found(
+            format!("`{id}` has no tool `{tool}`"),
+            format!("`{id}` 没有工具 `{tool}`"),
+        ));
+    }
+    let detail = format!("switched `{tool}` {}", if enabled { "on" } else { "off" });
+    record(context, &id, ChangeKind::Updated, Some(&detail)).await?;
+    switch_tool(config, (&id, tool), enabled)?;
+    let deadline = tokio::time::Instant::now() + APPLY_TIMEOUT;
+    while tokio::time::Instant::now() < deadline
+        && servers::find(context).is_ok_and(|view| is_disabled(&view) == enabled)
     {
         tokio::time::sleep(APPLY_POLL).await;
     }

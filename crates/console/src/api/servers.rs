@@ -58,6 +58,8 @@ pub(crate) struct ServerDetail {
     pub(crate) skipped: Vec<String>,
     /// The names of its tools in the default profile.
     pub(crate) tool_names: Vec<String>,
+    /// Its tools that are switched off, by their names at the server; for operators and owners.
+    pub(crate) disabled_tools: Vec<String>,
 }
 
 /// The log of a server.
@@ -137,6 +139,7 @@ fn detail(context: &Context<'_>, view: &ServerView) -> ServerDetail {
         credentials: view.spec.credentials.name().to_owned(),
         skipped: skipped.collect(),
         tool_names: own.map(|tool| tool.name).collect(),
+        disabled_tools: if manages { view.spec.disabled_tools.clone() } else { Vec::new() },
     }
 }
 

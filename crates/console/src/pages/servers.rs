@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use toolhub_core::{Lang, Role};
 
 use super::layout::{Frame, state, time};
-use crate::api::servers::{self, Server};
+use crate::api::servers::{self, Server, ServerDetail};
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::encode;
@@ -78,6 +78,27 @@ fn row(frame: &Frame<'_>, server: &Server) -> Markup {
     }
 }
 
+/// The tools that are switched off, each with a button that switches it on.
+fn switched_off(frame: &Frame<'_>, detail: &ServerDetail) -> Markup {
+    let path = frame.api(&format!("servers/{}", encode(&detail.server.id)));
+    html! {
+        section.card {
+            h2 { (frame.text("Switched off", "已停用的工具")) " " span.count { (detail.disabled_tools.len()) } }
+            ul.plain {
+                @for tool in &detail.disabled_tools {
+                    li {
+                        bdi { (tool) } " "
+                        button type="button" data-post=(path) data-method="PATCH"
+                            data-body=(serde_json::json!({ "switch_on": tool }).to_string()) {
+                            (frame.text("Switch on", "启用"))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn how_to_add(frame: &Frame<'_>) -> Markup {
     html! {
         p { (frame.text(
@@ -119,6 +140,7 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
                 dt { (frame.text("Tried again", "重试时间")) } dd { (time(at)) }
             }
         }
+        @if !detail.disabled_tools.is_empty() { (switched_off(frame, &detail)) }
         section.card {
             h2 { (frame.text("Tools", "工具")) " " span.count { (detail.tool_names.len()) } }
             @if detail.tool_names.is_empty() {

@@ -1,7 +1,7 @@
 //! The pages of tools: search, definition, trial, route and approval.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Localize as _, Role};
+use toolhub_core::{Lang, Localize as _, Role, ServerId};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
@@ -162,7 +162,11 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let profile = context.query.get("profile");
     let content = html! {
         p.crumbs { a href=(frame.link("tools")) { (frame.text("Tools", "工具")) } }
-        div.head { h1 { bdi { (name) } } (labels(frame, &detail.tool)) }
+        div.head {
+            h1 { bdi { (name) } }
+            (labels(frame, &detail.tool))
+            @if context.has_role(Role::Operator) || context.has_role(Role::Owner) { (switches(frame, &detail)) }
+        }
         @if let Some(title) = &detail.tool.title { p.subtitle { bdi { (title) } } }
         p.description.pre-line { bdi { (detail.tool.description) } }
         @for finding in &detail.findings {
@@ -187,6 +191,26 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         }
     };
     Ok((name.clone(), content))
+}
+
+/// A button for each server that has the tool, which switches it off there.
+fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+    let servers = detail.tool.sources.iter().filter(|source| !ServerId::RESERVED.contains(&source.as_str()));
+    let body = serde_json::json!({ "switch_off": detail.catalog_name }).to_string();
+    html! {
+        div.actions {
+            @for server in servers {
+                @let question = match frame.lang() {
+                    Lang::En => format!("Switch off “{}” of {server}? No client sees it any more, and the server is connected again. Its page switches it on.", detail.tool.name),
+                    Lang::Zh => format!("停用 {server} 的“{}”？所有客户端都将看不到它，服务器会重新连接。可在服务器页面重新启用。", detail.tool.name),
+                };
+                button type="button" data-post=(frame.api(&format!("servers/{}", encode(server)))) data-method="PATCH"
+                    data-body=(body) data-then=(frame.item("servers", server)) data-confirm=(question) {
+                    (frame.text("Switch off", "停用"))
+                }
+            }
+        }
+    }
 }
 
 /// The form that calls the tool. Scripts build it from the schema.

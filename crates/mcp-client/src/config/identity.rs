@@ -171,13 +171,14 @@ mod tests {
             stdio(|spec| spec.env.push(("TOKEN".to_owned(), "x".to_owned()))),
             stdio(|spec| spec.env_pass.push("TOKEN".to_owned())),
         ];
-        let changes: [fn(&mut ServerSpec); 9] = [
+        let changes: [fn(&mut ServerSpec); 10] = [
             |spec| spec.id = ServerId::new("other"),
             |spec| spec.origin = "elsewhere/mcp.json".into(),
             |spec| spec.instances = Instances::Caller { max: 3 },
             |spec| spec.credentials = Credentials::Caller,
             |spec| spec.roots = Some(vec!["file:///a".to_owned()]),
             |spec| spec.tools = Some(Vec::new()),
+            |spec| spec.disabled_tools.push("a".to_owned()),
             |spec| spec.connect_timeout = Duration::from_secs(1),
             |spec| spec.oauth.client_id = Some("me".to_owned()),
             |spec| spec.transport = TransportSpec::Http(HttpSpec::default()),

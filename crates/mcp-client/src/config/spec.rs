@@ -36,6 +36,8 @@ pub struct ServerSpec {
     pub enabled: bool,
     /// The allowed tools; all if this is `None`.
     pub tools: Option<Vec<String>>,
+    /// Tools that are switched off.
+    pub disabled_tools: Vec<String>,
     /// The owner's hints about the effects of tools, by name; `*` for all.
     pub hints: BTreeMap<String, Hints>,
     /// The owner's tags for tools, by name; `*` for all.
@@ -106,6 +108,7 @@ impl ServerSpec {
             roots: None,
             enabled: true,
             tools: None,
+            disabled_tools: Vec::new(),
             hints: BTreeMap::new(),
             tags: BTreeMap::new(),
             pin: Pin::default(),
@@ -135,7 +138,7 @@ impl ServerSpec {
                 (
                     spec.roots.clone(),
                     spec.enabled,
-                    spec.tools.clone(),
+                    (spec.tools.clone(), spec.disabled_tools.clone()),
                     spec.tags.clone(),
                     spec.origin.clone(),
                 ),
@@ -183,6 +186,7 @@ impl ServerSpec {
 
     /// Whether a tool is allowed.
     pub fn allows(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
+        let is_named = |names: &Vec<String>| names.iter().any(|name| name == tool);
+        self.tools.as_ref().is_none_or(is_named) && !is_named(&self.disabled_tools)
     }
 }

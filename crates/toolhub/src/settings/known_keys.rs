@@ -67,6 +67,7 @@ const TABLES: [(&str, &[&str]); 14] = [
             "max_instances",
             "roots",
             "tools",
+            "disabled_tools",
             "env_pass",
             "hints",
             "tags",

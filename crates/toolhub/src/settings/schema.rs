@@ -504,6 +504,7 @@ fn server() -> Value {
         ("max_instances", count(1, "With `instances` or `credentials` per caller (default: 32)")),
         ("roots", texts("Folders or URIs that the server is given as roots")),
         ("tools", texts("The only tools to be used (default: all)")),
+        ("disabled_tools", texts("Tools that are switched off")),
         ("env_pass", texts("Environment variables that the program gets beside the usual ones")),
         ("hints", map("Effects per tool, `*` for all", hints)),
         ("tags", map("Capabilities per tool, `*` for all", texts("Capabilities"))),

@@ -103,6 +103,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.instances = extras.instances();
     spec.credentials = extras.credentials();
     spec.tools.clone_from(&extras.tools);
+    spec.disabled_tools.clone_from(&extras.disabled_tools);
     spec.hints.clone_from(&extras.hints);
     spec.tags.clone_from(&extras.tags);
     spec.pin = extras.pin.unwrap_or(spec.pin);

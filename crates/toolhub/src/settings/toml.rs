@@ -262,6 +262,9 @@ pub struct ServerExtras {
     /// The only tools to use.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
+    /// Tools that are switched off.
+    #[serde(default)]
+    pub disabled_tools: Vec<String>,
     /// Environment variables that are passed to it, besides the default ones.
     #[serde(default)]
     pub env_pass: Vec<String>,

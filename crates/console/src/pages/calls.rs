@@ -124,8 +124,11 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             dt { (frame.text("Started", "开始")) } dd { (time(&call.started_at)) }
             (fact(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration)))
             (fact(frame.text("Caller", "调用方"), &call.principal))
-            (fact(frame.text("Strategy", "策略"), &detail.strategy))
-            (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))
+            // A call that fails before it is routed has neither.
+            @if !detail.candidates.is_empty() {
+                (fact(frame.text("Strategy", "策略"), &detail.strategy))
+                (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))
+            }
             @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
             @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
             @if let Some(request) = &call.request { (fact(frame.text("Request", "请求"), request)) }

@@ -129,3 +129,14 @@ fn key_is_made_simulated_rotated_and_revoked() {
     let mut hub = ConsoleHub::start(command_line(""));
     hub.run_scenario("access", json!({}), no_requests);
 }
+
+#[test]
+fn late_response_does_not_replace_a_newer_state() {
+    let mut hub = ConsoleHub::start(command_line(""));
+    hub.run_scenario("refresh", json!({}), |hub, request| {
+        assert_eq!(request, "call");
+        let ran = hub.cli().run(&["call", "calculate", "expression=6*7"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        Value::Null
+    });
+}

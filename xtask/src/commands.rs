@@ -5,7 +5,8 @@ use anyhow::Result;
 
 use crate::{
     bench, bubblewrap, checks, chromium, deny, dist_assets, e2e_model, faketime, features, fuzz, mutants,
-    nearest::nearest, package, packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
+    nearest::nearest, package, packaging, peers, postgres, screenshots, soak, table::Table, tidy,
+    workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -74,6 +75,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "chromium",
         about: "see to it that the tests of the web console find a browser; as root on Debian, installs it",
         run: chromium::command,
+    },
+    Command {
+        name: "screenshots",
+        about: "take the pictures of the web console for the documents: writes `docs/images`",
+        run: screenshots::command,
     },
     Command {
         name: "features",

@@ -24,6 +24,7 @@ mod peers;
 mod postgres;
 mod requirements;
 mod run;
+mod screenshots;
 mod soak;
 mod steps;
 mod table;

@@ -40,6 +40,7 @@ export function start(container) {
     const lines = values.value.split("\n").map((line) => line.trim()).filter(Boolean);
     const pairs = lines.map((line) => {
       const at = line.search(/[=:]/);
+      if (at < 0) return { name: line, value: "" };
       return { name: line.slice(0, at).trim(), value: line.slice(at + 1).trim() };
     });
     return JSON.stringify({ id: name.value.trim() || null, [kind]: how, values: pairs, preview: isPreview });

@@ -119,6 +119,7 @@ export function showSecret(secret) {
 async function act(button) {
   const { post, method = "POST", body, confirm, then, show, secret } = button.dataset;
   if (confirm && !(await confirmed(confirm))) return;
+  if (document.activeElement === button) pressed = button;
   button.disabled = true;
   try {
     const received = await request(post, { method, body });
@@ -161,16 +162,36 @@ function isInUse(main) {
   return isEditing || document.querySelector("dialog[open]") || !getSelection().isCollapsed;
 }
 
-/** Reads the page again and replaces its content. Parts that scripts have built stay. */
+/** Finds an element again after a refresh: itself, or the one with the same id, action or link. */
+function findAgain(element) {
+  if (element.isConnected) return element;
+  const named = element.id ? `#${CSS.escape(element.id)}` : undefined;
+  const attributes = ["data-post", "data-method", "href"].map((name) => {
+    const value = element.getAttribute(name);
+    return value === null ? `:not([${name}])` : `[${name}="${CSS.escape(value)}"]`;
+  });
+  const isAction = element.matches("[data-post], [href]");
+  return document.querySelector(named ?? (isAction ? element.localName + attributes.join("") : "#main"));
+}
+
+/** The button whose action runs: it loses the focus when it is disabled. */
+let pressed;
+/** The number of the newest refresh: the response to an earlier one must not replace that of a later one. */
+let refreshes = 0;
+
+/** Reads the page again and replaces its content. Parts that scripts have built stay, and so does the focus. */
 async function refresh() {
+  const number = (refreshes += 1);
   const response = await fetch(location.href, { headers: { accept: "text/html" } });
   if (response.status === 401) {
     location.reload();
     return;
   }
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (number !== refreshes) return;
   const [before, after] = [document.getElementById("main"), fresh.getElementById("main")];
   if (!before || !after) return;
+  const focused = document.activeElement === document.body ? pressed : document.activeElement;
   for (const part of before.querySelectorAll("[data-static]")) {
     after.querySelector(`#${part.id}`)?.replaceWith(part);
   }
@@ -182,6 +203,8 @@ async function refresh() {
   localizeTimes(before);
   const [navigation, freshNavigation] = [document.querySelector(".side nav"), fresh.querySelector(".side nav")];
   if (navigation && freshNavigation) navigation.replaceWith(freshNavigation);
+  pressed = undefined;
+  if (focused && focused !== document.activeElement) (findAgain(focused) ?? before).focus({ preventScroll: true });
 }
 
 /** Follows changes of the hub. The browser reconnects by itself, also after a restart of the hub. */

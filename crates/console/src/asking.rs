@@ -9,7 +9,7 @@ use http::Response;
 use serde_json::json;
 use tokio::sync::mpsc;
 use toolhub::{AskOptions, ChangeSummary, Confirmation, Gateways, PermissionDecision, ReplyDelta};
-use toolhub_core::call_log::CallQuery;
+use toolhub_core::call_log::{CallQuery, CallRecord};
 use toolhub_core::{BoxFuture, Lang, Localize as _, Principal, RawJson, ToolName};
 
 use crate::event_response::{self, PendingAnswers, StreamEvent};
@@ -92,12 +92,14 @@ async fn run(
             let _ = events.try_send(StreamEvent::new("delta", &json!({ "text": text })));
         }
     };
+    let mut steps = Steps::new(&gateways, &conversation, &events).await;
     let answer = async { gateways.hub().ask(&text, (&options, &confirmation), &on_delta).await };
-    let steps = follow_steps(&gateways, &conversation, &events);
     let answer = tokio::select! {
         answer = answer => answer,
-        () = steps => return,
+        () = steps.follow() => return,
     };
+    // The last ones may have ended since they were looked up.
+    steps.announce().await;
     let data = match answer {
         Ok(answer) => serde_json::from_str(answer.to_json(lang).into_raw().get()).unwrap_or_default(),
         Err(error) => json!({ "success": false, "answer": error.to_string(), "steps": [] }),
@@ -105,25 +107,55 @@ async fn run(
     let _ = events.send(StreamEvent::new("answer", &data)).await;
 }
 
-/// Announces the calls of a conversation as they begin and end. Never ends by itself.
-async fn follow_steps(gateways: &Gateways, conversation: &str, events: &mpsc::Sender<StreamEvent>) {
-    let query = || CallQuery {
-        conversation: Some(conversation.to_owned()),
-        limit: Some(MAX_STEPS),
-        ..CallQuery::default()
-    };
-    // Calls of earlier requests of the conversation are not announced.
-    let earlier = gateways.hub().calls(query()).await.unwrap_or_default();
-    let mut known: HashSet<(String, &'static str)> =
-        earlier.iter().map(|record| (record.start.record.to_string(), record.status.name())).collect();
-    loop {
-        tokio::time::sleep(STEP_INTERVAL).await;
-        let records = gateways.hub().calls(query()).await.unwrap_or_default();
-        for record in records.iter().rev() {
-            let (id, status) = (record.start.record.to_string(), record.status.name());
-            if known.insert((id.clone(), status)) {
+/// Announces the calls of a conversation as they begin and end.
+struct Steps<'a> {
+    gateways: &'a Gateways,
+    conversation: &'a str,
+    events: &'a mpsc::Sender<StreamEvent>,
+    /// The announced calls, each with its status.
+    known: HashSet<(String, &'static str)>,
+}
+
+impl<'a> Steps<'a> {
+    /// Calls of earlier requests of the conversation are not announced.
+    async fn new(
+        gateways: &'a Gateways,
+        conversation: &'a str,
+        events: &'a mpsc::Sender<StreamEvent>,
+    ) -> Self {
+        let mut steps = Self { gateways, conversation, events, known: HashSet::new() };
+        steps.known = steps.read().await.iter().map(Self::identity).collect();
+        steps
+    }
+
+    fn identity(record: &CallRecord) -> (String, &'static str) {
+        (record.start.record.to_string(), record.status.name())
+    }
+
+    async fn read(&self) -> Vec<CallRecord> {
+        let query = CallQuery {
+            conversation: Some(self.conversation.to_owned()),
+            limit: Some(MAX_STEPS),
+            ..CallQuery::default()
+        };
+        self.gateways.hub().calls(query).await.unwrap_or_default()
+    }
+
+    /// Never ends by itself.
+    async fn follow(&mut self) {
+        loop {
+            tokio::time::sleep(STEP_INTERVAL).await;
+            self.announce().await;
+        }
+    }
+
+    /// Announces what has changed.
+    async fn announce(&mut self) {
+        for record in self.read().await.iter().rev() {
+            let (id, status) = Self::identity(record);
+            if self.known.insert((id.clone(), status)) {
                 let data = json!({ "id": id, "tool": record.start.tool.as_str(), "status": status });
-                let _ = events.send(StreamEvent::new("step", &data)).await;
+                let _ = self.events.send(StreamEvent::new("step", &data)).await;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What people do in the console, with the keyboard where possible.
 
 use serde_json::{Value, json};
-use toolhub_testkit::scripted::Script;
+use toolhub_testkit::scripted::{self, Script};
 
 use crate::hub::{ChangingServer, ConsoleHub, command_line, draw, no_requests, sheet};
 
@@ -93,4 +93,50 @@ fn preferences_and_shortcuts_work_on_every_page() {
     assert_eq!(cli.run(&["servers", "refresh", "sheets"]).code, Some(0));
     let mut hub = ConsoleHub::start(cli);
     hub.run_scenario("navigation", json!({}), no_requests);
+}
+
+#[test]
+fn agent_answers_without_a_model_and_asks_before_a_change() {
+    let tool = json!({
+        "name": "delete_note",
+        "description": "Deletes a note by its name",
+        "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        "annotations": {"destructiveHint": true},
+    });
+    let mut cli = command_line("");
+    let server = ChangingServer::add(&mut cli, "notes", Script::legacy().tool(tool));
+    assert_eq!(cli.run(&["servers", "refresh", "notes"]).code, Some(0));
+    let mut hub = ConsoleHub::start(cli);
+    hub.run_scenario("ask", json!({}), |_, request| count_calls(&server, request));
+}
+
+#[test]
+fn server_is_previewed_added_disabled_and_removed() {
+    let cli = command_line("");
+    let script = cli.folder().join("notes.json");
+    std::fs::write(&script, Script::legacy().plain_tool("read_note").json()).unwrap();
+    let command = format!("{} stdio {}", scripted::binary().display(), script.display());
+    let mut hub = ConsoleHub::start(cli);
+    hub.run_scenario("add_server", json!({"command": command}), |hub, request| {
+        assert_eq!(request, "servers");
+        let listed = hub.cli().run(&["servers", "--json"]).json();
+        listed.as_array().unwrap().iter().map(|server| server["id"].clone()).collect()
+    });
+}
+
+#[test]
+fn key_is_made_simulated_rotated_and_revoked() {
+    let mut hub = ConsoleHub::start(command_line(""));
+    hub.run_scenario("access", json!({}), no_requests);
+}
+
+#[test]
+fn late_response_does_not_replace_a_newer_state() {
+    let mut hub = ConsoleHub::start(command_line(""));
+    hub.run_scenario("refresh", json!({}), |hub, request| {
+        assert_eq!(request, "call");
+        let ran = hub.cli().run(&["call", "calculate", "expression=6*7"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        Value::Null
+    });
 }

@@ -13,4 +13,5 @@ mod console_forms;
 mod console_hostile_text;
 mod console_journeys;
 mod console_pages;
+mod console_screenshots;
 mod hub;

@@ -130,6 +130,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             dt { (frame.text("Started", "开始")) } dd { (time(&call.started_at)) }
             (fact(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration)))
             (fact(frame.text("Caller", "调用方"), &call.principal))
+            // A call that fails before it is routed has neither.
             @if !detail.candidates.is_empty() {
                 (fact(frame.text("Strategy", "策略"), &detail.strategy))
                 (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))

@@ -1,0 +1,102 @@
+// Keys: one is made, works, gets another secret and is revoked. The simulator shows what it may do, and which recorded calls
+// other rules would refuse.
+
+import { pressOn } from "./session.mjs";
+
+export async function run(session, { root, gateway }) {
+    session.tolerate(/Failed to load resource: .* status of (400|409)/);
+    const page = await session.openConsole(await session.request("link"));
+    const status = async (key) => {
+        const response = await fetch(`${gateway}/api/v1/me`, { headers: { authorization: `Bearer ${key}` } });
+        return response.status;
+    };
+    const question = page.getByRole("dialog");
+    const confirm = () => pressOn(page, question.getByRole("button", { name: "Continue" }));
+    /** Reads the secret that is shown once, and closes it. */
+    const secret = async () => {
+        const shown = page.getByRole("dialog", { name: /not shown again/ });
+        await shown.waitFor();
+        await session.checkAccessibility(page, "the secret of a key");
+        const text = await shown.locator("pre").innerText();
+        await pressOn(page, shown.getByRole("button", { name: "Done" }));
+        return text;
+    };
+
+    await page.goto(`${root}/console/access`);
+    await page.getByLabel("Name", { exact: true }).fill("ann");
+    await page.getByLabel("viewer", { exact: true }).check();
+    await page.getByLabel("Calls per day").fill("50");
+    const make = page.getByRole("button", { name: "Make key" });
+    await pressOn(page, make);
+    await confirm();
+    const first = await secret();
+    const row = page.getByRole("row", { name: /ann/ });
+    await row.waitFor();
+    session.check(/caller/.test(await row.innerText()) && /viewer/.test(await row.innerText()), "the roles of the key");
+    session.check((await row.innerText()).includes("50"), "the calls per day of the key");
+    session.check(!(await page.locator("main").innerText()).includes(first), "the page shows the secret");
+    session.equal(await status(first), 200, "the status with the new key");
+
+    // The same name again is refused.
+    await page.getByLabel("Name", { exact: true }).fill("ann");
+    await pressOn(page, make);
+    if (await question.count()) await confirm();
+    await page.locator("#new-key .field-error", { hasText: "ann" }).waitFor();
+
+    for (const [tool, given] of Object.entries({ calculate: { expression: "6*7" }, get_time: { zone: "UTC" } })) {
+        const headers = { authorization: `Bearer ${first}` };
+        const call = await fetch(`${gateway}/api/v1/tools/${tool}:call`, {
+            method: "POST",
+            headers,
+            body: JSON.stringify({ arguments: given }),
+        });
+        session.equal([call.status, (await call.json()).success], [200, true], `a call of ${tool}`);
+    }
+    await simulate(session, page);
+
+    await pressOn(page, row.getByRole("button", { name: "Rotate" }));
+    await confirm();
+    const second = await secret();
+    session.check(second !== first, "the secret is the same");
+    session.equal([await status(first), await status(second)], [401, 200], "the statuses after Rotate");
+    await page.waitForFunction(() => document.activeElement?.dataset?.post?.endsWith("/ann:rotate"));
+
+    await pressOn(page, row.getByRole("button", { name: "Revoke" }));
+    await pressOn(page, question.getByRole("button", { name: "Cancel" }));
+    session.equal(await status(second), 200, "the status after Cancel");
+    await pressOn(page, row.getByRole("button", { name: "Revoke" }));
+    await confirm();
+    await row.waitFor({ state: "detached" });
+    session.equal(await status(second), 401, "the status after Revoke");
+    // The button is gone: the focus is at the content.
+    await page.waitForFunction(() => document.activeElement?.id === "main");
+}
+
+async function simulate(session, page) {
+    const simulator = page.locator("#simulator");
+    const rules = simulator.getByLabel("Rules as JSON");
+    await simulator.getByLabel("Principal").fill("key:ann");
+    await simulator.getByLabel("Tool").fill("calculate");
+    await rules.fill('[{"name": "none", "effect": "forbid", "tools": ["calculate"]}, {"name": "all", "effect": "allow"}]');
+    const decide = simulator.getByRole("button", { name: "What may it do?" });
+    await pressOn(page, decide);
+    const decision = simulator.getByRole("row", { name: /native/ });
+    await decision.waitFor();
+    session.equal((await decision.getByRole("cell").allInnerTexts()).slice(1, 3), ["forbid", "forbid"], "the decision");
+    await rules.fill('[{"name": "all", "effect": "allow"}]');
+    await pressOn(page, decide);
+    await simulator.getByRole("cell", { name: "allow", exact: true }).first().waitFor();
+
+    // The key has called `calculate` and `get_time`.
+    await rules.fill('[{"name": "times", "effect": "allow", "tools": ["get_time"]}]');
+    await pressOn(page, simulator.getByRole("button", { name: "Which calls would be refused?" }));
+    await simulator.getByText(/^1 of 2 calls would be refused or held/).waitFor();
+    session.equal(await simulator.getByRole("row", { name: /calculate/ }).count(), 1, "the refused calls");
+    await rules.fill("[");
+    await pressOn(page, decide);
+    await simulator.locator(".field-error", { hasText: "JSON" }).waitFor();
+    // Nothing is changed.
+    await page.reload();
+    await simulator.locator("textarea").waitFor();
+    session.equal(JSON.parse(await rules.inputValue()), [], "the rules in force");
+}

@@ -432,7 +432,7 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         first.abandon();
         return Err(unknown_tool(&name));
     };
-    let outcome = answer.outcome.map(outcome_members);
+    let outcome = answer.outcome.as_ref().map(outcome_members);
     let result = match answer.result {
         Ok(result) => {
             let is_error = result.object().and_then(|members| members.get("isError")?.decode::<bool>().ok());
@@ -454,7 +454,7 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
 }
 
 /// The members of a rendered outcome without nesting.
-fn outcome_members(rendered: RawObject) -> RawJson {
+fn outcome_members(rendered: &RawObject) -> RawJson {
     let mut members = rendered.get("_meta").and_then(RawJson::object).unwrap_or_default();
     members.set("error", rendered.get("error").cloned().unwrap_or_else(RawJson::null));
     members.into_raw()

@@ -169,6 +169,8 @@ fn speaks_the_language_of_the_command() {
         let options = ["--lang", "zh", "--hub", &serving.root, "--hub-key-file", file.to_str().unwrap()];
         output(&mut serving.cli().command(&[&options, args].concat()))
     };
+    // The call connects the server.
+    assert_eq!(run(&serving, &keys["caller"], &["call", "read_sheet"]).code, Some(0));
     let listed = from_file(&["servers"]);
     assert!(listed.code == Some(0) && listed.stdout.contains("已连接"), "{listed:?}");
     let refused = from_file(&["call", "read_sheet"]);

@@ -51,3 +51,21 @@ async fn silent_client_does_not_hold_a_link() {
     let served = tokio::time::timeout(HELLO_TIMEOUT * 2, relay.serve(Box::new(hub)));
     assert!(served.await.is_ok());
 }
+
+/// A request for states or a restart is answered only to a client that knows the secret.
+#[tokio::test]
+async fn control_requires_the_secret_and_the_version() {
+    let server = r#"{"id":"s","entry":"0"}"#;
+    for control in [
+        format!(r#"{{"action":"states","servers":[{server}]}}"#),
+        format!(r#"{{"action":"restart","server":{server}}}"#),
+    ] {
+        let request = |protocol: u32, secret: &str| {
+            format!(r#"{{"protocol":{protocol},"secret":"{secret}","control":{control}}}"#)
+        };
+        assert!(answer(&request(1, "Secret")).await.contains("was not shown its secret"));
+        assert!(answer(&request(2, "secret")).await.contains("another version"));
+        // It does not have the server.
+        assert_eq!(answer(&request(1, "secret")).await.trim(), r#"{"status":"states","servers":[]}"#);
+    }
+}

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::args::CallArgs;
 use crate::args::tool_arguments::{self, PairError};
 use crate::commands::through_hub::refuse_options;
-use crate::commands::through_hub::tools::{chosen_source, find};
+use crate::commands::through_hub::remote_tool::{chosen_source, find};
 use crate::commands::tools::call::{failed, show, show_output, time_left};
 use crate::exit::{Exit, UsageError};
 use crate::hub_api::error::HubError;

@@ -3,6 +3,7 @@
 
 pub(crate) mod access;
 pub(crate) mod call;
+pub(crate) mod remote_tool;
 pub(crate) mod servers;
 pub(crate) mod tools;
 

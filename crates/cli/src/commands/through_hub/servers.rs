@@ -13,7 +13,7 @@ use crate::commands::servers::report::{self, ServerReport, known_restarts};
 use crate::commands::servers::show::DescribedServer;
 use crate::commands::servers::trial::{ServerTest, TestedServer, TrialFailure, exit_of};
 use crate::commands::servers::{show_log, unknown_among};
-use crate::commands::through_hub::tools::catalog;
+use crate::commands::through_hub::remote_tool::catalog;
 use crate::exit::Exit;
 use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi, Page};

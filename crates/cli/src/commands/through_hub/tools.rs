@@ -1,75 +1,25 @@
 //! `tools` and `explain` through a hub: what the principal of the key may see, under the names by which it may call.
 
 use serde::Deserialize;
-use toolhub_core::tool::{ApprovalStatus, Hints, ToolDefinition};
-use toolhub_core::{RawJson, RawObject, Source, Tool};
+use toolhub_core::tool::Hints;
+use toolhub_core::{RawJson, RawObject, Source};
 use toolhub_engine::Catalog;
 
 use crate::app::App;
 use crate::args::tool_arguments::parse_json_arguments;
 use crate::args::{ExplainArgs, SearchArgs, ShowArgs, ToolsArgs};
 use crate::commands::through_hub::refuse_options;
+use crate::commands::through_hub::remote_tool::{RemoteTool, catalog, chosen_source, find};
 use crate::commands::through_hub::servers::RemoteServer;
 use crate::commands::tools::explain::ExplainedRoute;
 use crate::commands::tools::search::{FoundTool, SearchReport};
 use crate::commands::tools::{SourceTools, check_source, describe, print_list};
-use crate::exit::{Exit, UsageError};
+use crate::exit::Exit;
 use crate::hub_api::error::HubError;
 use crate::hub_api::{ApiPath, HubApi, Page};
 
-/// The maximum number of tools on a page.
-const PAGE_SIZE: &str = "1000";
 /// The maximum number of hits that the API returns.
 const MAX_HITS: usize = 50;
-
-/// A tool as the API describes it.
-#[derive(Debug, Deserialize)]
-pub(crate) struct RemoteTool {
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) sources: Vec<String>,
-    #[serde(default)]
-    hints: Hints,
-    #[serde(default)]
-    approval: String,
-    #[serde(default)]
-    tags: Vec<String>,
-    pub(crate) definition: RawJson,
-}
-
-impl RemoteTool {
-    /// The tool at each of its sources. A definition that cannot be parsed is left out.
-    fn tools(&self) -> Vec<Tool> {
-        self.sources.iter().filter_map(|source| self.at(&Source::from_name(source))).collect()
-    }
-
-    fn at(&self, source: &Source) -> Option<Tool> {
-        let definition = ToolDefinition::parse(self.definition.clone()).ok()?;
-        let mut tool = Tool::new(source.clone(), definition);
-        tool.owner_hints = self.hints;
-        tool.tags.clone_from(&self.tags);
-        tool.trust = match self.approval.as_str() {
-            "approved" => ApprovalStatus::Approved,
-            "changed" => ApprovalStatus::Changed,
-            "quarantined" => ApprovalStatus::Quarantined,
-            _ => ApprovalStatus::Unseen,
-        };
-        Some(tool)
-    }
-}
-
-/// The tools of a hub.
-pub(crate) async fn catalog(api: &HubApi, source: Option<&str>) -> Result<Catalog, HubError> {
-    let mut query = vec![("definitions", "true"), ("limit", PAGE_SIZE)];
-    query.extend(source.map(|source| ("source", source)));
-    let tools: Vec<RemoteTool> = api.get_all(&ApiPath::new("tools"), &query, None).await?;
-    Ok(Catalog::new(tools.iter().flat_map(RemoteTool::tools)))
-}
-
-/// One tool by its name.
-pub(crate) async fn find(api: &HubApi, name: &str) -> Result<RemoteTool, HubError> {
-    api.get(&ApiPath::item("tools", name, "")?, &[]).await
-}
 
 pub(crate) async fn list(app: &App, api: &HubApi, args: &ToolsArgs) -> anyhow::Result<Exit> {
     refuse_options(app, &[("--refresh", args.refresh)])?;
@@ -113,23 +63,6 @@ pub(crate) async fn show(app: &App, api: &HubApi, args: &ShowArgs) -> anyhow::Re
     let also: Vec<String> = remote.sources.into_iter().filter(|other| *other != own).collect();
     describe(app, entry, &also);
     Ok(Exit::Done)
-}
-
-/// The source of a tool: the requested one, otherwise the first.
-pub(crate) fn chosen_source<'a>(
-    app: &App,
-    tool: &'a RemoteTool,
-    requested: Option<&str>,
-) -> Result<Option<&'a str>, UsageError> {
-    let Some(requested) = requested else { return Ok(tool.sources.first().map(String::as_str)) };
-    let found = tool.sources.iter().find(|source| *source == requested);
-    found.map(|source| Some(source.as_str())).ok_or_else(|| {
-        let (name, known) = (&tool.name, tool.sources.join(", "));
-        UsageError(app.lang().choose(
-            format!("the hub does not offer `{name}` of `{requested}` under this name: it is of {known}; `toolhub --hub URL tools --source {requested}` lists the names"),
-            format!("hub 没有以此名称提供 `{requested}` 的 `{name}`：它来自 {known}；可用 `toolhub --hub URL tools --source {requested}` 查看名称"),
-        ))
-    })
 }
 
 fn unknown_tool(app: &App, name: &str) -> Exit {

@@ -4,6 +4,8 @@
 import { FormPage } from "./form/page.mjs";
 import { generateInstances, invalidInstances } from "./form/instances.mjs";
 
+/** 15,000 schemas take five minutes on two idle cores. */
+export const TIMEOUT_MS = 3_600_000;
 /** Stop after this many findings. */
 const MAX_FINDINGS = 20;
 

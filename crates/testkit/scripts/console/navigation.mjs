@@ -37,7 +37,7 @@ export async function run(session, { root }) {
     await page.emulateMedia({ colorScheme: "dark" });
     session.check((await background(page)) !== light, "the theme of the system");
 
-    const shortcuts = { h: "", q: "ask", t: "tools", s: "servers", c: "calls", w: "waiting", i: "skills", p: "profiles", l: "clients", k: "access", a: "audit" };
+    const shortcuts = { h: "", q: "ask", t: "tools", s: "servers", c: "calls", w: "waiting", i: "skills", p: "profiles", l: "clients", k: "access", a: "audit", e: "settings" };
     const offered = await page.locator("a[data-shortcut]").evaluateAll((links) => links.map((link) => link.dataset.shortcut));
     session.equal(offered.sort(), Object.keys(shortcuts).sort(), "the shortcuts");
     for (const [key, path] of Object.entries(shortcuts)) {

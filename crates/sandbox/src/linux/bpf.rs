@@ -91,8 +91,13 @@ impl Filter {
     }
 
     /// Allows all calls that match no rule.
-    pub(super) fn finish(mut self) -> Vec<sock_filter> {
-        self.end(Action::Allow);
+    pub(super) fn finish(self) -> Vec<sock_filter> {
+        self.finish_with(Action::Allow)
+    }
+
+    /// Applies `action` to all calls that match no rule.
+    pub(super) fn finish_with(mut self, action: Action) -> Vec<sock_filter> {
+        self.end(action);
         self.0
     }
 

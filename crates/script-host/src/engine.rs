@@ -1,0 +1,410 @@
+//! Runs the one script of this process with QuickJS: evaluates it, and settles its promises by the messages of the hub.
+
+use std::cell::{Cell, RefCell};
+use std::io::BufRead;
+use std::rc::Rc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use rquickjs::context::{EvalOptions, intrinsic};
+use rquickjs::{
+    Array, CatchResultExt as _, CaughtError, Context, Ctx, Error, Function, Object, Persistent, Promise,
+    Runtime, Value,
+};
+use toolhub_script::protocol::{CallError, HostError, HostErrorKind, HostLimits, Run, ToHost, ToolPath};
+
+use crate::bindings::{Shared, host_object};
+use crate::position::{self, FILE_NAME};
+use crate::state::{self, State};
+use crate::{cpu_time, hints};
+
+/// The script's part of the stack of its thread; the rest is for the engine's own functions.
+const SCRIPT_STACK_BYTES: usize = 4 << 20;
+/// Share of the memory limit that shows a lack of memory if the script ends in no other way.
+const FULL_PERCENT: i64 = 80;
+/// Jobs between two checks of the CPU time. The engine checks it inside of jobs, too.
+const JOBS_PER_CHECK: u32 = 64;
+
+const PRELUDE: &str = include_str!("prelude.js");
+/// Makes `return` possible. The script begins on the next line.
+const WRAPPER: (&str, &str) = ("(async function () {\n", "\n})");
+
+/// What a script has of the language: no `Performance`, `WeakRef` or `DOMException`.
+type Intrinsics = (
+    intrinsic::Date,
+    intrinsic::Eval,
+    intrinsic::RegExpCompiler,
+    intrinsic::RegExp,
+    intrinsic::Json,
+    intrinsic::Proxy,
+    intrinsic::MapSet,
+    intrinsic::TypedArrays,
+    intrinsic::Promise,
+);
+
+/// How a script ended that did not send its end itself.
+enum End {
+    /// The end was sent, or the hub is gone.
+    Done,
+    /// It used up its CPU time.
+    Cpu,
+    /// It used up its memory.
+    Memory,
+    /// It waits for nothing.
+    Stalled,
+    /// The engine failed.
+    Failed(String),
+}
+
+/// The functions of `prelude.js`.
+struct Controls<'js> {
+    prepare: Function<'js>,
+    settle: Function<'js>,
+    answer: Function<'js>,
+    wake: Function<'js>,
+}
+
+/// The CPU time at which the script is stopped, and whether it was.
+#[derive(Clone, Debug)]
+struct CpuLimit {
+    deadline: Rc<Cell<Duration>>,
+    is_exceeded: Rc<Cell<bool>>,
+}
+
+impl CpuLimit {
+    fn check(&self) -> bool {
+        if !self.is_exceeded.get() && cpu_time::used() > self.deadline.get() {
+            self.is_exceeded.set(true);
+        }
+        self.is_exceeded.get()
+    }
+}
+
+/// Serves one script. Everything that needs a system call happens before the first message. `started` gets the CPU time at
+/// which the script must have ended.
+pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
+    let limits = HostLimits { cpu_ms: 0, memory: 0, calls: 0, output: 0, log: 0, arguments: 0 };
+    let shared = Shared {
+        state: Rc::new(RefCell::new(State::new(limits, Vec::new(), (0, 0)))),
+        skipped_lines: Rc::new(Cell::new(0)),
+    };
+    let cpu =
+        CpuLimit { deadline: Rc::new(Cell::new(Duration::MAX)), is_exceeded: Rc::new(Cell::new(false)) };
+    let Ok(runtime) = Runtime::new() else { return };
+    runtime.set_max_stack_size(SCRIPT_STACK_BYTES);
+    let interrupt = cpu.clone();
+    runtime.set_interrupt_handler(Some(Box::new(move || interrupt.check())));
+    let Ok(context) = Context::custom::<Intrinsics>(&runtime) else { return };
+    let Ok(controls) = context.with(|ctx| controls(&ctx, &shared).map(|all| all.save(&ctx))) else { return };
+
+    let restricted = toolhub_sandbox::restrict_to_computation().is_ok();
+    state::send_ready(restricted);
+    let Some(ToHost::Run(run)) = receive(&mut input) else { return };
+
+    runtime.set_memory_limit(usize::try_from(run.limits.memory).unwrap_or(usize::MAX));
+    cpu.deadline.set(cpu_time::used().saturating_add(Duration::from_millis(run.limits.cpu_ms)));
+    let _ = started.send(cpu.deadline.get());
+    let script = Script { runtime, context, controls, shared, cpu };
+    let end = script.run(*run, &mut input);
+    let error = match end {
+        End::Done => None,
+        End::Cpu => Some(HostError { kind: HostErrorKind::Cpu, ..HostError::default() }),
+        End::Memory => Some(HostError { kind: HostErrorKind::Memory, ..HostError::default() }),
+        End::Stalled => Some(HostError { kind: HostErrorKind::Stalled, ..HostError::default() }),
+        End::Failed(message) => Some(HostError { message, ..HostError::default() }),
+    };
+    if let Some(error) = error {
+        script.shared.state.borrow_mut().fail(error);
+    }
+    // The process ends: freeing the script's values one by one is not needed.
+    std::mem::forget(script);
+}
+
+/// The next message of the hub; `None` at the end of stdin.
+fn receive(input: &mut impl BufRead) -> Option<ToHost> {
+    let mut line = Vec::new();
+    input.read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+fn controls<'js>(ctx: &Ctx<'js>, shared: &Shared) -> rquickjs::Result<Controls<'js>> {
+    let prelude: Function = ctx.eval_with_options(PRELUDE, options("host.js", false))?;
+    let all: Object = prelude.call((host_object(ctx, shared)?,))?;
+    Ok(Controls {
+        prepare: all.get("prepare")?,
+        settle: all.get("settle")?,
+        answer: all.get("answer")?,
+        wake: all.get("wake")?,
+    })
+}
+
+/// [`Controls`] between two uses of the context.
+#[derive(Clone)]
+struct SavedControls([Persistent<Function<'static>>; 4]);
+
+impl<'js> Controls<'js> {
+    fn save(self, ctx: &Ctx<'js>) -> SavedControls {
+        let Self { prepare, settle, answer, wake } = self;
+        SavedControls([prepare, settle, answer, wake].map(|function| Persistent::save(ctx, function)))
+    }
+}
+
+impl SavedControls {
+    fn restore<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Controls<'js>> {
+        let [prepare, settle, answer, wake] = self.0.clone();
+        Ok(Controls {
+            prepare: prepare.restore(ctx)?,
+            settle: settle.restore(ctx)?,
+            answer: answer.restore(ctx)?,
+            wake: wake.restore(ctx)?,
+        })
+    }
+}
+
+fn options(file_name: &str, has_await: bool) -> EvalOptions {
+    let mut options = EvalOptions::default();
+    // Models forget declarations; what they forget is an error in strict mode.
+    options.strict = false;
+    options.promise = has_await;
+    options.filename = Some(file_name.to_owned());
+    options
+}
+
+/// The script with its engine.
+struct Script {
+    runtime: Runtime,
+    context: Context,
+    controls: SavedControls,
+    shared: Shared,
+    cpu: CpuLimit,
+}
+
+impl Script {
+    fn run(&self, run: Run, input: &mut impl BufRead) -> End {
+        let Run { code, input: given, limits, tools, seed, clock, report_idle } = run;
+        let prepared =
+            self.enter(|inside| inside.prepare(&tools, given.get()).map_err(|error| inside.failed(error)));
+        *self.shared.state.borrow_mut() = State::new(limits, tools, (seed, clock));
+        if let Err(end) = prepared.and_then(|()| self.enter(|inside| inside.evaluate(&code))) {
+            return end;
+        }
+        loop {
+            if let Some(end) = self.run_jobs() {
+                return end;
+            }
+            if !self.shared.state.borrow().waits() {
+                return if self.is_memory_full() { End::Memory } else { End::Stalled };
+            }
+            if report_idle {
+                state::send_idle();
+            }
+            let Some(message) = receive(input) else { return End::Done };
+            let delivered =
+                self.enter(|inside| inside.deliver(message).map_err(|error| inside.failed(error)));
+            if let Err(end) = delivered {
+                return end;
+            }
+        }
+    }
+
+    fn enter<T>(&self, work: impl FnOnce(&Inside<'_, '_>) -> Result<T, End>) -> Result<T, End> {
+        self.context.with(|ctx| match self.controls.restore(&ctx) {
+            Ok(controls) => work(&Inside { ctx, shared: &self.shared, controls, cpu: &self.cpu }),
+            Err(error) => Err(End::Failed(error.to_string())),
+        })
+    }
+
+    /// Runs all jobs that are ready; returns the end, if there is one.
+    fn run_jobs(&self) -> Option<End> {
+        let mut jobs = 0_u32;
+        loop {
+            jobs = jobs.wrapping_add(1);
+            if self.cpu.is_exceeded.get() || (jobs.is_multiple_of(JOBS_PER_CHECK) && self.cpu.check()) {
+                return Some(End::Cpu);
+            }
+            if self.shared.state.borrow().is_finished {
+                return Some(End::Done);
+            }
+            match self.runtime.execute_pending_job() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                // A callback of `queueMicrotask` has thrown, or the engine could not run the job.
+                Err(error) => {
+                    let is_memory = error.0.with(|ctx| is_out_of_memory(&ctx.catch()));
+                    if is_memory {
+                        return Some(End::Memory);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_memory_full(&self) -> bool {
+        let usage = self.runtime.memory_usage();
+        usage.malloc_size >= usage.malloc_limit / 100 * FULL_PERCENT
+    }
+}
+
+/// The script while the engine is in use.
+struct Inside<'js, 'a> {
+    ctx: Ctx<'js>,
+    shared: &'a Shared,
+    controls: Controls<'js>,
+    cpu: &'a CpuLimit,
+}
+
+impl<'js> Inside<'js, '_> {
+    fn prepare(&self, tools: &[ToolPath], input: &str) -> rquickjs::Result<()> {
+        let ctx = &self.ctx;
+        let list = Array::new(ctx.clone())?;
+        for (index, tool) in tools.iter().enumerate() {
+            let entry = Object::new(ctx.clone())?;
+            entry.set("name", tool.name.as_str())?;
+            if let Some((server, name)) = &tool.member {
+                entry.set("member", vec![server.as_str(), name.as_str()])?;
+            }
+            list.set(index, entry)?;
+        }
+        self.controls.prepare.call((list, ctx.json_parse(input)?))
+    }
+
+    /// Starts the script. A script with `return` is the body of a function; any other is a script with a last value.
+    fn evaluate(&self, code: &str) -> Result<(), End> {
+        if hints::is_fenced(code) {
+            let (name, message) = ("SyntaxError".to_owned(), "the code is fenced".to_owned());
+            let hint = Some(hints::FENCE.to_owned());
+            let kind = HostErrorKind::Syntax;
+            let error = HostError { kind, name, message, line: Some(1), hint, ..HostError::default() };
+            self.shared.state.borrow_mut().fail(error);
+            return Err(End::Done);
+        }
+        let ctx = &self.ctx;
+        let as_script = ctx.eval_with_options::<Promise, _>(code, options(FILE_NAME, true));
+        let (promise, is_wrapped) = match as_script.catch(ctx) {
+            Ok(promise) => (promise.into_value(), false),
+            Err(error) if is_return(&error) => {
+                self.shared.skipped_lines.set(1);
+                let wrapped = format!("{}{code}{}", WRAPPER.0, WRAPPER.1);
+                let body = ctx.eval_with_options::<Function, _>(wrapped, options(FILE_NAME, false));
+                let body = body.catch(ctx).map_err(|error| self.rejected(code, &error))?;
+                let promise: Value = body.call(()).map_err(|error| self.failed(error))?;
+                (promise, true)
+            }
+            Err(error) => return Err(self.rejected(code, &error)),
+        };
+        self.controls
+            .settle
+            .call::<_, Value>((promise, is_wrapped))
+            .map(drop)
+            .map_err(|error| self.failed(error))
+    }
+
+    fn deliver(&self, message: ToHost) -> rquickjs::Result<()> {
+        match message {
+            ToHost::Run(_) => Ok(()),
+            ToHost::Wake(wake) => {
+                self.shared.state.borrow_mut().wake(wake.id);
+                self.controls.wake.call::<_, bool>((wake.id,)).map(drop)
+            }
+            ToHost::Answer(answer) => {
+                self.shared.state.borrow_mut().pending_calls -= 1;
+                let value = match (&answer.value, &answer.error) {
+                    (_, Some(error)) => Err(error.clone()),
+                    (Some(value), None) => self.parsed(value.get()),
+                    (None, None) => Ok(Value::new_null(self.ctx.clone())),
+                };
+                let undefined = || Value::new_undefined(self.ctx.clone());
+                let answered = match value {
+                    Ok(value) => self.controls.answer.call::<_, bool>((answer.id, value, undefined())),
+                    Err(error) => {
+                        let problem = self.problem(&error)?;
+                        self.controls.answer.call::<_, bool>((answer.id, undefined(), problem))
+                    }
+                };
+                answered.map(drop)
+            }
+        }
+    }
+
+    /// The value of an answer. An answer that does not fit into the memory is an error of its call.
+    fn parsed(&self, text: &str) -> Result<Value<'js>, CallError> {
+        self.ctx.json_parse(text).catch(&self.ctx).map_err(|_| CallError {
+            kind: "too_large".to_owned(),
+            message: "the result does not fit into the memory of the script".to_owned(),
+            hint: Some("ask the tool for less, for example a page or a range".to_owned()),
+            signature: None,
+        })
+    }
+
+    fn problem(&self, error: &CallError) -> rquickjs::Result<Object<'js>> {
+        let problem = Object::new(self.ctx.clone())?;
+        problem.set("kind", error.kind.as_str())?;
+        problem.set("message", error.message.as_str())?;
+        if let Some(hint) = &error.hint {
+            problem.set("hint", hint.as_str())?;
+        }
+        if let Some(signature) = &error.signature {
+            problem.set("signature", signature.as_str())?;
+        }
+        Ok(problem)
+    }
+
+    /// An error of the engine outside of the script's promises: a limit, or an error that is thrown before the first
+    /// promise exists.
+    fn failed(&self, error: Error) -> End {
+        let (text, is_memory) = match CaughtError::from_error(&self.ctx, error) {
+            CaughtError::Exception(exception) => {
+                let is_memory = is_out_of_memory(exception.as_object().as_value());
+                (exception.message().unwrap_or_default(), is_memory)
+            }
+            CaughtError::Value(value) => (format!("{value:?}"), is_out_of_memory(&value)),
+            CaughtError::Error(error) => (error.to_string(), matches!(error, Error::Allocation)),
+        };
+        if self.cpu.is_exceeded.get() {
+            End::Cpu
+        } else if is_memory {
+            End::Memory
+        } else {
+            End::Failed(text)
+        }
+    }
+
+    /// Code that the engine does not compile.
+    fn rejected(&self, code: &str, error: &CaughtError<'js>) -> End {
+        if self.cpu.is_exceeded.get() {
+            return End::Cpu;
+        }
+        let (message, stack) = match error {
+            CaughtError::Exception(exception) => (exception.message(), exception.stack()),
+            other => (Some(other.to_string()), None),
+        };
+        let message = message.unwrap_or_default();
+        let (line, column) =
+            position::of_stack(&stack.unwrap_or_default(), self.shared.skipped_lines.get()).unzip();
+        let kind = match message.contains("out of memory") {
+            true => HostErrorKind::Memory,
+            false => HostErrorKind::Syntax,
+        };
+        let hint = hints::for_syntax(code, line).map(str::to_owned);
+        let name = "SyntaxError".to_owned();
+        let error = HostError { kind, name, message, line, column, hint, ..HostError::default() };
+        self.shared.state.borrow_mut().fail(error);
+        End::Done
+    }
+}
+
+/// Whether the engine threw this for a lack of memory. It throws `null` if the error itself does not fit.
+fn is_out_of_memory(thrown: &Value<'_>) -> bool {
+    let message = thrown.as_exception().and_then(rquickjs::Exception::message);
+    thrown.is_null() || message.is_some_and(|message| message == "out of memory")
+}
+
+/// Whether the engine rejects a `return` outside of functions.
+fn is_return(error: &CaughtError<'_>) -> bool {
+    match error {
+        CaughtError::Exception(exception) => {
+            exception.message().is_some_and(|message| message.contains("return not in a function"))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,12 @@
+//! Runs real scripts in the real host under the real sandbox.
+#![cfg(target_os = "linux")]
+
+mod bombs;
+mod errors;
+mod escape_language;
+mod escape_system;
+mod forged;
+mod harness;
+mod journal;
+mod language;
+mod processes;

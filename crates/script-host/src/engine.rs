@@ -7,6 +7,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use rquickjs::context::{EvalOptions, intrinsic};
+use rquickjs::promise::PromiseState;
 use rquickjs::{
     Array, CatchResultExt as _, CaughtError, Context, Ctx, Error, Function, Object, Persistent, Promise,
     Runtime, Value,
@@ -56,10 +57,25 @@ enum End {
     Failed(String),
 }
 
+/// The promise of the script.
+struct Awaited {
+    promise: Persistent<Promise<'static>>,
+    /// Whether its value is inside an object.
+    is_completion: bool,
+}
+
+/// What became of the promise of the script.
+enum Settled {
+    Pending,
+    /// Its value is another promise, or `None` if the end is on its way.
+    Next(Option<Awaited>),
+}
+
 /// The functions of `prelude.js`.
 struct Controls<'js> {
     prepare: Function<'js>,
     settle: Function<'js>,
+    fail: Function<'js>,
     answer: Function<'js>,
     wake: Function<'js>,
 }
@@ -133,6 +149,7 @@ fn controls<'js>(ctx: &Ctx<'js>, shared: &Shared) -> rquickjs::Result<Controls<'
     Ok(Controls {
         prepare: all.get("prepare")?,
         settle: all.get("settle")?,
+        fail: all.get("fail")?,
         answer: all.get("answer")?,
         wake: all.get("wake")?,
     })
@@ -140,21 +157,22 @@ fn controls<'js>(ctx: &Ctx<'js>, shared: &Shared) -> rquickjs::Result<Controls<'
 
 /// [`Controls`] between two uses of the context.
 #[derive(Clone)]
-struct SavedControls([Persistent<Function<'static>>; 4]);
+struct SavedControls([Persistent<Function<'static>>; 5]);
 
 impl<'js> Controls<'js> {
     fn save(self, ctx: &Ctx<'js>) -> SavedControls {
-        let Self { prepare, settle, answer, wake } = self;
-        SavedControls([prepare, settle, answer, wake].map(|function| Persistent::save(ctx, function)))
+        let Self { prepare, settle, fail, answer, wake } = self;
+        SavedControls([prepare, settle, fail, answer, wake].map(|function| Persistent::save(ctx, function)))
     }
 }
 
 impl SavedControls {
     fn restore<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Controls<'js>> {
-        let [prepare, settle, answer, wake] = self.0.clone();
+        let [prepare, settle, fail, answer, wake] = self.0.clone();
         Ok(Controls {
             prepare: prepare.restore(ctx)?,
             settle: settle.restore(ctx)?,
+            fail: fail.restore(ctx)?,
             answer: answer.restore(ctx)?,
             wake: wake.restore(ctx)?,
         })
@@ -185,12 +203,23 @@ impl Script {
         let prepared =
             self.enter(|inside| inside.prepare(&tools, given.get()).map_err(|error| inside.failed(error)));
         *self.shared.state.borrow_mut() = State::new(limits, tools, (seed, clock));
-        if let Err(end) = prepared.and_then(|()| self.enter(|inside| inside.evaluate(&code))) {
-            return end;
-        }
+        let mut main = match prepared.and_then(|()| self.enter(|inside| inside.evaluate(&code))) {
+            Ok(main) => Some(main),
+            Err(end) => return end,
+        };
         loop {
-            if let Some(end) = self.run_jobs() {
+            if let Some(end) = self.run_jobs(main.as_ref()) {
                 return end;
+            }
+            if let Some(awaited) = &main {
+                match self.enter(|inside| inside.settle(awaited)) {
+                    Ok(Settled::Pending) => {}
+                    Ok(Settled::Next(next)) => {
+                        main = next;
+                        continue;
+                    }
+                    Err(end) => return end,
+                }
             }
             if !self.shared.state.borrow().waits() {
                 return if self.is_memory_full() { End::Memory } else { End::Stalled };
@@ -214,13 +243,20 @@ impl Script {
         })
     }
 
-    /// Runs all jobs that are ready; returns the end, if there is one.
-    fn run_jobs(&self) -> Option<End> {
+    /// Runs the jobs that are ready, at least until the script has ended; returns the end, if there is one.
+    fn run_jobs(&self, main: Option<&Awaited>) -> Option<End> {
         let mut jobs = 0_u32;
         loop {
             jobs = jobs.wrapping_add(1);
-            if self.cpu.is_exceeded.get() || (jobs.is_multiple_of(JOBS_PER_CHECK) && self.cpu.check()) {
+            let is_check = jobs.is_multiple_of(JOBS_PER_CHECK);
+            if self.cpu.is_exceeded.get() || (is_check && self.cpu.check()) {
                 return Some(End::Cpu);
+            }
+            // Jobs of calls that the script does not await may never end.
+            if is_check
+                && main.is_some_and(|awaited| self.enter(|inside| inside.is_settled(awaited)).unwrap_or(true))
+            {
+                return None;
             }
             if self.shared.state.borrow().is_finished {
                 return Some(End::Done);
@@ -269,7 +305,7 @@ impl<'js> Inside<'js, '_> {
     }
 
     /// Starts the script. A script with `return` is the body of a function; any other is a script with a last value.
-    fn evaluate(&self, code: &str) -> Result<(), End> {
+    fn evaluate(&self, code: &str) -> Result<Awaited, End> {
         if hints::is_fenced(code) {
             let (name, message) = ("SyntaxError".to_owned(), "the code is fenced".to_owned());
             let hint = Some(hints::FENCE.to_owned());
@@ -280,23 +316,52 @@ impl<'js> Inside<'js, '_> {
         }
         let ctx = &self.ctx;
         let as_script = ctx.eval_with_options::<Promise, _>(code, options(FILE_NAME, true));
-        let (promise, is_wrapped) = match as_script.catch(ctx) {
-            Ok(promise) => (promise.into_value(), false),
+        match as_script.catch(ctx) {
+            Ok(promise) => Ok(Awaited { promise: Persistent::save(ctx, promise), is_completion: true }),
             Err(error) if is_return(&error) => {
                 self.shared.skipped_lines.set(1);
                 let wrapped = format!("{}{code}{}", WRAPPER.0, WRAPPER.1);
                 let body = ctx.eval_with_options::<Function, _>(wrapped, options(FILE_NAME, false));
                 let body = body.catch(ctx).map_err(|error| self.rejected(code, &error))?;
-                let promise: Value = body.call(()).map_err(|error| self.failed(error))?;
-                (promise, true)
+                let promise: Promise = body.call(()).map_err(|error| self.failed(error))?;
+                Ok(Awaited { promise: Persistent::save(ctx, promise), is_completion: false })
             }
-            Err(error) => return Err(self.rejected(code, &error)),
+            Err(error) => Err(self.rejected(code, &error)),
+        }
+    }
+
+    fn is_settled(&self, awaited: &Awaited) -> Result<bool, End> {
+        let promise = awaited.promise.clone().restore(&self.ctx).map_err(|error| self.failed(error))?;
+        Ok(promise.state() != PromiseState::Pending)
+    }
+
+    /// Looks at the promise of the script. That needs no memory, of which there may be none left.
+    fn settle(&self, awaited: &Awaited) -> Result<Settled, End> {
+        let failed = |error| self.failed(error);
+        let promise = awaited.promise.clone().restore(&self.ctx).map_err(failed)?;
+        let value = match promise.result::<Value>() {
+            None => return Ok(Settled::Pending),
+            Some(Err(_)) => {
+                let thrown = self.ctx.catch();
+                if is_out_of_memory(&thrown) && !thrown.is_null() {
+                    return Err(End::Memory);
+                }
+                self.controls.fail.call::<_, ()>((thrown,)).map_err(failed)?;
+                return Ok(Settled::Next(None));
+            }
+            Some(Ok(value)) => value,
         };
-        self.controls
-            .settle
-            .call::<_, Value>((promise, is_wrapped))
-            .map(drop)
-            .map_err(|error| self.failed(error))
+        // The value of a script is inside an object, so that it may be a promise.
+        let value = match value.as_object().filter(|_| awaited.is_completion) {
+            Some(completion) => completion.get::<_, Value>("value").map_err(failed)?,
+            None => value,
+        };
+        if let Some(promise) = value.as_promise() {
+            let promise = Persistent::save(&self.ctx, promise.clone());
+            return Ok(Settled::Next(Some(Awaited { promise, is_completion: false })));
+        }
+        self.controls.settle.call::<_, Value>((value,)).map_err(failed)?;
+        Ok(Settled::Next(None))
     }
 
     fn deliver(&self, message: ToHost) -> rquickjs::Result<()> {

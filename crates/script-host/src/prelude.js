@@ -311,12 +311,10 @@
       define(globalThis, 'tools', makeTools(list), true);
       define(globalThis, 'input', input, true);
     },
-    // Waits for the end of the script. The value of a script is inside an object, so that it may be a promise.
-    async settle(promise, isWrapped) {
-      let value;
+    // Ends the script with a value, or with what an object with `then` makes of itself.
+    async settle(value) {
       try {
-        value = await promise;
-        value = await (isWrapped ? value : value.value);
+        value = await value;
       } catch (error) {
         fail(error);
         return;

@@ -33,7 +33,7 @@ pub(crate) enum Violation {
     OutputTooLong,
 }
 
-impl From<Violation> for ScriptFailure {
+impl From<Violation> for Box<ScriptFailure> {
     fn from(violation: Violation) -> Self {
         let (en, zh) = match violation {
             Violation::Malformed => ("a message that cannot be read", "无法解析的消息"),
@@ -48,7 +48,7 @@ impl From<Violation> for ScriptFailure {
             Violation::LogTooLong => ("more log than allowed", "超出限制的日志"),
             Violation::OutputTooLong => ("a longer result than allowed", "超出长度限制的结果"),
         };
-        Self::new(
+        fresh(
             FailureKind::Protocol,
             LocalizedText::new(
                 format!("the script host sent {en} and was killed"),
@@ -58,13 +58,21 @@ impl From<Violation> for ScriptFailure {
     }
 }
 
+fn fresh(kind: FailureKind, message: LocalizedText) -> Box<ScriptFailure> {
+    Box::new(ScriptFailure::new(kind, message))
+}
+
+fn fresh_with_hint(kind: FailureKind, message: LocalizedText, hint: LocalizedText) -> Box<ScriptFailure> {
+    Box::new(ScriptFailure::new(kind, message).with_hint(hint))
+}
+
 /// A failure that a host reports.
 pub(crate) fn of_host(
     error: &HostError,
     code: &str,
     tools: &HashMap<String, ScriptTool>,
     limits: &ScriptLimits,
-) -> ScriptFailure {
+) -> Box<ScriptFailure> {
     let position = excerpt::checked(code, error.line, error.column);
     let tool = error.tool.as_ref().and_then(|name| tools.get(name));
     let kind = match error.kind {
@@ -83,7 +91,7 @@ pub(crate) fn of_host(
         FailureKind::CpuLimit => cpu(limits.cpu),
         FailureKind::MemoryLimit => memory(limits.memory),
         FailureKind::OutputLimit => output(limits),
-        FailureKind::Result => ScriptFailure::new(
+        FailureKind::Result => fresh(
             kind,
             LocalizedText::new(
                 format!("the result cannot be written as JSON: {said}"),
@@ -93,7 +101,7 @@ pub(crate) fn of_host(
         FailureKind::Tool if tool.is_some() => {
             let name = tool.map_or("", |tool| tool.path.name.as_str());
             let kind_name = error.call_kind.as_deref().unwrap_or_default();
-            ScriptFailure::new(
+            fresh(
                 kind,
                 LocalizedText::new(
                     format!("the call of `{name}` failed ({}): {said}", cut(kind_name)),
@@ -101,7 +109,7 @@ pub(crate) fn of_host(
                 ),
             )
         }
-        _ => ScriptFailure::new(kind, said.into()),
+        _ => fresh(kind, said.into()),
     };
     failure.position = position;
     failure.excerpt = position.map(|position| excerpt::excerpt(code, position));
@@ -130,82 +138,82 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn stalled() -> ScriptFailure {
-    ScriptFailure::new(
+fn stalled() -> Box<ScriptFailure> {
+    fresh_with_hint(
         FailureKind::Stalled,
         LocalizedText::new(
             "the script waits for a promise that nothing will settle",
             "脚本在等待一个永远不会完成的 Promise",
         ),
+        LocalizedText::new(
+            "await calls of tools and `sleep(ms)`; there are no other events",
+            "请等待工具调用或 `sleep(ms)`；没有其他事件",
+        ),
     )
-    .with_hint(LocalizedText::new(
-        "await calls of tools and `sleep(ms)`; there are no other events",
-        "请等待工具调用或 `sleep(ms)`；没有其他事件",
-    ))
 }
 
-pub(crate) fn cpu(limit: Duration) -> ScriptFailure {
+pub(crate) fn cpu(limit: Duration) -> Box<ScriptFailure> {
     let seconds = limit.as_secs_f64();
-    ScriptFailure::new(
+    fresh_with_hint(
         FailureKind::CpuLimit,
         LocalizedText::new(
             format!("the script used more than {seconds} s of CPU time and was stopped"),
             format!("脚本占用 CPU 超过 {seconds} 秒，已停止"),
         ),
+        LocalizedText::new(
+            "look for an endless loop, or process less data",
+            "请检查是否有死循环，或减少处理的数据",
+        ),
     )
-    .with_hint(LocalizedText::new(
-        "look for an endless loop, or process less data",
-        "请检查是否有死循环，或减少处理的数据",
-    ))
 }
 
-pub(crate) fn wall(limit: Duration) -> ScriptFailure {
+pub(crate) fn wall(limit: Duration) -> Box<ScriptFailure> {
     let seconds = limit.as_secs_f64();
-    ScriptFailure::new(
+    fresh_with_hint(
         FailureKind::WallLimit,
         LocalizedText::new(
             format!("the script ran for more than {seconds} s and was stopped"),
             format!("脚本运行超过 {seconds} 秒，已停止"),
         ),
+        LocalizedText::new(
+            "call tools in parallel with `Promise.all`, or split the work into several scripts",
+            "请用 `Promise.all` 并行调用，或拆成多个脚本",
+        ),
     )
-    .with_hint(LocalizedText::new(
-        "call tools in parallel with `Promise.all`, or split the work into several scripts",
-        "请用 `Promise.all` 并行调用，或拆成多个脚本",
-    ))
 }
 
-fn memory(limit: u64) -> ScriptFailure {
+fn memory(limit: u64) -> Box<ScriptFailure> {
     let megabytes = limit >> 20;
-    ScriptFailure::new(
+    fresh_with_hint(
         FailureKind::MemoryLimit,
         LocalizedText::new(
             format!("the script needs more than {megabytes} MB of memory and was stopped"),
             format!("脚本占用内存超过 {megabytes} MB，已停止"),
         ),
+        LocalizedText::new(
+            "keep only the fields that you need, and process results page by page",
+            "请只保留需要的字段，并分页处理结果",
+        ),
     )
-    .with_hint(LocalizedText::new(
-        "keep only the fields that you need, and process results page by page",
-        "请只保留需要的字段，并分页处理结果",
-    ))
 }
 
-fn output(limits: &ScriptLimits) -> ScriptFailure {
+fn output(limits: &ScriptLimits) -> Box<ScriptFailure> {
     let kilobytes = limits.output >> 10;
-    ScriptFailure::new(
+    fresh_with_hint(
         FailureKind::OutputLimit,
         LocalizedText::new(
             format!("the result and the log have more than {kilobytes} kB"),
             format!("结果和日志超过 {kilobytes} kB"),
         ),
+        LocalizedText::new(
+            "return only what matters: counts, sums, the few items that were asked for",
+            "请只返回必要内容：计数、汇总、所需的少量条目",
+        ),
     )
-    .with_hint(LocalizedText::new(
-        "return only what matters: counts, sums, the few items that were asked for",
-        "请只返回必要内容：计数、汇总、所需的少量条目",
-    ))
 }
 
 /// A host that ended without a result.
-pub(crate) fn exited(exit: &HostExit, limits: &ScriptLimits) -> ScriptFailure {
+pub(crate) fn exited(exit: &HostExit, limits: &ScriptLimits) -> Box<ScriptFailure> {
     match &exit.stop_reason {
         Some(StopReason::Memory(_)) => memory(limits.memory),
         Some(StopReason::Cpu(_)) => cpu(limits.cpu),
@@ -214,7 +222,7 @@ pub(crate) fn exited(exit: &HostExit, limits: &ScriptLimits) -> ScriptFailure {
                 Some(reason) => lang.choose(reason.english(), reason.chinese()),
                 None => exit.status.localize(lang),
             };
-            ScriptFailure::new(
+            fresh(
                 FailureKind::Crashed,
                 LocalizedText::new(
                     format!("the script host ended before the script did: {}", text(Lang::En)),
@@ -225,21 +233,21 @@ pub(crate) fn exited(exit: &HostExit, limits: &ScriptLimits) -> ScriptFailure {
     }
 }
 
-pub(crate) fn not_started(error: &StartError) -> ScriptFailure {
-    ScriptFailure::new(FailureKind::NotStarted, error.text())
+pub(crate) fn not_started(error: &StartError) -> Box<ScriptFailure> {
+    fresh(FailureKind::NotStarted, error.text())
 }
 
-pub(crate) fn busy() -> ScriptFailure {
-    ScriptFailure::new(
+pub(crate) fn busy() -> Box<ScriptFailure> {
+    fresh_with_hint(
         FailureKind::Busy,
         LocalizedText::new("too many scripts run at the same time", "同时运行的脚本过多"),
+        LocalizedText::new("try again later", "请稍后重试"),
     )
-    .with_hint(LocalizedText::new("try again later", "请稍后重试"))
 }
 
-pub(crate) fn too_long(subject: &LocalizedText, limit: usize) -> ScriptFailure {
+pub(crate) fn too_long(subject: &LocalizedText, limit: usize) -> Box<ScriptFailure> {
     let kilobytes = limit >> 10;
-    ScriptFailure::new(
+    fresh(
         FailureKind::Rejected,
         LocalizedText::new(
             format!("{} has more than {kilobytes} kB", subject.localize(Lang::En)),
@@ -248,8 +256,8 @@ pub(crate) fn too_long(subject: &LocalizedText, limit: usize) -> ScriptFailure {
     )
 }
 
-pub(crate) fn duplicate_tool(name: &str) -> ScriptFailure {
-    ScriptFailure::new(
+pub(crate) fn duplicate_tool(name: &str) -> Box<ScriptFailure> {
+    fresh(
         FailureKind::Rejected,
         LocalizedText::new(
             format!("two tools of the script are called `{name}`"),
@@ -258,8 +266,8 @@ pub(crate) fn duplicate_tool(name: &str) -> ScriptFailure {
     )
 }
 
-pub(crate) fn journal(error: &std::io::Error) -> ScriptFailure {
-    ScriptFailure::new(
+pub(crate) fn journal(error: &std::io::Error) -> Box<ScriptFailure> {
+    fresh(
         FailureKind::Journal,
         LocalizedText::new(
             format!("the journal of the script cannot be written: {error}"),
@@ -268,8 +276,8 @@ pub(crate) fn journal(error: &std::io::Error) -> ScriptFailure {
     )
 }
 
-pub(crate) fn journal_damaged() -> ScriptFailure {
-    ScriptFailure::new(
+pub(crate) fn journal_damaged() -> Box<ScriptFailure> {
+    fresh(
         FailureKind::Journal,
         LocalizedText::new(
             "the journal of the script contradicts itself: it is not repeated",
@@ -278,8 +286,8 @@ pub(crate) fn journal_damaged() -> ScriptFailure {
     )
 }
 
-pub(crate) fn other_script() -> ScriptFailure {
-    ScriptFailure::new(
+pub(crate) fn other_script() -> Box<ScriptFailure> {
+    fresh(
         FailureKind::Diverged,
         LocalizedText::new(
             "the journal belongs to another script, input or set of tools: nothing was called",
@@ -288,23 +296,25 @@ pub(crate) fn other_script() -> ScriptFailure {
     )
 }
 
-pub(crate) fn unknown(calls: &[Begun]) -> ScriptFailure {
+pub(crate) fn unknown(calls: &[Begun]) -> Box<ScriptFailure> {
     let names: Vec<String> = calls.iter().map(|call| format!("{}. `{}`", call.id, call.tool)).collect();
     let names = names.join(", ");
-    ScriptFailure::new(
+    fresh_with_hint(
         FailureKind::Unknown,
         LocalizedText::new(
-            format!("these calls were sent and have no end, so they may have run: {names}; nothing was called again"),
+            format!(
+                "these calls were sent and have no end, so they may have run: {names}; nothing was called again"
+            ),
             format!("以下调用已发送但没有结果，可能已执行：{names}；未重新调用"),
         ),
+        LocalizedText::new(
+            "check what they changed, then run a new script for the rest",
+            "请检查它们的影响，再用新脚本完成其余部分",
+        ),
     )
-    .with_hint(LocalizedText::new(
-        "check what they changed, then run a new script for the rest",
-        "请检查它们的影响，再用新脚本完成其余部分",
-    ))
 }
 
-pub(crate) fn diverged_call(call: &Begun, recorded: Option<&Begun>) -> ScriptFailure {
+pub(crate) fn diverged_call(call: &Begun, recorded: Option<&Begun>) -> Box<ScriptFailure> {
     let (id, tool) = (call.id, &call.tool);
     let before = recorded.map_or("?", |begun| begun.tool.as_str());
     let same_tool = before == tool;
@@ -316,7 +326,7 @@ pub(crate) fn diverged_call(call: &Begun, recorded: Option<&Begun>) -> ScriptFai
         true => (format!("`{tool}` {en}"), format!("`{tool}`，{zh}")),
         false => (format!("`{before}` {en} `{tool}`"), format!("`{before}`，{zh} `{tool}`")),
     };
-    ScriptFailure::new(
+    fresh(
         FailureKind::Diverged,
         LocalizedText::new(
             format!("the script does not repeat its journal: call {id} was {en}; nothing was sent"),
@@ -325,8 +335,8 @@ pub(crate) fn diverged_call(call: &Begun, recorded: Option<&Begun>) -> ScriptFai
     )
 }
 
-pub(crate) fn diverged_missing() -> ScriptFailure {
-    ScriptFailure::new(
+pub(crate) fn diverged_missing() -> Box<ScriptFailure> {
+    fresh(
         FailureKind::Diverged,
         LocalizedText::new(
             "the script does not repeat its journal: it did not make all calls and sleeps of its journal; nothing was sent",
@@ -337,6 +347,6 @@ pub(crate) fn diverged_missing() -> ScriptFailure {
 
 /// A value that cannot be encoded, although it was decoded before.
 #[expect(clippy::needless_pass_by_value, reason = "used with `map_err`")]
-pub(crate) fn internal(error: serde_json::Error) -> ScriptFailure {
-    ScriptFailure::new(FailureKind::Crashed, error.to_string().into())
+pub(crate) fn internal(error: serde_json::Error) -> Box<ScriptFailure> {
+    fresh(FailureKind::Crashed, error.to_string().into())
 }

@@ -8,12 +8,24 @@ use std::sync::Arc;
 use toolhub_core::BoxFuture;
 
 use crate::journal::{Durability, Journal, JournalEntry};
+use crate::protocol::join_lines;
 
 /// A journal in a file with mode 0600.
 #[derive(Debug)]
 pub struct FileJournal {
-    file: Arc<File>,
+    file: Arc<LockedFile>,
     entries: Vec<JournalEntry>,
+}
+
+/// A file that is unlocked when its last user is gone. Closing it would not be enough: a process that was started
+/// meanwhile has a copy of the descriptor until it executes its program, and the lock belongs to all copies.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
 }
 
 /// Why a journal cannot be used.
@@ -46,12 +58,14 @@ impl FileJournal {
     /// its call was not sent, or its answer was not used.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let failed = |source| JournalError::Io { path: path.to_owned(), source };
-        let mut file = open_private(path).map_err(failed)?;
+        let file = open_private(path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
+        let locked = LockedFile(file);
+        let mut file = &locked.0;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
@@ -65,7 +79,7 @@ impl FileJournal {
             file.set_len(complete as u64).map_err(failed)?;
         }
         file.seek(SeekFrom::End(0)).map_err(failed)?;
-        Ok(Self { file: Arc::new(file), entries })
+        Ok(Self { file: Arc::new(locked), entries })
     }
 }
 
@@ -81,14 +95,13 @@ impl Journal for FileJournal {
     ) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
             let mut line = serde_json::to_vec(entry)?;
-            // Line breaks inside raw values are white space.
-            line.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+            join_lines(&mut line);
             line.push(b'\n');
             let file = Arc::clone(&self.file);
             if durability == Durability::Process {
-                return (&*file).write_all(&line);
+                return (&file.0).write_all(&line);
             }
-            let write = move || (&*file).write_all(&line).and_then(|()| file.sync_data());
+            let write = move || (&file.0).write_all(&line).and_then(|()| file.0.sync_data());
             tokio::task::spawn_blocking(write).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
         })
     }

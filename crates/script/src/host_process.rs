@@ -267,8 +267,8 @@ impl HostProcess {
                     Ok(0) | Err(_) => return HostEvent::Closed,
                     Ok(count) => self.incoming.extend_from_slice(self.stdout_buffer.get(..count).unwrap_or_default()),
                 },
-                wrote = write, if has_unsent => self.note_written(wrote),
-                read = read_stderr => self.note_stderr(read),
+                wrote = write, if has_unsent => self.note_written(wrote.unwrap_or(0)),
+                read = read_stderr => self.note_stderr(read.unwrap_or(0)),
             }
         }
     }
@@ -289,28 +289,21 @@ impl HostProcess {
         Some(line)
     }
 
-    fn note_written(&mut self, wrote: std::io::Result<usize>) {
-        match wrote {
-            Ok(count) if count > 0 => {
-                self.written += count;
-                if self.written == self.outgoing.len() {
-                    self.outgoing.clear();
-                    // The buffer of a large answer is not kept.
-                    self.outgoing.shrink_to(READ_BYTES);
-                    self.written = 0;
-                }
-            }
-            // The process no longer reads. Its end is noticed at its stdout.
-            _ => {
-                self.stdin = None;
-                self.outgoing = Vec::new();
-                self.written = 0;
-            }
+    fn note_written(&mut self, count: usize) {
+        self.written += count;
+        // A process that no longer reads ends; that is noticed at its stdout.
+        if count == 0 {
+            self.stdin = None;
+        }
+        if count == 0 || self.written == self.outgoing.len() {
+            self.outgoing.clear();
+            // The buffer of a large answer is not kept.
+            self.outgoing.shrink_to(READ_BYTES);
+            self.written = 0;
         }
     }
 
-    fn note_stderr(&mut self, read: std::io::Result<usize>) {
-        let count = read.unwrap_or(0);
+    fn note_stderr(&mut self, count: usize) {
         if count == 0 {
             self.stderr = None;
             return;

@@ -260,14 +260,17 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
 /// Writes a message as one line.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut line = serde_json::to_vec(message)?;
-    // Line breaks inside raw values are white space: JSON escapes them in strings.
-    for byte in &mut line {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
+    join_lines(&mut line);
     line.push(b'\n');
     Ok(line)
+}
+
+/// Makes one line of a JSON text. Its line breaks are white space: JSON escapes them in strings.
+pub(crate) fn join_lines(text: &mut [u8]) {
+    // Most texts have none, which is found quickly.
+    if text.contains(&b'\n') || text.contains(&b'\r') {
+        text.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use crate::excerpt::Position;
 use crate::protocol::{LogLevel, LogLine};
 
+/// Calls that a text lists.
+const MAX_LISTED_CALLS: usize = 20;
+
 /// The result of a run. A run that could not start is a report with a failure, too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScriptReport {
@@ -163,11 +166,10 @@ impl Localize for ScriptFailure {
                 format!("（第 {line} 行，第 {column} 列）"),
             ));
         }
-        for part in [self.excerpt.clone(), self.hint.as_ref().map(|hint| hint.localize(lang))] {
-            if let Some(part) = part {
-                text.push('\n');
-                text.push_str(&part);
-            }
+        let hint = self.hint.as_ref().map(|hint| hint.localize(lang));
+        for part in [self.excerpt.clone(), hint].into_iter().flatten() {
+            text.push('\n');
+            text.push_str(&part);
         }
         if let Some(signature) = &self.signature {
             let label = lang.choose("signature", "签名");
@@ -221,19 +223,19 @@ impl ScriptReport {
         let mut parts = Vec::new();
         if let Some(failure) = self.failure() {
             parts.push(failure.localize(lang));
-            let listed: Vec<String> = self.calls.iter().map(|call| listed(call, lang)).collect();
+            let listed = listed(&self.calls.iter().collect::<Vec<_>>(), lang);
             if !listed.is_empty() {
                 let label = lang.choose("calls before the failure", "失败前的调用");
-                parts.push(format!("{label}: {}", listed.join(", ")));
+                parts.push(format!("{label}: {listed}"));
             }
         } else {
-            let listed: Vec<String> = self.unfinished_calls().map(|call| listed(call, lang)).collect();
+            let listed = listed(&self.unfinished_calls().collect::<Vec<_>>(), lang);
             if !listed.is_empty() {
                 let label = lang.choose(
                     "the script ended without awaiting these calls: use `await` or `Promise.all`",
                     "脚本结束时未等待以下调用：请用 `await` 或 `Promise.all`",
                 );
-                parts.push(format!("{label}: {}", listed.join(", ")));
+                parts.push(format!("{label}: {listed}"));
             }
         }
         if !self.log.is_empty() {
@@ -259,7 +261,18 @@ fn log_text(line: &LogLine) -> String {
     }
 }
 
-fn listed(call: &CallReport, lang: Lang) -> String {
+/// The calls with their ends. Of many calls the last are shown, since they are nearest to the end of the script.
+fn listed(calls: &[&CallReport], lang: Lang) -> String {
+    let hidden = calls.len().saturating_sub(MAX_LISTED_CALLS);
+    let mut parts: Vec<String> = Vec::new();
+    if hidden > 0 {
+        parts.push(lang.choose(format!("{hidden} others"), format!("另有 {hidden} 次")));
+    }
+    parts.extend(calls.iter().skip(hidden).map(|call| call_text(call, lang)));
+    parts.join(", ")
+}
+
+fn call_text(call: &CallReport, lang: Lang) -> String {
     let status = match &call.status {
         CallStatus::Succeeded => lang.choose("succeeded", "成功").to_owned(),
         CallStatus::Failed(kind) => lang.choose(format!("failed: {kind}"), format!("失败：{kind}")),
@@ -299,6 +312,14 @@ mod tests {
         assert_eq!(report.notes(Lang::En), "");
         report.calls = vec![call(1, CallStatus::Succeeded), call(2, CallStatus::NotSent)];
         assert!(report.notes(Lang::En).ends_with(": 2. `tool2` (not sent)"));
+    }
+
+    #[test]
+    fn notes_list_the_last_of_many_calls() {
+        let mut report = ScriptReport::failed(ScriptFailure::new(FailureKind::Thrown, "x".into()));
+        report.calls = (1..=50).map(|id| call(id, CallStatus::Succeeded)).collect();
+        let notes = report.notes(Lang::En);
+        assert!(notes.contains("30 others, 31. `tool31`") && notes.contains("50. `tool50`"), "{notes}");
     }
 
     #[test]

@@ -102,7 +102,7 @@ impl ScriptRunner {
         let began = Instant::now();
         let mut report = match Box::pin(self.prepared(script, tools, journal)).await {
             Ok(report) => report,
-            Err(failure) => ScriptReport::failed(failure),
+            Err(failure) => ScriptReport::failed(*failure),
         };
         if report.duration.is_zero() {
             report.duration = began.elapsed();
@@ -115,7 +115,7 @@ impl ScriptRunner {
         script: &Script,
         tools: &dyn ScriptTools,
         mut journal: Option<&mut dyn Journal>,
-    ) -> Result<ScriptReport, ScriptFailure> {
+    ) -> Result<ScriptReport, Box<ScriptFailure>> {
         let limits = script.limits.map_or(self.limits, |limits| limits.at_most(&self.limits));
         let deadline = Instant::now() + limits.wall;
         check_lengths(script, &limits)?;
@@ -163,7 +163,7 @@ impl ScriptRunner {
             ScriptReport {
                 outcome: match outcome {
                     Ok(value) => ScriptOutcome::Value(value),
-                    Err(failure) => ScriptOutcome::Failure(Box::new(failure)),
+                    Err(failure) => ScriptOutcome::Failure(failure),
                 },
                 log: std::mem::take(&mut session.log),
                 dropped_lines: session.dropped_lines,
@@ -180,7 +180,7 @@ impl ScriptRunner {
     }
 }
 
-fn check_lengths(script: &Script, limits: &ScriptLimits) -> Result<(), ScriptFailure> {
+fn check_lengths(script: &Script, limits: &ScriptLimits) -> Result<(), Box<ScriptFailure>> {
     if script.code.len() > limits.code {
         return Err(failure::too_long(&LocalizedText::new("the script", "脚本"), limits.code));
     }
@@ -193,7 +193,7 @@ fn check_lengths(script: &Script, limits: &ScriptLimits) -> Result<(), ScriptFai
     Ok(())
 }
 
-fn by_name(tools: Vec<ScriptTool>) -> Result<HashMap<String, ScriptTool>, ScriptFailure> {
+fn by_name(tools: Vec<ScriptTool>) -> Result<HashMap<String, ScriptTool>, Box<ScriptFailure>> {
     let mut listed = HashMap::with_capacity(tools.len());
     for tool in tools {
         if let Some(other) = listed.insert(tool.path.name.clone(), tool) {
@@ -208,7 +208,7 @@ fn run_message(
     limits: &ScriptLimits,
     listed: &HashMap<String, ScriptTool>,
     (started, replay): (&Started, &Option<Replay>),
-) -> Result<Run, ScriptFailure> {
+) -> Result<Run, Box<ScriptFailure>> {
     let mut tools: Vec<_> = listed.values().map(|tool| tool.path.clone()).collect();
     // The order is that of `Object.keys(tools)`, which must not differ between runs.
     tools.sort_by(|one, other| one.name.cmp(&other.name));

@@ -85,7 +85,7 @@ impl<'a> Session<'a> {
     }
 
     /// Drives the script to its end. The host is killed when the session is dropped.
-    pub(crate) async fn run(&mut self) -> Result<RawJson, ScriptFailure> {
+    pub(crate) async fn run(&mut self) -> Result<RawJson, Box<ScriptFailure>> {
         loop {
             self.start_queued().await?;
             let step = tokio::select! {
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn on_event(&mut self, event: HostEvent) -> Result<Step, ScriptFailure> {
+    async fn on_event(&mut self, event: HostEvent) -> Result<Step, Box<ScriptFailure>> {
         let line = match event {
             HostEvent::Line(line) => line,
             HostEvent::LineTooLong => return Err(Violation::LineTooLong.into()),
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
         Ok(Step::Continue)
     }
 
-    fn on_call(&mut self, call: Call) -> Result<(), ScriptFailure> {
+    fn on_call(&mut self, call: Call) -> Result<(), Box<ScriptFailure>> {
         let expected = u32::try_from(self.calls.len()).unwrap_or(u32::MAX).saturating_add(1);
         if call.id != expected {
             return Err(Violation::CallNumber.into());
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn on_sleep(&mut self, sleep: Sleep) -> Result<(), ScriptFailure> {
+    fn on_sleep(&mut self, sleep: Sleep) -> Result<(), Box<ScriptFailure>> {
         self.sleeps += 1;
         self.pending_sleeps += 1;
         if sleep.id != self.sleeps || self.sleeps > MAX_SLEEPS || self.pending_sleeps > MAX_PENDING_SLEEPS {
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
         }));
     }
 
-    fn on_log(&mut self, line: LogLine) -> Result<(), ScriptFailure> {
+    fn on_log(&mut self, line: LogLine) -> Result<(), Box<ScriptFailure>> {
         self.log_bytes = self.log_bytes.saturating_add(line.text.len() + LOG_LINE_BYTES);
         if self.log_bytes > self.setup.limits.log() {
             return Err(Violation::LogTooLong.into());
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
     }
 
     /// The host waits. During a replay it gets what the journal has next.
-    fn on_idle(&mut self) -> Result<(), ScriptFailure> {
+    fn on_idle(&mut self) -> Result<(), Box<ScriptFailure>> {
         self.idle_allowed = self.idle_allowed.checked_sub(1).ok_or(Violation::Unexpected("idle"))?;
         let Some(replay) = &mut self.setup.replay else { return Ok(()) };
         match replay.next() {
@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn on_finished(&mut self, finished: Finished) -> Result<RawJson, ScriptFailure> {
+    fn on_finished(&mut self, finished: Finished) -> Result<RawJson, Box<ScriptFailure>> {
         self.dropped_lines = finished.dropped_lines;
         if self.setup.replay.as_ref().is_some_and(|replay| replay.next().is_some()) {
             return Err(failure::diverged_missing());
@@ -248,7 +248,7 @@ impl<'a> Session<'a> {
     }
 
     /// Sends calls that wait, within the limit of concurrent calls. A host that does not read its answers gets no more.
-    async fn start_queued(&mut self) -> Result<(), ScriptFailure> {
+    async fn start_queued(&mut self) -> Result<(), Box<ScriptFailure>> {
         while self.setup.replay.is_none()
             && self.running_calls < self.setup.limits.concurrent_calls
             && self.host.unsent() <= self.setup.limits.answer
@@ -271,7 +271,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    async fn on_done(&mut self, done: Done) -> Result<(), ScriptFailure> {
+    async fn on_done(&mut self, done: Done) -> Result<(), Box<ScriptFailure>> {
         match done {
             Done::Call(id, result) => {
                 self.running_calls -= 1;
@@ -288,7 +288,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn deliver_answer(&mut self, answer: Answered) -> Result<(), ScriptFailure> {
+    fn deliver_answer(&mut self, answer: Answered) -> Result<(), Box<ScriptFailure>> {
         let (value, error, status) = match answer.result {
             AnsweredResult::Value(value) => {
                 let raw = serde_json::value::RawValue::from_string(value.get().to_owned());
@@ -303,17 +303,21 @@ impl<'a> Session<'a> {
         self.send(&ToHost::Answer(Answer { id: answer.id, value, error }))
     }
 
-    fn deliver_wake(&mut self, id: u32) -> Result<(), ScriptFailure> {
+    fn deliver_wake(&mut self, id: u32) -> Result<(), Box<ScriptFailure>> {
         self.pending_sleeps = self.pending_sleeps.saturating_sub(1);
         self.send(&ToHost::Wake(Wake { id }))
     }
 
-    fn send(&mut self, message: &ToHost) -> Result<(), ScriptFailure> {
+    fn send(&mut self, message: &ToHost) -> Result<(), Box<ScriptFailure>> {
         self.idle_allowed += 1;
         self.host.send(message).map_err(failure::internal)
     }
 
-    async fn append(&mut self, entry: &JournalEntry, durability: Durability) -> Result<(), ScriptFailure> {
+    async fn append(
+        &mut self,
+        entry: &JournalEntry,
+        durability: Durability,
+    ) -> Result<(), Box<ScriptFailure>> {
         match &mut self.setup.journal {
             Some(journal) => {
                 journal.append(entry, durability).await.map_err(|error| failure::journal(&error))

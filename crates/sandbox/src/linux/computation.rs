@@ -65,3 +65,41 @@ fn filter() -> Vec<sock_filter> {
     filter.call_if(libc::SYS_tgkill, &to_itself, Action::Allow);
     filter.finish_with(Action::Fail(EPERM))
 }
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::super::bpf::tests::run;
+    use super::*;
+
+    /// The action for a call; `protection` and `signal` are its third argument.
+    fn action(number: c_long, first: u32, third: u32) -> u32 {
+        let x86_64 = 0xc000_003e;
+        run(&filter(), &[number as u32, x86_64, 0, 0, first, 0, 0, 0, third, 0])
+    }
+
+    #[test]
+    fn allows_only_calls_for_computing() {
+        let (allow, deny) = (Action::Allow.code(), Action::Fail(EPERM).code());
+        for number in 0..600 {
+            let is_allowed = ALLOWED.contains(&number) || MAPPINGS.contains(&number);
+            assert_eq!(action(number, 0, 0), if is_allowed { allow } else { deny }, "{number}");
+        }
+        for call in MAPPINGS {
+            let protection = |flags: i32| action(*call, 0, flags as u32);
+            assert_eq!(protection(libc::PROT_READ | libc::PROT_WRITE), allow);
+            assert_eq!(protection(libc::PROT_READ | libc::PROT_EXEC), deny);
+        }
+        let (own, abort) = (std::process::id(), libc::SIGABRT as u32);
+        assert_eq!(action(libc::SYS_tgkill, own, abort), allow);
+        assert_eq!(action(libc::SYS_tgkill, own, libc::SIGKILL as u32), deny);
+        assert_eq!(action(libc::SYS_tgkill, own + 1, abort), deny);
+    }
+
+    #[test]
+    fn kills_callers_with_another_convention() {
+        let kill = Action::Kill.code();
+        let i386 = 0x4000_0003;
+        assert_eq!(run(&filter(), &[3, i386, 0, 0, 0, 0, 0, 0, 0, 0]), kill);
+        assert_eq!(action(0x4000_0000, 0, 0), kill, "x32");
+    }
+}

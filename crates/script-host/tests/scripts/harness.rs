@@ -38,8 +38,8 @@ pub(crate) fn runner() -> ScriptRunner {
 /// Limits that end a bomb soon.
 pub(crate) fn short() -> ScriptLimits {
     ScriptLimits {
-        cpu: Duration::from_secs(2),
-        wall: Duration::from_secs(20),
+        cpu: Duration::from_secs(1),
+        wall: Duration::from_secs(40),
         memory: 24 << 20,
         ..ScriptLimits::default()
     }

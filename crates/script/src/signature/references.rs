@@ -28,7 +28,7 @@ impl<'a> References<'a> {
             let target = self.root.pointer(&decoded(pointer)?)?;
             match target.get("$ref").and_then(Value::as_str) {
                 Some(next) if target.as_object().is_some_and(|object| object.len() == 1) => {
-                    next.clone_into(&mut reference)
+                    next.clone_into(&mut reference);
                 }
                 _ => return Some((reference, target)),
             }

@@ -268,7 +268,7 @@ impl<'a> Renderer<'a> {
             Some(Value::Object(other)) if other.is_empty() => choices.push(Type::single("unknown")),
             Some(other @ Value::Object(_)) => choices.push(self.type_of(other, depth + 1)),
             Some(Value::Bool(true)) if schema.get("properties").is_none() => {
-                choices.push(Type::single("unknown"))
+                choices.push(Type::single("unknown"));
             }
             _ => {}
         }

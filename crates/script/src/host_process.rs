@@ -120,6 +120,8 @@ impl StartError {
 pub(crate) enum HostEvent {
     /// One line.
     Line(Vec<u8>),
+    /// Everything that was queued is written.
+    Written,
     /// It sent a line that is too long.
     LineTooLong,
     /// Its stdout ended.
@@ -197,7 +199,7 @@ impl HostProcess {
                 let exit = self.exit().await;
                 return Err(StartError::NotReady(not_ready(&exit, &self.stderr_tail)));
             }
-            Ok(HostEvent::LineTooLong) | Err(_) => None,
+            Ok(HostEvent::LineTooLong | HostEvent::Written) | Err(_) => None,
         };
         let Some(FromHost::Ready(ready)) = message else {
             return Err(StartError::NotReady(LocalizedText::new(
@@ -239,7 +241,7 @@ impl HostProcess {
         self.outgoing.len() - self.written
     }
 
-    /// Writes what is queued until a line has arrived. Cancel-safe.
+    /// Writes what is queued until all of it is written or a line has arrived. Cancel-safe.
     pub(crate) async fn next(&mut self) -> HostEvent {
         loop {
             if let Some(line) = self.take_line() {
@@ -267,7 +269,12 @@ impl HostProcess {
                     Ok(0) | Err(_) => return HostEvent::Closed,
                     Ok(count) => self.incoming.extend_from_slice(self.stdout_buffer.get(..count).unwrap_or_default()),
                 },
-                wrote = write, if has_unsent => self.note_written(wrote.unwrap_or(0)),
+                wrote = write, if has_unsent => {
+                    self.note_written(wrote.unwrap_or(0));
+                    if self.unsent() == 0 {
+                        return HostEvent::Written;
+                    }
+                }
                 read = read_stderr => self.note_stderr(read.unwrap_or(0)),
             }
         }

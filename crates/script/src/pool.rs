@@ -1,12 +1,16 @@
 //! Script hosts that are started before they are needed. Each runs one script and is never used again.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::host_process::{HostConfig, HostProcess, StartError};
 use crate::limits::ScriptLimits;
+
+/// Pause before a host is replaced: most scripts are short, and starting a process beside one slows it down.
+const REFILL_DELAY: Duration = Duration::from_millis(20);
 
 /// Hosts that wait for a script.
 #[derive(Debug)]
@@ -69,6 +73,12 @@ impl HostPool {
         }
     }
 
+    /// Ends a host that has run a script. Finding the processes that are left of it takes some milliseconds, for which
+    /// the run does not wait.
+    pub(crate) fn discard(&self, host: HostProcess) {
+        self.tasks.spawn_blocking_on(move || drop(host), &self.runtime);
+    }
+
     /// Starts a host and waits until it is ready.
     async fn start(&self) -> Result<HostProcess, StartError> {
         let (config, limits) = (self.config.clone(), self.limits);
@@ -123,6 +133,7 @@ impl HostPool {
 
 /// Adds one host to the pool. A failure is reported by the run that needs a host.
 async fn fill(pool: Weak<HostPool>) {
+    tokio::time::sleep(REFILL_DELAY).await;
     let Some(pool) = pool.upgrade() else { return };
     let host = pool.start().await;
     pool.lock().starting -= 1;

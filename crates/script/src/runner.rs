@@ -160,7 +160,7 @@ impl ScriptRunner {
         let report = {
             let mut session = Session::new(host, setup);
             let outcome = session.run().await;
-            ScriptReport {
+            let report = ScriptReport {
                 outcome: match outcome {
                     Ok(value) => ScriptOutcome::Value(value),
                     Err(failure) => ScriptOutcome::Failure(failure),
@@ -169,7 +169,9 @@ impl ScriptRunner {
                 dropped_lines: session.dropped_lines,
                 calls: std::mem::take(&mut session.calls),
                 duration: began.elapsed(),
-            }
+            };
+            self.pool.discard(session.into_host());
+            report
         };
         if let Some(journal) = journal {
             // Without this entry a re-run ends with the same report, or with `unknown`.

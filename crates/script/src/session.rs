@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Drives the script to its end. The host is killed when the session is dropped.
+    /// Drives the script to its end. Dropping the session kills the host.
     pub(crate) async fn run(&mut self) -> Result<RawJson, Box<ScriptFailure>> {
         loop {
             self.start_queued().await?;
@@ -104,9 +104,16 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The host, which can no longer be used.
+    pub(crate) fn into_host(self) -> HostProcess {
+        self.host
+    }
+
     async fn on_event(&mut self, event: HostEvent) -> Result<Step, Box<ScriptFailure>> {
         let line = match event {
             HostEvent::Line(line) => line,
+            // Calls that waited for this are sent now.
+            HostEvent::Written => return Ok(Step::Continue),
             HostEvent::LineTooLong => return Err(Violation::LineTooLong.into()),
             HostEvent::Closed => {
                 let exit = self.host.exit().await;

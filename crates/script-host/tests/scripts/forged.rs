@@ -8,7 +8,7 @@ use toolhub_core::lang::Lang;
 use toolhub_script::FailureKind::{CpuLimit, Crashed, NotStarted, Protocol, WallLimit};
 use toolhub_script::{RunnerConfig, Script, ScriptLimits, ScriptReport, ScriptRunner};
 
-use super::harness::{TestTools, config, failed, host, short, value};
+use super::harness::{TestTools, config, failed, short, value};
 
 async fn forge(lines: &[&str], tools: &TestTools) -> ScriptReport {
     forge_within(lines, tools, Duration::from_secs(30)).await
@@ -189,5 +189,4 @@ async fn a_host_that_does_not_read_gets_no_more_answers() {
     // The unsent answers stay below the limit of one answer and those of the calls that run at the same time.
     assert!(made <= 12, "{made} calls of 4 MB");
     assert_eq!(tools.dropped.load(Ordering::SeqCst), 0);
-    assert!(host().program.exists());
 }

@@ -1,6 +1,5 @@
 //! A runner with the real host, tools that count their calls, and short ways to check results.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -173,10 +172,4 @@ pub(crate) fn failed(report: &ScriptReport, kind: FailureKind) -> String {
     assert_eq!(failure.kind, kind, "{notes}");
     assert!(!report.notes(Lang::Zh).is_empty());
     notes
-}
-
-/// Named values, for `Object.keys`-like results.
-pub(crate) fn object(entries: &[(&str, Value)]) -> Value {
-    let map: BTreeMap<&str, &Value> = entries.iter().map(|(key, value)| (*key, value)).collect();
-    json!(map)
 }

@@ -8,7 +8,7 @@ use toolhub_core::RawJson;
 use toolhub_script::protocol::LogLevel;
 use toolhub_script::{CallStatus, FailureKind, Script, ScriptLimits};
 
-use super::harness::{TestTools, check, failed, object, run, run_within, runner, value};
+use super::harness::{TestTools, check, failed, run, run_within, runner, value};
 
 #[tokio::test]
 async fn returns_the_last_value_or_that_of_return() {
@@ -86,13 +86,13 @@ async fn throws_errors_of_tools_with_kind_and_hint() {
 #[tokio::test]
 async fn runs_calls_in_parallel_within_the_limit() {
     let tools = TestTools::default();
-    let code = "const all = Array.from({ length: 20 }, (_, i) => tools.test.slow({ ms: 50, i }));
+    let code = "const all = Array.from({ length: 20 }, (_, i) => tools.test.slow({ ms: 300, i }));
         return (await Promise.all(all)).length";
     let began = Instant::now();
     let report = runner().run(&Script::new(code), &tools, None).await;
     assert_eq!(value(&report), json!(20));
     assert_eq!(tools.most_running.load(Ordering::SeqCst), ScriptLimits::default().concurrent_calls);
-    assert!(began.elapsed() >= Duration::from_millis(150), "20 calls of 50 ms, 8 at once");
+    assert!(began.elapsed() >= Duration::from_millis(900), "20 calls of 300 ms, 8 at once");
     assert!(report.calls.iter().all(|call| call.status == CallStatus::Succeeded));
 }
 
@@ -198,12 +198,15 @@ async fn globals_are_those_of_the_list() {
     ] {
         assert!(!names.contains(&name), "{name} exists");
     }
-    assert_eq!(object(&[("a", json!(1))]), json!({ "a": 1 }));
 }
 
 #[tokio::test]
 async fn answers_of_every_size_reach_the_script() {
     check("(await tools.test.big({ bytes: 2000000 })).length", json!(2_000_000)).await;
+    // More than the hub keeps for a host at once.
+    let many = "const sizes = await Promise.all(Array.from({ length: 12 }, async () => (await tools.test.big({ bytes: 4000000 })).length));
+        return sizes.reduce((a, b) => a + b)";
+    check(many, json!(48_000_000)).await;
     check("try { await tools.test.big({ bytes: 9000000 }) } catch (e) { return e.kind }", json!("too_large"))
         .await;
     check("try { await tools.test.deep({ depth: 500 }) } catch (e) { return e.kind }", json!("too_large"))

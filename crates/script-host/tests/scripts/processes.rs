@@ -138,13 +138,15 @@ async fn a_warm_host_is_used_once_and_replaced() {
     let report = runner.run(&Script::new("typeof x"), &TestTools::default(), None).await;
     assert_eq!(value(&report), json!("undefined"));
     runner.warm_up().await.unwrap();
-    assert!(hosts_of(&program).is_disjoint(&first), "the first host is gone");
+    while !hosts_of(&program).is_disjoint(&first) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     // A warm host that was killed is not used.
     for pid in hosts_of(&program) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_none_left(&program).await;
     let report = runner.run(&Script::new("2"), &TestTools::default(), None).await;
     assert_eq!(value(&report), json!(2));
     runner.shutdown().await;
@@ -172,4 +174,44 @@ async fn scripts_beyond_the_limit_wait_and_then_give_up() {
     failed(&first, FailureKind::WallLimit);
     failed(&second, FailureKind::Busy);
     assert_eq!(value(&third), json!(2));
+}
+
+#[tokio::test]
+async fn killing_the_hub_leaves_no_host_and_repeats_no_call() {
+    for (code, calls, after) in [
+        // A host that computes does not notice the end of its hub; the guard of the sandbox ends it.
+        ("await tools.begin(); while (true);", vec!["begin"], None),
+        ("await tools.begin(); await tools.wait()", vec!["begin", "wait"], Some("failed: unknown")),
+        (
+            "await tools.begin(); await sleep(3000); await tools.begin(); 7",
+            vec!["begin"],
+            Some("begin\nvalue: 7"),
+        ),
+    ] {
+        let (folder, config) = own_copy();
+        let program = config.host.program;
+        let journal = folder.path().join("journal");
+        let hub = || {
+            let mut command = std::process::Command::new(&program);
+            command.arg("hub").arg(&journal).arg(code).stdout(std::process::Stdio::piped());
+            command
+        };
+        let mut child = hub().spawn().unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        for call in calls {
+            assert_eq!(lines.next().unwrap().unwrap(), call);
+        }
+        // The answer of the last call is in the journal.
+        while std::fs::read_to_string(&journal).unwrap().matches("answered").count() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_none_left(&program).await;
+        if let Some(expect) = after {
+            let output = hub().output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expect, "{code}");
+            assert_none_left(&program).await;
+        }
+    }
 }

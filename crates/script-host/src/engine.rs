@@ -44,7 +44,7 @@ type Intrinsics = (
 );
 
 /// How a script ended that did not send its end itself.
-enum End {
+enum ScriptEnd {
     /// The end was sent, or the hub is gone.
     Done,
     /// It used up its CPU time.
@@ -58,17 +58,17 @@ enum End {
 }
 
 /// The promise of the script.
-struct Awaited {
+struct ScriptPromise {
     promise: Persistent<Promise<'static>>,
     /// Whether its value is inside an object.
     is_completion: bool,
 }
 
 /// What became of the promise of the script.
-enum Settled {
+enum PromiseOutcome {
     Pending,
     /// Its value is another promise, or `None` if the end is on its way.
-    Next(Option<Awaited>),
+    Next(Option<ScriptPromise>),
 }
 
 /// The functions of `prelude.js`.
@@ -123,11 +123,11 @@ pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
     let script = Script { runtime, context, controls, shared, cpu };
     let end = script.run(*run, &mut input);
     let error = match end {
-        End::Done => None,
-        End::Cpu => Some(HostError { kind: HostErrorKind::Cpu, ..HostError::default() }),
-        End::Memory => Some(HostError { kind: HostErrorKind::Memory, ..HostError::default() }),
-        End::Stalled => Some(HostError { kind: HostErrorKind::Stalled, ..HostError::default() }),
-        End::Failed(message) => Some(HostError { message, ..HostError::default() }),
+        ScriptEnd::Done => None,
+        ScriptEnd::Cpu => Some(HostError { kind: HostErrorKind::Cpu, ..HostError::default() }),
+        ScriptEnd::Memory => Some(HostError { kind: HostErrorKind::Memory, ..HostError::default() }),
+        ScriptEnd::Stalled => Some(HostError { kind: HostErrorKind::Stalled, ..HostError::default() }),
+        ScriptEnd::Failed(message) => Some(HostError { message, ..HostError::default() }),
     };
     if let Some(error) = error {
         script.shared.state.borrow_mut().fail(error);
@@ -198,7 +198,7 @@ struct Script {
 }
 
 impl Script {
-    fn run(&self, run: Run, input: &mut impl BufRead) -> End {
+    fn run(&self, run: Run, input: &mut impl BufRead) -> ScriptEnd {
         let Run { code, input: given, limits, tools, seed, clock, report_idle } = run;
         let prepared =
             self.enter(|inside| inside.prepare(&tools, given.get()).map_err(|error| inside.failed(error)));
@@ -213,8 +213,8 @@ impl Script {
             }
             if let Some(awaited) = &main {
                 match self.enter(|inside| inside.settle(awaited)) {
-                    Ok(Settled::Pending) => {}
-                    Ok(Settled::Next(next)) => {
+                    Ok(PromiseOutcome::Pending) => {}
+                    Ok(PromiseOutcome::Next(next)) => {
                         main = next;
                         continue;
                     }
@@ -222,12 +222,12 @@ impl Script {
                 }
             }
             if !self.shared.state.borrow().waits() {
-                return if self.is_memory_full() { End::Memory } else { End::Stalled };
+                return if self.is_memory_full() { ScriptEnd::Memory } else { ScriptEnd::Stalled };
             }
             if report_idle {
                 state::send_idle();
             }
-            let Some(message) = receive(input) else { return End::Done };
+            let Some(message) = receive(input) else { return ScriptEnd::Done };
             let delivered =
                 self.enter(|inside| inside.deliver(message).map_err(|error| inside.failed(error)));
             if let Err(end) = delivered {
@@ -236,21 +236,24 @@ impl Script {
         }
     }
 
-    fn enter<T>(&self, work: impl FnOnce(&Inside<'_, '_>) -> Result<T, End>) -> Result<T, End> {
+    fn enter<T>(
+        &self,
+        work: impl FnOnce(&EngineScope<'_, '_>) -> Result<T, ScriptEnd>,
+    ) -> Result<T, ScriptEnd> {
         self.context.with(|ctx| match self.controls.restore(&ctx) {
-            Ok(controls) => work(&Inside { ctx, shared: &self.shared, controls, cpu: &self.cpu }),
-            Err(error) => Err(End::Failed(error.to_string())),
+            Ok(controls) => work(&EngineScope { ctx, shared: &self.shared, controls, cpu: &self.cpu }),
+            Err(error) => Err(ScriptEnd::Failed(error.to_string())),
         })
     }
 
     /// Runs the jobs that are ready, at least until the script has ended; returns the end, if there is one.
-    fn run_jobs(&self, main: Option<&Awaited>) -> Option<End> {
+    fn run_jobs(&self, main: Option<&ScriptPromise>) -> Option<ScriptEnd> {
         let mut jobs = 0_u32;
         loop {
             jobs = jobs.wrapping_add(1);
             let is_check = jobs.is_multiple_of(JOBS_PER_CHECK);
             if self.cpu.is_exceeded.get() || (is_check && self.cpu.check()) {
-                return Some(End::Cpu);
+                return Some(ScriptEnd::Cpu);
             }
             // Jobs of calls that the script does not await may never end.
             if is_check
@@ -259,7 +262,7 @@ impl Script {
                 return None;
             }
             if self.shared.state.borrow().is_finished {
-                return Some(End::Done);
+                return Some(ScriptEnd::Done);
             }
             match self.runtime.execute_pending_job() {
                 Ok(true) => {}
@@ -268,7 +271,7 @@ impl Script {
                 Err(error) => {
                     let is_memory = error.0.with(|ctx| is_out_of_memory(&ctx.catch()));
                     if is_memory {
-                        return Some(End::Memory);
+                        return Some(ScriptEnd::Memory);
                     }
                 }
             }
@@ -282,14 +285,14 @@ impl Script {
 }
 
 /// The script while the engine is in use.
-struct Inside<'js, 'a> {
+struct EngineScope<'js, 'a> {
     ctx: Ctx<'js>,
     shared: &'a Shared,
     controls: Controls<'js>,
     cpu: &'a CpuLimit,
 }
 
-impl<'js> Inside<'js, '_> {
+impl<'js> EngineScope<'js, '_> {
     fn prepare(&self, tools: &[ToolPath], input: &str) -> rquickjs::Result<()> {
         let ctx = &self.ctx;
         let list = Array::new(ctx.clone())?;
@@ -305,49 +308,49 @@ impl<'js> Inside<'js, '_> {
     }
 
     /// Starts the script. A script with `return` is the body of a function; any other is a script with a last value.
-    fn evaluate(&self, code: &str) -> Result<Awaited, End> {
+    fn evaluate(&self, code: &str) -> Result<ScriptPromise, ScriptEnd> {
         if hints::is_fenced(code) {
             let (name, message) = ("SyntaxError".to_owned(), "the code is fenced".to_owned());
             let hint = Some(hints::FENCE.to_owned());
             let kind = HostErrorKind::Syntax;
             let error = HostError { kind, name, message, line: Some(1), hint, ..HostError::default() };
             self.shared.state.borrow_mut().fail(error);
-            return Err(End::Done);
+            return Err(ScriptEnd::Done);
         }
         let ctx = &self.ctx;
         let as_script = ctx.eval_with_options::<Promise, _>(code, options(FILE_NAME, true));
         match as_script.catch(ctx) {
-            Ok(promise) => Ok(Awaited { promise: Persistent::save(ctx, promise), is_completion: true }),
+            Ok(promise) => Ok(ScriptPromise { promise: Persistent::save(ctx, promise), is_completion: true }),
             Err(error) if is_return(&error) => {
                 self.shared.skipped_lines.set(1);
                 let wrapped = format!("{}{code}{}", WRAPPER.0, WRAPPER.1);
                 let body = ctx.eval_with_options::<Function, _>(wrapped, options(FILE_NAME, false));
                 let body = body.catch(ctx).map_err(|error| self.rejected(code, &error))?;
                 let promise: Promise = body.call(()).map_err(|error| self.failed(error))?;
-                Ok(Awaited { promise: Persistent::save(ctx, promise), is_completion: false })
+                Ok(ScriptPromise { promise: Persistent::save(ctx, promise), is_completion: false })
             }
             Err(error) => Err(self.rejected(code, &error)),
         }
     }
 
-    fn is_settled(&self, awaited: &Awaited) -> Result<bool, End> {
+    fn is_settled(&self, awaited: &ScriptPromise) -> Result<bool, ScriptEnd> {
         let promise = awaited.promise.clone().restore(&self.ctx).map_err(|error| self.failed(error))?;
         Ok(promise.state() != PromiseState::Pending)
     }
 
     /// Looks at the promise of the script. That needs no memory, of which there may be none left.
-    fn settle(&self, awaited: &Awaited) -> Result<Settled, End> {
+    fn settle(&self, awaited: &ScriptPromise) -> Result<PromiseOutcome, ScriptEnd> {
         let failed = |error| self.failed(error);
         let promise = awaited.promise.clone().restore(&self.ctx).map_err(failed)?;
         let value = match promise.result::<Value>() {
-            None => return Ok(Settled::Pending),
+            None => return Ok(PromiseOutcome::Pending),
             Some(Err(_)) => {
                 let thrown = self.ctx.catch();
                 if is_out_of_memory(&thrown) && !thrown.is_null() {
-                    return Err(End::Memory);
+                    return Err(ScriptEnd::Memory);
                 }
                 self.controls.fail.call::<_, ()>((thrown,)).map_err(failed)?;
-                return Ok(Settled::Next(None));
+                return Ok(PromiseOutcome::Next(None));
             }
             Some(Ok(value)) => value,
         };
@@ -358,10 +361,10 @@ impl<'js> Inside<'js, '_> {
         };
         if let Some(promise) = value.as_promise() {
             let promise = Persistent::save(&self.ctx, promise.clone());
-            return Ok(Settled::Next(Some(Awaited { promise, is_completion: false })));
+            return Ok(PromiseOutcome::Next(Some(ScriptPromise { promise, is_completion: false })));
         }
         self.controls.settle.call::<_, Value>((value,)).map_err(failed)?;
-        Ok(Settled::Next(None))
+        Ok(PromiseOutcome::Next(None))
     }
 
     fn deliver(&self, message: ToHost) -> rquickjs::Result<()> {
@@ -416,7 +419,7 @@ impl<'js> Inside<'js, '_> {
 
     /// An error of the engine outside of the script's promises: a limit, or an error that is thrown before the first
     /// promise exists.
-    fn failed(&self, error: Error) -> End {
+    fn failed(&self, error: Error) -> ScriptEnd {
         let (text, is_memory) = match CaughtError::from_error(&self.ctx, error) {
             CaughtError::Exception(exception) => {
                 let is_memory = is_out_of_memory(exception.as_object().as_value());
@@ -426,18 +429,18 @@ impl<'js> Inside<'js, '_> {
             CaughtError::Error(error) => (error.to_string(), matches!(error, Error::Allocation)),
         };
         if self.cpu.is_exceeded.get() {
-            End::Cpu
+            ScriptEnd::Cpu
         } else if is_memory {
-            End::Memory
+            ScriptEnd::Memory
         } else {
-            End::Failed(text)
+            ScriptEnd::Failed(text)
         }
     }
 
     /// Code that the engine does not compile.
-    fn rejected(&self, code: &str, error: &CaughtError<'js>) -> End {
+    fn rejected(&self, code: &str, error: &CaughtError<'js>) -> ScriptEnd {
         if self.cpu.is_exceeded.get() {
-            return End::Cpu;
+            return ScriptEnd::Cpu;
         }
         let (message, stack) = match error {
             CaughtError::Exception(exception) => (exception.message(), exception.stack()),
@@ -454,7 +457,7 @@ impl<'js> Inside<'js, '_> {
         let name = "SyntaxError".to_owned();
         let error = HostError { kind, name, message, line, column, hint, ..HostError::default() };
         self.shared.state.borrow_mut().fail(error);
-        End::Done
+        ScriptEnd::Done
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{Write as _, stdout};
 
 use serde_json::value::RawValue;
 use toolhub_script::protocol::{
-    Call, Finished, FromHost, HostError, HostErrorKind, HostLimits, Idle, LogLevel, LogLine, Ready, Sleep,
+    Call, Finish, FromHost, HostError, HostErrorKind, HostLimits, Idle, LogLevel, LogLine, Ready, Sleep,
     ToolPath, VERSION, encode,
 };
 use toolhub_script::{MAX_PENDING_SLEEPS, MAX_SLEEPS};
@@ -162,7 +162,7 @@ impl State {
             let message = "the value has no JSON form".to_owned();
             return self.fail(HostError { kind: HostErrorKind::Result, message, ..HostError::default() });
         };
-        self.end(Finished { value: Some(value), ..Finished::default() });
+        self.end(Finish { value: Some(value), ..Finish::default() });
     }
 
     /// Ends the script with an error.
@@ -170,13 +170,13 @@ impl State {
         for text in [&mut error.name, &mut error.message].into_iter().chain(&mut error.hint) {
             cut(text);
         }
-        self.end(Finished { error: Some(error), ..Finished::default() });
+        self.end(Finish { error: Some(error), ..Finish::default() });
     }
 
-    fn end(&mut self, finished: Finished) {
+    fn end(&mut self, finished: Finish) {
         if !self.is_finished {
             self.is_finished = true;
-            send(&FromHost::Finished(Box::new(Finished { dropped_lines: self.dropped_lines, ..finished })));
+            send(&FromHost::Finished(Box::new(Finish { dropped_lines: self.dropped_lines, ..finished })));
         }
     }
 }
@@ -225,7 +225,7 @@ pub(crate) fn send_ready(restricted: bool) {
 /// The end of a script that the engine could not stop.
 pub(crate) fn send_out_of_time() {
     let error = HostError { kind: HostErrorKind::Cpu, ..HostError::default() };
-    send(&FromHost::Finished(Box::new(Finished { error: Some(error), ..Finished::default() })));
+    send(&FromHost::Finished(Box::new(Finish { error: Some(error), ..Finish::default() })));
 }
 
 /// The script can go on only after a message of the hub.

@@ -8,7 +8,7 @@ use toolhub_sandbox::StopReason;
 
 use crate::excerpt;
 use crate::host_process::{HostExit, StartError};
-use crate::journal::Begun;
+use crate::journal::CallRecord;
 use crate::limits::ScriptLimits;
 use crate::protocol::{HostError, HostErrorKind};
 use crate::report::{FailureKind, ScriptFailure};
@@ -296,7 +296,7 @@ pub(crate) fn other_script() -> Box<ScriptFailure> {
     )
 }
 
-pub(crate) fn unknown(calls: &[Begun]) -> Box<ScriptFailure> {
+pub(crate) fn unknown(calls: &[CallRecord]) -> Box<ScriptFailure> {
     let names: Vec<String> = calls.iter().map(|call| format!("{}. `{}`", call.id, call.tool)).collect();
     let names = names.join(", ");
     fresh_with_hint(
@@ -314,7 +314,7 @@ pub(crate) fn unknown(calls: &[Begun]) -> Box<ScriptFailure> {
     )
 }
 
-pub(crate) fn diverged_call(call: &Begun, recorded: Option<&Begun>) -> Box<ScriptFailure> {
+pub(crate) fn diverged_call(call: &CallRecord, recorded: Option<&CallRecord>) -> Box<ScriptFailure> {
     let (id, tool) = (call.id, &call.tool);
     let before = recorded.map_or("?", |begun| begun.tool.as_str());
     let same_tool = before == tool;

@@ -128,16 +128,16 @@ fn open_private(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{Begun, Started};
+    use crate::journal::{CallRecord, RunHeader};
     use toolhub_core::RawJson;
 
     fn started() -> JournalEntry {
-        JournalEntry::Started(Started { digest: "d".to_owned(), seed: u64::MAX, clock: -1 })
+        JournalEntry::Started(RunHeader { digest: "d".to_owned(), seed: u64::MAX, clock: -1 })
     }
 
     fn begun() -> JournalEntry {
         let arguments = RawJson::parse("{\n\"a\": 1.50}").unwrap();
-        JournalEntry::Begun(Begun { id: 1, tool: "t".to_owned(), arguments })
+        JournalEntry::Begun(CallRecord { id: 1, tool: "t".to_owned(), arguments })
     }
 
     #[tokio::test]

@@ -17,20 +17,20 @@ use crate::report::ScriptReport;
 #[serde(rename_all = "snake_case")]
 pub enum JournalEntry {
     /// The first entry.
-    Started(Started),
+    Started(RunHeader),
     /// A call is about to be sent.
-    Begun(Begun),
+    Begun(CallRecord),
     /// A call has ended.
-    Answered(Answered),
+    Answered(AnswerRecord),
     /// A sleep has ended.
-    Woken(Woken),
+    Woken(WakeRecord),
     /// The last entry: the run has ended.
     Finished(Box<ScriptReport>),
 }
 
 /// What determines a run, apart from the answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Started {
+pub struct RunHeader {
     /// Hash of the code, the input and the names of the tools.
     pub digest: String,
     /// The seed of the random numbers.
@@ -41,7 +41,7 @@ pub struct Started {
 
 /// A call that is about to be sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Begun {
+pub struct CallRecord {
     /// The number of the call.
     pub id: u32,
     /// The unique name of the tool.
@@ -52,17 +52,17 @@ pub struct Begun {
 
 /// The end of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Answered {
+pub struct AnswerRecord {
     /// The number of the call.
     pub id: u32,
     /// The value or the error.
-    pub result: AnsweredResult,
+    pub result: AnswerResult,
 }
 
 /// A value or an error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AnsweredResult {
+pub enum AnswerResult {
     /// The value.
     Value(RawJson),
     /// The error.
@@ -71,7 +71,7 @@ pub enum AnsweredResult {
 
 /// The end of a sleep.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Woken {
+pub struct WakeRecord {
     /// The number of the sleep.
     pub id: u32,
 }

@@ -38,7 +38,9 @@ mod tools;
 pub use excerpt::Position;
 pub use file_journal::{FileJournal, JournalError};
 pub use host_process::HostConfig;
-pub use journal::{Answered, AnsweredResult, Begun, Durability, Journal, JournalEntry, Started, Woken};
+pub use journal::{
+    AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, RunHeader, WakeRecord,
+};
 pub use limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
 pub use report::{CallReport, CallStatus, FailureKind, ScriptFailure, ScriptOutcome, ScriptReport};
 pub use runner::{RunnerConfig, Script, ScriptRunner};

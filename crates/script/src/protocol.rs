@@ -126,7 +126,7 @@ pub enum FromHost {
     /// The script can go on only after a message of the hub.
     Idle(Idle),
     /// The end of the script. Sent once, last.
-    Finished(Box<Finished>),
+    Finished(Box<Finish>),
 }
 
 /// The state of a new host.
@@ -193,7 +193,7 @@ pub struct Idle {}
 /// The end of a script: either a value or an error.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Finished {
+pub struct Finish {
     /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub value: Option<Box<RawValue>>,

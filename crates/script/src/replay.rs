@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::journal::{Answered, Begun, JournalEntry, Started, Woken};
+use crate::journal::{AnswerRecord, CallRecord, JournalEntry, RunHeader, WakeRecord};
 use crate::report::ScriptReport;
 
 /// The journal of an earlier run.
@@ -15,7 +15,7 @@ pub(crate) enum History {
     /// The run was interrupted and can be repeated.
     Interrupted(Replay),
     /// These calls were sent and have no end.
-    Unknown(Vec<Begun>),
+    Unknown(Vec<CallRecord>),
     /// The entries contradict each other.
     Damaged,
 }
@@ -23,9 +23,9 @@ pub(crate) enum History {
 /// A run that was interrupted. All its calls have an end.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    pub(crate) started: Started,
+    pub(crate) started: RunHeader,
     /// Calls that were sent, by number.
-    begun: BTreeMap<u32, Begun>,
+    begun: BTreeMap<u32, CallRecord>,
     /// What the script saw, in this order.
     deliveries: VecDeque<Delivery>,
 }
@@ -34,9 +34,9 @@ pub(crate) struct Replay {
 #[derive(Debug)]
 pub(crate) enum Delivery {
     /// The end of a call.
-    Answer(Answered),
+    Answer(AnswerRecord),
     /// The end of a sleep.
-    Wake(Woken),
+    Wake(WakeRecord),
 }
 
 impl History {
@@ -79,7 +79,7 @@ impl History {
 
 /// How a call of the script relates to the journal.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Recorded {
+pub(crate) enum JournalMatch {
     /// The journal has the same call: it is not sent.
     Same,
     /// The journal has another call with this number.
@@ -90,18 +90,18 @@ pub(crate) enum Recorded {
 
 impl Replay {
     /// Compares a call of the script with the journal.
-    pub(crate) fn compare(&self, call: &Begun) -> Recorded {
+    pub(crate) fn compare(&self, call: &CallRecord) -> JournalMatch {
         match self.begun.get(&call.id) {
-            None => Recorded::New,
+            None => JournalMatch::New,
             Some(begun) if begun.tool == call.tool && begun.arguments.get() == call.arguments.get() => {
-                Recorded::Same
+                JournalMatch::Same
             }
-            Some(_) => Recorded::Other,
+            Some(_) => JournalMatch::Other,
         }
     }
 
     /// The recorded call with a number.
-    pub(crate) fn begun(&self, id: u32) -> Option<&Begun> {
+    pub(crate) fn begun(&self, id: u32) -> Option<&CallRecord> {
         self.begun.get(&id)
     }
 
@@ -121,19 +121,19 @@ mod tests {
     use toolhub_core::RawJson;
 
     use super::*;
-    use crate::journal::AnsweredResult;
+    use crate::journal::AnswerResult;
     use crate::report::{FailureKind, ScriptFailure};
 
     fn started() -> JournalEntry {
-        JournalEntry::Started(Started { digest: "d".to_owned(), seed: 1, clock: 2 })
+        JournalEntry::Started(RunHeader { digest: "d".to_owned(), seed: 1, clock: 2 })
     }
 
     fn begun(id: u32) -> JournalEntry {
-        JournalEntry::Begun(Begun { id, tool: "t".to_owned(), arguments: RawJson::empty_object() })
+        JournalEntry::Begun(CallRecord { id, tool: "t".to_owned(), arguments: RawJson::empty_object() })
     }
 
     fn answered(id: u32) -> JournalEntry {
-        JournalEntry::Answered(Answered { id, result: AnsweredResult::Value(RawJson::null()) })
+        JournalEntry::Answered(AnswerRecord { id, result: AnswerResult::Value(RawJson::null()) })
     }
 
     #[test]
@@ -170,14 +170,14 @@ mod tests {
         let History::Interrupted(replay) = History::read(vec![started(), begun(1), answered(1)]) else {
             panic!()
         };
-        let call = |id, tool: &str, arguments: &str| Begun {
+        let call = |id, tool: &str, arguments: &str| CallRecord {
             id,
             tool: tool.to_owned(),
             arguments: RawJson::parse(arguments).unwrap(),
         };
-        assert_eq!(replay.compare(&call(1, "t", "{}")), Recorded::Same);
-        assert_eq!(replay.compare(&call(1, "u", "{}")), Recorded::Other);
-        assert_eq!(replay.compare(&call(1, "t", "{\"a\":1}")), Recorded::Other);
-        assert_eq!(replay.compare(&call(2, "t", "{}")), Recorded::New);
+        assert_eq!(replay.compare(&call(1, "t", "{}")), JournalMatch::Same);
+        assert_eq!(replay.compare(&call(1, "u", "{}")), JournalMatch::Other);
+        assert_eq!(replay.compare(&call(1, "t", "{\"a\":1}")), JournalMatch::Other);
+        assert_eq!(replay.compare(&call(2, "t", "{}")), JournalMatch::New);
     }
 }

@@ -13,12 +13,12 @@ use toolhub_core::lang::LocalizedText;
 
 use crate::failure;
 use crate::host_process::HostConfig;
-use crate::journal::{Durability, Journal, JournalEntry, Started};
+use crate::journal::{Durability, Journal, JournalEntry, RunHeader};
 use crate::limits::ScriptLimits;
 use crate::pool::HostPool;
 use crate::protocol::{HostLimits, Run, ToHost};
 use crate::replay::{History, Replay};
-use crate::report::{ScriptFailure, ScriptOutcome, ScriptReport};
+use crate::report::{FailureKind, ScriptFailure, ScriptOutcome, ScriptReport};
 use crate::session::{Session, SessionSetup};
 use crate::tools::{ScriptTool, ScriptTools};
 
@@ -134,7 +134,7 @@ impl ScriptRunner {
         };
         let started = match &replay {
             Some(replay) => replay.started.clone(),
-            None => Started { digest, seed: fastrand::u64(..), clock: now() },
+            None => RunHeader { digest, seed: fastrand::u64(..), clock: now() },
         };
         let running = tokio::time::timeout_at(deadline, self.running.acquire()).await;
         let _permit = running.ok().and_then(Result::ok).ok_or_else(failure::busy)?;
@@ -173,7 +173,9 @@ impl ScriptRunner {
             self.pool.discard(session.into_host());
             report
         };
-        if let Some(journal) = journal {
+        // A host that died has not run the script to its end: the run may be repeated.
+        let is_crash = report.failure().is_some_and(|failure| failure.kind == FailureKind::Crashed);
+        if let Some(journal) = journal.filter(|_| !is_crash) {
             // Without this entry a re-run ends with the same report, or with `unknown`.
             let entry = JournalEntry::Finished(Box::new(report.clone()));
             journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
@@ -209,7 +211,7 @@ fn run_message(
     script: &Script,
     limits: &ScriptLimits,
     listed: &HashMap<String, ScriptTool>,
-    (started, replay): (&Started, &Option<Replay>),
+    (started, replay): (&RunHeader, &Option<Replay>),
 ) -> Result<Run, Box<ScriptFailure>> {
     let mut tools: Vec<_> = listed.values().map(|tool| tool.path.clone()).collect();
     // The order is that of `Object.keys(tools)`, which must not differ between runs.

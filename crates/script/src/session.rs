@@ -11,10 +11,10 @@ use toolhub_core::{BoxFuture, RawJson};
 
 use crate::failure::{self, Violation};
 use crate::host_process::{HostEvent, HostProcess};
-use crate::journal::{Answered, AnsweredResult, Begun, Durability, Journal, JournalEntry, Woken};
+use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
-use crate::protocol::{Answer, Call, CallError, Finished, FromHost, LogLine, Sleep, ToHost, Wake};
-use crate::replay::{Delivery, Recorded, Replay};
+use crate::protocol::{Answer, Call, CallError, Finish, FromHost, LogLine, Sleep, ToHost, Wake};
+use crate::replay::{Delivery, JournalMatch, Replay};
 use crate::report::{CallReport, CallStatus, ScriptFailure};
 use crate::tools::{ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
 
@@ -45,7 +45,7 @@ pub(crate) struct Session<'a> {
     sleeps: u32,
     pending_sleeps: usize,
     running_calls: usize,
-    running: FuturesUnordered<BoxFuture<'a, Done>>,
+    running: FuturesUnordered<BoxFuture<'a, Completion>>,
     /// Messages to the host that allow it one more `idle`.
     idle_allowed: u64,
     pub(crate) log: Vec<LogLine>,
@@ -54,7 +54,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// Something that the script waits for has ended.
-enum Done {
+enum Completion {
     Call(u32, Result<RawJson, ScriptToolError>),
     Sleep(u32),
 }
@@ -152,16 +152,16 @@ impl<'a> Session<'a> {
             return Err(Violation::Arguments.into());
         }
         self.calls.push(CallReport { id: call.id, tool: call.tool.clone(), status: CallStatus::NotSent });
-        let begun = Begun { id: call.id, tool: call.tool, arguments };
-        let recorded = self.setup.replay.as_ref().map_or(Recorded::New, |replay| replay.compare(&begun));
+        let begun = CallRecord { id: call.id, tool: call.tool, arguments };
+        let recorded = self.setup.replay.as_ref().map_or(JournalMatch::New, |replay| replay.compare(&begun));
         match recorded {
-            Recorded::Same => {}
-            Recorded::Other => {
+            JournalMatch::Same => {}
+            JournalMatch::Other => {
                 let recorded = self.setup.replay.as_ref().and_then(|replay| replay.begun(begun.id));
                 return Err(failure::diverged_call(&begun, recorded));
             }
-            Recorded::New => {
-                let Begun { id, tool, arguments } = begun;
+            JournalMatch::New => {
+                let CallRecord { id, tool, arguments } = begun;
                 self.queue.push_back(ScriptCall { id, tool, arguments });
             }
         }
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
         let time = time.min(self.setup.limits.wall.saturating_add(Duration::from_secs(1)));
         self.running.push(Box::pin(async move {
             tokio::time::sleep(time).await;
-            Done::Sleep(id)
+            Completion::Sleep(id)
         }));
     }
 
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn on_finished(&mut self, finished: Finished) -> Result<RawJson, Box<ScriptFailure>> {
+    fn on_finished(&mut self, finished: Finish) -> Result<RawJson, Box<ScriptFailure>> {
         self.dropped_lines = finished.dropped_lines;
         if self.setup.replay.as_ref().is_some_and(|replay| replay.next().is_some()) {
             return Err(failure::diverged_missing());
@@ -261,7 +261,8 @@ impl<'a> Session<'a> {
             && self.host.unsent() <= self.setup.limits.answer
         {
             let Some(call) = self.queue.pop_front() else { return Ok(()) };
-            let begun = Begun { id: call.id, tool: call.tool.clone(), arguments: call.arguments.clone() };
+            let begun =
+                CallRecord { id: call.id, tool: call.tool.clone(), arguments: call.arguments.clone() };
             let is_read_only = self.setup.listed.get(&call.tool).is_some_and(|tool| tool.read_only);
             let durability = if is_read_only { Durability::Process } else { Durability::Disk };
             self.append(&JournalEntry::Begun(begun), durability).await?;
@@ -272,36 +273,36 @@ impl<'a> Session<'a> {
                 let id = call.id;
                 let answer = AssertUnwindSafe(async { tools.call(call).await }).catch_unwind().await;
                 let panicked = |_| Err(ScriptToolError::new("internal", "the tool failed unexpectedly"));
-                Done::Call(id, answer.unwrap_or_else(panicked))
+                Completion::Call(id, answer.unwrap_or_else(panicked))
             }));
         }
         Ok(())
     }
 
-    async fn on_done(&mut self, done: Done) -> Result<(), Box<ScriptFailure>> {
+    async fn on_done(&mut self, done: Completion) -> Result<(), Box<ScriptFailure>> {
         match done {
-            Done::Call(id, result) => {
+            Completion::Call(id, result) => {
                 self.running_calls -= 1;
                 let tool = self.calls.get(id as usize - 1).and_then(|call| self.setup.listed.get(&call.tool));
                 let result = bounded(result, tool, self.setup.limits.answer);
-                let answer = Answered { id, result };
+                let answer = AnswerRecord { id, result };
                 self.append(&JournalEntry::Answered(answer.clone()), Durability::Process).await?;
                 self.deliver_answer(answer)
             }
-            Done::Sleep(id) => {
-                self.append(&JournalEntry::Woken(Woken { id }), Durability::Process).await?;
+            Completion::Sleep(id) => {
+                self.append(&JournalEntry::Woken(WakeRecord { id }), Durability::Process).await?;
                 self.deliver_wake(id)
             }
         }
     }
 
-    fn deliver_answer(&mut self, answer: Answered) -> Result<(), Box<ScriptFailure>> {
+    fn deliver_answer(&mut self, answer: AnswerRecord) -> Result<(), Box<ScriptFailure>> {
         let (value, error, status) = match answer.result {
-            AnsweredResult::Value(value) => {
+            AnswerResult::Value(value) => {
                 let raw = serde_json::value::RawValue::from_string(value.get().to_owned());
                 (Some(raw.map_err(failure::internal)?), None, CallStatus::Succeeded)
             }
-            AnsweredResult::Error(error) => {
+            AnswerResult::Error(error) => {
                 let status = CallStatus::Failed(error.kind.clone());
                 (None, Some(error), status)
             }
@@ -345,24 +346,24 @@ fn bounded(
     result: Result<RawJson, ScriptToolError>,
     tool: Option<&ScriptTool>,
     max_bytes: usize,
-) -> AnsweredResult {
+) -> AnswerResult {
     match result {
         Ok(value) if value.get().len() > max_bytes => {
             let (length, limit) = (value.get().len() >> 10, max_bytes >> 10);
-            AnsweredResult::Error(CallError {
+            AnswerResult::Error(CallError {
                 kind: "too_large".to_owned(),
                 message: format!("the result has {length} kB, a script can take {limit} kB"),
                 hint: Some("ask the tool for less, for example a page or a range".to_owned()),
                 signature: None,
             })
         }
-        Ok(value) if value.too_deep().is_some() => AnsweredResult::Error(CallError {
+        Ok(value) if value.too_deep().is_some() => AnswerResult::Error(CallError {
             kind: "too_large".to_owned(),
             message: "the result is nested too deeply".to_owned(),
             hint: None,
             signature: None,
         }),
-        Ok(value) => AnsweredResult::Value(value),
-        Err(error) => AnsweredResult::Error(error.into_call_error(tool.map(|tool| tool.signature.as_str()))),
+        Ok(value) => AnswerResult::Value(value),
+        Err(error) => AnswerResult::Error(error.into_call_error(tool.map(|tool| tool.signature.as_str()))),
     }
 }

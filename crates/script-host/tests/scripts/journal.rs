@@ -17,12 +17,12 @@ use toolhub_script::{
 use super::harness::{TestTools, failed, runner, value};
 
 /// A journal that fails after some entries, as if the hub had been killed at that moment.
-struct Interrupted<'a> {
+struct InterruptedJournal<'a> {
     journal: &'a mut FileJournal,
     entries_left: usize,
 }
 
-impl Journal for Interrupted<'_> {
+impl Journal for InterruptedJournal<'_> {
     fn take_entries(&mut self) -> Vec<JournalEntry> {
         self.journal.take_entries()
     }
@@ -42,7 +42,7 @@ impl Journal for Interrupted<'_> {
 
 async fn run_until(path: &Path, code: &str, entries: usize, tools: &TestTools) -> ScriptReport {
     let mut file = FileJournal::open(path).unwrap();
-    let mut journal = Interrupted { journal: &mut file, entries_left: entries };
+    let mut journal = InterruptedJournal { journal: &mut file, entries_left: entries };
     runner().run(&Script::new(code), tools, Some(&mut journal)).await
 }
 

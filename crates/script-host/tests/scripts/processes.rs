@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::task::JoinSet;
-use toolhub_script::{FailureKind, RunnerConfig, Script, ScriptLimits, ScriptRunner};
+use toolhub_script::{FailureKind, FileJournal, RunnerConfig, Script, ScriptLimits, ScriptRunner};
 
 use super::harness::{TestTools, config, failed, host, value};
 
@@ -174,6 +174,37 @@ async fn scripts_beyond_the_limit_wait_and_then_give_up() {
     failed(&first, FailureKind::WallLimit);
     failed(&second, FailureKind::Busy);
     assert_eq!(value(&third), json!(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_host_was_killed_can_be_repeated() {
+    let (folder, config) = own_copy();
+    let program = config.host.program.clone();
+    let path = folder.path().join("journal");
+    let runner = ScriptRunner::new(config);
+    let tools = Arc::new(TestTools::default());
+    let script =
+        Script::new("const { a } = await tools.test.echo({ a: 4 }); await sleep(1500); return a + 1");
+    let mut runs = JoinSet::new();
+    let (of_run, given, of_script, of_path) =
+        (runner.clone(), Arc::clone(&tools), script.clone(), path.clone());
+    runs.spawn(async move {
+        let mut journal = FileJournal::open(&of_path).unwrap();
+        of_run.run(&of_script, &*given, Some(&mut journal)).await
+    });
+    while !std::fs::read_to_string(&path).is_ok_and(|text| text.contains("answered")) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for pid in hosts_of(&program) {
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+    let report = runs.join_next().await.unwrap().unwrap();
+    failed(&report, FailureKind::Crashed);
+    let mut journal = FileJournal::open(&path).unwrap();
+    let report = runner.run(&script, &*tools, Some(&mut journal)).await;
+    assert_eq!(value(&report), json!(5));
+    assert_eq!(tools.names(), ["test_echo"], "the answered call is not sent again");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use self::text::{comment, key};
-use self::types::{Detail, Rendered, render};
+use self::types::{Detail, TypeText, render};
 
 pub use self::text::is_identifier;
 
@@ -149,7 +149,7 @@ fn with_detail(tool: &ToolShape<'_>, detail: Detail) -> Function {
     let mut named = input.named;
     let returned = match output {
         Some(output) => {
-            let Rendered { text, named: more, .. } = output;
+            let TypeText { text, named: more, .. } = output;
             merge(&mut named, text, more)
         }
         None => ANY.to_owned(),

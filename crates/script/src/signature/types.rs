@@ -29,7 +29,7 @@ pub(super) struct Detail {
 
 /// A type, and the named types that it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rendered {
+pub(super) struct TypeText {
     pub(super) text: String,
     /// `type NAME = …;` for recursive references.
     pub(super) named: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub(super) struct Rendered {
 }
 
 /// The type of a schema.
-pub(super) fn render(schema: &Value, detail: Detail) -> Rendered {
+pub(super) fn render(schema: &Value, detail: Detail) -> TypeText {
     let mut renderer = Renderer {
         references: References::new(schema),
         detail,
@@ -56,7 +56,7 @@ pub(super) fn render(schema: &Value, detail: Detail) -> Rendered {
         let name = renderer.references.name("#");
         renderer.named.push((name.clone(), std::mem::replace(&mut text, name)));
     }
-    Rendered { text, named: renderer.named, all_optional: all_optional(schema) }
+    TypeText { text, named: renderer.named, all_optional: all_optional(schema) }
 }
 
 /// Whether no property is required.

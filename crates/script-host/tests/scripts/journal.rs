@@ -142,7 +142,6 @@ async fn a_run_that_does_something_else_sends_nothing() {
     assert!(text.contains("another script"), "{text}");
     // The recorded call has other arguments, or is of another tool.
     for (from, to, expect) in [
-        ("{\\\"a\\\":1}", "{\\\"a\\\":2}", "with other arguments"),
         ("{\"a\":1}", "{\"a\":2}", "with other arguments"),
         ("\"tool\":\"test_echo\"", "\"tool\":\"calculate\"", "was `calculate` and not `test_echo`"),
         ("{\"woken\":{\"id\":1}}", "{\"woken\":{\"id\":7}}", "did not make all calls"),
@@ -150,9 +149,7 @@ async fn a_run_that_does_something_else_sends_nothing() {
         let path = interrupted(&format!("changed {from}").replace(['/', '\\'], "_"));
         run_until(&path, code, 4, &TestTools::default()).await;
         let text = std::fs::read_to_string(&path).unwrap();
-        if !text.contains(from) {
-            continue;
-        }
+        assert!(text.contains(from), "{from}: {text}");
         std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
         let tools = TestTools::default();
         let report = run_again(&path, code, &tools).await;

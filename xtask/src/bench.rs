@@ -7,6 +7,7 @@ mod gateway;
 mod plan;
 mod samples;
 mod sandbox;
+mod script;
 mod search;
 mod servers;
 
@@ -68,6 +69,14 @@ const BENCHMARKS: &[Benchmark] = &[
         run: |workspace, args| {
             no_arguments(args)?;
             sandbox::run(workspace)
+        },
+    },
+    Benchmark {
+        name: "script",
+        about: "starting the host of a script, and its calls beside direct ones",
+        run: |workspace, args| {
+            no_arguments(args)?;
+            script::run(workspace)
         },
     },
     Benchmark {

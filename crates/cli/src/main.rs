@@ -30,6 +30,10 @@ fn main() -> ExitCode {
     if toolhub_sandbox::run_guard_if_requested() {
         return ExitCode::SUCCESS;
     }
+    // A script host starts often and needs nothing of the program.
+    if toolhub_script_host::run_if_requested() {
+        return ExitCode::SUCCESS;
+    }
     if completion::run_if_requested() {
         return ExitCode::SUCCESS;
     }

@@ -33,6 +33,7 @@ mod secret;
 pub mod source;
 pub mod statistics;
 mod store_error;
+pub mod suggest;
 pub mod text;
 pub mod tool;
 pub mod trace;

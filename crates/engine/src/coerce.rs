@@ -5,9 +5,8 @@ use std::cell::Cell;
 
 use serde_json::Value;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::suggest::similar_names;
 use toolhub_core::{RawJson, RawObject};
-
-use crate::suggest::similar_names;
 
 /// Coerced arguments and the changes made.
 #[derive(Debug, Clone)]

@@ -50,4 +50,6 @@ pub use program::{NamedBy, Program, Refusal};
 pub use protection::{Missing, Protection, UnknownProtection};
 pub use stop_reason::StopReason;
 pub use support::Support;
-pub use system::{Confinement, confine, run_guard_if_requested, stop_guard, support};
+pub use system::{
+    Confinement, confine, restrict_to_computation, run_guard_if_requested, stop_guard, support,
+};

@@ -6,6 +6,8 @@ pub(super) const RULES_FILE: &str = "xtask/src/tidy/edges.rs";
 const TESTKIT: &str = "toolhub-testkit";
 const MACROS: &str = "toolhub-macros";
 const XTASK: &str = "xtask";
+/// The JavaScript engine: only the program links it, and runs it in a process of its own.
+const SCRIPT_HOST: &str = "toolhub-script-host";
 
 enum MayUse {
     Only(&'static [&'static str]),
@@ -38,14 +40,16 @@ const RULES: &[(&str, MayUse)] = &[
     ("toolhub-mcp-gateway", Only(&["toolhub-core", "toolhub-mcp-wire"])),
     ("toolhub-native", Only(&["toolhub-core", MACROS])),
     ("toolhub-sandbox", Only(&[])),
+    ("toolhub-script", Only(&["toolhub-core", "toolhub-sandbox"])),
+    (SCRIPT_HOST, Only(&["toolhub-core", "toolhub-sandbox", "toolhub-script"])),
     ("toolhub-skills", Only(&["toolhub-core", "toolhub-sandbox"])),
     ("toolhub-store", Only(&["toolhub-core", "toolhub-audit"])),
     ("toolhub-llm", Only(&["toolhub-core"])),
     ("toolhub-planner", Only(&["toolhub-core"])),
     ("toolhub-agent", Only(&["toolhub-engine", "toolhub-core", "toolhub-planner"])),
     ("toolhub-server", Only(&["toolhub-core", "toolhub-http1", "toolhub-mcp-wire", "toolhub-mcp-gateway"])),
-    ("toolhub", AllBut(&["toolhub-cli", "toolhub-console", TESTKIT, XTASK])),
-    ("toolhub-console", AllBut(&["toolhub-cli", TESTKIT, XTASK])),
+    ("toolhub", AllBut(&["toolhub-cli", "toolhub-console", SCRIPT_HOST, TESTKIT, XTASK])),
+    ("toolhub-console", AllBut(&["toolhub-cli", SCRIPT_HOST, TESTKIT, XTASK])),
     ("toolhub-cli", AllBut(&[TESTKIT, XTASK])),
     (TESTKIT, AllBut(&["toolhub-cli", XTASK])),
     (XTASK, Only(&[])),
@@ -109,6 +113,14 @@ mod tests {
             ("toolhub-skills", "toolhub-sandbox", Normal, true),
             ("toolhub-mcp-client", "toolhub-sandbox", Normal, false),
             ("toolhub-sandbox", "toolhub-core", Normal, false),
+            ("toolhub-script", "toolhub-sandbox", Normal, true),
+            ("toolhub-script", "toolhub-script-host", Normal, false),
+            ("toolhub-script", "toolhub-engine", Normal, false),
+            ("toolhub-script-host", "toolhub-script", Normal, true),
+            ("toolhub", "toolhub-script", Normal, true),
+            ("toolhub", "toolhub-script-host", Normal, false),
+            ("toolhub-console", "toolhub-script-host", Normal, false),
+            ("toolhub-cli", "toolhub-script-host", Normal, true),
             ("toolhub-store", "toolhub-macros", Normal, false),
             ("toolhub-agent", "toolhub-engine", Normal, true),
             ("toolhub-agent", "toolhub-llm", Normal, false),

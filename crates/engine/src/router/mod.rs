@@ -10,6 +10,7 @@ use std::sync::Arc;
 use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
+use toolhub_core::suggest::similar_names;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{CallBy, Coercion, Localize as _, RawJson, Source, Tool, ToolError};
 
@@ -19,7 +20,6 @@ use crate::catalog::{Catalog, Entry};
 use crate::coerce::{Coerced, coerce};
 use crate::schema::{Instance, Steps};
 use crate::score::{Score, Scores};
-use crate::suggest::similar_names;
 
 pub use self::policy::{Policy, SourceFilter, Strategy};
 

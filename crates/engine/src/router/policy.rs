@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use toolhub_core::source::SourceKind;
+use toolhub_core::suggest::similar_names;
 use toolhub_core::{ServerId, Source, ToolError};
-
-use crate::suggest::similar_names;
 
 /// Source names that models write by habit, regardless of the tool's actual source.
 const GUESSED: [&str; 2] = ["native", "appflowy"];

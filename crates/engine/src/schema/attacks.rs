@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 use toolhub_core::error::{ArgumentProblem, Expected};
+use toolhub_core::suggest::similar_names;
 use toolhub_core::{Lang, Localize, RawJson, ToolError};
 
 use super::{Instance, Schema, Steps};
 use crate::coerce::coerce;
-use crate::suggest::similar_names;
 
 /// Maximum length of an error message about arguments, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;

@@ -6,11 +6,11 @@ use std::fmt::{self, Write as _};
 use serde_json::{Map, Value};
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::suggest::similar_names;
 
 use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
 use super::evaluate::{Evaluation, Verdict};
-use crate::suggest::similar_names;
 
 /// Maximum number of listed problems; further ones are counted.
 const MAX_PROBLEMS: usize = 8;

@@ -25,7 +25,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    fn code(self) -> u32 {
+    pub(super) fn code(self) -> u32 {
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
             Self::Fail(error) => libc::SECCOMP_RET_ERRNO | (error as u32 & libc::SECCOMP_RET_DATA),
@@ -91,8 +91,13 @@ impl Filter {
     }
 
     /// Allows all calls that match no rule.
-    pub(super) fn finish(mut self) -> Vec<sock_filter> {
-        self.end(Action::Allow);
+    pub(super) fn finish(self) -> Vec<sock_filter> {
+        self.finish_with(Action::Allow)
+    }
+
+    /// Applies `action` to all calls that match no rule.
+    pub(super) fn finish_with(mut self, action: Action) -> Vec<sock_filter> {
+        self.end(action);
         self.0
     }
 
@@ -131,11 +136,11 @@ fn instruction(code: u16, k: u32) -> sock_filter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Interprets a program as the kernel does.
-    fn run(program: &[sock_filter], data: &[u32]) -> u32 {
+    pub(in super::super) fn run(program: &[sock_filter], data: &[u32]) -> u32 {
         let (mut at, mut value) = (0, 0_u32);
         loop {
             let step = program[at];

@@ -4,6 +4,7 @@ mod bpf;
 mod bubblewrap;
 mod cgroup;
 mod child;
+mod computation;
 mod confinement;
 mod fork_notify;
 mod grants;
@@ -44,6 +45,7 @@ use crate::error::SandboxError;
 use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 
+pub use self::computation::restrict_to_computation;
 pub use self::confinement::Confinement;
 pub use self::guard::{run_guard_if_requested, stop_guard};
 pub use self::probe::support;

@@ -204,14 +204,19 @@ pub(super) fn forks() -> Vec<sock_filter> {
     filter.finish()
 }
 
-/// The filter of a policy.
-pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
-    let mut filter = Filter::default();
+/// Kills the process on calls with the convention of another architecture.
+pub(super) fn only_own_architecture(filter: &mut Filter) {
     if let Some(architecture) = ARCHITECTURE {
         filter.only_architecture(architecture);
     }
     #[cfg(target_arch = "x86_64")]
     filter.numbers_from(X32, Action::Kill);
+}
+
+/// The filter of a policy.
+pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
+    let mut filter = Filter::default();
+    only_own_architecture(&mut filter);
     filter.numbers_from(FIRST_UNKNOWN, Action::Fail(ENOSYS));
     for call in FORBIDDEN {
         filter.call(*call, Action::Fail(EPERM));

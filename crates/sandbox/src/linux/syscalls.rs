@@ -363,6 +363,21 @@ pub(super) fn seccomp_enter(filter: &[libc::sock_filter]) -> io::Result<()> {
     checked(answer).map(drop)
 }
 
+/// Installs a seccomp filter for all threads of this process.
+pub(super) fn seccomp_enter_all_threads(filter: &[libc::sock_filter]) -> io::Result<()> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
+    // SAFETY: the kernel copies the program, which outlives the call, and does not write to it.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    // A positive answer is the id of a thread that could not get the filter.
+    match checked(answer)? {
+        0 => Ok(()),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
 /// Installs a seccomp filter and returns the descriptor of its user notifications.
 pub(super) fn seccomp_listen(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;

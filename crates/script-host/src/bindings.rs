@@ -1,0 +1,162 @@
+//! The functions of the host that `prelude.js` uses. None of them keeps a value of the engine.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use rquickjs::{Ctx, Function, IntoJs as _, Object, Result, Value};
+use toolhub_core::suggest::similar_names;
+use toolhub_script::protocol::{HostError, HostErrorKind, LogLevel};
+
+use crate::state::{Refusal, State};
+use crate::{hints, position};
+
+/// Names suggested in an error.
+const MAX_SUGGESTIONS: usize = 3;
+/// Names listed if none is similar.
+const MAX_LISTED: usize = 20;
+
+/// What the functions of the host share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) state: Rc<RefCell<State>>,
+    /// Lines before the script in its source text.
+    pub(crate) skipped_lines: Rc<Cell<u32>>,
+}
+
+/// Makes the object of all functions.
+pub(crate) fn host_object<'js>(ctx: &Ctx<'js>, shared: &Shared) -> Result<Object<'js>> {
+    let host = Object::new(ctx.clone())?;
+    add_values(ctx, &host, shared)?;
+    add_requests(ctx, &host, shared)?;
+    add_ends(ctx, &host, shared)?;
+    Ok(host)
+}
+
+fn add_values<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
+    let state = Rc::clone(&shared.state);
+    host.set("now", Function::new(ctx.clone(), move || state.borrow().clock as f64)?)?;
+    let state = Rc::clone(&shared.state);
+    host.set("random", Function::new(ctx.clone(), move || state.borrow_mut().random())?)?;
+    let state = Rc::clone(&shared.state);
+    let unknown = move |path: String, key: String| unknown_tool(&state.borrow(), &path, &key);
+    host.set("unknown", Function::new(ctx.clone(), unknown)?)
+}
+
+fn add_requests<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
+    let state = Rc::clone(&shared.state);
+    let call = move |ctx: Ctx<'js>, tool: String, arguments: String| {
+        number_or_refusal(&ctx, state.borrow_mut().call(&tool, arguments))
+    };
+    host.set("call", Function::new(ctx.clone(), call)?)?;
+    let state = Rc::clone(&shared.state);
+    let sleep = move |ctx: Ctx<'js>, ms: f64| number_or_refusal(&ctx, state.borrow_mut().sleep(ms));
+    host.set("sleep", Function::new(ctx.clone(), sleep)?)?;
+    let state = Rc::clone(&shared.state);
+    let log = move |level: String, text: String| {
+        let level = match level.as_str() {
+            "info" => LogLevel::Info,
+            "warn" => LogLevel::Warn,
+            "error" => LogLevel::Error,
+            _ => LogLevel::Log,
+        };
+        state.borrow_mut().log(level, text);
+    };
+    host.set("log", Function::new(ctx.clone(), log)?)
+}
+
+fn add_ends<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
+    let state = Rc::clone(&shared.state);
+    host.set("finish", Function::new(ctx.clone(), move |json: String| state.borrow_mut().finish(json))?)?;
+    let state = Rc::clone(&shared.state);
+    let unwritable = move |message: String| {
+        let error = HostError { kind: HostErrorKind::Result, message, ..HostError::default() };
+        state.borrow_mut().fail(error);
+    };
+    host.set("unwritable", Function::new(ctx.clone(), unwritable)?)?;
+    let shared = shared.clone();
+    let fail = move |error: Object<'js>| -> Result<()> {
+        let error = thrown(&error, shared.skipped_lines.get())?;
+        shared.state.borrow_mut().fail(error);
+        Ok(())
+    };
+    host.set("fail", Function::new(ctx.clone(), fail)?)
+}
+
+/// The number of a call or a sleep, or an object that says why there is none.
+fn number_or_refusal<'js>(ctx: &Ctx<'js>, number: std::result::Result<u32, Refusal>) -> Result<Value<'js>> {
+    match number {
+        Ok(number) => number.into_js(ctx),
+        Err(Refusal { kind, message, hint }) => {
+            let refusal = Object::new(ctx.clone())?;
+            refusal.set("kind", kind)?;
+            refusal.set("message", message)?;
+            refusal.set("hint", hint)?;
+            Ok(refusal.into_value())
+        }
+    }
+}
+
+/// An error that the script did not catch.
+fn thrown(error: &Object<'_>, skipped_lines: u32) -> Result<HostError> {
+    let text = |key: &str| error.get::<_, Option<String>>(key);
+    let (name, message) = (text("name")?.unwrap_or_default(), text("message")?.unwrap_or_default());
+    let (line, column) = position::of_stack(&text("stack")?.unwrap_or_default(), skipped_lines).unzip();
+    let is_out_of_memory = name == "InternalError" && message == "out of memory";
+    let kind = if is_out_of_memory { HostErrorKind::Memory } else { HostErrorKind::Thrown };
+    let missing =
+        hints::missing_name(&message).and_then(hints::for_missing).filter(|_| name == "ReferenceError");
+    let hint = text("hint")?.or_else(|| missing.map(str::to_owned));
+    Ok(HostError { kind, name, message, line, column, hint, tool: text("tool")?, call_kind: text("kind")? })
+}
+
+/// The message about a member of `tools` that does not exist.
+fn unknown_tool(state: &State, path: &str, key: &str) -> String {
+    let mut names: Vec<&str> = match path.strip_prefix("tools.") {
+        None => {
+            let members = state.tools.iter().filter_map(|tool| tool.member.as_ref());
+            let servers = members.map(|(server, _)| server.as_str());
+            servers.chain(state.tools.iter().map(|tool| tool.name.as_str())).collect()
+        }
+        Some(server) => {
+            let members = state.tools.iter().filter_map(|tool| tool.member.as_ref());
+            members.filter(|(of, _)| of == server).map(|(_, tool)| tool.as_str()).collect()
+        }
+    };
+    names.sort_unstable();
+    names.dedup();
+    let near = similar_names(key, names.iter().copied(), MAX_SUGGESTIONS);
+    let listed =
+        |names: &[String]| names.iter().map(|name| access(path, name)).collect::<Vec<_>>().join(", ");
+    let what = access(path, key);
+    // A tool of another server may have this name.
+    let elsewhere: Vec<String> = state
+        .tools
+        .iter()
+        .filter_map(|tool| tool.member.as_ref())
+        .filter(|(_, tool)| tool == key)
+        .take(MAX_SUGGESTIONS)
+        .map(|(server, tool)| access(&format!("tools.{server}"), tool))
+        .collect();
+    if !elsewhere.is_empty() {
+        return format!("{what} does not exist; did you mean {}?", elsewhere.join(", "));
+    }
+    if !near.is_empty() {
+        return format!("{what} does not exist; did you mean {}?", listed(&near));
+    }
+    if names.is_empty() {
+        return format!("{what} does not exist; this script has no tools");
+    }
+    let count = names.len();
+    let first: Vec<String> = names.iter().take(MAX_LISTED).map(|name| (*name).to_owned()).collect();
+    let more = if count > MAX_LISTED { format!(" and {} more", count - MAX_LISTED) } else { String::new() };
+    format!("{what} does not exist; there are {}{more}", listed(&first))
+}
+
+/// How a script writes the access to a member.
+fn access(path: &str, key: &str) -> String {
+    if toolhub_script::signature::is_identifier(key) {
+        format!("`{path}.{key}`")
+    } else {
+        format!("`{path}[{}]`", serde_json::Value::from(key))
+    }
+}

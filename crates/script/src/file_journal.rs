@@ -1,0 +1,184 @@
+//! A journal in a private file: one JSON object per line, locked while a run uses it.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolhub_core::BoxFuture;
+
+use crate::journal::{Durability, Journal, JournalEntry};
+use crate::protocol::join_lines;
+
+/// A journal in a file with mode 0600.
+#[derive(Debug)]
+pub struct FileJournal {
+    file: Arc<LockedFile>,
+    entries: Vec<JournalEntry>,
+}
+
+/// A file that is unlocked when its last user is gone. Closing it would not be enough: a process that was started
+/// meanwhile has a copy of the descriptor until it executes its program, and the lock belongs to all copies.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Another run uses it.
+    #[error("the journal `{}` is in use by another run", .0.display())]
+    InUse(PathBuf),
+    /// A line is not an entry.
+    #[error("line {line} of the journal `{}` is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The file cannot be opened or read.
+    #[error("the journal `{}` cannot be opened", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system error.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl FileJournal {
+    /// Opens or creates a journal. A last line that a crash cut off is removed: `append` had not returned for it, so
+    /// its call was not sent, or its answer was not used.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let failed = |source| JournalError::Io { path: path.to_owned(), source };
+        let file = open_private(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::InUse(path.to_owned())),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        let locked = LockedFile(file);
+        let mut file = &locked.0;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let mut entries = Vec::new();
+        let lines = bytes.get(..complete).unwrap_or_default().split(|byte| *byte == b'\n');
+        for (index, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
+            let damaged = |_| JournalError::Damaged { path: path.to_owned(), line: index + 1 };
+            entries.push(serde_json::from_slice(line).map_err(damaged)?);
+        }
+        if complete < bytes.len() {
+            file.set_len(complete as u64).map_err(failed)?;
+        }
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        Ok(Self { file: Arc::new(locked), entries })
+    }
+}
+
+impl Journal for FileJournal {
+    fn take_entries(&mut self) -> Vec<JournalEntry> {
+        std::mem::take(&mut self.entries)
+    }
+
+    fn append<'a>(
+        &'a mut self,
+        entry: &'a JournalEntry,
+        durability: Durability,
+    ) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            let mut line = serde_json::to_vec(entry)?;
+            join_lines(&mut line);
+            line.push(b'\n');
+            let file = Arc::clone(&self.file);
+            if durability == Durability::Process {
+                return (&file.0).write_all(&line);
+            }
+            let write = move || (&file.0).write_all(&line).and_then(|()| file.0.sync_data());
+            tokio::task::spawn_blocking(write).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
+        })
+    }
+}
+
+/// Opens a file for reading and appending; a new one gets mode 0600. Fails for a symbolic link or a file of another user.
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+        let not_followed = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = options.mode(0o600).custom_flags(not_followed).open(path)?;
+        if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+        }
+        Ok(file)
+    }
+    #[cfg(not(unix))]
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::{CallRecord, RunHeader};
+    use toolhub_core::RawJson;
+
+    fn started() -> JournalEntry {
+        JournalEntry::Started(RunHeader { digest: "d".to_owned(), seed: u64::MAX, clock: -1 })
+    }
+
+    fn begun() -> JournalEntry {
+        let arguments = RawJson::parse("{\n\"a\": 1.50}").unwrap();
+        JournalEntry::Begun(CallRecord { id: 1, tool: "t".to_owned(), arguments })
+    }
+
+    #[tokio::test]
+    async fn entries_survive_and_a_torn_line_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = FileJournal::open(&path).unwrap();
+        assert!(journal.take_entries().is_empty());
+        journal.append(&started(), Durability::Process).await.unwrap();
+        journal.append(&begun(), Durability::Disk).await.unwrap();
+        assert!(matches!(FileJournal::open(&path), Err(JournalError::InUse(_))));
+        drop(journal);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let whole = std::fs::read(&path).unwrap();
+        for torn in ["{\"answered\":{\"id\":1,", "\u{fffd}", "{"] {
+            std::fs::write(&path, [&whole[..], torn.as_bytes()].concat()).unwrap();
+            let mut journal = FileJournal::open(&path).unwrap();
+            let entries = journal.take_entries();
+            assert_eq!(entries.len(), 2, "{torn}");
+            let JournalEntry::Begun(begun) = &entries[1] else { panic!() };
+            assert_eq!(begun.arguments.get(), "{ \"a\": 1.50}");
+            drop(journal);
+            assert_eq!(std::fs::read(&path).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn rejects_damaged_lines_and_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        std::fs::write(&path, "{\"woken\":{\"id\":1}}\nnot json\n").unwrap();
+        assert!(matches!(FileJournal::open(&path), Err(JournalError::Damaged { line: 2, .. })));
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink(&path, &link).unwrap();
+            assert!(matches!(FileJournal::open(&link), Err(JournalError::Io { .. })));
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! One run of a script: checks every message of its host, calls tools, and keeps the journal.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::time::Instant;
+use toolhub_core::{BoxFuture, RawJson};
+
+use crate::failure::{self, Violation};
+use crate::host_process::{HostEvent, HostProcess};
+use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
+use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
+use crate::protocol::{Answer, Call, CallError, Finish, FromHost, LogLine, Sleep, ToHost, Wake};
+use crate::replay::{Delivery, JournalMatch, Replay};
+use crate::report::{CallReport, CallStatus, ScriptFailure};
+use crate::tools::{ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
+
+/// Bytes counted for each line of the log beside its text.
+const LOG_LINE_BYTES: usize = 1;
+
+/// What a run needs beside its host.
+pub(crate) struct SessionSetup<'a> {
+    pub(crate) code: &'a str,
+    pub(crate) limits: ScriptLimits,
+    pub(crate) tools: &'a dyn ScriptTools,
+    pub(crate) listed: &'a HashMap<String, ScriptTool>,
+    pub(crate) journal: Option<&'a mut dyn Journal>,
+    pub(crate) replay: Option<Replay>,
+    pub(crate) deadline: Instant,
+}
+
+/// The state of a run.
+pub(crate) struct Session<'a> {
+    host: HostProcess,
+    setup: SessionSetup<'a>,
+    /// All calls, by number.
+    pub(crate) calls: Vec<CallReport>,
+    /// Calls that wait for others to end.
+    queue: VecDeque<ScriptCall>,
+    /// Sleeps that wait for the end of the replay.
+    held_sleeps: Vec<Sleep>,
+    sleeps: u32,
+    pending_sleeps: usize,
+    running_calls: usize,
+    running: FuturesUnordered<BoxFuture<'a, Completion>>,
+    /// Messages to the host that allow it one more `idle`.
+    idle_allowed: u64,
+    pub(crate) log: Vec<LogLine>,
+    log_bytes: usize,
+    pub(crate) dropped_lines: u64,
+}
+
+/// Something that the script waits for has ended.
+enum Completion {
+    Call(u32, Result<RawJson, ScriptToolError>),
+    Sleep(u32),
+}
+
+/// The run goes on, or has a value.
+enum Step {
+    Continue,
+    Value(RawJson),
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(host: HostProcess, setup: SessionSetup<'a>) -> Self {
+        Self {
+            host,
+            setup,
+            calls: Vec::new(),
+            queue: VecDeque::new(),
+            held_sleeps: Vec::new(),
+            sleeps: 0,
+            pending_sleeps: 0,
+            running_calls: 0,
+            running: FuturesUnordered::new(),
+            idle_allowed: 1,
+            log: Vec::new(),
+            log_bytes: 0,
+            dropped_lines: 0,
+        }
+    }
+
+    /// Drives the script to its end. Dropping the session kills the host.
+    pub(crate) async fn run(&mut self) -> Result<RawJson, Box<ScriptFailure>> {
+        loop {
+            self.start_queued().await?;
+            let step = tokio::select! {
+                event = self.host.next() => self.on_event(event).await?,
+                Some(done) = self.running.next(), if !self.running.is_empty() => {
+                    self.on_done(done).await?;
+                    Step::Continue
+                }
+                () = tokio::time::sleep_until(self.setup.deadline) => {
+                    return Err(failure::wall(self.setup.limits.wall));
+                }
+            };
+            if let Step::Value(value) = step {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// The host, which can no longer be used.
+    pub(crate) fn into_host(self) -> HostProcess {
+        self.host
+    }
+
+    async fn on_event(&mut self, event: HostEvent) -> Result<Step, Box<ScriptFailure>> {
+        let line = match event {
+            HostEvent::Line(line) => line,
+            // Calls that waited for this are sent now.
+            HostEvent::Written => return Ok(Step::Continue),
+            HostEvent::LineTooLong => return Err(Violation::LineTooLong.into()),
+            HostEvent::Closed => {
+                let exit = self.host.exit().await;
+                return Err(failure::exited(&exit, &self.setup.limits));
+            }
+        };
+        let message = serde_json::from_slice(&line).map_err(|_| Violation::Malformed)?;
+        match message {
+            FromHost::Ready(_) => return Err(Violation::Unexpected("ready").into()),
+            FromHost::Call(call) => self.on_call(call)?,
+            FromHost::Sleep(sleep) => self.on_sleep(sleep)?,
+            FromHost::Log(line) => self.on_log(line)?,
+            FromHost::Idle(_) => self.on_idle()?,
+            FromHost::Finished(finished) => return self.on_finished(*finished).map(Step::Value),
+        }
+        Ok(Step::Continue)
+    }
+
+    fn on_call(&mut self, call: Call) -> Result<(), Box<ScriptFailure>> {
+        let expected = u32::try_from(self.calls.len()).unwrap_or(u32::MAX).saturating_add(1);
+        if call.id != expected {
+            return Err(Violation::CallNumber.into());
+        }
+        if call.id > self.setup.limits.calls {
+            return Err(Violation::TooManyCalls.into());
+        }
+        if !self.setup.listed.contains_key(&call.tool) {
+            return Err(Violation::UnknownTool.into());
+        }
+        let text: String = Box::<str>::from(call.arguments).into();
+        if text.len() > self.setup.limits.arguments {
+            return Err(Violation::ArgumentsTooLong.into());
+        }
+        let arguments = RawJson::parse(text).map_err(|_| Violation::Malformed)?;
+        if !arguments.is_object() || arguments.too_deep().is_some() {
+            return Err(Violation::Arguments.into());
+        }
+        self.calls.push(CallReport { id: call.id, tool: call.tool.clone(), status: CallStatus::NotSent });
+        let begun = CallRecord { id: call.id, tool: call.tool, arguments };
+        let recorded = self.setup.replay.as_ref().map_or(JournalMatch::New, |replay| replay.compare(&begun));
+        match recorded {
+            JournalMatch::Same => {}
+            JournalMatch::Other => {
+                let recorded = self.setup.replay.as_ref().and_then(|replay| replay.begun(begun.id));
+                return Err(failure::diverged_call(&begun, recorded));
+            }
+            JournalMatch::New => {
+                let CallRecord { id, tool, arguments } = begun;
+                self.queue.push_back(ScriptCall { id, tool, arguments });
+            }
+        }
+        Ok(())
+    }
+
+    fn on_sleep(&mut self, sleep: Sleep) -> Result<(), Box<ScriptFailure>> {
+        self.sleeps += 1;
+        self.pending_sleeps += 1;
+        if sleep.id != self.sleeps || self.sleeps > MAX_SLEEPS || self.pending_sleeps > MAX_PENDING_SLEEPS {
+            return Err(Violation::Sleep.into());
+        }
+        match &self.setup.replay {
+            // Either its end is in the journal, or it begins when the replay has ended.
+            Some(_) => self.held_sleeps.push(sleep),
+            None => self.start_sleep(&sleep),
+        }
+        Ok(())
+    }
+
+    fn start_sleep(&mut self, sleep: &Sleep) {
+        let (id, time) = (sleep.id, Duration::from_millis(sleep.ms));
+        // A sleep beyond the deadline never ends.
+        let time = time.min(self.setup.limits.wall.saturating_add(Duration::from_secs(1)));
+        self.running.push(Box::pin(async move {
+            tokio::time::sleep(time).await;
+            Completion::Sleep(id)
+        }));
+    }
+
+    fn on_log(&mut self, line: LogLine) -> Result<(), Box<ScriptFailure>> {
+        self.log_bytes = self.log_bytes.saturating_add(line.text.len() + LOG_LINE_BYTES);
+        if self.log_bytes > self.setup.limits.log() {
+            return Err(Violation::LogTooLong.into());
+        }
+        self.log.push(line);
+        Ok(())
+    }
+
+    /// The host waits. During a replay it gets what the journal has next.
+    fn on_idle(&mut self) -> Result<(), Box<ScriptFailure>> {
+        self.idle_allowed = self.idle_allowed.checked_sub(1).ok_or(Violation::Unexpected("idle"))?;
+        let Some(replay) = &mut self.setup.replay else { return Ok(()) };
+        match replay.next() {
+            None => {
+                self.setup.replay = None;
+                for sleep in std::mem::take(&mut self.held_sleeps) {
+                    self.start_sleep(&sleep);
+                }
+                Ok(())
+            }
+            Some(Delivery::Answer(answer)) if answer.id as usize > self.calls.len() => {
+                Err(failure::diverged_missing())
+            }
+            Some(Delivery::Wake(woken)) if !self.held_sleeps.iter().any(|held| held.id == woken.id) => {
+                Err(failure::diverged_missing())
+            }
+            Some(_) => match replay.take() {
+                Some(Delivery::Answer(answer)) => self.deliver_answer(answer),
+                Some(Delivery::Wake(woken)) => {
+                    self.held_sleeps.retain(|held| held.id != woken.id);
+                    self.deliver_wake(woken.id)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn on_finished(&mut self, finished: Finish) -> Result<RawJson, Box<ScriptFailure>> {
+        self.dropped_lines = finished.dropped_lines;
+        if self.setup.replay.as_ref().is_some_and(|replay| replay.next().is_some()) {
+            return Err(failure::diverged_missing());
+        }
+        match (finished.value, finished.error) {
+            (Some(value), None) => {
+                let text: String = Box::<str>::from(value).into();
+                if text.len().saturating_add(self.log_bytes) > self.setup.limits.output {
+                    return Err(Violation::OutputTooLong.into());
+                }
+                let value = RawJson::parse(text).map_err(|_| Violation::Malformed)?;
+                match value.too_deep() {
+                    Some(_) => Err(Violation::Arguments.into()),
+                    None => Ok(value),
+                }
+            }
+            (None, Some(error)) => {
+                Err(failure::of_host(&error, self.setup.code, self.setup.listed, &self.setup.limits))
+            }
+            _ => Err(Violation::Malformed.into()),
+        }
+    }
+
+    /// Sends calls that wait, within the limit of concurrent calls. A host that does not read its answers gets no more.
+    async fn start_queued(&mut self) -> Result<(), Box<ScriptFailure>> {
+        while self.setup.replay.is_none()
+            && self.running_calls < self.setup.limits.concurrent_calls
+            && self.host.unsent() <= self.setup.limits.answer
+        {
+            let Some(call) = self.queue.pop_front() else { return Ok(()) };
+            let begun =
+                CallRecord { id: call.id, tool: call.tool.clone(), arguments: call.arguments.clone() };
+            let is_read_only = self.setup.listed.get(&call.tool).is_some_and(|tool| tool.read_only);
+            let durability = if is_read_only { Durability::Process } else { Durability::Disk };
+            self.append(&JournalEntry::Begun(begun), durability).await?;
+            self.set_status(call.id, CallStatus::Cancelled);
+            self.running_calls += 1;
+            let tools = self.setup.tools;
+            self.running.push(Box::pin(async move {
+                let id = call.id;
+                let answer = AssertUnwindSafe(async { tools.call(call).await }).catch_unwind().await;
+                let panicked = |_| Err(ScriptToolError::new("internal", "the tool failed unexpectedly"));
+                Completion::Call(id, answer.unwrap_or_else(panicked))
+            }));
+        }
+        Ok(())
+    }
+
+    async fn on_done(&mut self, done: Completion) -> Result<(), Box<ScriptFailure>> {
+        match done {
+            Completion::Call(id, result) => {
+                self.running_calls -= 1;
+                let tool = self.calls.get(id as usize - 1).and_then(|call| self.setup.listed.get(&call.tool));
+                let result = bounded(result, tool, self.setup.limits.answer);
+                let answer = AnswerRecord { id, result };
+                self.append(&JournalEntry::Answered(answer.clone()), Durability::Process).await?;
+                self.deliver_answer(answer)
+            }
+            Completion::Sleep(id) => {
+                self.append(&JournalEntry::Woken(WakeRecord { id }), Durability::Process).await?;
+                self.deliver_wake(id)
+            }
+        }
+    }
+
+    fn deliver_answer(&mut self, answer: AnswerRecord) -> Result<(), Box<ScriptFailure>> {
+        let (value, error, status) = match answer.result {
+            AnswerResult::Value(value) => {
+                let raw = serde_json::value::RawValue::from_string(value.get().to_owned());
+                (Some(raw.map_err(failure::internal)?), None, CallStatus::Succeeded)
+            }
+            AnswerResult::Error(error) => {
+                let status = CallStatus::Failed(error.kind.clone());
+                (None, Some(error), status)
+            }
+        };
+        self.set_status(answer.id, status);
+        self.send(&ToHost::Answer(Answer { id: answer.id, value, error }))
+    }
+
+    fn deliver_wake(&mut self, id: u32) -> Result<(), Box<ScriptFailure>> {
+        self.pending_sleeps = self.pending_sleeps.saturating_sub(1);
+        self.send(&ToHost::Wake(Wake { id }))
+    }
+
+    fn send(&mut self, message: &ToHost) -> Result<(), Box<ScriptFailure>> {
+        self.idle_allowed += 1;
+        self.host.send(message).map_err(failure::internal)
+    }
+
+    async fn append(
+        &mut self,
+        entry: &JournalEntry,
+        durability: Durability,
+    ) -> Result<(), Box<ScriptFailure>> {
+        match &mut self.setup.journal {
+            Some(journal) => {
+                journal.append(entry, durability).await.map_err(|error| failure::journal(&error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn set_status(&mut self, id: u32, status: CallStatus) {
+        if let Some(call) = (id as usize).checked_sub(1).and_then(|index| self.calls.get_mut(index)) {
+            call.status = status;
+        }
+    }
+}
+
+/// The answer as the script sees it: not too long, and with the signature if the arguments were wrong.
+fn bounded(
+    result: Result<RawJson, ScriptToolError>,
+    tool: Option<&ScriptTool>,
+    max_bytes: usize,
+) -> AnswerResult {
+    match result {
+        Ok(value) if value.get().len() > max_bytes => {
+            let (length, limit) = (value.get().len() >> 10, max_bytes >> 10);
+            AnswerResult::Error(CallError {
+                kind: "too_large".to_owned(),
+                message: format!("the result has {length} kB, a script can take {limit} kB"),
+                hint: Some("ask the tool for less, for example a page or a range".to_owned()),
+                signature: None,
+            })
+        }
+        Ok(value) if value.too_deep().is_some() => AnswerResult::Error(CallError {
+            kind: "too_large".to_owned(),
+            message: "the result is nested too deeply".to_owned(),
+            hint: None,
+            signature: None,
+        }),
+        Ok(value) => AnswerResult::Value(value),
+        Err(error) => AnswerResult::Error(error.into_call_error(tool.map(|tool| tool.signature.as_str()))),
+    }
+}

@@ -40,7 +40,7 @@ struct PageConfirmation {
 impl Confirmation for PageConfirmation {
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
         Box::pin(async move {
-            let Some(mut question) = self.pending.ask(Principal::local().id()) else {
+            let Some(mut question) = self.pending.ask(Principal::local().id(), Box::new(|_| Ok(()))) else {
                 return PermissionDecision::NoUser;
             };
             let summary = ChangeSummary::new(tool, arguments);
@@ -173,9 +173,9 @@ mod tests {
         let answer = async {
             let event = receiver.recv().await.unwrap();
             let id = event.data()["id"].as_str().unwrap().to_owned();
-            assert!(!pending.answer("other", "local", true));
-            assert!(pending.answer(&id, "local", true));
-            assert!(!pending.answer(&id, "local", true));
+            assert_eq!(pending.answer("other", "local", true), Ok(false));
+            assert_eq!(pending.answer(&id, "local", true), Ok(true));
+            assert_eq!(pending.answer(&id, "local", true), Ok(false));
         };
         let (decision, ()) = tokio::join!(page.allow(&tool, &arguments), answer);
         assert_eq!(decision, PermissionDecision::Given);

@@ -11,6 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use http::{HeaderValue, Response, header};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
+use toolhub_core::lang::LocalizedText;
 use toolhub_mcp_gateway::secret;
 
 /// An event of a stream.
@@ -55,10 +56,14 @@ pub(crate) fn respond(
     response
 }
 
+/// Checks an answer before it counts.
+pub(crate) type AnswerCheck<T> = Box<dyn Fn(&T) -> Result<(), LocalizedText> + Send>;
+
 /// A question that a request waits for.
 struct Waiting<T> {
     /// The principal that may answer.
     principal: Arc<str>,
+    check: AnswerCheck<T>,
     answer: oneshot::Sender<T>,
 }
 
@@ -72,20 +77,23 @@ impl<T> Default for PendingAnswers<T> {
 }
 
 impl<T> PendingAnswers<T> {
-    /// Answers a question. Returns whether a request of that principal waits for it.
-    pub(crate) fn answer(&self, id: &str, principal: &str, answer: T) -> bool {
-        let mut waiting = self.lock();
-        if waiting.get(id).is_none_or(|waiting| *waiting.principal != *principal) {
-            return false;
-        }
-        waiting.remove(id).is_some_and(|waiting| waiting.answer.send(answer).is_ok())
+    /// Answers a question. Returns whether a request of that principal waits for it, or why the answer does not fit: then the
+    /// question is still open.
+    pub(crate) fn answer(&self, id: &str, principal: &str, answer: T) -> Result<bool, LocalizedText> {
+        let mut all = self.lock();
+        let Some(waiting) = all.get(id).filter(|waiting| *waiting.principal == *principal) else {
+            return Ok(false);
+        };
+        (waiting.check)(&answer)?;
+        Ok(all.remove(id).is_some_and(|waiting| waiting.answer.send(answer).is_ok()))
     }
 
     /// Adds a question. Dropping it removes it. Returns `None` if the system has no random numbers.
-    pub(crate) fn ask(&self, principal: &Arc<str>) -> Option<Question<'_, T>> {
+    pub(crate) fn ask(&self, principal: &Arc<str>, check: AnswerCheck<T>) -> Option<Question<'_, T>> {
         let id = secret()?;
         let (sender, receiver) = oneshot::channel();
-        self.lock().insert(id.clone(), Waiting { principal: Arc::clone(principal), answer: sender });
+        let waiting = Waiting { principal: Arc::clone(principal), check, answer: sender };
+        self.lock().insert(id.clone(), waiting);
         Some(Question { pending: self, id, receiver })
     }
 
@@ -137,15 +145,19 @@ mod tests {
     async fn only_its_principal_answers_a_question_once() {
         let pending = PendingAnswers::default();
         let ann: Arc<str> = Arc::from("key:ann");
-        let mut question = pending.ask(&ann).unwrap();
+        let is_even =
+            || Box::new(|answer: &i32| if answer % 2 == 0 { Ok(()) } else { Err("odd".to_owned().into()) });
+        let mut question = pending.ask(&ann, is_even()).unwrap();
         let id = question.id.clone();
-        assert!(!pending.answer(&id, "key:bob", 1));
-        assert!(!pending.answer("other", "key:ann", 1));
-        assert!(pending.answer(&id, "key:ann", 2));
-        assert!(!pending.answer(&id, "key:ann", 3));
+        assert_eq!(pending.answer(&id, "key:bob", 2), Ok(false));
+        assert_eq!(pending.answer("other", "key:ann", 2), Ok(false));
+        // An answer that does not fit leaves the question open.
+        assert!(pending.answer(&id, "key:ann", 1).is_err());
+        assert_eq!(pending.answer(&id, "key:ann", 2), Ok(true));
+        assert_eq!(pending.answer(&id, "key:ann", 4), Ok(false));
         assert_eq!(question.answer().await, Some(2));
         drop(question);
-        drop(pending.ask(&ann).unwrap());
+        drop(pending.ask(&ann, is_even()).unwrap());
         assert!(pending.is_empty());
     }
 }

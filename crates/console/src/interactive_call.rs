@@ -6,13 +6,15 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::mpsc;
-use toolhub::{DirectCall, DirectClient, Gateways};
+use toolhub::{Catalog, DirectCall, DirectClient, Gateways};
 use toolhub_core::caller::Answer;
-use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::tool::{Tool, ToolDefinition};
+use toolhub_core::{BoxFuture, Lang, Localize as _, RawJson, RawObject, Source, ToolError};
 use toolhub_mcp_gateway::Permit;
 
 use crate::api::tools::call_result;
-use crate::event_response::{PendingAnswers, StreamEvent};
+use crate::event_response::{AnswerCheck, PendingAnswers, StreamEvent};
 
 /// Capacity of the channel of events. Progress and log messages that do not fit are dropped.
 pub(crate) const CHANNEL_CAPACITY: usize = 256;
@@ -48,6 +50,31 @@ struct ServerMessage<'a> {
     params: Option<&'a RawJson>,
 }
 
+/// Checks the content of an accepted form against the schema of the question.
+fn content_check(params: Option<&RawJson>) -> AnswerCheck<Answer> {
+    let schema = params.and_then(|params| params.object()?.get("requestedSchema").cloned());
+    let Some(schema) = schema else { return Box::new(|_| Ok(())) };
+    let form = RawObject::default().with("name", "answer").with("inputSchema", schema).into_raw();
+    let form = ToolDefinition::parse(form).ok().map(|form| Catalog::new([Tool::new(Source::Native, form)]));
+    Box::new(move |answer| {
+        let members = answer.as_ref().ok().and_then(RawJson::object).unwrap_or_default();
+        let is_accepted = members.get("action").and_then(|action| action.decode::<String>().ok()).as_deref()
+            == Some("accept");
+        let entry = form.as_ref().and_then(|form| form.named("answer").next());
+        let Some(entry) = entry.filter(|_| is_accepted) else { return Ok(()) };
+        let content = members.get("content").cloned().unwrap_or_else(RawJson::empty_object);
+        match entry.check(&content) {
+            Err(ToolError::InvalidArguments { problems, .. }) => {
+                let text =
+                    |lang| problems.iter().map(|one| one.localize(lang)).collect::<Vec<_>>().join("; ");
+                Err(LocalizedText::new(text(Lang::En), text(Lang::Zh)))
+            }
+            // A server whose schema cannot be used gets what the person wrote.
+            _ => Ok(()),
+        }
+    })
+}
+
 impl DirectClient for PageClient {
     fn capabilities(&self) -> RawJson {
         let modes = RawObject::default().with("form", RawObject::default()).with("url", RawObject::default());
@@ -68,7 +95,8 @@ impl DirectClient for PageClient {
                 return Err((UNSUPPORTED_REQUEST, format!("the console does not support {method}")));
             }
             let unanswered = || (NOT_ANSWERED, "the question was not answered".to_owned());
-            let mut question = self.pending.ask(&self.principal).ok_or_else(unanswered)?;
+            let mut question =
+                self.pending.ask(&self.principal, content_check(params.as_ref())).ok_or_else(unanswered)?;
             let (id, params) = (Some(question.id.as_str()), params.as_ref());
             let event = StreamEvent::new("ask", &ServerMessage { id, method: &method, params });
             // Never dropped: the call waits for the answer.

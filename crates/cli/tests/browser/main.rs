@@ -13,5 +13,6 @@ mod console_forms;
 mod console_hostile_text;
 mod console_journeys;
 mod console_pages;
+mod console_questions;
 mod console_screenshots;
 mod hub;

@@ -64,6 +64,13 @@ async fn question_of_a_server_is_answered_in_the_page() {
     assert!(read.contains("a note"), "{read}");
     let answer = json!({"result": {"action": "accept", "content": {"day": "Monday"}}});
     let path = format!("questions/{id}:answer");
+    // An answer that does not fit the schema is refused, and the question stays open.
+    for content in [json!({}), json!({"day": 1})] {
+        let wrong = json!({"result": {"action": "accept", "content": content}});
+        let refused = browser.post(&path, &wrong).send().await.unwrap();
+        assert_eq!(refused.status(), 422);
+        assert!(refused.text().await.unwrap().contains("day"));
+    }
     assert_eq!(browser.post(&path, &answer).send().await.unwrap().status(), 200);
     let (result, _) = event_of(&mut stream, "result").await;
     assert!(result["result"].to_string().contains("Monday"), "{result}");

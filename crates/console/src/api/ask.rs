@@ -50,7 +50,7 @@ pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 
 pub(crate) fn confirm(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let ConfirmRequest { allow } = context.json()?;
-    if context.confirmations.answer(context.id(), context.principal().id(), allow) {
+    if context.confirmations.answer(context.id(), context.principal().id(), allow) == Ok(true) {
         return Ok(json(StatusCode::OK, &Empty {}));
     }
     Err(Problem::not_found("no request waits for this confirmation", "没有请求在等待此确认"))

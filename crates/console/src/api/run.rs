@@ -44,8 +44,10 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Response<Body>, Problem
 pub(crate) fn answer(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let AnswerRequest { result } = context.json()?;
     let answer = result.ok_or_else(|| (REFUSED, "the user refused to answer".to_owned()));
-    if context.questions.answer(context.id(), context.principal().id(), answer) {
-        return Ok(json(StatusCode::OK, &Empty {}));
+    match context.questions.answer(context.id(), context.principal().id(), answer) {
+        Ok(true) => return Ok(json(StatusCode::OK, &Empty {})),
+        Ok(false) => {}
+        Err(why) => return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-answer", why)),
     }
     Err(Problem::not_found("no call waits for this answer", "没有调用在等待此回答"))
 }

@@ -29,7 +29,7 @@ pub use answer::Answer;
 pub use change_summary::ChangeSummary;
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
-pub use toolhub_planner::plan::{Plan, Step, StepId};
+pub use toolhub_planner::plan::{Plan, Slot, Step, StepId};
 
 /// The current date in the local time zone.
 pub fn today() -> jiff::civil::Date {

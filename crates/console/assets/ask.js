@@ -1,6 +1,7 @@
 // The page "Ask": a request to the agent, its steps as they happen, its confirmations, and its answer.
 
 import { eventStream, request, text } from "./console.js";
+import { parseJson, stringifyJson } from "./json_text.js";
 
 function element(name, properties = {}, ...children) {
   const created = Object.assign(document.createElement(name), properties);
@@ -18,24 +19,69 @@ const STATUS_LABEL = {
 
 /** Builds the page inside a container. */
 export function start(container) {
-  const { ask: askUrl, calls } = container.dataset;
+  const { ask: askUrl, calls, plan: planUrl } = container.dataset;
   const log = element("div", { className: "conversation" });
   log.setAttribute("role", "log");
   log.setAttribute("aria-label", text("Conversation", "对话"));
   const field = element("textarea", { id: "ask-request", rows: 2, required: true });
   const label = element("label", { htmlFor: field.id, textContent: text("Request", "请求") });
   const send = element("button", { type: "submit", className: "primary", textContent: text("Ask", "提问") });
+  const plan = element("button", { type: "button", textContent: text("Show the plan", "查看计划") });
   const cancel = element("button", { type: "button", textContent: text("Cancel", "取消"), hidden: true });
+  const planned = element("div", { className: "plan" });
+  planned.setAttribute("aria-live", "polite");
   const form = element(
     "form",
     { className: "stack" },
     element("div", { className: "field" }, label, field),
-    element("div", { className: "trial-actions" }, send, cancel),
+    element("div", { className: "trial-actions" }, send, plan, cancel),
+    planned,
   );
   let conversation;
   let running;
 
   cancel.addEventListener("click", () => running?.abort());
+  plan.addEventListener("click", async () => {
+    const wanted = field.value.trim();
+    if (!wanted) return;
+    plan.disabled = true;
+    planned.replaceChildren(element("p", { className: "muted", textContent: text("Planning …", "正在制定计划……") }));
+    try {
+      const body = JSON.stringify({ request: wanted, conversation });
+      showPlan(parseJson(await request(planUrl, { method: "POST", body })));
+    } catch (error) {
+      planned.replaceChildren(element("p", { className: "problem", textContent: error.message }));
+    } finally {
+      plan.disabled = false;
+    }
+  });
+
+  /** Shows the steps of a plan. Nothing of it has run. */
+  function showPlan(made) {
+    const steps = made.get("steps").map((step) => {
+      const given = step.get("arguments").map((argument) => {
+        const value = argument.get("result_of") === null
+          ? stringifyJson(argument.get("value"))
+          : text(`the result of step ${argument.get("result_of")}`, `步骤 ${argument.get("result_of")} 的结果`);
+        return element("li", { textContent: `${argument.get("name")}: ${value}` });
+      });
+      const tool = step.get("tool") ?? text("without a tool", "不用工具");
+      const line = element("li", {}, element("strong", { textContent: tool }));
+      if (step.get("server") !== null) line.append(` · ${step.get("server")}`);
+      if (step.get("may_change")) {
+        line.append(" ", element("span", { className: "state odd", textContent: text("may change something", "可能有改动") }));
+      }
+      line.append(element("ul", { className: "plain small" }, ...given));
+      return line;
+    });
+    const notes = [...made.get("problems"), ...made.get("unserved"), ...made.get("doubts")];
+    planned.replaceChildren(
+      element("h2", { textContent: steps.length ? text("Plan", "计划") : text("No plan", "没有计划") }),
+      element("ol", {}, ...steps),
+      ...notes.map((note) => element("p", { className: "problem", textContent: note })),
+    );
+  }
+
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -47,6 +93,7 @@ export function start(container) {
     const wanted = field.value.trim();
     if (!wanted || running) return;
     field.value = "";
+    planned.replaceChildren();
     const turn = createTurn(wanted);
     log.append(turn.element);
     running = new AbortController();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Answer, Confirmation};
+use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Answer, Confirmation, DenyAll, Plan};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
@@ -77,19 +77,8 @@ impl Hub {
         Box::pin(async move {
             let settings = self.agent_settings(options.agent.as_deref())?;
             let (model, unreachable) = self.model_for(options, &settings).await?;
-            // Tools of servers that were never listed can be found only after listing.
-            self.list_missing().await;
-            self.refresh_server_skills().await;
+            let agent = self.agent((&settings, model.as_deref()), (options, confirmation)).await;
             let before = self.earlier_messages(options.conversation.as_deref()).await;
-            let agent_context = self.agent_context(&settings, (options, confirmation));
-            let agent = Agent {
-                agent_context,
-                model: model.as_deref(),
-                mode: options.mode.or(settings.mode.map(Into::into)).unwrap_or_default(),
-                instructions: settings.instructions.clone(),
-                examples: self.examples().await,
-                max_tokens: None,
-            };
             let agent_request = AgentRequest { request, before: &before, today: toolhub_agent::today() };
             let listener: ReplyListener<'_> = listener;
             let mut answer = agent.ask(agent_request, listener).await;
@@ -106,6 +95,41 @@ impl Hub {
             self.remember(request, &answer, options.conversation.as_deref()).await;
             Ok(answer)
         })
+    }
+
+    /// Plans a request without running anything: with a model if there is one, otherwise by rules. Returns an error text if the
+    /// model has made no usable plan.
+    pub fn plan<'a>(
+        &'a self,
+        request: &'a str,
+        options: &'a AskOptions,
+    ) -> BoxFuture<'a, Result<Result<Plan, LocalizedText>, AskError>> {
+        Box::pin(async move {
+            let settings = self.agent_settings(options.agent.as_deref())?;
+            let (model, _) = self.model_for(options, &settings).await?;
+            let agent = self.agent((&settings, model.as_deref()), (options, &DenyAll)).await;
+            let before = self.earlier_messages(options.conversation.as_deref()).await;
+            let today = toolhub_agent::today();
+            Ok(agent.plan(AgentRequest { request, before: &before, today }).await)
+        })
+    }
+
+    /// The agent of these settings. Lists the tools of servers that were never listed, which can be found only then.
+    async fn agent<'a>(
+        &'a self,
+        (settings, model): (&AgentSettings, Option<&'a dyn LanguageModel>),
+        (options, confirmation): (&AskOptions, &'a dyn Confirmation),
+    ) -> Agent<'a> {
+        self.list_missing().await;
+        self.refresh_server_skills().await;
+        Agent {
+            agent_context: self.agent_context(settings, (options, confirmation)),
+            model,
+            mode: options.mode.or(settings.mode.map(Into::into)).unwrap_or_default(),
+            instructions: settings.instructions.clone(),
+            examples: self.examples().await,
+            max_tokens: None,
+        }
     }
 
     /// The context of an agent.

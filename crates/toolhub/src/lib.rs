@@ -71,7 +71,8 @@ pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use tool_switch::switch_tool;
 pub use toolhub_agent::{
-    AgentMode, AllowAll, Answer, ChangeSummary, Confirmation, DenyAll, PermissionDecision, StepResult,
+    AgentMode, AllowAll, Answer, ChangeSummary, Confirmation, DenyAll, PermissionDecision, Plan, Slot, Step,
+    StepResult,
 };
 pub use toolhub_core::model::{LanguageModel, ReplyDelta};
 pub use toolhub_core::{

@@ -137,7 +137,7 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         | ("delete", "keys/{name}")
         | ("get" | "put", "config") => &["owner"],
         // Only the local user may use the agent, which acts as the local user.
-        ("post", "ask" | "ask/{id}:confirm") => &[],
+        ("post", "ask" | "ask/{id}:confirm" | "plan") => &[],
         ("get", "audit" | "audit/export") | ("post", "audit:verify") => &["auditor"],
         other => panic!("{other:?} has no expected roles"),
     }
@@ -179,7 +179,7 @@ async fn every_route_requires_its_roles() {
             assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
         }
     }
-    assert!(checked >= 44 * ROLES.len(), "{checked}");
+    assert!(checked >= 45 * ROLES.len(), "{checked}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Calls in the console: two of them compared line by line.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::console::{Browser, sheets};
 use crate::serving::Serving;
@@ -22,4 +22,22 @@ async fn calls_are_compared() {
     assert!(page.contains("<ins>+   &quot;a&quot;: &quot;second&quot;\n</ins>"), "{page}");
     let unknown = browser.get(&format!("/console/calls/{new}?with=0")).send().await.unwrap();
     assert_eq!(unknown.status(), 404);
+}
+
+/// A plan names steps, arguments and what is missing, and runs nothing.
+#[tokio::test]
+async fn plans_run_nothing() {
+    let serving = Serving::before(&sheets(), "[llm]\nenabled = false\n");
+    let browser = Browser::open(&serving).await;
+    for request in ["calculate 6*7", "计算 6*7"] {
+        let plan = browser.post("plan", &json!({ "request": request })).send().await.unwrap();
+        let plan: Value = plan.json().await.unwrap();
+        assert_eq!(plan["steps"][0]["tool"], "calculate", "{plan}");
+        assert_eq!(plan["steps"][0]["may_change"], false, "{plan}");
+        assert!(plan["steps"][0]["arguments"].to_string().contains("6 * 7"), "{plan}");
+        assert_eq!(plan["problems"], json!([]), "{plan}");
+    }
+    let empty = browser.post("plan", &json!({ "request": " " })).send().await.unwrap();
+    assert_eq!(empty.status(), 400);
+    assert_eq!(browser.api("calls").await["items"], json!([]));
 }

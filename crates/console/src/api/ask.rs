@@ -3,8 +3,10 @@
 use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use toolhub::Hub;
+use serde::{Deserialize, Serialize};
+use toolhub::{AskOptions, Hub, Plan, Slot, Step};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Localize as _, RawJson, ToolName};
 
 use super::Empty;
 use crate::asking::{self, Question};
@@ -30,7 +32,103 @@ pub(crate) struct ConfirmRequest {
     allow: bool,
 }
 
+/// A plan for a request. Nothing of it has run.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct PlanBody {
+    steps: Vec<PlannedStep>,
+    /// Why it cannot run as it is, and what to add to the request.
+    problems: Vec<String>,
+    /// Reasons why it may be wrong.
+    doubts: Vec<String>,
+    /// Parts of the request that no step covers.
+    unserved: Vec<String>,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct PlannedStep {
+    id: String,
+    description: String,
+    /// The tool; a model performs a step without one.
+    tool: Option<String>,
+    /// The server that must run it, if the request names one.
+    server: Option<String>,
+    arguments: Vec<PlannedArgument>,
+    /// Whether it may change something. It is confirmed before it runs.
+    may_change: bool,
+}
+
+/// An argument of a step.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct PlannedArgument {
+    name: String,
+    /// Its value; in texts `{{ID}}` stands for the result of a step.
+    #[schemars(with = "Option<serde_json::Value>")]
+    value: Option<RawJson>,
+    /// The step whose result it is.
+    result_of: Option<String>,
+}
+
+pub(crate) async fn plan(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let question = question(context)?;
+    let options = AskOptions {
+        conversation: Some(question.conversation),
+        lang: question.lang,
+        ..AskOptions::default()
+    };
+    let unplanned = |text: LocalizedText| PlanBody {
+        steps: Vec::new(),
+        problems: vec![text.localize(context.lang)],
+        doubts: Vec::new(),
+        unserved: Vec::new(),
+    };
+    let body = match context.hub().plan(&question.text, &options).await {
+        Ok(Ok(plan)) => plan_body(&plan, context),
+        Ok(Err(why)) => unplanned(why),
+        Err(error) => unplanned(error.to_string().into()),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+fn plan_body(plan: &Plan, context: &Context<'_>) -> PlanBody {
+    let texts = |all: &[LocalizedText]| all.iter().map(|text| text.localize(context.lang)).collect();
+    let argument = |(name, slot): &(String, Slot)| {
+        let (value, result_of) = match slot {
+            Slot::Value(value) | Slot::Template(value) => (Some(value.clone()), None),
+            Slot::ResultOf(step) => (None, Some(step.to_string())),
+        };
+        PlannedArgument { name: name.clone(), value, result_of }
+    };
+    let catalog = context.hub().catalog();
+    let may_change = |step: &Step| {
+        let is_read_only = |tool: &ToolName| {
+            catalog.named(tool.as_str()).all(|entry| entry.tool.hints().read_only == Some(true))
+        };
+        plan.changing.contains(&step.id) || step.tool.as_ref().is_some_and(|tool| !is_read_only(tool))
+    };
+    let steps = plan.steps.iter().map(|step| PlannedStep {
+        id: step.id.to_string(),
+        description: step.description.clone(),
+        tool: step.tool.as_ref().map(ToString::to_string),
+        server: step.source.clone(),
+        arguments: step.arguments.iter().map(argument).collect(),
+        may_change: may_change(step),
+    });
+    PlanBody {
+        steps: steps.collect(),
+        problems: texts(&plan.problems),
+        doubts: texts(&plan.doubts),
+        unserved: plan.unserved.clone(),
+    }
+}
+
 pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+    let question = question(context)?;
+    Ok(asking::ask(context.gateways, context.confirmations, question))
+}
+
+/// The request in the body.
+fn question(context: &Context<'_>) -> Result<Question, Problem> {
     let AskRequest { request, conversation } = context.json()?;
     if request.trim().is_empty() || request.len() > MAX_REQUEST_BYTES {
         return Err(Problem::bad_request(
@@ -44,8 +142,7 @@ pub(crate) fn ask(context: &Context<'_>) -> Result<Response<Body>, Problem> {
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
     let conversation = conversation.filter(|id| is_id(id)).unwrap_or_else(Hub::new_conversation);
-    let question = Question { text: request, conversation, lang: context.lang };
-    Ok(asking::ask(context.gateways, context.confirmations, question))
+    Ok(Question { text: request, conversation, lang: context.lang })
 }
 
 pub(crate) fn confirm(context: &Context<'_>) -> Result<Response<Body>, Problem> {

@@ -248,6 +248,16 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         method: Verb::Post,
+        path: "plan",
+        permission: Permission::LocalUser,
+        summary: "Plans a request in natural language as the local user, without running anything",
+        parameters: &[],
+        request: Some(schema_of::<ask::AskRequest>),
+        response: ResponseKind::Json(schema_of::<ask::PlanBody>),
+        handler: |context| Box::pin(ask::plan(context)),
+    },
+    Route {
+        method: Verb::Post,
         path: "ask",
         permission: Permission::LocalUser,
         summary: "Runs a request in natural language as the local user, as server-sent events",

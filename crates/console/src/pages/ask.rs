@@ -21,7 +21,7 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
             "Say what you want done. The agent finds the tools and runs them; it asks before it runs a tool that may destroy something.",
             "说明想做什么。智能体会查找并运行工具；运行可能造成破坏的工具之前会先询问。",
         )) }
-        div #ask data-static="true" data-ask=(frame.api("ask")) data-calls=(frame.link("calls")) {
+        div #ask data-static="true" data-ask=(frame.api("ask")) data-plan=(frame.api("plan")) data-calls=(frame.link("calls")) {
             noscript { p.muted { (frame.text("Scripts are needed to ask from here.", "在此提问需要启用脚本。")) } }
         }
     };

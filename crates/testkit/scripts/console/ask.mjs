@@ -43,7 +43,16 @@ async function remove(session, page, button) {
 export async function run(session, { root }) {
     const page = await session.openConsole(await session.request("link"));
     await page.goto(`${root}/console/ask`);
+    // The plan shows what would run, and runs nothing.
+    await page.locator("#ask-request").fill("delete the note `groceries`");
+    await pressOn(page, page.getByRole("button", { name: "Show the plan" }));
+    const plan = page.locator(".plan");
+    await plan.getByText("groceries", { exact: false }).first().waitFor();
+    session.check(/may change something/.test(await plan.innerText()), "the plan names the change");
+    await session.checkAccessibility(page, "a plan");
+    session.equal((await session.request("calls")).count, 0, "calls after a plan");
     const turn = await calculate(session, page, "calculate 2*21");
+    session.equal(await plan.innerText(), "", "the plan after the request");
     session.equal(await remove(session, page, "Do not run"), 0, "calls after a refusal");
     session.equal(await remove(session, page, "Run it"), 1, "calls after a confirmation");
     // A step leads to its call.

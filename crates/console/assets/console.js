@@ -15,9 +15,19 @@ export function announce(message) {
   setTimeout(() => line.remove(), 8000);
 }
 
+/** Sends a request. A hub that does not answer is an error with a text for people. */
+async function reach(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error(text("The hub does not answer. Is it still running?", "hub 没有响应，可能已停止。"));
+  }
+}
+
 /** Sends a request to the API. Throws an error with the text of the problem. */
 export async function request(url, { method = "GET", body, headers = {}, signal } = {}) {
-  const response = await fetch(url, {
+  const response = await reach(url, {
     method,
     body,
     signal,
@@ -42,7 +52,7 @@ export async function request(url, { method = "GET", body, headers = {}, signal 
 /** Reads the server-sent events of a POST request, which `EventSource` cannot send. */
 export async function* eventStream(url, { body, signal }) {
   const headers = { "x-csrf-token": csrf, "content-type": "application/json" };
-  const response = await fetch(url, { method: "POST", body, signal, headers });
+  const response = await reach(url, { method: "POST", body, signal, headers });
   if (!response.ok) throw new Error((await response.json().catch(() => ({}))).detail ?? response.statusText);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let received = "";
@@ -90,6 +100,32 @@ export function confirmed(question) {
   });
 }
 
+/** A button that copies a text. Only pages over HTTPS and of this machine may use the clipboard. */
+function copyButton(read) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = text("Copy", "复制");
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(read());
+      announce(text("Copied.", "已复制。"));
+    } catch {
+      announce(text("The browser does not allow it: select the text and copy it.", "浏览器不允许复制：请选中文本后自行复制。"));
+    }
+  });
+  return button;
+}
+
+/** Adds a button to each command and snippet of a part of the page. */
+function addCopyButtons(root) {
+  for (const command of root.querySelectorAll("pre.command")) {
+    const content = command.textContent;
+    command.after(copyButton(() => content));
+  }
+}
+
 /** Shows a secret that is not shown again. */
 export function showSecret(secret) {
   const dialog = document.createElement("dialog");
@@ -104,7 +140,12 @@ export function showSecret(secret) {
   close.className = "primary";
   close.textContent = text("Done", "完成");
   close.addEventListener("click", () => dialog.close());
-  dialog.append(paragraph, output, close);
+  // The secret is not shown again, so that Esc must not close it by mistake.
+  dialog.addEventListener("cancel", (event) => event.preventDefault());
+  const actions = document.createElement("div");
+  actions.className = "actions";
+  actions.append(copyButton(() => secret), close);
+  dialog.append(paragraph, output, actions);
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
@@ -201,10 +242,33 @@ async function refresh() {
   });
   before.replaceChildren(...after.childNodes);
   localizeTimes(before);
+  addCopyButtons(before);
   const [navigation, freshNavigation] = [document.querySelector(".side nav"), fresh.querySelector(".side nav")];
   if (navigation && freshNavigation) navigation.replaceWith(freshNavigation);
   pressed = undefined;
   if (focused && focused !== document.activeElement) (findAgain(focused) ?? before).focus({ preventScroll: true });
+}
+
+/** How long a lost connection is not shown, in milliseconds: it often comes back. */
+const OFFLINE_DELAY = 4000;
+let lost;
+
+/** Shows that the hub does not answer, or that it does again. */
+function showOffline(isOffline) {
+  const shown = document.getElementById("offline");
+  if (!isOffline) {
+    shown?.remove();
+  } else if (!shown) {
+    const note = document.createElement("p");
+    note.id = "offline";
+    note.className = "problem";
+    note.setAttribute("role", "status");
+    note.textContent = text(
+      "The hub does not answer. This page shows its last state, and goes on when the hub is back.",
+      "hub 没有响应。页面显示的是最后的状态，hub 恢复后会自动更新。",
+    );
+    document.getElementById("main")?.prepend(note);
+  }
 }
 
 /** Follows changes of the hub. The browser reconnects by itself, also after a restart of the hub. */
@@ -224,8 +288,14 @@ function follow() {
     clearTimeout(timer);
     timer = setTimeout(update, 150);
   });
+  stream.addEventListener("open", () => {
+    clearTimeout(lost);
+    lost = undefined;
+    showOffline(false);
+  });
   // A response that is not a stream closes it for good: the hub may be starting.
   stream.addEventListener("error", () => {
+    lost ??= setTimeout(() => showOffline(true), OFFLINE_DELAY);
     if (stream.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
   });
   addEventListener("pagehide", () => stream.close(), { once: true });
@@ -254,6 +324,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 localizeTimes(document);
+addCopyButtons(document);
 if (csrf) follow();
 const asking = document.getElementById("ask");
 if (asking) import("./ask.js").then((module) => module.start(asking));

@@ -102,6 +102,11 @@ export async function start(container) {
       message.textContent = `${problem.path}: ${problem.message}`;
       return;
     }
+    // Wrong arguments are not sent, and not confirmed first.
+    if (!(await check())) {
+      form.element.querySelector("[aria-invalid=true]")?.focus();
+      return;
+    }
     if (container.dataset.confirm && !(await confirmed(container.dataset.confirm))) return;
     running = new AbortController();
     call.disabled = true;

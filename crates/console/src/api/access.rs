@@ -18,6 +18,7 @@ use toolhub_core::principal::Origin;
 use toolhub_core::{Localize as _, Principal, RawJson, Role};
 use toolhub_engine::Entry;
 
+use super::overview::usable_profiles;
 use super::server_edit::check_editable;
 use super::{Empty, Page, timestamp};
 use crate::problem::Problem;
@@ -43,6 +44,7 @@ pub(crate) struct Key {
     /// The profiles that it opens; all if it is missing.
     pub(crate) profiles: Option<Vec<String>>,
     pub(crate) expires: Option<String>,
+    pub(crate) is_expired: bool,
     /// Maximum number of calls per day.
     pub(crate) per_day: Option<u64>,
 }
@@ -153,6 +155,7 @@ pub(crate) fn read_keys(context: &Context<'_>) -> Vec<Key> {
         roles: known.principal.roles.iter().map(|role| role.name().to_owned()).collect(),
         profiles: known.principal.profiles.clone(),
         expires: known.expires.map(timestamp),
+        is_expired: known.expires.is_some_and(|at| at <= SystemTime::now()),
         per_day: known.per_day,
     };
     context.gateways.access().keys().into_iter().map(key).collect()
@@ -188,6 +191,21 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
         return Err(Problem::bad_request(
             format!("`{expires}` is no date or time such as 2027-01-31"),
             format!("`{expires}` 不是日期或时间，应如 2027-01-31"),
+        ));
+    }
+    let is_past = |expires: &str| parse_time(expires).is_some_and(|at| at <= SystemTime::now());
+    if expires.as_deref().is_some_and(is_past) {
+        return Err(Problem::bad_request(
+            "this date is over: the key would be refused at once",
+            "该日期已过：密钥会立即失效",
+        ));
+    }
+    let profiles = usable_profiles(context);
+    if let Some(unknown) = new.profiles.iter().find(|profile| !profiles.contains(profile)) {
+        let known = profiles.join(", ");
+        return Err(Problem::bad_request(
+            format!("there is no profile `{unknown}`; there are: {known}"),
+            format!("没有 profile `{unknown}`；现有：{known}"),
         ));
     }
     if new.per_day.is_some_and(|limit| limit == 0 || i64::try_from(limit).is_err()) {

@@ -91,6 +91,15 @@ impl From<ConfigError> for Problem {
 pub(crate) async fn add(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let new: NewServer = context.json()?;
     let entries = entries(&new)?;
+    for ServerEntry { id, .. } in &entries {
+        if context.hub().servers().iter().any(|view| view.spec.id.as_str() == id) {
+            let detail = LocalizedText::new(
+                format!("there is a server `{id}` already: choose another name, or remove that one first"),
+                format!("已有服务器 `{id}`：请换一个名称，或先移除它"),
+            );
+            return Err(Problem::new(StatusCode::CONFLICT, "config", detail));
+        }
+    }
     let file = &context.hub().places().servers;
     check_editable(context, file)?;
     // The file as a whole may contain secrets of other servers: only the new entries are shown.

@@ -150,11 +150,10 @@ pub(crate) fn log(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 /// The last lines of the standard error of the server that the path names: of this run, or of the last run with any output.
 pub(crate) fn read_log(context: &Context<'_>) -> Result<Vec<String>, Problem> {
     let view = find(context)?;
-    if !view.stderr.is_empty() {
-        return Ok(view.stderr);
-    }
+    // The file has more lines than the server's state, which are for error messages.
     let stored = std::fs::read(context.hub().places().log_of(view.spec.id.as_str()));
-    Ok(stored.map(|bytes| last_lines(&bytes)).unwrap_or_default())
+    let stored = stored.map(|bytes| last_lines(&bytes)).unwrap_or_default();
+    Ok(if stored.len() >= view.stderr.len() { stored } else { view.stderr })
 }
 
 pub(crate) async fn test(context: &Context<'_>) -> Result<Response<Body>, Problem> {

@@ -5,7 +5,7 @@ use toolhub_core::{Lang, Role};
 use toolhub_server::Authenticator as _;
 
 use super::json_view;
-use super::layout::{Frame, state};
+use super::layout::{Frame, state, time};
 use crate::api::access::{self, Key};
 use crate::request::Context;
 use crate::route::encode;
@@ -24,7 +24,14 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
         section.card {
             h2 { (frame.text("Keys", "密钥")) " " span.count { (keys.len()) } }
             @if keys.is_empty() {
-                p.muted { (frame.text("No keys yet.", "还没有密钥。")) }
+                @if is_open {
+                    p.muted { (frame.text("No keys yet.", "还没有密钥。")) }
+                } @else {
+                    p.problem { (frame.text(
+                        "No keys: no client can connect with one. Make a key. To let every program of this machine connect without one again, restart the hub.",
+                        "没有密钥：客户端无法用密钥连接。请生成一个密钥。若要让本机的任何程序无需密钥即可连接，请重启 hub。",
+                    )) }
+                }
             } @else {
                 (key_table(frame, &keys, is_owner))
             }
@@ -94,7 +101,10 @@ fn key_table(frame: &Frame<'_>, keys: &[Key], is_owner: bool) -> Markup {
                             td { bdi { (key.name) } }
                             td { (key.roles.join(", ")) }
                             td { (key.profiles.as_ref().map_or_else(|| frame.text("all", "全部").to_owned(), |all| all.join(", "))) }
-                            td { (key.expires.as_deref().unwrap_or("–")) }
+                            td {
+                                @match &key.expires { Some(at) => (time(at)), None => "–" }
+                                @if key.is_expired { " " (state("failed", frame.text("expired", "已过期"))) }
+                            }
                             td.number { (key.per_day.map_or_else(|| "–".to_owned(), |limit| limit.to_string())) }
                             @if is_owner {
                                 td {

@@ -3,7 +3,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::calls::call_table;
-use super::layout::{Frame, NavItem, duration};
+use super::layout::{Frame, NavItem, duration, state};
 use crate::api::overview::{DayCount, Stats, read_stats};
 use crate::api::servers::Server;
 use crate::api::{calls, servers, tools, waiting};
@@ -25,11 +25,13 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     recent.truncate(RECENT_CALLS);
     let failing: Vec<&Server> =
         servers.iter().filter(|server| ["failed", "circuit_open"].contains(&server.state.as_str())).collect();
-    let is_new = sees_states && servers.is_empty() && recent.is_empty();
+    // Until a tool was called and a server was added. Whether a client is connected is not known.
+    let steps = [!recent.is_empty(), !servers.is_empty()];
+    let is_new = sees_states && steps.contains(&false);
     let title = frame.text("Home", "首页");
     let content = html! {
         h1 { (title) }
-        @if is_new { (tour(frame)) }
+        @if is_new { (tour(frame, steps)) }
         section.tiles aria-label=(frame.text("Overview", "概览")) {
             (tile(frame.text("Tools", "工具"), &tools.to_string(), &frame.link("tools")))
             @if sees_states {
@@ -103,7 +105,10 @@ fn latencies(stats: &Stats) -> String {
 }
 
 /// The first steps on an empty hub.
-fn tour(frame: &Frame<'_>) -> Markup {
+fn tour(frame: &Frame<'_>, [called, added]: [bool; 2]) -> Markup {
+    let done = |is_done: bool| {
+        html! { @if is_done { " " (state("succeeded", frame.text("done", "已完成"))) } }
+    };
     html! {
         section.card {
             h2 { (frame.text("Three steps to a working hub", "三步上手")) }
@@ -112,6 +117,7 @@ fn tour(frame: &Frame<'_>) -> Markup {
                     a href=(frame.item("tools", "calculate")) {
                         (frame.text("Try a built-in tool", "试用内置工具"))
                     }
+                    (done(called))
                     p.muted { (frame.text(
                         "`calculate` works without any set-up.",
                         "`calculate` 无需任何配置即可使用。",
@@ -119,6 +125,7 @@ fn tour(frame: &Frame<'_>) -> Markup {
                 }
                 li {
                     a href=(frame.link("servers")) { (frame.text("Add a server", "添加服务器")) }
+                    (done(added))
                     p.muted { (frame.text("Any MCP server: a command or a URL.", "任意 MCP 服务器：命令或网址。")) }
                 }
                 li {

@@ -1,7 +1,7 @@
 //! Logs people in by OpenID Connect: authorization code with PKCE, `state` and `nonce`. The ID token is verified with the keys of
 //! the issuer, like access tokens, and is not kept.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use reqwest::header::CONTENT_TYPE;
@@ -25,6 +25,8 @@ use crate::pkce;
 
 /// Age up to which endpoints are used without reading the metadata again.
 const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);
+/// Minimum time between two attempts to read the metadata.
+const MIN_DISCOVERY_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum concurrent requests to an issuer for logins. They need no credential, so that they must not become a flood.
 const MAX_CONCURRENT: usize = 8;
 const SCOPE: &str = "openid profile email";
@@ -72,13 +74,36 @@ pub(super) struct PersonLogins {
     provider: Arc<Provider>,
     client: LoginClient,
     clock: Arc<dyn Clock>,
-    slots: Semaphore,
-    endpoints: Mutex<Option<(LoginEndpoints, Instant)>>,
+    /// Whether people can log in at other issuers, too. Then every response must name its issuer: otherwise a hostile one could
+    /// have codes of another one sent to itself (RFC 9700 §4.4).
+    has_others: bool,
+    discovery: Semaphore,
+    redemption: Semaphore,
+    endpoints: Mutex<Endpoints>,
+}
+
+/// The endpoints from the metadata of an issuer, and the last failure to read it.
+#[derive(Default)]
+struct Endpoints {
+    found: Option<(LoginEndpoints, Instant)>,
+    failed: Option<(OAuthError, Instant)>,
 }
 
 impl PersonLogins {
-    pub(super) fn new(provider: Arc<Provider>, client: LoginClient, clock: Arc<dyn Clock>) -> Self {
-        Self { provider, client, clock, slots: Semaphore::new(MAX_CONCURRENT), endpoints: Mutex::default() }
+    pub(super) fn new(
+        provider: Arc<Provider>,
+        (client, has_others): (LoginClient, bool),
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            provider,
+            client,
+            clock,
+            has_others,
+            discovery: Semaphore::new(1),
+            redemption: Semaphore::new(MAX_CONCURRENT),
+            endpoints: Mutex::default(),
+        }
     }
 
     /// The address at which a person logs in.
@@ -111,7 +136,8 @@ impl PersonLogins {
         }
         let endpoints = self.endpoints().await.map_err(|error| self.refusal(&error))?;
         let is_other = response.issuer.is_some_and(|issuer| issuer != &*self.provider.name);
-        if is_other || (endpoints.names_issuer && response.issuer.is_none()) {
+        let must_name = endpoints.names_issuer || self.has_others;
+        if is_other || (must_name && response.issuer.is_none()) {
             return Err(refuse(TokenErrorKind::UnknownIssuer));
         }
         if let Some(error) = response.error {
@@ -133,7 +159,7 @@ impl PersonLogins {
         (code, redirect): (&str, &str),
     ) -> Result<Secret, OAuthError> {
         // The semaphore is never closed.
-        let _permit = self.slots.acquire().await;
+        let _permit = self.redemption.acquire().await;
         let code = Secret::new(code);
         let id = self.client.client_id.as_str();
         let pairs = [
@@ -195,19 +221,39 @@ impl PersonLogins {
         Ok(claims)
     }
 
-    /// The endpoints of the issuer, from its metadata.
+    /// The endpoints of the issuer, from its metadata. A failure is remembered for a short time.
     async fn endpoints(&self) -> Result<LoginEndpoints, OAuthError> {
-        let now = self.clock.monotonic();
-        let known = self.endpoints.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((endpoints, found)) = known
-            && now.saturating_duration_since(found) < MAX_ENDPOINT_AGE
-        {
-            return Ok(endpoints);
+        let known = || {
+            let (now, endpoints) = (self.clock.monotonic(), self.lock());
+            let age = |at: Instant| now.saturating_duration_since(at);
+            match (&endpoints.found, &endpoints.failed) {
+                (Some((found, at)), _) if age(*at) < MAX_ENDPOINT_AGE => Some(Ok(found.clone())),
+                (_, Some((error, at))) if age(*at) < MIN_DISCOVERY_INTERVAL => Some(Err(error.clone())),
+                _ => None,
+            }
+        };
+        if let Some(known) = known() {
+            return known;
         }
-        let _permit = self.slots.acquire().await;
-        let found = self.provider.within_timeout(self.provider.discover_login()).await?;
-        *self.endpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some((found.clone(), now));
-        Ok(found)
+        let discovery = async {
+            // The semaphore is never closed. One request asks the issuer, the others wait for what it finds.
+            let _permit = self.discovery.acquire().await;
+            if let Some(known) = known() {
+                return known;
+            }
+            let found = self.provider.discover_login().await;
+            let now = self.clock.monotonic();
+            match &found {
+                Ok(endpoints) => self.lock().found = Some((endpoints.clone(), now)),
+                Err(error) => self.lock().failed = Some((error.clone(), now)),
+            }
+            found
+        };
+        self.provider.within_timeout(discovery).await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Endpoints> {
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refusal(&self, error: &OAuthError) -> TokenError {

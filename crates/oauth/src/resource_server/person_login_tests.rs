@@ -5,10 +5,11 @@ use toolhub_core::{Role, Secret};
 
 use super::identity::Person;
 use super::person_login::{BegunLogin, LoginResponse};
-use super::settings::LoginClient;
-use super::test_issuer::Fixture;
+use super::settings::{LoginClient, ResourceServer, TrustedIssuer};
+use super::test_issuer::{Fixture, HUB};
 use super::test_keys::TestKey;
 use super::token_error::TokenErrorKind;
+use super::verifier::TokenVerifier;
 
 const REDIRECT: &str = "https://hub.example/console/callback";
 
@@ -149,6 +150,17 @@ async fn responses_of_other_logins_are_refused() {
     for (response, expected) in cases {
         assert_eq!(finish(&fixture, &begun, response).await, Err(expected), "{response:?}");
     }
+    assert!(fixture.issuer.state().token_requests.is_empty());
+    // An issuer that never names itself cannot be told apart from others.
+    fixture.issuer.state().metadata = json!({});
+    let client = LoginClient { client_id: "console".to_owned(), client_secret: None };
+    let trusted = |url: &str| TrustedIssuer { login: Some(client.clone()), ..TrustedIssuer::new(url) };
+    let issuers = vec![trusted(&url), trusted("https://other.example")];
+    let settings = ResourceServer { resource: HUB.to_owned(), issuers };
+    let verifier = TokenVerifier::new(&settings, &fixture.tasks).unwrap();
+    let (begun, _) = verifier.begin_login(&url, REDIRECT).await.unwrap().unwrap();
+    let unnamed = verifier.finish_login(&url, &begun, response(&begun)).await.unwrap();
+    assert_eq!(unnamed.map_err(|error| error.kind), Err(TokenErrorKind::UnknownIssuer));
     assert!(fixture.issuer.state().token_requests.is_empty());
     assert!(fixture.verifier.begin_login("https://other.example", REDIRECT).await.is_none());
 }

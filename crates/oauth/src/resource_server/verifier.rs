@@ -139,6 +139,7 @@ impl TokenVerifier {
                 "只能有一个签发方配置 `introspection`：不透明令牌不标明签发方",
             ));
         }
+        let with_logins = settings.issuers.iter().filter(|issuer| issuer.login.is_some()).count();
         let issuers = settings.issuers.iter().enumerate().map(|(index, settings)| {
             let provider = Arc::new(Provider::new(settings)?);
             let introspector = settings.introspection.as_ref().map(|client| {
@@ -147,7 +148,7 @@ impl TokenVerifier {
             });
             let logins = settings.login.as_ref().map(|client| {
                 let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
-                Box::new(PersonLogins::new(provider, client.clone(), clock))
+                Box::new(PersonLogins::new(provider, (client.clone(), with_logins > 1), clock))
             });
             let keys = KeySet::new(Arc::clone(&provider), Arc::clone(&clock), tasks.clone());
             Ok(Issuer { index, provider, keys, introspector, logins })

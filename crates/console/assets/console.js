@@ -63,8 +63,10 @@ export async function* eventStream(url, { body, signal }) {
     const events = received.split("\n\n");
     received = events.pop();
     for (const event of events) {
-      const name = /^event: (.*)$/m.exec(event)?.[1];
-      const data = /^data: (.*)$/m.exec(event)?.[1];
+      // Other line separators of Unicode belong to the data.
+      const lines = event.split("\n");
+      const field = (prefix) => lines.find((line) => line.startsWith(prefix))?.slice(prefix.length);
+      const [name, data] = [field("event: "), field("data: ")];
       if (name && data) yield { name, data: JSON.parse(data), raw: data };
     }
   }

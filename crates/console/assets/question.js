@@ -8,8 +8,12 @@ import { LABELS_EN, LABELS_ZH, createForm } from "./schema_form.js";
 /** Only addresses of the web can be opened. */
 const isWebAddress = (address) => /^https?:\/\//i.test(address ?? "");
 
-/** The part of the page that asks. `asked` are the exact parsed parameters; `answerUrl` receives the answer. */
-export function createQuestion(method, asked, answerUrl) {
+/** An address in which characters that hide or reorder text are written as escapes. */
+const visible = (address) => address.replace(/[^\x20-\x7e]/gu, (letter) => encodeURI(letter.isWellFormed() ? letter : "\ufffd"));
+
+/** The part of the page that asks. `params` are the exact parsed parameters; `answerUrl` receives the answer. */
+export function createQuestion(method, params, answerUrl) {
+  const asked = params instanceof Map ? params : new Map();
   const message = h("p", { className: "field-error", role: "status" });
   const card = h("section", { className: "card question" });
   card.setAttribute("aria-label", text("Question of the server", "服务器的提问"));
@@ -54,7 +58,7 @@ export function createQuestion(method, asked, answerUrl) {
     );
     if (asked.get("mode") === "url") {
       const address = String(asked.get("url") ?? "");
-      card.append(h("pre", { textContent: address }));
+      card.append(h("pre", { textContent: visible(address) }));
       if (isWebAddress(address)) {
         card.append(h("p", {}, h("a", {
           href: address,

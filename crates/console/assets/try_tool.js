@@ -128,6 +128,8 @@ export async function start(container) {
       result.replaceChildren(element("p", { className: "problem", textContent: shown }));
       if (!isCancelled) announce(shown);
     } finally {
+      // Also after an error of the page: a call that cannot be followed must not go on.
+      running.abort();
       call.disabled = false;
       cancel.hidden = true;
     }

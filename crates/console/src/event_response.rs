@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -43,12 +43,23 @@ pub(crate) fn respond(
     receiver: mpsc::Receiver<StreamEvent>,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> Response<Body> {
-    let work = stream::once(work).filter_map(|()| std::future::ready(None));
-    let events = stream::unfold(receiver, |mut receiver| async move {
-        let event: StreamEvent = receiver.recv().await?;
-        Some((Ok::<_, Infallible>(event.to_bytes()), receiver))
+    let state = (receiver, Some(Box::pin(work)));
+    let events = stream::unfold(state, |(mut receiver, mut work)| async move {
+        let event = loop {
+            let Some(running) = &mut work else { break receiver.recv().await? };
+            tokio::select! {
+                biased;
+                event = receiver.recv() => break event?,
+                () = running => {
+                    // What it has sent is still delivered. Others that hold the sender cannot keep the stream open.
+                    receiver.close();
+                    work = None;
+                }
+            }
+        };
+        Some((Ok::<_, Infallible>(event.to_bytes()), (receiver, work)))
     });
-    let mut response = Response::new(Body::from_stream(stream::select(events, work)));
+    let mut response = Response::new(Body::from_stream(events));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     // Some reverse proxies buffer responses otherwise.
@@ -139,6 +150,20 @@ mod tests {
         let event = String::from_utf8(StreamEvent::new("x", &raw).to_bytes().to_vec()).unwrap();
         assert_eq!(event.matches('\n').count(), 3, "{event}");
         assert!(event.contains("1.10") && event.contains("\\n"), "{event}");
+    }
+
+    #[tokio::test]
+    async fn stream_ends_with_its_work() {
+        let (sender, receiver) = mpsc::channel(4);
+        let kept = sender.clone();
+        let response = respond(receiver, async move {
+            for number in 0..3 {
+                let _ = sender.send(StreamEvent::new("n", &number)).await;
+            }
+        });
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&body).matches("event: n").count(), 3);
+        assert!(kept.is_closed());
     }
 
     #[tokio::test]

@@ -103,8 +103,8 @@ impl EventSource {
     }
 
     /// The id of the current state, for streams that are opened later.
-    pub(crate) async fn current_id(&self, hub: &Hub) -> String {
-        self.versions_of(hub).await.id()
+    pub(crate) async fn current_id(&self, hub: &Hub, visible: [bool; 3]) -> String {
+        self.versions_of(hub).await.only(visible).id()
     }
 
     /// Digests of the current state. Equal states have equal digests in one process.

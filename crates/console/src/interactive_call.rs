@@ -18,6 +18,8 @@ use crate::event_response::{AnswerCheck, PendingAnswers, StreamEvent};
 
 /// Capacity of the channel of events. Progress and log messages that do not fit are dropped.
 pub(crate) const CHANNEL_CAPACITY: usize = 256;
+/// Longer progress and log messages are not shown: a page that reads slowly would keep them in memory.
+const MAX_NOTICE_BYTES: usize = 8 << 10;
 /// How long the answer to a question may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The JSON-RPC error for a request that the client does not support.
@@ -82,10 +84,19 @@ impl DirectClient for PageClient {
     }
 
     fn progress(&self, params: &RawJson) {
-        self.announce("progress", params);
+        if params.get().len() > MAX_NOTICE_BYTES {
+            return;
+        }
+        // The token is a number of the hub, not of the page.
+        let mut members = params.object().unwrap_or_default();
+        members.retain(|name| name != "progressToken");
+        self.announce("progress", &members.into_raw());
     }
 
     fn notify(&self, method: &str, params: Option<&RawJson>) {
+        if params.is_some_and(|params| params.get().len() > MAX_NOTICE_BYTES) {
+            return;
+        }
         self.announce("notice", &ServerMessage { id: None, method, params });
     }
 

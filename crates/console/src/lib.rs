@@ -11,6 +11,7 @@ mod event_response;
 mod events;
 mod idempotency;
 mod interactive_call;
+mod login_limiter;
 mod openapi;
 mod pages;
 mod person_login;
@@ -23,7 +24,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
 use bytes::Bytes;
@@ -42,6 +43,7 @@ use crate::browser::{CookieKind, Cookies, Preferences, PrivateCookies};
 use crate::event_response::PendingAnswers;
 use crate::events::EventSource;
 use crate::idempotency::IdempotencyKeys;
+use crate::login_limiter::LoginLimiter;
 use crate::problem::Problem;
 use crate::request::{Context, Credential, Query, Visitor};
 use crate::session::{SessionOwner, Sessions};
@@ -74,6 +76,7 @@ pub struct Console {
     idempotency: IdempotencyKeys,
     confirmations: Arc<PendingAnswers<bool>>,
     questions: Arc<PendingAnswers<Answer>>,
+    logins: LoginLimiter,
     local: Arc<Principal>,
     /// The language if a browser names none.
     lang: Lang,
@@ -97,6 +100,7 @@ impl Console {
             idempotency: IdempotencyKeys::default(),
             confirmations: Arc::default(),
             questions: Arc::default(),
+            logins: LoginLimiter::default(),
             local: Arc::new(Principal::local()),
             lang,
             host: session::console_host(&hub.places().home).ok(),
@@ -263,6 +267,13 @@ impl Console {
             return self.open(ticket, &parts.headers, preferences).await;
         }
         let query = Query::parse(parts.uri.query());
+        if ["login", "callback"].contains(&below) && !self.logins.permits(web.client(), Instant::now()) {
+            let text = preferences.lang.choose(
+                "too many logins from this address: try again in a minute",
+                "来自此地址的登录过多：请一分钟后重试",
+            );
+            return browser::plain(StatusCode::TOO_MANY_REQUESTS, text);
+        }
         match below {
             "preferences" => return browser::set_preferences(&query, self.is_https()),
             "login" => return self.begin_login(parts, &query, preferences).await,

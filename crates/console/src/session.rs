@@ -30,8 +30,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 3_600);
 const MAX_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
 /// How often the time of the last use is stored.
 const USE_INTERVAL: Duration = Duration::from_secs(300);
-/// Maximum number of sessions. The one that was not used for the longest time makes room.
-const MAX_SESSIONS: usize = 200;
+/// Number of sessions from which those of people make room, the one that was not used for the longest time first.
+const MAX_SESSIONS: usize = 500;
+/// Maximum number of sessions of a person, or of the local user. The one that was not used for the longest time makes room.
+const MAX_OWN_SESSIONS: usize = 20;
 
 /// A session of a person ends after this time in any case: the identity provider is asked again then.
 const MAX_PERSON_LIFETIME: Duration = Duration::from_secs(12 * 3_600);
@@ -109,12 +111,7 @@ impl Sessions {
         let now = now_ms();
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_valid(now));
-        if sessions.len() >= MAX_SESSIONS {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used_ms);
-            if let Some(hash) = oldest.map(|(hash, _)| hash.clone()) {
-                sessions.remove(&hash);
-            }
-        }
+        make_room(&mut sessions, person.as_ref());
         sessions.insert(hash_of(token.expose()), StoredSession { created_ms: now, used_ms: now, person });
         self.store(&sessions)?;
         Ok(token)
@@ -169,6 +166,26 @@ impl Sessions {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, StoredSession>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes a session if there are too many. A person makes room with sessions of its own first, and never with one of the local
+/// user: otherwise it could log others out.
+fn make_room(sessions: &mut HashMap<String, StoredSession>, person: Option<&Person>) {
+    let is_own = |session: &StoredSession| match (&session.person, person) {
+        (Some(one), Some(other)) => one.issuer == other.issuer && one.subject == other.subject,
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    let own = sessions.values().filter(|session| is_own(session)).count();
+    let is_full = sessions.len() >= MAX_SESSIONS;
+    let is_candidate = |session: &&StoredSession| match (own >= MAX_OWN_SESSIONS, person) {
+        (true, _) => is_own(session),
+        (false, _) => is_full && session.person.is_some(),
+    };
+    let candidates = sessions.iter().filter(|(_, session)| is_candidate(session));
+    let oldest = candidates.min_by_key(|(_, session)| session.used_ms).map(|(hash, _)| hash.clone());
+    if let Some(oldest) = oldest {
+        sessions.remove(&oldest);
     }
 }
 
@@ -294,6 +311,31 @@ mod tests {
         for name in ["", "..", "../sessions.json", &"0".repeat(64), &"é".repeat(32)] {
             assert!(sessions.redeem(name).unwrap().is_none(), "{name}");
         }
+    }
+
+    #[test]
+    fn people_log_only_themselves_out() {
+        let home = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(home.path());
+        let person = |subject: usize| Person {
+            issuer: "https://idp.example".to_owned(),
+            subject: subject.to_string(),
+            display: String::new(),
+            groups: Vec::new(),
+        };
+        let local = sessions.create(None).unwrap();
+        let ann = sessions.create(Some(person(0))).unwrap();
+        let first = sessions.create(Some(person(1))).unwrap();
+        for _ in 0..MAX_OWN_SESSIONS {
+            sessions.create(Some(person(1))).unwrap();
+        }
+        assert_eq!(sessions.owner(first.expose()), None);
+        assert!(sessions.owner(ann.expose()).is_some());
+        for subject in 2..MAX_SESSIONS {
+            sessions.create(Some(person(subject))).unwrap();
+        }
+        assert_eq!(sessions.owner(local.expose()), Some(SessionOwner::Local));
+        assert!(sessions.lock().len() <= MAX_SESSIONS);
     }
 
     #[test]

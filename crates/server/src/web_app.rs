@@ -59,6 +59,11 @@ impl<'a> WebContext<'a> {
         Self { budgets, client, record: Mutex::new(record) }
     }
 
+    /// The address of the client, or of the reverse proxy before it.
+    pub fn client(&self) -> IpAddr {
+        self.client
+    }
+
     /// Starts a request of an authenticated principal: it is named in the access log, and the request counts against its
     /// budget until the permit is dropped. Returns the response if the budget is exceeded.
     #[expect(clippy::result_large_err, reason = "the response is returned as it is")]

@@ -64,6 +64,9 @@ impl ApiPath {
     }
 }
 
+/// Maximum number of pages of a list.
+const MAX_PAGES: usize = 2_000;
+
 /// The query parameters of a request.
 pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
 
@@ -150,13 +153,18 @@ impl HubApi {
         max_items: Option<usize>,
     ) -> Result<Vec<T>, HubError> {
         let first = query.iter().find(|(name, _)| *name == "cursor");
-        let (mut items, mut cursor) = (Vec::new(), first.map(|(_, cursor)| (*cursor).to_owned()));
+        let (mut items, mut pages) = (Vec::new(), 0);
+        let mut cursor = first.map(|(_, cursor)| (*cursor).to_owned());
         loop {
             let mut query: Vec<(&str, &str)> =
                 query.iter().filter(|(name, _)| *name != "cursor").copied().collect();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let page: Page<T> = self.get(path, &query).await?;
             let is_empty = page.items.is_empty();
+            pages += 1;
+            if pages > MAX_PAGES || (page.next.is_some() && page.next == cursor) {
+                return Err(self.unreadable("its list has no end"));
+            }
             items.extend(page.items);
             if let Some(max_items) = max_items.filter(|max_items| items.len() >= *max_items) {
                 items.truncate(max_items);

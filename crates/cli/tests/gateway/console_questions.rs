@@ -6,6 +6,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::console::{Browser, hub_with_roles, with_key};
 use crate::serving::{Serving, TEST_TIMEOUT, hub};
+use crate::team_access::{NewKey, new_key};
 
 /// A server whose tool reports progress, asks for a date, and returns the answer that it got.
 fn booking() -> Script {
@@ -117,4 +118,22 @@ async fn closed_page_cancels_its_call() {
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let late = browser.post(&format!("questions/{id}:answer"), &json!({"result": {"action": "accept"}}));
     assert_eq!(late.send().await.unwrap().status(), 404);
+}
+
+/// A call ends with the credential that made it.
+#[tokio::test]
+async fn revoked_key_ends_its_calls() {
+    let mut cli = hub("");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &booking().journal(&journal));
+    let key = new_key(&cli, &NewKey { name: "ann", options: &["--role", "caller"] });
+    let serving = Serving::start(cli);
+    let run = with_key(&serving, &key, Method::POST, "tools/book:run");
+    let mut stream = run.body(r#"{"arguments":{}}"#).send().await.unwrap();
+    question_of(&mut stream).await;
+    assert_eq!(serving.cli().run(&["keys", "revoke", "ann"]).code, Some(0));
+    let rest = async { while stream.chunk().await.unwrap().is_some() {} };
+    tokio::time::timeout(TEST_TIMEOUT, rest).await.unwrap();
+    let is_cancelled = |journal: &Journal| journal.count_method("notifications/cancelled") > 0;
+    Journal::read(&journal).wait_for_async(is_cancelled, TEST_TIMEOUT).await;
 }

@@ -2,6 +2,7 @@
 //! in what is read.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -13,7 +14,7 @@ use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, Chan
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _};
 use toolhub_mcp_gateway::secret;
-use toolhub_server::hash_of;
+use toolhub_server::{Authenticator as _, hash_of};
 
 use super::server_edit::check_editable;
 use crate::problem::Problem;
@@ -67,6 +68,9 @@ pub(crate) struct ChangedLine {
     text: String,
 }
 
+/// How long the comparison of two texts may take. Afterwards it finds fewer common lines.
+const MAX_DIFF_TIME: Duration = Duration::from_millis(200);
+const MAX_TEXT_BYTES: usize = 512 << 10;
 /// Number of unchanged lines before and after a change.
 const CONTEXT_LINES: usize = 3;
 
@@ -104,7 +108,7 @@ pub(crate) fn read(context: &Context<'_>) -> Result<Config, Problem> {
 }
 
 pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let NewConfig { text } = context.json()?;
+    let text = new_text(context)?;
     let places = context.hub().places();
     let masked = masked(context, &current_text(context)?)?;
     let lines = changed_lines(masked.text(), &text);
@@ -121,10 +125,19 @@ pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> 
         Ok(settings) => {
             let running = &context.hub().settings().restart_sections;
             let restart = settings.restart_sections.changed_since(running);
+            let mut warnings: Vec<String> =
+                settings.notes.iter().map(|text| text.localize(context.lang)).collect();
+            if context.gateways.access().is_required() && !settings.auth.is_required() {
+                let warning = context.lang.choose(
+                    "Without keys and identity providers, every program that reaches the hub may use it after the next start.",
+                    "没有密钥和身份提供方时，下次启动后，任何能连接到 hub 的程序都可使用它。",
+                );
+                warnings.push(warning.to_owned());
+            }
             ConfigPreview {
                 valid: true,
                 message: None,
-                warnings: settings.notes.iter().map(|text| text.localize(context.lang)).collect(),
+                warnings,
                 lines,
                 restart: restart.into_iter().map(str::to_owned).collect(),
             }
@@ -138,7 +151,7 @@ pub(crate) fn preview(context: &Context<'_>) -> Result<Response<Body>, Problem> 
 }
 
 pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let NewConfig { text } = context.json()?;
+    let text = new_text(context)?;
     let places = context.hub().places();
     check_editable(context, &places.config)?;
     let Some(expected) = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
@@ -180,6 +193,17 @@ pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem
     }
     drop(file);
     get(context)
+}
+
+fn new_text(context: &Context<'_>) -> Result<String, Problem> {
+    let NewConfig { text } = context.json()?;
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(Problem::bad_request(
+            format!("a configuration has at most {MAX_TEXT_BYTES} bytes"),
+            format!("配置最多 {MAX_TEXT_BYTES} 字节"),
+        ));
+    }
+    Ok(text)
 }
 
 fn invalid(what: LocalizedText) -> Problem {
@@ -226,7 +250,7 @@ fn set_version(response: &mut Response<Body>, version: &str) {
 
 /// The changed lines of two texts, with the lines around them.
 fn changed_lines(old: &str, new: &str) -> Vec<ChangedLine> {
-    let diff = similar::TextDiff::from_lines(old, new);
+    let diff = similar::TextDiff::configure().timeout(MAX_DIFF_TIME).diff_lines(old, new);
     let mut lines = Vec::new();
     for (index, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {
         if index > 0 {

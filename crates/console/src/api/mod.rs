@@ -85,11 +85,21 @@ const LAST_EVENT_ID: &str = "last-event-id";
 async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let last = context.headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
     let last = last.or_else(|| context.query.get("since"));
+    let (visible, is_live) = (visible_topics(context), live_check(context));
+    context.events.open(context.hub(), last, StreamAccess { handle: &context.handle, visible, is_live }).await
+}
+
+/// Which topics of events a principal may learn about.
+pub(crate) fn visible_topics(context: &Context<'_>) -> [bool; 3] {
+    let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));
+    [has(VIEWERS), has(AUDITORS), has(APPROVERS)]
+}
+
+/// Checks whether the credential of a request is still valid, for streams that outlive the request.
+pub(crate) fn live_check(context: &Context<'_>) -> IsLive {
     let (sessions, headers, is_https) =
         (Arc::clone(context.sessions), context.headers.clone(), context.is_https);
-    let has = |roles: &[Role]| roles.iter().any(|role| context.has_role(*role));
-    let visible = [has(VIEWERS), has(AUDITORS), has(APPROVERS)];
-    let is_live = match &context.visitor.credential {
+    match &context.visitor.credential {
         Credential::Session { .. } => {
             let (gateways, roles) = (Arc::clone(context.gateways), context.principal().roles);
             Box::new(move || {
@@ -109,8 +119,7 @@ async fn open_events(context: &Context<'_>) -> Result<Response<Body>, Problem> {
             let (gateways, principal) = (Arc::clone(context.gateways), Arc::clone(context.principal()));
             Box::new(move || gateways.access().is_current(&principal)) as IsLive
         }
-    };
-    context.events.open(context.hub(), last, StreamAccess { handle: &context.handle, visible, is_live }).await
+    }
 }
 
 /// A time in RFC 3339, in UTC.

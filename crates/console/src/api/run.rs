@@ -1,6 +1,7 @@
 //! `tools/{name}:run` and `questions/{id}:answer`: a call whose progress and questions reach the person who makes it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -10,15 +11,17 @@ use tokio::sync::mpsc;
 use toolhub_core::RawJson;
 use toolhub_mcp_gateway::Resource;
 
-use super::Empty;
 use super::tools::direct_call;
+use super::{Empty, live_check};
 use crate::event_response;
-use crate::events::too_many_streams;
+use crate::events::{IsLive, too_many_streams};
 use crate::interactive_call::{self, CHANNEL_CAPACITY, PageClient};
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::json;
 
+/// How often the credential of a running call is checked.
+const LIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// The error code of a question that a person refused to answer.
 const REFUSED: i64 = -1;
 
@@ -37,8 +40,23 @@ pub(crate) async fn run(context: &Context<'_>) -> Result<Response<Body>, Problem
     let (events, receiver) = mpsc::channel(CHANNEL_CAPACITY);
     let principal = Arc::clone(context.principal().id());
     let client = PageClient { pending: Arc::clone(context.questions), events, principal };
+    let is_live = live_check(context);
     let work = interactive_call::run(Arc::clone(context.gateways), call, client, permit);
+    let work = async move {
+        // A call ends with the credential that made it.
+        tokio::select! {
+            () = work => {}
+            () = ended(&is_live) => {}
+        }
+    };
     Ok(event_response::respond(receiver, work))
+}
+
+/// Waits until a credential is not valid any more.
+async fn ended(is_live: &IsLive) {
+    while is_live() {
+        tokio::time::sleep(LIVE_INTERVAL).await;
+    }
 }
 
 pub(crate) fn answer(context: &Context<'_>) -> Result<Response<Body>, Problem> {

@@ -23,6 +23,7 @@ use toolhub_core::Localize as _;
 use toolhub_server::hash_of;
 
 use self::layout::{Frame, NavItem};
+use crate::api::visible_topics;
 use crate::browser::{self, Preferences};
 use crate::problem::Problem;
 use crate::request::Context;
@@ -44,7 +45,7 @@ pub(crate) async fn respond(
     let path = if is_item || segments.len() == 1 { segments[0].as_str() } else { "?" };
     let nav = NavItem::of(path);
     // Before the contents are read: a change in between is announced to the page.
-    let events = context.events.current_id(context.hub()).await;
+    let events = context.events.current_id(context.hub(), visible_topics(&context)).await;
     let frame = Frame::new(below, &context, preferences, nav).with_events(&events);
     let is_allowed = nav.is_none_or(|nav| nav.permission().allows(context.principal()));
     let content: Result<(String, Markup), Problem> = match (path, is_item) {

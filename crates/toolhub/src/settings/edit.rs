@@ -13,16 +13,34 @@ use super::servers::load_servers;
 use super::toml::Settings;
 
 /// Settings whose values are secrets.
-const SECRET_KEYS: [&str; 7] =
-    ["key", "api_key", "client_secret", "password", "secret", "token", "authorization"];
+const SECRET_KEYS: [&str; 10] = [
+    "key",
+    "api_key",
+    "apikey",
+    "api-key",
+    "client_secret",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "authorization",
+];
 /// Before and after the number of a secret.
 const MASK: (&str, &str) = ("{{secret ", "}}");
 
 /// The text of a configuration in which each secret is replaced by `{{secret N}}`.
 pub struct MaskedConfig {
     text: String,
-    /// The secrets in the order of their numbers, as the file writes them.
-    secrets: Vec<String>,
+    /// The secrets in the order of their numbers.
+    secrets: Vec<MaskedSecret>,
+}
+
+/// A secret of the file.
+struct MaskedSecret {
+    /// The keys that lead to it, without the positions of entries in lists.
+    path: String,
+    /// The value as the file writes it.
+    literal: String,
 }
 
 // Secrets are not shown.
@@ -36,17 +54,21 @@ impl MaskedConfig {
     /// Masks the secrets of a text. `None` if it is not valid TOML: its secrets cannot be found then.
     pub fn new(text: &str) -> Option<Self> {
         let document = Document::parse(text).ok()?;
-        let mut spans = Vec::new();
-        strings_of_table(document.as_table(), &mut |key, value, span| {
-            if is_secret(key, value) {
-                spans.push(span);
+        let mut found = Vec::new();
+        strings_of_table(document.as_table(), "", &mut |path, value, span| {
+            if is_secret(path, value) {
+                found.push((path.to_owned(), span));
             }
         });
-        spans.sort_by_key(|span| span.start);
-        let secrets: Vec<String> =
-            spans.iter().map(|span| text.get(span.clone()).unwrap_or_default().to_owned()).collect();
-        let masks = (1..=spans.len()).map(|number| format!("\"{}{number}{}\"", MASK.0, MASK.1));
-        Some(Self { text: replace(text, spans.iter().cloned().zip(masks)), secrets })
+        found.sort_by_key(|(_, span)| span.start);
+        let secrets = found.iter().map(|(path, span)| MaskedSecret {
+            path: path.clone(),
+            literal: text.get(span.clone()).unwrap_or_default().to_owned(),
+        });
+        let secrets = secrets.collect();
+        let masks = (1..=found.len()).map(|number| format!("\"{}{number}{}\"", MASK.0, MASK.1));
+        let spans = found.into_iter().map(|(_, span)| span);
+        Some(Self { text: replace(text, spans.zip(masks)), secrets })
     }
 
     /// The text without secrets.
@@ -59,14 +81,17 @@ impl MaskedConfig {
         // An invalid text is reported when it is checked.
         let Ok(document) = Document::parse(edited) else { return Ok(edited.to_owned()) };
         let (mut changes, mut unknown) = (Vec::new(), None);
-        strings_of_table(document.as_table(), &mut |_, value, span| {
-            let Some(number) = value.strip_prefix(MASK.0).and_then(|rest| rest.strip_suffix(MASK.1)) else {
+        strings_of_table(document.as_table(), "", &mut |path, value, span| {
+            if !value.contains(MASK.0) {
                 return;
-            };
+            }
+            let number = value.strip_prefix(MASK.0).and_then(|rest| rest.strip_suffix(MASK.1));
+            let number = number.and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
+            // A secret stays where it is: elsewhere it could be read, or be sent to another place.
             let secret =
-                number.parse::<usize>().ok().and_then(|number| self.secrets.get(number.checked_sub(1)?));
+                number.and_then(|number| self.secrets.get(number)).filter(|secret| secret.path == path);
             match secret {
-                Some(secret) => changes.push((span, secret.clone())),
+                Some(secret) => changes.push((span, secret.literal.clone())),
                 None => unknown = Some(value.to_owned()),
             }
         });
@@ -95,15 +120,18 @@ fn replace(text: &str, changes: impl Iterator<Item = (Range<usize>, String)>) ->
     replaced
 }
 
-/// Whether the value of a setting is a secret. A reference to an environment variable is none.
-fn is_secret(key: &str, value: &str) -> bool {
+/// Whether the value of a setting is a secret, or looks like a mask. A reference to an environment variable is none.
+fn is_secret(path: &str, value: &str) -> bool {
+    if value.contains(MASK.0) {
+        return true;
+    }
     let is_reference = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| {
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     });
     if value.is_empty() || is_reference {
         return false;
     }
-    let key = key.to_ascii_lowercase();
+    let key = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     SECRET_KEYS.contains(&key.as_str()) || has_password(value)
 }
 
@@ -114,27 +142,30 @@ fn has_password(value: &str) -> bool {
     authority.contains('@') || Url::parse(value).is_ok_and(|url| url.query().is_some())
 }
 
-/// Visits the strings of a table with their keys and their places in the text.
-fn strings_of_table(table: &dyn TableLike, visit: &mut impl FnMut(&str, &str, Range<usize>)) {
+/// Visits the strings of a table with the keys that lead to them, joined by dots, and their places in the text.
+fn strings_of_table(table: &dyn TableLike, parent: &str, visit: &mut impl FnMut(&str, &str, Range<usize>)) {
     for (key, item) in table.iter() {
+        let path = if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") };
         match item {
-            Item::Value(value) => strings_of_value(key, value, visit),
-            Item::Table(table) => strings_of_table(table, visit),
-            Item::ArrayOfTables(tables) => tables.iter().for_each(|table| strings_of_table(table, visit)),
+            Item::Value(value) => strings_of_value(&path, value, visit),
+            Item::Table(table) => strings_of_table(table, &path, visit),
+            Item::ArrayOfTables(tables) => {
+                tables.iter().for_each(|table| strings_of_table(table, &path, visit));
+            }
             Item::None => {}
         }
     }
 }
 
-fn strings_of_value(key: &str, value: &Value, visit: &mut impl FnMut(&str, &str, Range<usize>)) {
+fn strings_of_value(path: &str, value: &Value, visit: &mut impl FnMut(&str, &str, Range<usize>)) {
     match value {
         Value::String(text) => {
             if let Some(span) = text.span() {
-                visit(key, text.value(), span);
+                visit(path, text.value(), span);
             }
         }
-        Value::Array(values) => values.iter().for_each(|value| strings_of_value(key, value, visit)),
-        Value::InlineTable(table) => strings_of_table(table, visit),
+        Value::Array(values) => values.iter().for_each(|value| strings_of_value(path, value, visit)),
+        Value::InlineTable(table) => strings_of_table(table, path, visit),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
     }
 }
@@ -191,6 +222,32 @@ roots = ["https://host/a?token=hunter5"]
         assert!(restored.contains("hunter5") && !restored.contains("hunter4"), "{restored}");
         let edited = masked.text().replace("\"{{secret 1}}\"", "\"new\"");
         assert!(masked.restore(&edited).unwrap().contains("key = \"new\""));
+    }
+
+    /// A secret at another setting could be read there, in a message about it, or at the place that it is sent to.
+    #[test]
+    fn secrets_cannot_be_moved() {
+        let masked = MaskedConfig::new(TEXT).unwrap();
+        for moved in [
+            "[limits]\ncall = \"{{secret 1}}\"\n",
+            "[llm]\nmodel = \"{{secret 1}}\"\n",
+            "[web_search]\napi_key = \"{{secret 1}}\"\n",
+            "[llm]\nkey = \"{{secret 2}}\"\n",
+            "[llm]\nkey = \"{{secret 1}}x\"\n",
+            "[llm]\nkey = \"x {{secret 1}}\"\n",
+            "[[servers]]\nid = \"{{secret 3}}\"\n",
+        ] {
+            assert!(masked.restore(moved).is_err(), "{moved}");
+        }
+        assert!(masked.restore("[llm]\nkey = \"{{secret 1}}\"\n").unwrap().contains("hunter2"));
+    }
+
+    /// Names of tools come from servers: one that looks like a mask must stay what it is.
+    #[test]
+    fn values_that_look_like_masks_stay() {
+        let text = "[llm]\nkey = \"hunter2\"\n[[servers]]\nid = \"s\"\ndisabled_tools = [\"{{secret 1}}\", \"a {{secret 2}}\"]\n";
+        let masked = MaskedConfig::new(text).unwrap();
+        assert_eq!(masked.restore(masked.text()).unwrap(), text);
     }
 
     #[test]

@@ -81,6 +81,12 @@ pub(crate) fn document(routes: &[Route]) -> Value {
     })
 }
 
+/// An event of a stream: its name, and its data as text, which is JSON.
+fn event_schema() -> Value {
+    let text = json!({ "type": "string" });
+    json!({ "type": "object", "properties": { "event": text, "data": text, "id": text } })
+}
+
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let placeholders = route.path.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(name, _)| {
         json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } })
@@ -103,7 +109,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let parameters: Vec<Value> = placeholders.chain(query).chain(headers).collect();
     let content = match route.response {
         ResponseKind::Json(schema) => json!({ "application/json": { "schema": schema(generator) } }),
-        ResponseKind::Events => json!({ "text/event-stream": { "schema": { "type": "string" } } }),
+        ResponseKind::Events => json!({ "text/event-stream": { "schema": event_schema() } }),
         ResponseKind::Text(kind) => json!({ kind: { "schema": { "type": "string" } } }),
     };
     let mut responses = json!({ "200": { "description": "OK", "content": content } });

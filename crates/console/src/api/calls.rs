@@ -109,7 +109,7 @@ pub(crate) struct CallDetail {
 
 pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let Page { items, next } = selected(context).await?;
-    let with_details = context.query.get(DETAILS.name) == Some("true");
+    let with_details = context.query.flag(DETAILS.name)?;
     let listed = |record: &CallRecord| match with_details {
         true => ListedCall::Detailed(Box::new(detail(record, context.lang))),
         false => ListedCall::Brief(call(record, context.lang)),

@@ -154,7 +154,8 @@ pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem
     let text = new_text(context)?;
     let places = context.hub().places();
     check_editable(context, &places.config)?;
-    let Some(expected) = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else {
+    let expected = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
+    let Some(expected) = expected.filter(|expected| !expected.is_empty()) else {
         return Err(Problem::new(
             StatusCode::PRECONDITION_REQUIRED,
             "if-match-required",

@@ -183,7 +183,7 @@ pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> 
     let mut tools: Vec<ToolCount> = statistics.iter().map(tool_count).collect();
     tools.sort_by_key(|tool| std::cmp::Reverse(tool.succeeded + tool.failed));
     tools.truncate(MAX_TOOLS);
-    let is_detailed = context.query.get(DETAILS.name) == Some("true");
+    let is_detailed = context.query.flag(DETAILS.name)?;
     let stored = is_detailed.then(|| statistics.iter().map(stored_statistics).collect());
     let percentile = |share: f64| latency.percentile(share).map(millis);
     Ok(Stats {

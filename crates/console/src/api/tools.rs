@@ -296,7 +296,7 @@ fn approval_name(status: ApprovalStatus) -> &'static str {
 pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     context.gateways.settled().await;
     let Page { items, next } = selected(context)?;
-    let with_definitions = context.query.get("definitions") == Some("true");
+    let with_definitions = context.query.flag("definitions")?;
     let listed = |offered: &OfferedTool| ListedTool {
         tool: summary(context, offered),
         more: with_definitions.then(|| ListedDefinition::of(offered)),

@@ -110,7 +110,14 @@ impl ServerSpec {
         digest(&json!([
             [env!("CARGO_PKG_VERSION"), self.id.as_str(), self.transport.name()],
             [bytes(&absolute(&self.origin))],
-            [self.era.map(|era| era.name()), self.enabled, self.roots, self.tools, self.tags],
+            [
+                self.era.map(|era| era.name()),
+                self.enabled,
+                self.roots,
+                self.tools,
+                self.disabled_tools,
+                self.tags
+            ],
             [format!("{:?}", (self.instances, self.credentials, &self.hints, self.pin, &self.oauth)), limits],
             [format!("{:?}", self.consent), self.consent.digest(), self.transport_json()],
         ]))

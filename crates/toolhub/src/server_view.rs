@@ -1,5 +1,7 @@
 //! A snapshot of a server, for people and programs.
 
+use std::time::SystemTime;
+
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::CachedList;
 use toolhub_mcp_client::ServerState;
@@ -48,6 +50,25 @@ impl ServerView {
             (ServerState::Connected { era, .. }, _) => Some(era.name()),
             (_, Some(list)) if !list.era.is_empty() => Some(&list.era),
             _ => None,
+        }
+    }
+
+    /// The negotiated version of MCP, while it is connected.
+    pub fn protocol_version(&self) -> Option<&str> {
+        match &self.state {
+            ServerState::Connected { version, .. } => Some(version),
+            _ => None,
+        }
+    }
+
+    /// The number of failures in a row, and when it is tried again if its circuit breaker is open.
+    pub fn failures(&self) -> (u32, Option<SystemTime>) {
+        match (&self.state, &self.list) {
+            (ServerState::CircuitOpen { left, failures, .. }, _) => {
+                (*failures, Some(SystemTime::now() + *left))
+            }
+            (_, Some(list)) => (list.failures, None),
+            (_, None) => (0, None),
         }
     }
 

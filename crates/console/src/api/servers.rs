@@ -1,13 +1,12 @@
 //! `servers`: states, logs, tests and restarts.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
 
 use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
-use toolhub::{ServerState, ServerView};
+use toolhub::ServerView;
 use toolhub_client_config::TransportSpec;
 use toolhub_core::audit::{AuditAction, AuditEvent, ChangeEvent, ChangeKind, ChangedObject};
 use toolhub_core::{Lang, Localize as _, Role, Roles, Source, ToolError};
@@ -205,17 +204,7 @@ async fn connect(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 }
 
 fn server(view: &ServerView, lang: Lang) -> Server {
-    let (failures, open_until) = match (&view.state, &view.list) {
-        (ServerState::CircuitOpen { left, failures, .. }, _) => {
-            (*failures, Some(timestamp(SystemTime::now() + *left)))
-        }
-        (_, Some(list)) => (list.failures, None),
-        (_, None) => (0, None),
-    };
-    let protocol_version = match &view.state {
-        ServerState::Connected { version, .. } => Some(version.clone()),
-        _ => None,
-    };
+    let (failures, open_until) = view.failures();
     Server {
         id: view.spec.id.to_string(),
         transport: view.spec.transport.name().to_owned(),
@@ -226,9 +215,9 @@ fn server(view: &ServerView, lang: Lang) -> Server {
         peer: view.peer().map(str::to_owned),
         restarts: view.restarts,
         failures,
-        protocol_version,
+        protocol_version: view.protocol_version().map(str::to_owned),
         listed_at: view.list.as_ref().and_then(|list| list.listed_at).map(timestamp),
-        circuit_open_until: open_until,
+        circuit_open_until: open_until.map(timestamp),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use toolhub::{Hub, ServerState, ServerView};
+use toolhub::{Hub, ServerView};
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 use toolhub_mcp_client::last_lines;
 
@@ -41,11 +41,8 @@ pub(crate) struct ServerReport {
 impl ServerReport {
     /// The state of a server of this process.
     pub(crate) fn new(hub: &Hub, server: &ServerView, lang: Lang) -> Self {
-        let (failures, open_until) = failures(server);
-        let version = match &server.state {
-            ServerState::Connected { version, .. } => Some(version.clone()),
-            _ => None,
-        };
+        let (failures, open_until) = server.failures();
+        let version = server.protocol_version().map(str::to_owned);
         Self {
             id: server.spec.id.to_string(),
             transport: server.spec.transport.name().to_owned(),
@@ -175,15 +172,6 @@ pub(crate) fn print(app: &App, servers: &[ServerReport]) {
     }
 }
 
-/// Consecutive failures, and until when the circuit breaker is open.
-fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
-    match (&server.state, &server.list) {
-        (ServerState::CircuitOpen { left, failures, .. }, _) => (*failures, Some(SystemTime::now() + *left)),
-        (_, Some(list)) => (list.failures, None),
-        (_, None) => (0, None),
-    }
-}
-
 /// The number of restarts, if the server was started in this run.
 pub(crate) fn known_restarts(is_connected: bool, restarts: u32) -> Option<u32> {
     (is_connected || restarts > 0).then_some(restarts)
@@ -219,6 +207,8 @@ mod tests {
     use toolhub_core::ports::CachedList;
     use toolhub_mcp_client::config::ServerSpec;
     use toolhub_mcp_wire::Era;
+
+    use toolhub::ServerState;
 
     use super::*;
 

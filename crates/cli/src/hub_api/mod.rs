@@ -156,14 +156,14 @@ impl HubApi {
                 query.iter().filter(|(name, _)| *name != "cursor").copied().collect();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let page: Page<T> = self.get(path, &query).await?;
-            let is_empty = page.items.is_empty();
             items.extend(page.items);
             if let Some(max_items) = max_items.filter(|max_items| items.len() >= *max_items) {
                 items.truncate(max_items);
                 return Ok(items);
             }
             match page.next {
-                Some(next) if !is_empty => cursor = Some(next),
+                // A page may be empty although more follow: a search is continued with the next one.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
                 _ => return Ok(items),
             }
         }

@@ -164,18 +164,21 @@ impl StatisticsSummary {
     /// The summary of these tools, which are sorted by source and name.
     pub fn of(mut statistics: Vec<ToolStatistics>, query: SummaryQuery) -> Self {
         let mut summary = Self::default();
-        for one in &statistics {
-            for (day, tally) in one.days.range(query.since..) {
-                let sum = summary.days.entry(*day).or_default();
-                sum.successes += tally.successes;
-                sum.failures += tally.failures;
-            }
-            one.latency.buckets().for_each(|(bucket, count)| summary.latency.add(bucket, count));
-        }
+        statistics.iter().for_each(|one| summary.add(one, query.since));
         statistics.sort_by_key(|one| std::cmp::Reverse(one.tally().total()));
         statistics.truncate(query.tools);
         summary.most_used = statistics;
         summary
+    }
+
+    /// Adds a tool to the sums of the days from `since` on.
+    pub fn add(&mut self, one: &ToolStatistics, since: Day) {
+        for (day, tally) in one.days.range(since..) {
+            let sum = self.days.entry(*day).or_default();
+            sum.successes += tally.successes;
+            sum.failures += tally.failures;
+        }
+        one.latency.buckets().for_each(|(bucket, count)| self.latency.add(bucket, count));
     }
 }
 

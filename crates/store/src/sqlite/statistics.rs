@@ -35,11 +35,39 @@ pub(super) fn add(connection: &Connection, counted: &PendingStatistics) -> rusql
         }
         connection
             .prepare_cached(
-                "INSERT INTO last_uses VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET
+                "INSERT INTO last_uses (source, tool, last_success, last_failure, uses)
+                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET
+                     uses = uses + excluded.uses,
                      last_success = nullif(max(coalesce(last_success, 0), coalesce(excluded.last_success, 0)), 0),
                      last_failure = nullif(max(coalesce(last_failure, 0), coalesce(excluded.last_failure, 0)), 0)",
             )?
-            .execute(params![source, tool, entry.last_success.map(micros), entry.last_failure.map(micros)])?;
+            .execute(params![
+                source,
+                tool,
+                entry.last_success.map(micros),
+                entry.last_failure.map(micros),
+                entry.tally().total().cast_signed()
+            ])?;
+    }
+    add_totals(connection, counted)
+}
+
+/// Adds to the sums over all tools.
+fn add_totals(connection: &Connection, counted: &PendingStatistics) -> rusqlite::Result<()> {
+    let mut totals = StatisticsSummary::default();
+    counted.sorted().into_iter().for_each(|entry| totals.add(entry, Day(i64::MIN)));
+    let mut days = connection.prepare_cached(
+        "INSERT INTO day_totals VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET
+             successes = successes + excluded.successes, failures = failures + excluded.failures",
+    )?;
+    for (day, tally) in &totals.days {
+        days.execute(params![day.0, tally.successes.cast_signed(), tally.failures.cast_signed()])?;
+    }
+    let mut steps = connection.prepare_cached(
+        "INSERT INTO latency_totals VALUES (?1, ?2) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+    )?;
+    for (step, count) in totals.latency.buckets() {
+        steps.execute(params![step, count.cast_signed()])?;
     }
     Ok(())
 }
@@ -98,16 +126,13 @@ pub(super) fn of_tool(
 
 /// Sums over all tools.
 pub(super) fn summary(connection: &Connection, query: SummaryQuery) -> rusqlite::Result<StatisticsSummary> {
-    let mut select = connection.prepare_cached(
-        "SELECT day, sum(successes), sum(failures) FROM statistics WHERE day >= ?1 GROUP BY day",
-    )?;
+    let mut select =
+        connection.prepare_cached("SELECT day, successes, failures FROM day_totals WHERE day >= ?1")?;
     let days = days(&mut select, [query.since.0])?;
-    let mut select = connection.prepare_cached("SELECT step, sum(count) FROM latencies GROUP BY step")?;
+    let mut select = connection.prepare_cached("SELECT step, count FROM latency_totals")?;
     let latency = latency(&mut select, [])?;
-    let mut select = connection.prepare_cached(
-        "SELECT source, tool FROM statistics GROUP BY source, tool
-         ORDER BY sum(successes) + sum(failures) DESC, source, tool LIMIT ?1",
-    )?;
+    let mut select = connection
+        .prepare_cached("SELECT source, tool FROM last_uses ORDER BY uses DESC, source, tool LIMIT ?1")?;
     let limit = i64::try_from(query.tools).unwrap_or(i64::MAX);
     let names = select
         .query_map([limit], |row| Ok((Source::from_name(row.get_ref(0)?.as_str()?), name(row)?)))?

@@ -52,7 +52,7 @@ model = dict(database.execute("SELECT * FROM calls ORDER BY id LIMIT 1").fetchon
 output = database.execute("SELECT output FROM results WHERE id = ?", [model["id"]]).fetchone()["output"]
 now = time.time_ns() // 1000
 began = [now - DAYS * DAY + number * DAYS * DAY // count for number in range(count)]
-for table in ("calls", "results", "statistics", "latencies", "last_uses"):
+for table in ("calls", "results", "statistics", "latencies", "last_uses", "day_totals", "latency_totals"):
     database.execute(f"DELETE FROM {table}")
 columns = list(model)
 database.executemany(
@@ -75,6 +75,8 @@ database.execute(
 )
 database.execute(
     """INSERT INTO last_uses SELECT 'up', tool, max(began) FILTER (WHERE status = 'succeeded'),
-        max(began) FILTER (WHERE status = 'failed') FROM calls GROUP BY tool"""
+        max(began) FILTER (WHERE status = 'failed'), count(*) FROM calls GROUP BY tool"""
 )
+database.execute("INSERT INTO day_totals SELECT day, sum(successes), sum(failures) FROM statistics GROUP BY day")
+database.execute("INSERT INTO latency_totals SELECT step, sum(count) FROM latencies GROUP BY step")
 database.commit()

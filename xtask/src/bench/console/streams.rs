@@ -21,16 +21,22 @@ const PAGES: usize = 50;
 /// The pages that are opened, in turn.
 const OPENED: [&str; 5] =
     ["/console/", "/console/tools", "/console/calls", "/console/servers/up", "/console/tools/echo_1"];
-/// Time for the hub to free the memory of closed connections.
-const SETTLE_TIME: Duration = Duration::from_secs(2);
+/// Number of times that each page is loaded before memory is compared.
+const WARM_UPS: usize = 10;
+/// How often memory is read until it stays the same.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of times that memory is read.
+const MAX_MEMORY_READS: usize = 30;
+/// Maximum difference of memory that stays the same, in bytes.
+const SAME_MEMORY: f64 = 64.0 * 1024.0;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// Many streams, to which some changes are announced. Every stream must announce each of them.
 pub(super) fn events(hub: &RunningServer, browser: &Browser) -> Result<Table> {
-    let before = resident(hub.child.id())?;
+    let before = steady_memory(hub)?;
     let mut streams: Vec<EventStream<'_>> = follow(browser, STREAMS)?;
-    let with_streams = resident(hub.child.id())?;
+    let with_streams = steady_memory(hub)?;
     let mut connection = browser.connect()?;
     let mut times = Vec::with_capacity(CHANGES);
     for change in 0..CHANGES {
@@ -43,10 +49,9 @@ pub(super) fn events(hub: &RunningServer, browser: &Browser) -> Result<Table> {
         times.push(started.elapsed());
     }
     times.sort_unstable();
-    let after_changes = resident(hub.child.id())?;
+    let after_changes = steady_memory(hub)?;
     drop(streams);
-    thread::sleep(SETTLE_TIME);
-    let closed = resident(hub.child.id())?;
+    let closed = steady_memory(hub)?;
 
     let mut table = Table::default();
     let mut row = |name: String, value: String| table.row([name, value]);
@@ -69,14 +74,18 @@ pub(super) fn events(hub: &RunningServer, browser: &Browser) -> Result<Table> {
 
 /// Pages that stay open, each with its connection and its stream.
 pub(super) fn open_pages(hub: &RunningServer, browser: &Browser) -> Result<Table> {
-    let before = resident(hub.child.id())?;
+    let mut connection = browser.connect()?;
+    for path in OPENED.iter().cycle().take(WARM_UPS * OPENED.len()) {
+        connection.get(path)?;
+    }
+    let before = steady_memory(hub)?;
     let mut tabs = Vec::with_capacity(PAGES);
     for path in OPENED.iter().cycle().take(PAGES) {
         let mut connection = browser.connect()?;
         ensure!(connection.get(path)?.status == 200, "{path} cannot be opened");
         tabs.push((connection, browser.follow()?));
     }
-    let open = resident(hub.child.id())?;
+    let open = steady_memory(hub)?;
     drop(tabs);
     let mut table = Table::default();
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
@@ -124,6 +133,20 @@ pub(super) fn make_call(connection: &mut Connection<'_>) -> Result<()> {
     let response = connection.post("/api/v1/tools/echo_0:call", body)?;
     ensure!(response.status == 200, "the call failed: {}", response.text());
     Ok(())
+}
+
+/// The memory of the hub when it stays the same: what is freed is given back after some seconds.
+fn steady_memory(hub: &RunningServer) -> Result<f64> {
+    let mut before = resident(hub.child.id())?;
+    for _ in 0..MAX_MEMORY_READS {
+        thread::sleep(MEMORY_INTERVAL);
+        let now = resident(hub.child.id())?;
+        if (now - before).abs() < SAME_MEMORY {
+            return Ok(now);
+        }
+        before = now;
+    }
+    Ok(before)
 }
 
 fn mebibytes(bytes: f64) -> String {

@@ -1,6 +1,7 @@
 //! The table of benchmarks, each in its own module, and their dispatch.
 mod build;
 mod cold_start;
+mod console;
 mod engine;
 mod formats;
 mod gateway;
@@ -38,6 +39,14 @@ const BENCHMARKS: &[Benchmark] = &[
         run: |workspace, args| {
             no_arguments(args)?;
             cold_start::run(workspace)
+        },
+    },
+    Benchmark {
+        name: "console",
+        about: "pages and lists of the web console with 10,000 tools and a million calls, its event streams, and calls through the gateway beside them",
+        run: |workspace, args| {
+            no_arguments(args)?;
+            console::run(workspace)
         },
     },
     Benchmark {

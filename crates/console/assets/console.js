@@ -327,7 +327,10 @@ document.addEventListener("keydown", (event) => {
 
 localizeTimes(document);
 addCopyButtons(document);
-if (csrf) follow();
+// A search that has found nothing yet goes on by itself.
+const continuation = document.querySelector("a[data-continue]");
+if (continuation) location.replace(continuation.href);
+else if (csrf) follow();
 const asking = document.getElementById("ask");
 if (asking) import("./ask.js").then((module) => module.start(asking));
 const settings = document.getElementById("settings-editor");

@@ -13,7 +13,7 @@ use crate::outcome::{AttemptEnd, AttemptRecord};
 use crate::principal::Authorization;
 pub use crate::record_id::RecordId;
 use crate::source::Source;
-use crate::statistics::ToolStatistics;
+use crate::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
 use crate::store_error::StoreError;
 use crate::tool::ToolName;
 
@@ -257,6 +257,8 @@ pub struct CallQuery {
     pub after: Option<RecordId>,
     /// Only calls older than this record.
     pub before: Option<RecordId>,
+    /// Only this record and newer calls.
+    pub from: Option<RecordId>,
     /// Maximum number of calls, the newest ones; `None` for all.
     pub limit: Option<usize>,
 }
@@ -271,11 +273,52 @@ pub trait CallHistory: Send + Sync {
 
     /// The statistics of all tools.
     fn statistics(&self) -> BoxFuture<'_, Result<Vec<ToolStatistics>, StoreError>>;
+
+    /// The start of the newest part of the history before a record, or of all of it: a part has about `calls` calls, from the
+    /// returned record on. Returns `None` if there are fewer. Filters without an index are searched in such parts, so that no
+    /// query takes long.
+    fn part_start(
+        &self,
+        _before: Option<RecordId>,
+        _calls: usize,
+    ) -> BoxFuture<'_, Result<Option<RecordId>, StoreError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    /// The statistics of one tool at one source; `None` if it was never used.
+    fn tool_statistics<'a>(
+        &'a self,
+        source: &'a Source,
+        tool: &'a ToolName,
+    ) -> BoxFuture<'a, Result<Option<ToolStatistics>, StoreError>> {
+        Box::pin(async move {
+            let all = self.statistics().await?;
+            Ok(all.into_iter().find(|one| one.source == *source && one.tool == *tool))
+        })
+    }
+
+    /// Sums over all tools, without reading each of them.
+    fn statistics_summary(
+        &self,
+        query: SummaryQuery,
+    ) -> BoxFuture<'_, Result<StatisticsSummary, StoreError>> {
+        Box::pin(async move { Ok(StatisticsSummary::of(self.statistics().await?, query)) })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lower_bounds_of_record_ids_separate_times() {
+        let at = |millis: u64| SystemTime::UNIX_EPOCH + Duration::from_micros(millis * 1_000 + 999);
+        for millis in [0, 31, 32, 1_795_002_668_842] {
+            let bound = RecordId::lower_bound(at(millis));
+            assert!(RecordId::at(at(millis)) > bound, "{millis}");
+            assert!(millis == 0 || RecordId::at(at(millis - 1)) < bound, "{millis}");
+        }
+    }
 
     #[test]
     fn record_ids_sort_by_time_and_are_unique() {

@@ -13,6 +13,21 @@ pub struct RecordId(Arc<str>);
 
 /// Crockford's base 32 alphabet: unambiguous characters in ASCII order.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// Number of letters of the time.
+const TIME_LETTERS: usize = 9;
+
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis())
+}
+
+/// Writes the low bits of a number, the highest first.
+fn write_letters(mut number: u64, letters: &mut [u8]) {
+    for letter in letters.iter_mut().rev() {
+        *letter = LETTERS[(number & 31) as usize];
+        number >>= 5;
+    }
+}
 
 impl RecordId {
     /// Wraps a stored id.
@@ -29,19 +44,21 @@ impl RecordId {
     pub fn at(now: SystemTime) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
-        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut id = [0; 18];
-        let (time, rest) = id.split_at_mut(9);
+        let (time, rest) = id.split_at_mut(TIME_LETTERS);
         let (counted, process) = rest.split_at_mut(3);
-        for (mut number, letters) in [(millis, time), (count, counted), (*PROCESS, process)] {
-            for letter in letters.iter_mut().rev() {
-                *letter = LETTERS[(number & 31) as usize];
-                number >>= 5;
-            }
+        for (number, letters) in [(millis(now), time), (count, counted), (*PROCESS, process)] {
+            write_letters(number, letters);
         }
         Self(std::str::from_utf8(&id).unwrap_or_default().into())
+    }
+
+    /// A lower bound of all ids that are created for this time or a later one. It is not the id of a call.
+    pub fn lower_bound(time: SystemTime) -> Self {
+        let mut letters = [0; TIME_LETTERS];
+        write_letters(millis(time), &mut letters);
+        Self(std::str::from_utf8(&letters).unwrap_or_default().into())
     }
 
     /// The id as text.

@@ -140,6 +140,48 @@ impl ToolStatistics {
     }
 }
 
+/// What a summary contains.
+#[derive(Debug, Clone, Copy)]
+pub struct SummaryQuery {
+    /// The first day.
+    pub since: Day,
+    /// Maximum number of tools.
+    pub tools: usize,
+}
+
+/// Sums over many tools.
+#[derive(Debug, Clone, Default)]
+pub struct StatisticsSummary {
+    /// Results by day.
+    pub days: BTreeMap<Day, Tally>,
+    /// Latency of all successes.
+    pub latency: Latency,
+    /// The tools that were used most, on all days.
+    pub most_used: Vec<ToolStatistics>,
+}
+
+impl StatisticsSummary {
+    /// The summary of these tools, which are sorted by source and name.
+    pub fn of(mut statistics: Vec<ToolStatistics>, query: SummaryQuery) -> Self {
+        let mut summary = Self::default();
+        statistics.iter().for_each(|one| summary.add(one, query.since));
+        statistics.sort_by_key(|one| std::cmp::Reverse(one.tally().total()));
+        statistics.truncate(query.tools);
+        summary.most_used = statistics;
+        summary
+    }
+
+    /// Adds a tool to the sums of the days from `since` on.
+    pub fn add(&mut self, one: &ToolStatistics, since: Day) {
+        for (day, tally) in one.days.range(since..) {
+            let sum = self.days.entry(*day).or_default();
+            sum.successes += tally.successes;
+            sum.failures += tally.failures;
+        }
+        one.latency.buckets().for_each(|(bucket, count)| self.latency.add(bucket, count));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 mod audit;
 mod blocks;
 mod error;
+mod folded_text;
 mod journal;
 mod location;
 mod options;

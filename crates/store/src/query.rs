@@ -1,7 +1,7 @@
 //! SQL statements for queries, in both dialects.
 
 use toolhub_core::approval::Approval;
-use toolhub_core::call_log::CallQuery;
+use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
 use toolhub_core::principal::LOCAL;
 use toolhub_core::{Source, ToolName};
@@ -119,21 +119,43 @@ pub(crate) fn limit(limit: Option<usize>) -> String {
     limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default()
 }
 
+fn owner_list(owners: &[i64]) -> String {
+    owners.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The conditions that a call has a status. A running call of a dead owner is unknown.
+fn status_conditions(status: Status, dead: &[i64]) -> Vec<String> {
+    let own = format!("status = '{}'", status.name());
+    let list = owner_list(dead);
+    match status {
+        Status::Running if !dead.is_empty() => vec![own, format!("owner NOT IN ({list})")],
+        Status::Unknown if !dead.is_empty() => {
+            let either = format!("status IN ('{}', '{}')", status.name(), Status::Running.name());
+            vec![either, format!("({own} OR owner IN ({list}))")]
+        }
+        _ => vec![own],
+    }
+}
+
+/// Whether another filter has an index that is usually better than that of the status.
+fn has_selective_index(query: &CallQuery) -> bool {
+    let is_other = query.principal.as_deref().is_some_and(|principal| principal != LOCAL);
+    query.tool.is_some() || query.conversation.is_some() || is_other
+}
+
 /// The statement that selects calls, and its values. `dead` are dead owners: their running calls have the status
 /// `unknown`.
 pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (String, Vec<Value>) {
     let status = match dead {
         [] => "status".to_owned(),
         dead => {
-            let dead: Vec<String> = dead.iter().map(i64::to_string).collect();
-            let dead = dead.join(", ");
+            let dead = owner_list(dead);
             format!("CASE WHEN status = 'running' AND owner IN ({dead}) THEN 'unknown' ELSE status END")
         }
     };
     let text = |text: &Option<String>| text.clone().map(Value::Text);
-    let record = |record: &Option<toolhub_core::call_log::RecordId>| {
-        record.as_ref().map(|record| Value::Text(record.as_str().to_owned()))
-    };
+    let record =
+        |record: &Option<RecordId>| record.as_ref().map(|record| Value::Text(record.as_str().to_owned()));
     let mut filter = Conditions::new(dialect);
     filter.compare("tool", "=", text(&query.tool));
     filter.compare("conversation", "=", text(&query.conversation));
@@ -142,12 +164,21 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
         // Implied by the condition above; states it in the form of the partial index.
         filter.push(format!("principal <> '{LOCAL}'"));
     }
-    filter.compare(&status, "=", query.status.map(|status| Value::Text(status.name().to_owned())));
+    if let Some(status) = query.status {
+        status_conditions(status, dead).into_iter().for_each(|condition| filter.push(condition));
+        if status != Status::Succeeded && !has_selective_index(query) {
+            // Implied by the conditions above; states it in the form of the partial index.
+            filter.push(format!("status <> '{}'", Status::Succeeded.name()));
+        }
+    }
     let hash = query.arguments.as_deref().map(stored_hash);
     filter.compare("arguments_hash", "=", hash.map(Value::Int));
     filter.compare("began", ">=", query.since.map(|since| Value::Int(micros(since))));
+    // Implied by the condition above, since ids sort by time; older calls are not read.
+    filter.compare("record", ">=", record(&query.since.map(RecordId::lower_bound)));
     filter.compare("record", ">", record(&query.after));
     filter.compare("record", "<", record(&query.before));
+    filter.compare("record", ">=", record(&query.from));
     if let Some(source) = &query.source {
         let at = filter.place(Value::Text(place(source)));
         let condition = dialect.holds("places", &at);
@@ -162,6 +193,35 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
         COLUMNS.iter().map(|column| if *column == "status" { status.as_str() } else { *column }).collect();
     let limit = limit(query.limit);
     (format!("SELECT {} FROM calls{clause} ORDER BY record DESC{limit}", columns.join(", ")), values)
+}
+
+/// The statement that selects the oldest of the newest `calls` single calls before a record, and its values.
+pub(crate) fn part_of_calls(
+    dialect: Dialect,
+    before: Option<&RecordId>,
+    calls: usize,
+) -> (String, Vec<Value>) {
+    let (clause, values) = before_record(dialect, "record", before);
+    let skipped = calls.saturating_sub(1);
+    (format!("SELECT record FROM calls{clause} ORDER BY record DESC LIMIT 1 OFFSET {skipped}"), values)
+}
+
+/// The statement that selects start and size of the blocks before a record, newest first, and its values. Each block has at
+/// least one call, so that this many are enough.
+pub(crate) fn part_of_blocks(
+    dialect: Dialect,
+    before: Option<&RecordId>,
+    calls: usize,
+) -> (String, Vec<Value>) {
+    let (clause, values) = before_record(dialect, "first", before);
+    let limit = limit(Some(calls));
+    (format!("SELECT first, calls FROM call_blocks{clause} ORDER BY last DESC, id DESC{limit}"), values)
+}
+
+fn before_record(dialect: Dialect, column: &str, before: Option<&RecordId>) -> (String, Vec<Value>) {
+    let mut filter = Conditions::new(dialect);
+    filter.compare(column, "<", before.map(|before| Value::Text(before.as_str().to_owned())));
+    filter.finish()
 }
 
 /// The statement that selects turns, newest first, and its values.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::StoreError;
-use toolhub_core::statistics::ToolStatistics;
-use toolhub_core::{CallBy, Event, EventKind, Outcome, ToolCall, ToolOutput, json};
+use toolhub_core::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
+use toolhub_core::{CallBy, Event, EventKind, Outcome, Source, ToolCall, ToolName, ToolOutput, json};
 use toolhub_engine::recommend::{Recommendation, RecommendationQuery, recommend};
 use toolhub_engine::verify::verify;
 
@@ -93,6 +93,19 @@ impl Hub {
         }
     }
 
+    /// The start of the newest part of the history before a record, or of all of it; see
+    /// [`toolhub_core::call_log::CallHistory::part_start`].
+    pub async fn history_part(
+        &self,
+        before: Option<RecordId>,
+        calls: usize,
+    ) -> Result<Option<RecordId>, StoreError> {
+        match &self.store {
+            Some(store) => store.part_start(before, calls).await,
+            None => Ok(None),
+        }
+    }
+
     /// A recorded call by its id.
     pub async fn call_record(&self, id: &RecordId) -> Result<Option<CallRecord>, StoreError> {
         // No id lies between this one and the same with one more character: ids have equal lengths.
@@ -115,6 +128,26 @@ impl Hub {
         match &self.store {
             Some(store) => store.statistics().await,
             None => Ok(Vec::new()),
+        }
+    }
+
+    /// The statistics of one tool at one source; `None` if it was never used.
+    pub async fn tool_statistics(
+        &self,
+        source: &Source,
+        tool: &ToolName,
+    ) -> Result<Option<ToolStatistics>, StoreError> {
+        match &self.store {
+            Some(store) => store.tool_statistics(source, tool).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Sums over the statistics of all tools.
+    pub async fn statistics_summary(&self, query: SummaryQuery) -> Result<StatisticsSummary, StoreError> {
+        match &self.store {
+            Some(store) => store.statistics_summary(query).await,
+            None => Ok(StatisticsSummary::default()),
         }
     }
 

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Number of rounds. Each round measures every subject; the median is shown.
-const ROUNDS: usize = 5;
+pub(super) const ROUNDS: usize = 5;
 const SECONDS: f64 = 2.0;
 const TOOLS: usize = 1_000;
 const LIST_CALLS: usize = 50;
@@ -106,12 +106,12 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     with_many_tools(&programs)
 }
 
-struct Programs {
-    toolhub: PathBuf,
+pub(super) struct Programs {
+    pub(super) toolhub: PathBuf,
     load: PathBuf,
     /// A server on the official Rust SDK, if it is measured.
     rmcp: Option<PathBuf>,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     peers: Vec<InstalledPeer>,
 }
 
@@ -122,9 +122,9 @@ type Wrap<'a> = &'a dyn Fn(Command) -> Command;
 const SESSION: [&str; 3] = ["session", "2025-11-25", "echo_0"];
 
 /// A running server process. Dropping this ends it.
-struct RunningServer {
-    child: Child,
-    url: String,
+pub(super) struct RunningServer {
+    pub(super) child: Child,
+    pub(super) url: String,
 }
 
 impl Drop for RunningServer {
@@ -151,7 +151,23 @@ impl RunningServer {
 }
 
 impl Programs {
-    fn upstream(&self, tools: usize) -> Result<RunningServer> {
+    /// The programs for a benchmark of the gateway alone, with its own folder.
+    pub(super) fn without_peers(workspace: &Workspace, folder: &str) -> Result<Self> {
+        Ok(Self {
+            toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
+            load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Dist)?,
+            rmcp: None,
+            folder: workspace.target.join("bench").join(folder),
+            peers: Vec::new(),
+        })
+    }
+
+    /// Stateless calls to a gateway by this many callers.
+    pub(super) fn call(&self, gateway: &RunningServer, callers: usize) -> Result<Measurement> {
+        load_with(&self.load, gateway, callers, &[])
+    }
+
+    pub(super) fn upstream(&self, tools: usize) -> Result<RunningServer> {
         let mut command = program(&self.load);
         RunningServer::start(command.args(["upstream-http", &tools.to_string()]), |line| {
             Some(line.to_owned())
@@ -179,7 +195,7 @@ impl Programs {
         Self::serve(self.toolhub_with(name, server, settings)?, &|command| command)
     }
 
-    fn serve(mut command: Command, wrap: Wrap<'_>) -> Result<RunningServer> {
+    pub(super) fn serve(mut command: Command, wrap: Wrap<'_>) -> Result<RunningServer> {
         command.args(["--json", "serve", "--bind", "127.0.0.1:0"]);
         RunningServer::start(&mut wrap(command), |line| {
             serde_json::from_str::<Value>(line).ok()?["mcp"].as_str().map(str::to_owned)
@@ -191,7 +207,7 @@ impl Programs {
         Self::serve(self.toolhub(name, server)?, wrap)
     }
 
-    fn toolhub_with(&self, name: &str, server: &Value, settings: &str) -> Result<Command> {
+    pub(super) fn toolhub_with(&self, name: &str, server: &Value, settings: &str) -> Result<Command> {
         let command = self.toolhub(name, server)?;
         let file = self.folder.join(name).join("toolhub.toml");
         let text = fs::read_to_string(&file)?;
@@ -215,12 +231,12 @@ impl Programs {
 }
 
 /// The result of one run of one subject.
-struct Measurement {
-    rate: f64,
-    p50: f64,
+pub(super) struct Measurement {
+    pub(super) rate: f64,
+    pub(super) p50: f64,
     p99: f64,
     /// CPU time of the subject per call, in microseconds.
-    processor: f64,
+    pub(super) processor: f64,
 }
 
 /// A measured server or gateway.
@@ -250,14 +266,24 @@ impl Subject {
     }
 
     fn turn(&self, load: &Path, callers: usize) -> Result<Measurement> {
-        let pid = self.running_server.child.id();
-        let before = processor_time(pid)?;
-        let (callers, seconds) = (callers.to_string(), SECONDS.to_string());
-        let mut loading = program(load);
-        loading.args(["load", &self.running_server.url, &callers, &seconds]).args(&self.call_args);
-        let output = run::read(&mut loading).with_context(|| self.name.clone())?;
-        turn(&output, processor_time(pid)? - before)
+        load_with(load, &self.running_server, callers, &self.call_args).with_context(|| self.name.clone())
     }
+}
+
+/// Calls a server for [`SECONDS`] seconds.
+fn load_with(
+    load: &Path,
+    server: &RunningServer,
+    callers: usize,
+    call_args: &[String],
+) -> Result<Measurement> {
+    let pid = server.child.id();
+    let before = processor_time(pid)?;
+    let (callers, seconds) = (callers.to_string(), SECONDS.to_string());
+    let mut loading = program(load);
+    loading.args(["load", &server.url, &callers, &seconds]).args(call_args);
+    let output = run::read(&mut loading)?;
+    turn(&output, processor_time(pid)? - before)
 }
 
 fn turn(output: &str, processor: Duration) -> Result<Measurement> {
@@ -413,7 +439,7 @@ fn show(subjects: &[(&str, &[Measurement], &[Measurement])]) {
     println!("{table}");
 }
 
-fn median(turns: &[Measurement], of: impl Fn(&Measurement) -> f64) -> f64 {
+pub(super) fn median(turns: &[Measurement], of: impl Fn(&Measurement) -> f64) -> f64 {
     median_of(&mut turns.iter().map(of).collect::<Vec<_>>())
 }
 
@@ -509,7 +535,7 @@ fn processor_time(pid: u32) -> Result<Duration> {
 }
 
 /// Resident memory of a process, in bytes.
-fn resident(pid: u32) -> Result<f64> {
+pub(super) fn resident(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;

@@ -160,7 +160,6 @@ impl HubApi {
                 query.iter().filter(|(name, _)| *name != "cursor").copied().collect();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let page: Page<T> = self.get(path, &query).await?;
-            let is_empty = page.items.is_empty();
             pages += 1;
             if pages > MAX_PAGES || (page.next.is_some() && page.next == cursor) {
                 return Err(self.unreadable("its list has no end"));
@@ -171,8 +170,9 @@ impl HubApi {
                 return Ok(items);
             }
             match page.next {
-                Some(next) if !is_empty => cursor = Some(next),
-                _ => return Ok(items),
+                // A page may be empty although more follow: a search is continued with the next one.
+                Some(next) => cursor = Some(next),
+                None => return Ok(items),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Calls in the console: two of them compared line by line.
+//! Calls in the console: two of them compared line by line, and searches in a long history.
 
 use serde_json::{Value, json};
 
@@ -40,4 +40,56 @@ async fn plans_run_nothing() {
     let empty = browser.post("plan", &json!({ "request": " " })).send().await.unwrap();
     assert_eq!(empty.status(), 400);
     assert_eq!(browser.api("calls").await["items"], json!([]));
+}
+
+/// A search without an index reads the history in parts. It may take several requests, and finds every call once.
+#[tokio::test]
+async fn search_finds_the_oldest_call_of_a_long_history() {
+    let serving = Serving::before(&sheets(), "");
+    let browser = Browser::open(&serving).await;
+    let body = json!({"arguments": {"a": "needle"}});
+    assert_eq!(browser.post("tools/read_sheet:call", &body).send().await.unwrap().status(), 200);
+    let cli = serving.stop();
+    {
+        let file = cli.folder().join("home/toolhub.db");
+        let database = rusqlite::Connection::open(file).unwrap();
+        // Their ids are smaller than that of a real call, so that they are older. The first one has the text.
+        let columns: Vec<String> = database
+            .prepare(
+                "SELECT name FROM pragma_table_info('calls') WHERE name NOT IN ('id', 'record', 'arguments')",
+            )
+            .unwrap()
+            .query_map([], |row| row.get(0))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let columns = columns.join(", ");
+        let copy = format!(
+            "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 35000)
+             INSERT INTO calls (record, arguments, {columns})
+             SELECT printf('%018d', n), iif(n = 1, '{{\"a\":\"Old Needle\"}}', '{{}}'), {columns}
+             FROM numbers, (SELECT {columns} FROM calls LIMIT 1)"
+        );
+        database.execute_batch(&copy).unwrap();
+    }
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    let (mut found, mut cursor, mut requests) = (Vec::new(), String::new(), 0);
+    loop {
+        let page = browser.api(&format!("calls?text=NEEDLE{cursor}")).await;
+        found.extend(
+            page["items"].as_array().unwrap().iter().map(|call| call["id"].as_str().unwrap().to_owned()),
+        );
+        requests += 1;
+        assert!(requests <= 5, "a request searches at least 10,000 calls");
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(found.len() == 2 && found[1] == "000000000000000001", "{found:?}");
+    let html = browser.page("calls?text=old+needle").await;
+    assert!(html.contains("data-continue") || html.contains("calls/000000000000000001"), "{html}");
+    let history = serving.cli().run(&["history", "--text", "old needle", "--json"]).json();
+    assert_eq!(history.as_array().unwrap().len(), 1, "{history}");
 }

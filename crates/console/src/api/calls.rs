@@ -1,10 +1,13 @@
 //! `calls`: the history.
 
+use std::time::{Duration, Instant};
+
 use axum::body::Body;
 use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status, StoredAttempt};
+use toolhub_core::principal::LOCAL;
 use toolhub_core::{Lang, Localize as _, RawJson};
 
 use super::{CURSOR, DETAILS, LIMIT, Page, SINCE, millis, timestamp};
@@ -15,6 +18,10 @@ use crate::route::{Parameter, json};
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
 const MAX_ID_BYTES: usize = 64;
+/// Number of calls that are searched at once, so that other queries do not wait long.
+const PART_CALLS: usize = 10_000;
+/// The time after which a search returns what it has found. Another request continues it.
+const SEARCH_TIME: Duration = Duration::from_millis(50);
 /// Maximum number of calls that a call can be compared with.
 const MAX_OTHERS: usize = 20;
 
@@ -108,7 +115,7 @@ pub(crate) struct CallDetail {
 }
 
 pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    let Page { items, next } = selected(context).await?;
+    let Page { items, next } = selected(context).await?.page;
     let with_details = context.query.flag(DETAILS.name)?;
     let listed = |record: &CallRecord| match with_details {
         true => ListedCall::Detailed(Box::new(detail(record, context.lang))),
@@ -118,13 +125,23 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
 }
 
 /// One page of the calls that the principal may see, by the query of the request.
-pub(crate) async fn page(context: &Context<'_>) -> Result<Page<Call>, Problem> {
-    let Page { items, next } = selected(context).await?;
-    Ok(Page { items: items.iter().map(|record| call(record, context.lang)).collect(), next })
+pub(crate) async fn page(context: &Context<'_>) -> Result<CallPage, Problem> {
+    let Selection { page: Page { items, next }, is_partial } = selected(context).await?;
+    let items = items.iter().map(|record| call(record, context.lang)).collect();
+    Ok(CallPage { page: Page { items, next }, is_partial })
 }
 
+/// A page of calls.
+pub(crate) type CallPage = Selection<Call>;
+
 /// The calls of one page.
-async fn selected(context: &Context<'_>) -> Result<Page<CallRecord>, Problem> {
+pub(crate) struct Selection<T> {
+    pub(crate) page: Page<T>,
+    /// Whether the search ended before the page was full; `next` continues it.
+    pub(crate) is_partial: bool,
+}
+
+async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Problem> {
     let query = &context.query;
     let limit = query.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let own = |name: &str| query.get(name).map(str::to_owned);
@@ -142,7 +159,7 @@ async fn selected(context: &Context<'_>) -> Result<Page<CallRecord>, Problem> {
         // Others see their own calls, whatever they ask for.
         false => Some(context.principal().id().to_string()),
     };
-    let found = CallQuery {
+    let mut wanted = CallQuery {
         tool: own("tool"),
         source: own("source"),
         status: status.transpose()?,
@@ -151,14 +168,35 @@ async fn selected(context: &Context<'_>) -> Result<Page<CallRecord>, Problem> {
         since: query.time(SINCE.name)?,
         principal,
         before: query.get("cursor").map(record_id).transpose()?,
-        limit: Some(limit + 1),
         ..CallQuery::default()
     };
-    let mut records = context.hub().calls(found).await?;
+    let (mut records, started) = (Vec::new(), Instant::now());
+    let rest = loop {
+        let from = match is_search(&wanted) {
+            true => context.hub().history_part(wanted.before.clone(), PART_CALLS).await?,
+            false => None,
+        };
+        wanted.from.clone_from(&from);
+        wanted.limit = Some(limit + 1 - records.len());
+        records.extend(context.hub().calls(wanted.clone()).await?);
+        if from.is_none() || records.len() > limit || started.elapsed() > SEARCH_TIME {
+            break from;
+        }
+        wanted.before = from;
+    };
     let more = records.len() > limit;
     records.truncate(limit);
-    let next = records.last().filter(|_| more).map(|record| record.start.record.to_string());
-    Ok(Page { items: records, next })
+    let last = records.last().filter(|_| more).map(|record| record.start.record.clone());
+    let is_partial = !more && rest.is_some();
+    let next = last.or(rest).map(|record| record.to_string());
+    Ok(Selection { page: Page { items: records, next }, is_partial })
+}
+
+/// Whether a query reads calls that do not match, since its filters have no index.
+fn is_search(query: &CallQuery) -> bool {
+    let is_local = query.principal.as_deref().is_none_or(|principal| principal == LOCAL);
+    let has_index = query.tool.is_some() || query.conversation.is_some() || !is_local;
+    (query.text.is_some() || query.source.is_some()) && !has_index
 }
 
 fn record_id(text: &str) -> Result<RecordId, Problem> {

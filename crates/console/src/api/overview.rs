@@ -1,6 +1,6 @@
 //! `me`, `health` and `stats`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use toolhub::OfferedTool;
-use toolhub_core::statistics::{Day, Latency, Tally, ToolStatistics};
+use toolhub_core::statistics::{Day, StatisticsSummary, SummaryQuery, ToolStatistics};
 use toolhub_core::{Role, Roles, Source, ToolName};
 use toolhub_server::HubService as _;
 
@@ -158,37 +158,30 @@ fn visible_tools(context: &Context<'_>) -> Option<HashSet<(Source, ToolName)>> {
 
 /// The statistics of the tools that the principal may see.
 pub(crate) async fn read_stats(context: &Context<'_>) -> Result<Stats, Problem> {
-    let mut statistics = context.hub().statistics().await?;
-    if let Some(visible) = visible_tools(context) {
-        statistics.retain(|one| visible.contains(&(one.source.clone(), one.tool.clone())));
-    }
     let today = Day::of(SystemTime::now());
-    let mut days: BTreeMap<i64, Tally> =
-        (today.0 - DAYS + 1..=today.0).map(|day| (day, Tally::default())).collect();
-    let mut latency = Latency::default();
-    for one in &statistics {
-        for (day, tally) in &one.days {
-            if let Some(sum) = days.get_mut(&day.0) {
-                sum.successes += tally.successes;
-                sum.failures += tally.failures;
-            }
-        }
-        one.latency.buckets().for_each(|(bucket, count)| latency.add(bucket, count));
-    }
-    let days = days.into_iter().map(|(day, tally)| DayCount {
-        date: date(day),
-        succeeded: tally.successes,
-        failed: tally.failures,
-    });
-    let mut tools: Vec<ToolCount> = statistics.iter().map(tool_count).collect();
-    tools.sort_by_key(|tool| std::cmp::Reverse(tool.succeeded + tool.failed));
-    tools.truncate(MAX_TOOLS);
+    let first = today.0 - DAYS + 1;
+    let query = SummaryQuery { since: Day(first), tools: MAX_TOOLS };
+    let visible = visible_tools(context);
     let is_detailed = context.query.flag(DETAILS.name)?;
-    let stored = is_detailed.then(|| statistics.iter().map(stored_statistics).collect());
-    let percentile = |share: f64| latency.percentile(share).map(millis);
+    // The statistics of each tool are many: they are read only if they are needed.
+    let (summary, stored) = if visible.is_some() || is_detailed {
+        let mut statistics = context.hub().statistics().await?;
+        if let Some(visible) = visible {
+            statistics.retain(|one| visible.contains(&(one.source.clone(), one.tool.clone())));
+        }
+        let stored = is_detailed.then(|| statistics.iter().map(stored_statistics).collect());
+        (StatisticsSummary::of(statistics, query), stored)
+    } else {
+        (context.hub().statistics_summary(query).await?, None)
+    };
+    let days = (first..=today.0).map(|day| {
+        let tally = summary.days.get(&Day(day)).copied().unwrap_or_default();
+        DayCount { date: date(day), succeeded: tally.successes, failed: tally.failures }
+    });
+    let percentile = |share: f64| summary.latency.percentile(share).map(millis);
     Ok(Stats {
         days: days.collect(),
-        tools,
+        tools: summary.most_used.iter().map(tool_count).collect(),
         p50_ms: percentile(0.5),
         p95_ms: percentile(0.95),
         statistics: stored,

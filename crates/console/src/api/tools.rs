@@ -351,11 +351,11 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
         quote: finding.quote.clone(),
         why: finding.why.localize(context.lang),
     });
-    let statistics = context.hub().statistics().await?;
-    let own = statistics
-        .iter()
-        .filter(|one| one.tool == offered.tool && offered.sources.contains(&one.source))
-        .map(tool_count);
+    let mut statistics = Vec::new();
+    for source in offered.sources.iter() {
+        statistics
+            .extend(context.hub().tool_statistics(source, &offered.tool).await?.as_ref().map(tool_count));
+    }
     Ok(ToolDetail {
         tool: summary(context, &offered),
         catalog_name: offered.tool.to_string(),
@@ -364,7 +364,7 @@ pub(crate) async fn read(context: &Context<'_>) -> Result<ToolDetail, Problem> {
         approved_at: approval.as_ref().map(|approval| timestamp(approval.at)),
         digest,
         findings: findings.collect(),
-        statistics: own.collect(),
+        statistics,
         definition: offered.definition,
     })
 }

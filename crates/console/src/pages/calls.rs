@@ -6,7 +6,8 @@ use toolhub_core::{Lang, RawJson, RawObject};
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
 use super::{comparison, json_view};
-use crate::api::calls::{self, Attempt, Call, CallDetail};
+use crate::api::Page;
+use crate::api::calls::{self, Attempt, Call, CallDetail, CallPage};
 use crate::problem::Problem;
 use crate::request::Context;
 
@@ -58,7 +59,7 @@ pub(crate) fn call_table(frame: &Frame<'_>, calls: &[Call]) -> Markup {
 }
 
 pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
-    let page = calls::page(context).await?;
+    let CallPage { page, is_partial } = calls::page(context).await?;
     let title = frame.text("Calls", "调用");
     let query = &context.query;
     let is_filtered = ["tool", "source", "status", "principal", "text", "cursor"]
@@ -93,7 +94,9 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         }
         @if page.items.is_empty() {
             div.empty {
-                @if is_filtered {
+                @if is_partial {
+                    p { (frame.text("No newer call fits. Older calls are searched …", "较新的调用均不符合，正在查找更早的调用……")) }
+                } @else if is_filtered {
                     p { (frame.text("No call fits these filters.", "没有符合条件的调用。")) }
                 } @else {
                     p { (frame.text("No calls yet. Try a tool:", "尚无调用。试用一个工具：")) }
@@ -102,10 +105,26 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             }
         } @else {
             (call_table(frame, &page.items))
+        }
+        @if is_partial {
+            (search_link(context, frame, &page))
+        } @else {
             (next_link(context, page.next.as_deref(), frame.lang()))
         }
     };
     Ok((title.to_owned(), content))
+}
+
+/// The link that continues a search. A script follows it while nothing was found.
+fn search_link(context: &Context<'_>, frame: &Frame<'_>, page: &Page<Call>) -> Markup {
+    let link = format!("?{}", context.query.with("cursor", page.next.as_deref()));
+    html! {
+        nav.pages aria-label=(frame.text("Pages", "分页")) {
+            a.button href=(link) data-continue[page.items.is_empty()] {
+                (frame.text("Search older calls", "查找更早的调用"))
+            }
+        }
+    }
 }
 
 pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {

@@ -21,7 +21,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
     let held = waiting::visible(context, false)?.len();
     let stats = if sees_states { Some(read_stats(context).await?) } else { None };
-    let mut recent = calls::page(context).await?.items;
+    let mut recent = calls::page(context).await?.page.items;
     recent.truncate(RECENT_CALLS);
     let failing: Vec<&Server> =
         servers.iter().filter(|server| ["failed", "circuit_open"].contains(&server.state.as_str())).collect();

@@ -4,6 +4,7 @@
 
 pub(crate) mod entry;
 pub(crate) mod frame;
+pub(crate) mod part;
 pub(crate) mod scan;
 
 use toolhub_audit::PendingRecords;

@@ -4,6 +4,7 @@ use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::entry::{Entry, status_code};
 use super::{decode_all, sources_of};
+use crate::folded_text::folded_contains;
 use crate::query::{Conditions, Dialect, Value};
 use crate::rows::{arguments_hash, micros, place, source_name, stored_hash, unescaped};
 
@@ -48,6 +49,9 @@ impl Scan {
         let mut filter = Conditions::new(dialect);
         filter.compare("last", ">", record(&query.after));
         filter.compare("first", "<", record(&query.before));
+        filter.compare("last", ">=", record(&query.from));
+        // Ids sort by time.
+        filter.compare("last", ">=", record(&query.since.map(RecordId::lower_bound)));
         filter.compare("began_last", ">=", query.since.map(|since| Value::Int(micros(since))));
         if let Some(status) = query.status {
             filter.push(format!("(statuses & {}) <> 0", 1 << status_code(status)));
@@ -129,6 +133,7 @@ impl Scan {
             && query.since.is_none_or(|since| micros(start.at) >= micros(since))
             && query.after.as_ref().is_none_or(|after| start.record > *after)
             && query.before.as_ref().is_none_or(|before| start.record < *before)
+            && query.from.as_ref().is_none_or(|from| start.record >= *from)
             && self.arguments_hash.is_none_or(|hash| arguments_hash(start.arguments.get()) == hash)
             && self.text.as_deref().is_none_or(|text| {
                 let arguments = start.arguments.get();
@@ -136,7 +141,7 @@ impl Scan {
                 [start.tool.as_str(), readable.as_deref().unwrap_or(arguments)]
                     .into_iter()
                     .chain(start.request.as_deref())
-                    .any(|column| column.to_lowercase().contains(text))
+                    .any(|column| folded_contains(column, text))
             })
     }
 }

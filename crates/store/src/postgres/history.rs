@@ -3,11 +3,12 @@
 use tokio_postgres::Error;
 use toolhub_core::call_log::{CallHistory, CallQuery, CallRecord, RecordId};
 use toolhub_core::ports::StoreError;
-use toolhub_core::statistics::ToolStatistics;
-use toolhub_core::{BoxFuture, RawJson};
+use toolhub_core::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
+use toolhub_core::{BoxFuture, RawJson, Source, ToolName};
 
 use super::session::Session;
 use super::{PgStore, blocks, query, statistics};
+use crate::blocks::part::BlockPart;
 use crate::owner::OwnerId;
 use crate::query::{self as sql_query, Dialect, Value};
 use crate::rows::{Columns as _, call_of, json};
@@ -64,11 +65,70 @@ impl CallHistory for PgStore {
             self.read(|session| async move { statistics::all(&session).await }).await
         })
     }
+
+    fn part_start(
+        &self,
+        before: Option<RecordId>,
+        calls: usize,
+    ) -> BoxFuture<'_, Result<Option<RecordId>, StoreError>> {
+        Box::pin(async move {
+            let _ = self.queue.settle().await;
+            self.read(move |session| {
+                let before = before.clone();
+                async move { part_start(&session, before.as_ref(), calls).await }
+            })
+            .await
+        })
+    }
+
+    fn tool_statistics<'a>(
+        &'a self,
+        source: &'a Source,
+        tool: &'a ToolName,
+    ) -> BoxFuture<'a, Result<Option<ToolStatistics>, StoreError>> {
+        Box::pin(async move {
+            let _ = self.queue.settle().await;
+            let names = (source.clone(), tool.clone());
+            self.read(move |session| {
+                let (source, tool) = names.clone();
+                async move { statistics::of_tool(&session, &source, &tool).await }
+            })
+            .await
+        })
+    }
+
+    fn statistics_summary(
+        &self,
+        query: SummaryQuery,
+    ) -> BoxFuture<'_, Result<StatisticsSummary, StoreError>> {
+        Box::pin(async move {
+            let _ = self.queue.settle().await;
+            self.read(move |session| async move { statistics::summary(&session, query).await }).await
+        })
+    }
 }
 
 async fn calls(session: &Session, call_query: &CallQuery, dead: &[i64]) -> Result<Vec<CallRecord>, Error> {
     let (sql, values) = sql_query::calls(Dialect::Postgres, call_query, dead);
     query(session, &sql, values).await?.iter().map(call_of).collect()
+}
+
+async fn part_start(
+    session: &Session,
+    before: Option<&RecordId>,
+    calls: usize,
+) -> Result<Option<RecordId>, Error> {
+    let (sql, values) = sql_query::part_of_calls(Dialect::Postgres, before, calls);
+    let single = query(session, &sql, values).await?;
+    let single = single.first().map(|row| row.text(0)).transpose()?;
+    let (sql, values) = sql_query::part_of_blocks(Dialect::Postgres, before, calls);
+    let mut part = BlockPart::new(calls);
+    for row in query(session, &sql, values).await? {
+        if part.is_full_with(row.text(0)?, row.int(1)?) {
+            break;
+        }
+    }
+    Ok(part.start(single))
 }
 
 /// The dead owners that left calls without an end.

@@ -1,9 +1,12 @@
 //! Tool statistics: counts are added to the stored ones, so that several hubs may share one database. All of them
 //! lock rows in the same order, which prevents deadlocks.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::try_join3;
-use tokio_postgres::{Client, Error, Statement};
-use toolhub_core::statistics::{Day, ToolStatistics};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error, Row, Statement};
+use toolhub_core::statistics::{Day, Latency, StatisticsSummary, SummaryQuery, Tally, ToolStatistics};
 use toolhub_core::{Source, ToolName};
 
 use super::replace_nul;
@@ -93,7 +96,7 @@ pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error>
     )
     .await?;
     let mut found = PendingStatistics::default();
-    let name = |row: &tokio_postgres::Row| -> Result<_, Error> {
+    let name = |row: &Row| -> Result<_, Error> {
         Ok((Source::from_name(&row.text(0)?), ToolName::new(row.text(1)?)))
     };
     for row in &last {
@@ -114,4 +117,79 @@ pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error>
         found.of(&source, &tool).latency.add(step, row.int(3)?.unsigned_abs());
     }
     Ok(found.into_sorted())
+}
+
+/// The statistics of one tool at one source; `None` if it was never used.
+pub(super) async fn of_tool(
+    session: &Session,
+    source: &Source,
+    tool: &ToolName,
+) -> Result<Option<ToolStatistics>, Error> {
+    let (source_name, tool_name) = (source.to_string(), tool.to_string());
+    let (source_name, tool_name) = (replace_nul(&source_name), replace_nul(&tool_name));
+    let values: [&(dyn ToSql + Sync); 2] = [&source_name, &tool_name];
+    let client = &session.client;
+    let (last, days, steps) = try_join3(
+        client.query(
+            "SELECT last_success, last_failure FROM last_uses WHERE source = $1 AND tool = $2",
+            &values,
+        ),
+        client.query(
+            "SELECT day, successes, failures FROM statistics WHERE source = $1 AND tool = $2",
+            &values,
+        ),
+        client.query("SELECT step, count FROM latencies WHERE source = $1 AND tool = $2", &values),
+    )
+    .await?;
+    let Some(last) = last.first() else { return Ok(None) };
+    Ok(Some(ToolStatistics {
+        days: days_of(&days)?,
+        latency: latency_of(&steps)?,
+        last_success: last.maybe_int(0)?.map(from_micros),
+        last_failure: last.maybe_int(1)?.map(from_micros),
+        ..ToolStatistics::new(source.clone(), tool.clone())
+    }))
+}
+
+/// Sums over all tools. A sum of integers is a decimal number unless it is cast.
+pub(super) async fn summary(session: &Session, query: SummaryQuery) -> Result<StatisticsSummary, Error> {
+    let client = &session.client;
+    let limit = i64::try_from(query.tools).unwrap_or(i64::MAX);
+    let (days, steps, names) = try_join3(
+        client.query(
+            "SELECT day, sum(successes)::bigint, sum(failures)::bigint FROM statistics WHERE day >= $1 GROUP BY day",
+            &[&query.since.0],
+        ),
+        client.query("SELECT step, sum(count)::bigint FROM latencies GROUP BY step", &[]),
+        client.query(
+            "SELECT source, tool FROM statistics GROUP BY source, tool
+             ORDER BY sum(successes) + sum(failures) DESC, source COLLATE \"C\", tool COLLATE \"C\" LIMIT $1",
+            &[&limit],
+        ),
+    )
+    .await?;
+    let mut most_used = Vec::with_capacity(names.len());
+    for row in &names {
+        let (source, tool) = (Source::from_name(&row.text(0)?), ToolName::new(row.text(1)?));
+        most_used.extend(of_tool(session, &source, &tool).await?);
+    }
+    Ok(StatisticsSummary { days: days_of(&days)?, latency: latency_of(&steps)?, most_used })
+}
+
+/// Rows of day, successes and failures.
+fn days_of(rows: &[Row]) -> Result<BTreeMap<Day, Tally>, Error> {
+    let day = |row: &Row| -> Result<_, Error> {
+        let tally = Tally { successes: row.int(1)?.unsigned_abs(), failures: row.int(2)?.unsigned_abs() };
+        Ok((Day(row.int(0)?), tally))
+    };
+    rows.iter().map(day).collect()
+}
+
+/// Rows of bucket and count.
+fn latency_of(rows: &[Row]) -> Result<Latency, Error> {
+    let mut latency = Latency::default();
+    for row in rows {
+        latency.add(u8::try_from(row.int(0)?).unwrap_or(u8::MAX), row.int(1)?.unsigned_abs());
+    }
+    Ok(latency)
 }

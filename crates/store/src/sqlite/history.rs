@@ -6,10 +6,11 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params_from_iter};
 use toolhub_core::call_log::{CallHistory, CallQuery, CallRecord, RecordId};
 use toolhub_core::ports::StoreError;
-use toolhub_core::statistics::ToolStatistics;
-use toolhub_core::{BoxFuture, RawJson};
+use toolhub_core::statistics::{StatisticsSummary, SummaryQuery, ToolStatistics};
+use toolhub_core::{BoxFuture, RawJson, Source, ToolName};
 
 use super::{SqliteStore, blocks, journal, statistics};
+use crate::blocks::part::BlockPart;
 use crate::journal::folder;
 use crate::owner::OwnerId;
 use crate::query::{self, Dialect, Value};
@@ -56,6 +57,39 @@ impl CallHistory for SqliteStore {
             self.run(|connection| statistics::all(connection)).await
         })
     }
+
+    fn part_start(
+        &self,
+        before: Option<RecordId>,
+        calls: usize,
+    ) -> BoxFuture<'_, Result<Option<RecordId>, StoreError>> {
+        Box::pin(async move {
+            let _ = self.settle().await;
+            self.run(move |connection| part_start(connection, before.as_ref(), calls)).await
+        })
+    }
+
+    fn tool_statistics<'a>(
+        &'a self,
+        source: &'a Source,
+        tool: &'a ToolName,
+    ) -> BoxFuture<'a, Result<Option<ToolStatistics>, StoreError>> {
+        Box::pin(async move {
+            let _ = self.settle().await;
+            let (source, tool) = (source.clone(), tool.clone());
+            self.run(move |connection| statistics::of_tool(connection, &source, &tool)).await
+        })
+    }
+
+    fn statistics_summary(
+        &self,
+        query: SummaryQuery,
+    ) -> BoxFuture<'_, Result<StatisticsSummary, StoreError>> {
+        Box::pin(async move {
+            let _ = self.settle().await;
+            self.run(move |connection| statistics::summary(connection, query)).await
+        })
+    }
 }
 
 fn calls(connection: &Connection, query: &CallQuery, dead: &[i64]) -> rusqlite::Result<Vec<CallRecord>> {
@@ -63,6 +97,26 @@ fn calls(connection: &Connection, query: &CallQuery, dead: &[i64]) -> rusqlite::
     let mut select = connection.prepare(&sql)?;
     let rows = select.query_map(params_from_iter(values), |row| call_of(row))?;
     rows.collect()
+}
+
+fn part_start(
+    connection: &Connection,
+    before: Option<&RecordId>,
+    calls: usize,
+) -> rusqlite::Result<Option<RecordId>> {
+    let (sql, values) = query::part_of_calls(Dialect::Sqlite, before, calls);
+    let mut select = connection.prepare_cached(&sql)?;
+    let single = select.query_row(params_from_iter(values), |row| row.get::<_, String>(0)).optional()?;
+    let (sql, values) = query::part_of_blocks(Dialect::Sqlite, before, calls);
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut rows = select.query(params_from_iter(values))?;
+    let mut part = BlockPart::new(calls);
+    while let Some(row) = rows.next()? {
+        if part.is_full_with(row.get(0)?, row.get(1)?) {
+            break;
+        }
+    }
+    Ok(part.start(single))
 }
 
 /// The dead owners that left calls without an end.
@@ -78,6 +132,43 @@ impl ToSql for Value {
         match self {
             Self::Text(text) => text.to_sql(),
             Self::Int(number) => number.to_sql(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use toolhub_core::call_log::Status;
+
+    use super::*;
+    use crate::sqlite::migrate::migrate;
+
+    /// Filters that match few calls must not read all others.
+    #[test]
+    fn filters_use_indexes() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        let any = CallQuery { limit: Some(51), ..CallQuery::default() };
+        let status = |status| CallQuery { status: Some(status), ..any.clone() };
+        let tool = || Some("t".to_owned());
+        let cases = [
+            (status(Status::Failed), "calls_by_status (status=?)"),
+            (status(Status::Running), "calls_by_status (status=?)"),
+            (status(Status::Unknown), "calls_by_status (status=?)"),
+            (CallQuery { tool: tool(), ..status(Status::Failed) }, "calls_by_tool (tool=?)"),
+            (CallQuery { tool: tool(), ..any.clone() }, "calls_by_tool (tool=?)"),
+            (CallQuery { since: Some(SystemTime::now()), ..any.clone() }, "(record>?)"),
+        ];
+        for (query, index) in cases {
+            for dead in [&[][..], &[7, 8]] {
+                let (sql, values) = query::calls(Dialect::Sqlite, &query, dead);
+                let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let mut rows = explain.query(params_from_iter(values)).unwrap();
+                let plan: String = rows.next().unwrap().unwrap().get(3).unwrap();
+                assert!(plan.contains("SEARCH calls") && plan.contains(index), "{plan}: {sql}");
+            }
         }
     }
 }

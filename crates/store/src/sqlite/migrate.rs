@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 12] = [
     include_str!("migrations/0001_tool_lists.sql"),
     include_str!("migrations/0002_tool_versions.sql"),
     include_str!("migrations/0003_reasons_in_both_languages.sql"),
@@ -16,6 +16,8 @@ const STEPS: [&str; 10] = [
     include_str!("migrations/0008_late_after.sql"),
     include_str!("migrations/0009_principals.sql"),
     include_str!("migrations/0010_audit.sql"),
+    include_str!("migrations/0011_calls_by_status.sql"),
+    include_str!("migrations/0012_statistics_totals.sql"),
 ];
 
 /// Migrates the database to the newest version.

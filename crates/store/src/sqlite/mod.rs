@@ -35,6 +35,7 @@ use toolhub_core::ports::{HubStore, StoreError};
 
 use crate::audit::Auditor;
 use crate::error::OpenError;
+use crate::folded_text::folded_contains;
 use crate::journal::JournalFolder;
 use crate::options::{AuditOptions, Durability, StoreOptions};
 use crate::owner::{CallOrigin, OwnerId};
@@ -291,9 +292,9 @@ fn connect(file: &Path) -> Result<Connection, OpenError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("folded_contains", 2, flags, |context| {
-        let text: String = context.get(0)?;
-        let needle: String = context.get(1)?;
-        Ok(text.to_lowercase().contains(&needle.to_lowercase()))
+        // The second value is the same for all rows: SQLite keeps what was made of it.
+        let lowercase = context.get_or_create_aux(1, |value| value.as_str().map(str::to_lowercase))?;
+        Ok(folded_contains(context.get_raw(0).as_str()?, &lowercase))
     })?;
     Ok(connection)
 }

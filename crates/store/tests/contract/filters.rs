@@ -171,6 +171,7 @@ fn random_query(records: &[RecordId]) -> CallQuery {
         since: (fastrand::u8(..4) == 0).then(|| hour(fastrand::u64(..6))),
         after: record(),
         before: record(),
+        from: record(),
         limit: (fastrand::u8(..2) == 0).then(|| fastrand::usize(..30)),
     }
 }
@@ -219,4 +220,38 @@ pub(crate) async fn rows_and_blocks_return_the_same_calls(database: Database) {
         let in_blocks: i64 = connection.query_row(select, [], |row| row.get(0)).unwrap();
         assert!(in_blocks >= 40, "{in_blocks}");
     }
+}
+
+/// The parts of a history, one after another, have each call once, and about the requested number of calls.
+pub(crate) async fn parts_have_each_call_once(database: Database) {
+    const PART_CALLS: usize = 20;
+    let store = database.open().await;
+    assert_eq!(store.part_start(None, PART_CALLS).await.unwrap(), None);
+    let mut records = Vec::new();
+    // Single calls, a block, and both side by side.
+    for (calls, group) in [(60, 5), (40, 40), (60, 5), (120, 40)] {
+        for chunk in (0..calls).map(|_| random_call()).collect::<Vec<_>>().chunks(group) {
+            for (start, end) in chunk {
+                records.push(start.record.clone());
+                store.record_finished(start.clone(), end.clone());
+            }
+            store.flush().await.unwrap();
+        }
+    }
+    records.reverse();
+    let (mut seen, mut parts, mut before) = (Vec::new(), 0, None);
+    loop {
+        let from = store.part_start(before.clone(), PART_CALLS).await.unwrap();
+        let part = CallQuery { before: before.clone(), from: from.clone(), ..CallQuery::default() };
+        let found = store.calls(part).await.unwrap();
+        assert!(found.len() <= 2 * 40 + PART_CALLS, "{} calls in one part", found.len());
+        seen.extend(found.into_iter().map(|call| call.start.record));
+        parts += 1;
+        match from {
+            Some(from) => assert!(before.replace(from.clone()).is_none_or(|before| from < before)),
+            None => break,
+        }
+    }
+    assert_eq!(seen, records);
+    assert!((5..=records.len() / PART_CALLS + 1).contains(&parts), "{parts} parts");
 }

@@ -50,13 +50,13 @@ contract! {
         call_of_a_dead_store_is_recorded_as_unknown store_without_audit_log_records_nothing;
     calls: stores_begun_and_finished_call stores_finished_call record_finished_completes_begun_call finished_twice_counts_once rejects_end_of_unknown_call stores_call_begun_twice_once returns_output_by_handle;
     conversations: returns_turns_in_order filters_turns lists_conversations;
-    filters: rows_and_blocks_return_the_same_calls single_filters combined_filters returns_newest_first follows_new_calls filters_long_arguments_by_their_full_text;
+    filters: rows_and_blocks_return_the_same_calls single_filters combined_filters returns_newest_first follows_new_calls parts_have_each_call_once filters_long_arguments_by_their_full_text;
     odd_texts: stores_unusual_texts_verbatim searches_case_insensitively stores_nul_characters stores_long_numbers_verbatim stores_large_texts;
     owners: call_is_running_while_its_owner_is_alive orphaned_call_can_still_be_finished;
     principals: filter_finds_all_and_only_calls_of_a_principal filter_finds_one_of_very_many_principals;
     retention: deletes_old_calls deletes_old_results_before_their_calls deletes_results_with_their_calls deletes_excess_results
         deletes_excess_results_in_blocks deletes_old_blocks;
-    statistics: counts_calls_by_day cancelled_attempts_are_not_counted statistics_are_summed_over_stores;
+    statistics: counts_calls_by_day cancelled_attempts_are_not_counted statistics_are_summed_over_stores summaries_equal_sums_over_all_tools;
     concurrency: records_calls_of_a_hundred_tasks records_flood_of_calls two_stores_share_a_database closed_store_keeps_all;
     tool_lists: tool_lists_survive_a_restart offers_survive_a_restart changed_definition_creates_a_new_version;
 }

@@ -5,7 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use toolhub_core::conversation::{Conversations as _, Role, Turn};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::ToolListStore as _;
+use toolhub_core::statistics::{Day, StatisticsSummary, SummaryQuery};
 use toolhub_store::{OpenError, SqliteStore};
+
+use crate::database::{Database, hour, start, success};
 
 #[tokio::test]
 async fn rejects_database_of_a_newer_version() {
@@ -78,4 +81,27 @@ async fn database_stays_locked_while_open() {
     assert!(is_locked(), "by the first one");
     drop(store);
     assert!(!is_locked());
+}
+
+/// Migrates a database without sums over the statistics: they are made from the stored ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn sums_statistics_of_an_older_database() {
+    let database = Database::sqlite();
+    let store = database.open().await;
+    for (index, tool) in ["a", "b", "b", "c", "b"].into_iter().enumerate() {
+        let mut call = start(tool, "{}");
+        call.at = hour(20 * index as u64);
+        store.record_finished(call.clone(), success(&call, "excel", "1"));
+    }
+    store.flush().await.unwrap();
+    drop(store);
+    let older = "DROP TABLE day_totals; DROP TABLE latency_totals; ALTER TABLE last_uses DROP COLUMN uses;
+        PRAGMA user_version = 11";
+    database.tamper(older).await;
+    let store = database.open().await;
+    let query = SummaryQuery { since: Day::of(hour(24)), tools: 2 };
+    let found = store.statistics_summary(query).await.unwrap();
+    let expected = StatisticsSummary::of(store.statistics().await.unwrap(), query);
+    assert_eq!(format!("{found:#?}"), format!("{expected:#?}"));
+    assert_eq!(found.most_used[0].tool.as_str(), "b");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::call_log::{AttemptStatus, StoredAttempt};
-use toolhub_core::statistics::{Day, Tally, ToolStatistics};
+use toolhub_core::statistics::{Day, StatisticsSummary, SummaryQuery, Tally, ToolStatistics};
 use toolhub_core::{Source, ToolName};
 
 use crate::database::{Database, attempt, hour, start, success};
@@ -61,4 +61,33 @@ pub(crate) async fn statistics_are_summed_over_stores(database: Database) {
     }
     let found = database.open().await.statistics().await.unwrap();
     assert_eq!(format!("{found:?}"), format!("{:?}", [&expect]));
+}
+
+/// Sums made by the database equal those over the statistics of all tools.
+pub(crate) async fn summaries_equal_sums_over_all_tools(database: Database) {
+    let store = database.open().await;
+    for _ in 0..300 {
+        let mut call = start("any", "{}");
+        call.at = hour(24 * fastrand::u64(..9));
+        let source = ["excel", "native", "a.b"][fastrand::usize(..3)];
+        let status = [AttemptStatus::Succeeded, AttemptStatus::Failed][fastrand::usize(..2)];
+        let took = Duration::from_micros(1 << fastrand::u64(..20));
+        let tool = format!("tool_{}", fastrand::u8(..12));
+        let mut end = success(&call, source, "1");
+        end.attempts = vec![StoredAttempt { took, ..attempt(source, &tool, status) }];
+        store.record_finished(call, end);
+    }
+    let all = store.statistics().await.unwrap();
+    assert!(all.len() > 20, "{}", all.len());
+    for (days, tools) in [(0, 100), (4, 5), (8, 1), (30, 0)] {
+        let query = SummaryQuery { since: Day::of(hour(24 * days)), tools };
+        let found = store.statistics_summary(query).await.unwrap();
+        assert_eq!(format!("{found:#?}"), format!("{:#?}", StatisticsSummary::of(all.clone(), query)));
+    }
+    for one in &all {
+        let found = store.tool_statistics(&one.source, &one.tool).await.unwrap();
+        assert_eq!(format!("{found:?}"), format!("{:?}", Some(one)));
+    }
+    let unused = store.tool_statistics(&Source::Native, &ToolName::new("unused")).await.unwrap();
+    assert!(unused.is_none(), "{unused:?}");
 }

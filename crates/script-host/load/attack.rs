@@ -18,6 +18,7 @@ pub(crate) fn run(targets: &[&str]) {
     let mut byte = [0];
     // The script is not of interest; its arrival shows that the hub accepts this host.
     let _ = stdin().read(&mut byte);
+    let _ = out.write_all(b"{\"started\":{}}\n").and_then(|()| out.flush());
     let worked: Vec<String> = attempts(file, port, pid)
         .into_iter()
         .filter(|(_, attempt)| attempt())

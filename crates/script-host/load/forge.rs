@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 
-/// Sends `ready`, waits for the script, and sends the lines. Words that begin with `@` are actions.
+/// Sends `ready`, waits for the script, sends `started`, and then the lines. Words that begin with `@` are actions.
 pub(crate) fn run(lines: &[&str]) {
     let mut out = stdout().lock();
     let mut input = stdin().lock();
@@ -12,9 +12,12 @@ pub(crate) fn run(lines: &[&str]) {
     }
     let mut run = String::new();
     let _ = input.read_line(&mut run);
+    if !lines.contains(&"@not-started") {
+        line("{\"started\":{}}\n");
+    }
     for text in lines {
         match *text {
-            "@not-ready" => {}
+            "@not-ready" | "@not-started" => {}
             // Without a line break, until the hub ends this process.
             "@endless-line" => while line(&"x".repeat(1 << 16)) {},
             "@endless-log" => while line("{\"log\":{\"level\":\"log\",\"text\":\"flood\"}}\n") {},

@@ -116,6 +116,7 @@ pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
     let restricted = toolhub_sandbox::restrict_to_computation().is_ok();
     state::send_ready(restricted);
     let Some(ToHost::Run(run)) = receive(&mut input) else { return };
+    state::send_started();
 
     runtime.set_memory_limit(usize::try_from(run.limits.memory).unwrap_or(usize::MAX));
     cpu.deadline.set(cpu_time::used().saturating_add(Duration::from_millis(run.limits.cpu_ms)));

@@ -4,7 +4,7 @@ use std::io::{Write as _, stdout};
 
 use serde_json::value::RawValue;
 use toolhub_script::protocol::{
-    Call, Finish, FromHost, HostError, HostErrorKind, HostLimits, Idle, LogLevel, LogLine, Ready, Sleep,
+    Call, Empty, Finish, FromHost, HostError, HostErrorKind, HostLimits, LogLevel, LogLine, Ready, Sleep,
     ToolPath, VERSION, encode,
 };
 use toolhub_script::{MAX_PENDING_SLEEPS, MAX_SLEEPS};
@@ -222,6 +222,11 @@ pub(crate) fn send_ready(restricted: bool) {
     send(&FromHost::Ready(Ready { version: VERSION, restricted }));
 }
 
+/// The answer to the script.
+pub(crate) fn send_started() {
+    send(&FromHost::Started(Empty {}));
+}
+
 /// The end of a script that the engine could not stop.
 pub(crate) fn send_out_of_time() {
     let error = HostError { kind: HostErrorKind::Cpu, ..HostError::default() };
@@ -230,7 +235,7 @@ pub(crate) fn send_out_of_time() {
 
 /// The script can go on only after a message of the hub.
 pub(crate) fn send_idle() {
-    send(&FromHost::Idle(Idle {}));
+    send(&FromHost::Idle(Empty {}));
 }
 
 /// Writes a message. If the hub no longer reads, the end of stdin follows.

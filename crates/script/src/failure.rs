@@ -22,7 +22,7 @@ const MAX_MESSAGE_CHARS: usize = 4_000;
 pub(crate) enum Violation {
     Malformed,
     LineTooLong,
-    Unexpected(&'static str),
+    Unexpected,
     CallNumber,
     TooManyCalls,
     UnknownTool,
@@ -38,7 +38,7 @@ impl From<Violation> for Box<ScriptFailure> {
         let (en, zh) = match violation {
             Violation::Malformed => ("a message that cannot be read", "无法解析的消息"),
             Violation::LineTooLong => ("a message that is too long", "过长的消息"),
-            Violation::Unexpected(_) => ("a message out of order", "顺序错误的消息"),
+            Violation::Unexpected => ("a message out of order", "顺序错误的消息"),
             Violation::CallNumber => ("a call with a wrong number", "编号错误的调用"),
             Violation::TooManyCalls => ("more calls than allowed", "超出数量限制的调用"),
             Violation::UnknownTool => ("a call of a tool that it was not given", "对未提供的工具的调用"),

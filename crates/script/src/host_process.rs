@@ -12,6 +12,7 @@ use toolhub_sandbox::{
     Confinement, Isolation, Limits, Policy, Program, Protection, SandboxError, StopReason, confine,
 };
 
+use crate::failure::Violation;
 use crate::limits::ScriptLimits;
 use crate::protocol::{self, FromHost, ToHost};
 
@@ -222,9 +223,23 @@ impl HostProcess {
         Ok(())
     }
 
-    /// Whether the process still runs.
-    pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// Waits until the process has the script that was sent. `false`: the process ended before.
+    pub(crate) async fn started(&mut self) -> Result<bool, Violation> {
+        let event = loop {
+            match self.next().await {
+                HostEvent::Written => {}
+                event => break event,
+            }
+        };
+        match event {
+            HostEvent::Line(line) => match serde_json::from_slice(&line) {
+                Ok(FromHost::Started(_)) => Ok(true),
+                Ok(_) => Err(Violation::Unexpected),
+                Err(_) => Err(Violation::Malformed),
+            },
+            HostEvent::LineTooLong => Err(Violation::LineTooLong),
+            HostEvent::Closed | HostEvent::Written => Ok(false),
+        }
     }
 
     /// Queues a message; `next` writes it.

@@ -6,8 +6,11 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use crate::failure;
 use crate::host_process::{HostConfig, HostProcess, StartError};
 use crate::limits::ScriptLimits;
+use crate::protocol::ToHost;
+use crate::report::ScriptFailure;
 
 /// Pause before a host is replaced: most scripts are short, and starting a process beside one slows it down.
 const REFILL_DELAY: Duration = Duration::from_millis(20);
@@ -38,22 +41,22 @@ impl HostPool {
         Arc::new(Self { config, limits, size, state, runtime: Handle::current(), tasks: TaskTracker::new() })
     }
 
-    /// A host that waits, or a new one. Starts the replacement in the background.
-    pub(crate) async fn take(self: &Arc<Self>) -> Result<HostProcess, StartError> {
-        let host = self.take_idle();
-        self.refill();
-        match host {
-            Some(host) => Ok(host),
-            None => self.start().await,
-        }
-    }
-
-    fn take_idle(&self) -> Option<HostProcess> {
+    /// Gives a script to a host that waits, or to a new one. Starts the replacement in the background.
+    pub(crate) async fn begin(self: &Arc<Self>, run: &ToHost) -> Result<HostProcess, Box<ScriptFailure>> {
         loop {
-            let mut host = self.lock().idle.pop()?;
-            // The system may have killed it meanwhile.
-            if host.is_running() {
-                return Some(host);
+            let idle = self.lock().idle.pop();
+            self.refill();
+            let is_new = idle.is_none();
+            let mut host = match idle {
+                Some(host) => host,
+                None => self.start().await.map_err(|error| failure::not_started(&error))?,
+            };
+            host.send(run).map_err(failure::internal)?;
+            match host.started().await? {
+                true => return Ok(host),
+                false if is_new => return Err(failure::exited(&host.exit().await, &self.limits)),
+                // The system killed it while it waited, and it has run nothing.
+                false => self.discard(host),
             }
         }
     }

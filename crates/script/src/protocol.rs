@@ -117,6 +117,8 @@ pub struct Wake {
 pub enum FromHost {
     /// The host has dropped its permissions and waits for a script. Sent once, first.
     Ready(Ready),
+    /// The host has the script and begins to run it. Sent once, before the messages of the script.
+    Started(Empty),
     /// The script calls a tool.
     Call(Call),
     /// The script sleeps.
@@ -124,7 +126,7 @@ pub enum FromHost {
     /// A line of the log.
     Log(LogLine),
     /// The script can go on only after a message of the hub.
-    Idle(Idle),
+    Idle(Empty),
     /// The end of the script. Sent once, last.
     Finished(Box<Finish>),
 }
@@ -188,7 +190,7 @@ pub enum LogLevel {
 /// An empty message.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Idle {}
+pub struct Empty {}
 
 /// The end of a script: either a value or an error.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -138,15 +138,13 @@ impl ScriptRunner {
         };
         let running = tokio::time::timeout_at(deadline, self.running.acquire()).await;
         let _permit = running.ok().and_then(Result::ok).ok_or_else(failure::busy)?;
-        let host = tokio::time::timeout_at(deadline, self.pool.take()).await;
-        let mut host =
-            host.map_err(|_| failure::wall(limits.wall))?.map_err(|error| failure::not_started(&error))?;
         if let (Some(journal), None) = (&mut journal, &replay) {
             let entry = JournalEntry::Started(started.clone());
             journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
         }
-        host.send(&ToHost::Run(Box::new(run_message(script, &limits, &listed, (&started, &replay))?)))
-            .map_err(failure::internal)?;
+        let run = ToHost::Run(Box::new(run_message(script, &limits, &listed, (&started, &replay))?));
+        let host = tokio::time::timeout_at(deadline, self.pool.begin(&run)).await;
+        let host = host.map_err(|_| failure::wall(limits.wall))??;
         let began = Instant::now();
         let setup = SessionSetup {
             code: &script.code,

@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
         };
         let message = serde_json::from_slice(&line).map_err(|_| Violation::Malformed)?;
         match message {
-            FromHost::Ready(_) => return Err(Violation::Unexpected("ready").into()),
+            FromHost::Ready(_) | FromHost::Started(_) => return Err(Violation::Unexpected.into()),
             FromHost::Call(call) => self.on_call(call)?,
             FromHost::Sleep(sleep) => self.on_sleep(sleep)?,
             FromHost::Log(line) => self.on_log(line)?,
@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
 
     /// The host waits. During a replay it gets what the journal has next.
     fn on_idle(&mut self) -> Result<(), Box<ScriptFailure>> {
-        self.idle_allowed = self.idle_allowed.checked_sub(1).ok_or(Violation::Unexpected("idle"))?;
+        self.idle_allowed = self.idle_allowed.checked_sub(1).ok_or(Violation::Unexpected)?;
         let Some(replay) = &mut self.setup.replay else { return Ok(()) };
         match replay.next() {
             None => {

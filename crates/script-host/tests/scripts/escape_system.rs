@@ -51,7 +51,7 @@ async fn a_host_that_keeps_its_system_calls_gets_no_script() {
     let unrestricted = |allow_missing: Vec<Protection>| {
         let mut config = config();
         config.host.program = "/bin/sh".into();
-        config.host.arguments = vec!["-c".into(), format!("echo '{line}'; read run; echo '{{\"finished\":{{\"value\":7,\"dropped_lines\":0}}}}'; read end").into()];
+        config.host.arguments = vec!["-c".into(), format!("echo '{line}'; read run; echo '{{\"started\":{{}}}}'; echo '{{\"finished\":{{\"value\":7,\"dropped_lines\":0}}}}'; read end").into()];
         config.host.allow_missing = allow_missing;
         ScriptRunner::new(config)
     };

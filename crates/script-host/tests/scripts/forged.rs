@@ -49,6 +49,11 @@ async fn accepts_only_messages_that_a_host_may_send() {
         &["{\"idle\":{}}{\"idle\":{}}"],
         &["{\"unknown\":{}}"],
         &["{\"ready\":{\"version\":1,\"restricted\":true}}"],
+        &["{\"started\":{}}"],
+        &["@not-started", DONE],
+        &["@not-started", ECHO],
+        &["@not-started", "not json"],
+        &["@not-started", "@endless-line"],
         &["{\"run\":{\"code\":\"1\"}}"],
         // Calls: number, tool, arguments.
         &["{\"call\":{\"id\":0,\"tool\":\"test_echo\",\"arguments\":{}}}"],

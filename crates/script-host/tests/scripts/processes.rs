@@ -141,7 +141,7 @@ async fn a_warm_host_is_used_once_and_replaced() {
     while !hosts_of(&program).is_disjoint(&first) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // A warm host that was killed is not used.
+    // The script of a warm host that was killed runs in another one.
     for pid in hosts_of(&program) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

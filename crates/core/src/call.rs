@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::caller::CallerHandle;
 use crate::json::RawJson;
+use crate::nested::NestedTools;
 use crate::principal::Authorization;
 use crate::source::Source;
 use crate::tool::ToolName;
@@ -111,6 +112,10 @@ pub struct ToolCall {
     pub caller: Option<CallerHandle>,
     /// Who makes the call, and what allowed it.
     pub authorization: Authorization,
+    /// The call that makes this one, if a tool does.
+    pub parent: Option<CallId>,
+    /// The tools that the tool may call in turn; `None` if the tool decides that by itself.
+    pub nested: Option<Arc<dyn NestedTools>>,
 }
 
 impl ToolCall {
@@ -134,6 +139,8 @@ impl ToolCall {
             among: None,
             caller: None,
             authorization: Authorization::default(),
+            parent: None,
+            nested: None,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::error::{Seconds, ToolError};
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
 use crate::lang::LocalizedText;
+use crate::nested::NestedTools;
 use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
 pub use crate::store_error::StoreError;
@@ -57,6 +58,8 @@ pub struct CallContext {
     pub caller: Option<CallerHandle>,
     /// The event sink.
     pub events: Arc<dyn EventSink>,
+    /// The tools that the tool may call for its caller; `None` if the tool decides that by itself.
+    pub nested: Option<Arc<dyn NestedTools>>,
 }
 
 impl std::fmt::Debug for CallContext {

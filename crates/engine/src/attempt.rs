@@ -64,6 +64,7 @@ impl Attempt<'_> {
             conversation: self.call.conversation.clone(),
             caller: self.call.caller.clone(),
             events: Arc::clone(&watch) as Arc<dyn EventSink>,
+            nested: self.call.nested.clone(),
         };
         let mut work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
         let mut expiry = Expiry { timers: engine.timers(), key: None, asking: false };

@@ -144,8 +144,13 @@ mod tests {
     #[tokio::test]
     async fn counts_work_for_calling_principal() {
         let caller = Some(CallerHandle::new(Arc::new(Ann(RawObject::default()))));
-        let mut context =
-            CallContext { call: CallId::generate(), conversation: None, caller, events: Arc::new(NullSink) };
+        let mut context = CallContext {
+            call: CallId::generate(),
+            conversation: None,
+            caller,
+            events: Arc::new(NullSink),
+            nested: None,
+        };
         let key = || async { CALLER.with(CallerKey::clone) };
         assert_eq!(for_caller(&context, key()).await, CallerKey::Principal("ann".into()));
         context.caller = None;

@@ -33,6 +33,7 @@ async fn call(host: &NativeHost, tool: &Tool, arguments: Value) -> String {
         conversation: None,
         caller: None,
         events: Arc::new(NullSink),
+        nested: None,
     };
     let result = host.call(tool, &RawJson::from(arguments), &context).await;
     match result {

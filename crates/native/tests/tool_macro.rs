@@ -108,7 +108,13 @@ mod odd {
 }
 
 fn context() -> CallContext {
-    CallContext { call: CallId::new("call_1"), conversation: None, caller: None, events: Arc::new(NullSink) }
+    CallContext {
+        call: CallId::new("call_1"),
+        conversation: None,
+        caller: None,
+        events: Arc::new(NullSink),
+        nested: None,
+    }
 }
 
 async fn call(tool: &dyn NativeTool, arguments: Value) -> String {

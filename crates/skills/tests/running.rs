@@ -101,6 +101,7 @@ impl TestSkill {
             conversation: None,
             caller: None,
             events: Arc::new(NullSink),
+            nested: None,
         };
         self.host.call(tool, &RawJson::parse(arguments).unwrap(), &context).await
     }

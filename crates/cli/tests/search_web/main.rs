@@ -30,6 +30,7 @@ async fn search(web: WebSearch, arguments: Value) -> Result<ToolOutput, ToolErro
         conversation: None,
         caller: None,
         events: Arc::new(NullSink),
+        nested: None,
     };
     search_web(Arc::new(web)).call(RawJson::from(arguments), &context).await
 }

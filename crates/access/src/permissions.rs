@@ -94,6 +94,11 @@ impl RuleSet {
 }
 
 impl Permissions {
+    /// Whether the roles permit calls at all, whatever the rules say about each.
+    pub fn may_use(&self) -> bool {
+        self.0.key.abilities.contain(Ability::Use)
+    }
+
     /// Decides by roles, profiles and rules. Permissions have no identity: [`Action::ReadPayload`] is permitted to
     /// auditors only; [`Permissions::decide_for`] also permits a principal's own payloads.
     pub fn decide(&self, action: Action<'_>, resource: &Resource<'_>) -> Decision {

@@ -32,6 +32,8 @@ pub enum AgentMode {
     Talk,
     /// The model makes a plan; the agent runs it; then the model writes the answer.
     Plan,
+    /// The model writes scripts that call tools.
+    Code,
 }
 
 /// Answers requests by calling tools.
@@ -68,7 +70,9 @@ impl Agent<'_> {
         let Some(model) = self.model else { return self.answer_by_rules(agent_request, Vec::new()).await };
         let model_session = ModelSession::new(model, listener, &self.agent_context);
         match self.mode {
-            AgentMode::Talk => self.answer_by_conversation(agent_request, &model_session).await,
+            AgentMode::Talk | AgentMode::Code => {
+                self.answer_by_conversation(agent_request, &model_session).await
+            }
             AgentMode::Plan => self.answer_by_plan(agent_request, &model_session).await,
         }
     }
@@ -167,7 +171,11 @@ impl Agent<'_> {
         agent_request: AgentRequest<'_>,
         model_session: &ModelSession<'_>,
     ) -> Answer {
-        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Talk)).await;
+        let purpose = match self.mode {
+            AgentMode::Code if self.agent_context.signature.is_some() => Purpose::Code,
+            _ => Purpose::Talk,
+        };
+        let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, purpose)).await;
         let mut chat = ChatRequest::new(prompt.system);
         chat.tools = prompt.tools;
         chat.tool_presentation = prompt.tool_presentation;

@@ -11,7 +11,8 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
-    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
+    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RawJson, Source, ToolCall,
+    ToolError, ToolName,
 };
 use toolhub_engine::brief::OutputLimits;
 use toolhub_engine::{Catalog, Entry, Policy};
@@ -23,6 +24,12 @@ use crate::server_choice::ServerChoice;
 
 /// Length to which a request is truncated when it is stored with its calls, in characters.
 const MAX_STORED_REQUEST_CHARS: usize = 1_000;
+
+/// The tool that runs scripts.
+pub(crate) const RUN_SCRIPT: &str = "run_script";
+
+/// Describes tools to a model that writes scripts: the TypeScript signature of a tool, in about so many characters.
+pub type SignatureText = fn(&NestedTool, usize) -> String;
 
 /// Asks the user for permission before a destructive call.
 pub trait Confirmation: Send + Sync {
@@ -108,6 +115,8 @@ pub struct AgentContext<'a> {
     pub folder: PathBuf,
     /// The language of messages to the user.
     pub lang: Lang,
+    /// Describes tools for scripts; `None` if scripts cannot be run.
+    pub signature: Option<SignatureText>,
     /// Total time that the user took to answer questions, in milliseconds.
     pub waited: Arc<AtomicU64>,
 }
@@ -155,6 +164,9 @@ impl AgentContext<'_> {
     async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
         call.conversation.clone_from(&self.conversation);
         call.request = Some(cut(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
+        if call.tool.as_str() == RUN_SCRIPT {
+            return self.run_script(call, request).await;
+        }
         let outcome = self.caller.call(call.clone()).await;
         match absolute_path(&outcome, &call.arguments, &self.folder) {
             Some(arguments) => {
@@ -174,7 +186,10 @@ impl AgentContext<'_> {
                 tools.iter().map(|entry| entry.tool.name()).find(|name| !self.allowlist.has(name.as_str()))
             }
         };
-        if let Some(name) = forbidden {
+        // A script reaches only tools that are allowed.
+        let is_script =
+            name.as_str() == RUN_SCRIPT && tools.iter().all(|entry| entry.tool.source == Source::Native);
+        if let Some(name) = forbidden.filter(|_| !is_script) {
             return Err(ToolError::failed(LocalizedText::new(
                 format!("`{name}` is not among the tools of this agent"),
                 format!("`{name}` 不在该智能体可用的工具之内"),

@@ -17,13 +17,16 @@ mod model_plan;
 mod model_session;
 mod named_call;
 pub mod prompt;
+mod script_call;
 mod server_choice;
 mod step_result;
 mod tool_loop;
 mod withheld;
 
 pub use agent::{Agent, AgentMode, AgentRequest, detect_language};
-pub use agent_context::{AgentContext, AllowAll, Budget, Confirmation, DenyAll, PermissionDecision};
+pub use agent_context::{
+    AgentContext, AllowAll, Budget, Confirmation, DenyAll, PermissionDecision, SignatureText,
+};
 pub use allowlist::ToolAllowlist;
 pub use answer::Answer;
 pub use change_summary::ChangeSummary;

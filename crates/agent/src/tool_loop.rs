@@ -5,15 +5,16 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice};
-use toolhub_core::{CallId, EventKind, ToolCall, ToolName};
+use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice, ToolPresentation};
+use toolhub_core::{CallId, EventKind, RawObject, ToolCall, ToolName};
 
 use crate::agent::detect_language;
-use crate::agent_context::AgentContext;
+use crate::agent_context::{AgentContext, RUN_SCRIPT};
 use crate::answer::same_call;
 use crate::call_tool::{self, CallTarget};
 use crate::execute::finish_step;
 use crate::model_session::{ModelSession, ReplyError};
+use crate::script_call::fenced_script;
 use crate::step_result::StepResult;
 use toolhub_planner::plan::{Complexity, Step, StepId};
 
@@ -51,7 +52,7 @@ pub(crate) async fn talk(
             }
         }
         let reply = match talk.ask(chat.clone(), purpose()).await {
-            Ok(reply) => reply,
+            Ok(reply) => with_script(reply, &chat),
             Err(why) => return LoopResult { text: String::new(), steps, broken: Some(why) },
         };
         let stuck = repeats.count > MAX_IDENTICAL_CALLS;
@@ -76,6 +77,22 @@ pub(crate) async fn talk(
         }
         answer_calls(agent_context, (&mut chat, &mut steps), reply, request).await;
     }
+}
+
+/// The reply with the script in its text as a call, if the model writes calls as text and can run scripts.
+fn with_script(mut reply: ChatReply, chat: &ChatRequest) -> ChatReply {
+    let offers_scripts = chat.tools.iter().any(|tool| tool.name.as_str() == RUN_SCRIPT);
+    let writes_text = chat.tool_presentation == ToolPresentation::InSystemPrompt;
+    if reply.calls.is_empty() && offers_scripts && writes_text && chat.choice != ToolChoice::Forbidden {
+        reply.calls.extend(fenced_script(&reply.text).map(|code| ModelCall {
+            id: CallId::generate(),
+            tool: ToolName::new(RUN_SCRIPT),
+            arguments: RawObject::default().with("code", code).into_raw(),
+            source: None,
+            repaired: Vec::new(),
+        }));
+    }
+    reply
 }
 
 /// Counts identical calls in a row.

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places, folder_note};
 use toolhub::trust::RunTrust;
-use toolhub::{BuildError, Hub, NotificationBus, ServerState, ServerView};
+use toolhub::{BuildError, Hub, HubBuilder, NotificationBus, ScriptHost, ServerState, ServerView};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize, RawJson, RawObject};
 use toolhub_engine::definition_scan::escape_invisible;
@@ -128,7 +128,7 @@ impl App {
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
-                let mut builder = Hub::builder().places(self.places()?).one_shot();
+                let mut builder = script_hosted(Hub::builder().places(self.places()?).one_shot());
                 if self.uses_running_hub.load(Ordering::Relaxed) {
                     builder = builder.use_running_hub();
                 }
@@ -246,6 +246,14 @@ impl App {
             return Exit::Failed;
         }
         exit
+    }
+}
+
+/// Lets a hub run scripts, in processes of this program.
+pub(crate) fn script_hosted(builder: HubBuilder) -> HubBuilder {
+    match ScriptHost::of_current_program() {
+        Ok(host) => builder.script_host(host),
+        Err(_) => builder,
     }
 }
 

@@ -19,7 +19,11 @@ impl ScriptTools for Echo {
     fn tools(&self) -> Vec<ScriptTool> {
         let member = Some(("test".to_owned(), "echo".to_owned()));
         let path = ToolPath { name: "echo".to_owned(), member };
-        vec![ScriptTool { path, signature: String::new(), read_only: true }]
+        vec![ScriptTool { path, read_only: true }]
+    }
+
+    fn signature(&self, _: &str) -> Option<String> {
+        None
     }
 
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {

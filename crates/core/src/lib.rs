@@ -5,6 +5,7 @@ pub mod approval;
 pub mod audit;
 mod boxed;
 pub mod call;
+mod call_id;
 pub mod call_log;
 pub mod caller;
 pub mod consent;

@@ -4,10 +4,10 @@
 use std::fmt::Debug;
 
 use crate::BoxFuture;
-use crate::call::CallId;
+use crate::call_id::CallId;
 use crate::error::ToolError;
 use crate::json::RawJson;
-use crate::outcome::ToolOutput;
+use crate::output::ToolOutput;
 
 /// A tool that a running call may use.
 #[derive(Debug, Clone)]

@@ -12,10 +12,11 @@ const MAX_NAME_BYTES: usize = 64;
 /// Separates a source from the name of its tool.
 const SEPARATOR: &str = "__";
 /// Tools that find and call other tools or read stored data, with the kind of source that may define each.
-const CONTROL_TOOLS: [(&str, SourceKind); 6] = [
+const CONTROL_TOOLS: [(&str, SourceKind); 7] = [
     ("call_tool", SourceKind::Native),
     ("search_tools", SourceKind::Native),
     ("describe_tool", SourceKind::Native),
+    ("run_script", SourceKind::Native),
     ("read_result", SourceKind::Native),
     ("get_conversation_history", SourceKind::Native),
     ("use_skill", SourceKind::Skill),

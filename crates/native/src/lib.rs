@@ -25,6 +25,7 @@ pub use call_tool::Caller;
 pub use clock::{TimeAnswer, TimeRequest, get_time, time_at};
 pub use files::{Folders, list_files, read_file};
 pub use host::NativeHost;
+pub use localized_output::block as localized_block;
 pub use memory::{HistoryKind, Memory, get_conversation_history, read_result};
 pub use tool_search::{Finder, describe_tool, search_tools};
 pub use web::{Freshness, SearchConfig, SearchProvider, WebSearch, search_web};

@@ -7,7 +7,7 @@ use toolhub_core::{RawJson, RawObject};
 const CHINESE_META_KEY: &str = "toolhub/zh";
 
 /// A text block in English with the Chinese text in `_meta`, if it differs.
-pub(crate) fn block(text: &LocalizedText) -> RawObject {
+pub fn block(text: &LocalizedText) -> RawObject {
     let (en, zh) = (text.localize(Lang::En), text.localize(Lang::Zh));
     let meta = (en != zh).then(|| RawObject::default().with(CHINESE_META_KEY, zh));
     let block = RawObject::default().with("type", "text").with("text", en);

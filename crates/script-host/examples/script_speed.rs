@@ -23,7 +23,11 @@ struct Echo;
 impl ScriptTools for Echo {
     fn tools(&self) -> Vec<ScriptTool> {
         let path = ToolPath { name: "echo".to_owned(), member: Some(("test".to_owned(), "echo".to_owned())) };
-        vec![ScriptTool { path, signature: String::new(), read_only: true }]
+        vec![ScriptTool { path, read_only: true }]
+    }
+
+    fn signature(&self, _: &str) -> Option<String> {
+        None
     }
 
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {

@@ -16,10 +16,13 @@ impl ScriptTools for Tools {
     fn tools(&self) -> Vec<ScriptTool> {
         let tool = |name: &str| ScriptTool {
             path: ToolPath { name: name.to_owned(), member: None },
-            signature: String::new(),
             read_only: false,
         };
         vec![tool("begin"), tool("wait")]
+    }
+
+    fn signature(&self, _: &str) -> Option<String> {
+        None
     }
 
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {

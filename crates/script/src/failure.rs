@@ -13,25 +13,10 @@ use crate::limits::ScriptLimits;
 use crate::protocol::{HostError, HostErrorKind};
 use crate::report::{FailureKind, ScriptFailure};
 use crate::tools::ScriptTool;
+use crate::violation::Violation;
 
 /// Characters of a message of the script that are kept.
 const MAX_MESSAGE_CHARS: usize = 4_000;
-
-/// A message that a host may not send. Only a host that a script has taken over sends one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Violation {
-    Malformed,
-    LineTooLong,
-    Unexpected,
-    CallNumber,
-    TooManyCalls,
-    UnknownTool,
-    Arguments,
-    ArgumentsTooLong,
-    Sleep,
-    LogTooLong,
-    OutputTooLong,
-}
 
 impl From<Violation> for Box<ScriptFailure> {
     fn from(violation: Violation) -> Self {
@@ -117,7 +102,6 @@ pub(crate) fn of_host(
         failure.hint = Some(cut(hint).into());
     }
     failure.tool = tool.map(|tool| tool.path.name.clone());
-    failure.signature = tool.map(|tool| tool.signature.clone()).filter(|signature| !signature.is_empty());
     failure
 }
 

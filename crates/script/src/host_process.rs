@@ -12,9 +12,9 @@ use toolhub_sandbox::{
     Confinement, Isolation, Limits, Policy, Program, Protection, SandboxError, StopReason, confine,
 };
 
-use crate::failure::Violation;
 use crate::limits::ScriptLimits;
 use crate::protocol::{self, FromHost, ToHost};
+use crate::violation::Violation;
 
 /// Time for a new process until its first message.
 const START_TIMEOUT: Duration = Duration::from_secs(20);

@@ -34,6 +34,7 @@ mod runner;
 mod session;
 pub mod signature;
 mod tools;
+mod violation;
 
 pub use excerpt::Position;
 pub use file_journal::{FileJournal, JournalError};

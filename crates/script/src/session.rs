@@ -9,7 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 use toolhub_core::{BoxFuture, RawJson};
 
-use crate::failure::{self, Violation};
+use crate::failure;
 use crate::host_process::{HostEvent, HostProcess};
 use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
@@ -17,6 +17,7 @@ use crate::protocol::{Answer, Call, CallError, Finish, FromHost, LogLine, Sleep,
 use crate::replay::{Delivery, JournalMatch, Replay};
 use crate::report::{CallReport, CallStatus, ScriptFailure};
 use crate::tools::{ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
+use crate::violation::Violation;
 
 /// Bytes counted for each line of the log beside its text.
 const LOG_LINE_BYTES: usize = 1;
@@ -248,7 +249,10 @@ impl<'a> Session<'a> {
                 }
             }
             (None, Some(error)) => {
-                Err(failure::of_host(&error, self.setup.code, self.setup.listed, &self.setup.limits))
+                let SessionSetup { code, listed, limits, tools, .. } = &self.setup;
+                let mut failure = failure::of_host(&error, code, listed, limits);
+                failure.signature = failure.tool.as_deref().and_then(|tool| tools.signature(tool));
+                Err(failure)
             }
             _ => Err(Violation::Malformed.into()),
         }
@@ -283,8 +287,9 @@ impl<'a> Session<'a> {
         match done {
             Completion::Call(id, result) => {
                 self.running_calls -= 1;
-                let tool = self.calls.get(id as usize - 1).and_then(|call| self.setup.listed.get(&call.tool));
-                let result = bounded(result, tool, self.setup.limits.answer);
+                let called = self.calls.get(id as usize - 1);
+                let signature = || self.setup.tools.signature(&called?.tool);
+                let result = bounded(result, signature, self.setup.limits.answer);
                 let answer = AnswerRecord { id, result };
                 self.append(&JournalEntry::Answered(answer.clone()), Durability::Process).await?;
                 self.deliver_answer(answer)
@@ -344,7 +349,7 @@ impl<'a> Session<'a> {
 /// The answer as the script sees it: not too long, and with the signature if the arguments were wrong.
 fn bounded(
     result: Result<RawJson, ScriptToolError>,
-    tool: Option<&ScriptTool>,
+    signature: impl FnOnce() -> Option<String>,
     max_bytes: usize,
 ) -> AnswerResult {
     match result {
@@ -364,6 +369,6 @@ fn bounded(
             signature: None,
         }),
         Ok(value) => AnswerResult::Value(value),
-        Err(error) => AnswerResult::Error(error.into_call_error(tool.map(|tool| tool.signature.as_str()))),
+        Err(error) => AnswerResult::Error(error.into_call_error(signature)),
     }
 }

@@ -9,8 +9,6 @@ use crate::protocol::{CallError, ToolPath};
 pub struct ScriptTool {
     /// How the script reaches it.
     pub path: ToolPath,
-    /// Its TypeScript signature, for errors about its arguments.
-    pub signature: String,
     /// Whether a call changes nothing. Calls that may change something are written to the journal durably before they
     /// are sent.
     pub read_only: bool,
@@ -55,8 +53,8 @@ impl ScriptToolError {
         self
     }
 
-    pub(crate) fn into_call_error(self, signature: Option<&str>) -> CallError {
-        let signature = signature.filter(|_| self.kind == INVALID_ARGUMENTS).map(str::to_owned);
+    pub(crate) fn into_call_error(self, signature: impl FnOnce() -> Option<String>) -> CallError {
+        let signature = if self.kind == INVALID_ARGUMENTS { signature() } else { None };
         CallError { kind: self.kind, message: self.message, hint: self.hint, signature }
     }
 }
@@ -65,6 +63,9 @@ impl ScriptToolError {
 pub trait ScriptTools: Send + Sync {
     /// All tools; their names are unique.
     fn tools(&self) -> Vec<ScriptTool>;
+
+    /// The TypeScript signature of a tool, for errors about its arguments.
+    fn signature(&self, tool: &str) -> Option<String>;
 
     /// Calls a tool and returns its structured content, or its text as a JSON string. Dropping the future cancels the
     /// call. The runner has checked that the tool is listed and that the arguments are a JSON object, and nothing else.

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolhub_agent::{Agent, AgentContext, AgentMode, AgentRequest, Answer, Confirmation, DenyAll, Plan};
+use toolhub_agent::{
+    Agent, AgentContext, AgentMode, AgentRequest, Answer, Confirmation, DenyAll, Plan, SignatureText,
+};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
@@ -156,6 +158,7 @@ impl Hub {
             conversation: options.conversation.as_deref().map(Arc::from),
             folder: std::env::current_dir().unwrap_or_default(),
             lang: options.lang,
+            signature: self.run_script.is_some().then_some(crate::script::signature_of as SignatureText),
             waited: Default::default(),
         }
     }

@@ -21,6 +21,7 @@ use toolhub_mcp_client::config::ServerSpec;
 use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, ServerContext};
 use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
+use toolhub_script::HostConfig as ScriptHost;
 use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
@@ -36,6 +37,7 @@ use crate::listeners::Listeners;
 use crate::model::{ChosenModel, ModelMerger, Models};
 use crate::progress::ProgressCell;
 use crate::reload::{add_host, server_for};
+use crate::script::RunScript;
 use crate::server_set::ServerSet;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
 use crate::skills::{ServerSkills, has_skills_needing_approval, read_approvals};
@@ -100,6 +102,7 @@ pub struct HubBuilder {
     relayed: bool,
     without_store: bool,
     without_servers: bool,
+    script_host: Option<ScriptHost>,
 }
 
 impl std::fmt::Debug for HubBuilder {
@@ -205,6 +208,13 @@ impl HubBuilder {
         self
     }
 
+    /// Starts this program for each script, and offers the tool `run_script`. The program must be a script host, as `toolhub` is.
+    #[must_use]
+    pub fn script_host(mut self, host: ScriptHost) -> Self {
+        self.script_host = Some(host);
+        self
+    }
+
     /// Builds the hub. Reads the configuration and the cache, and connects to no server.
     pub fn build(self) -> BoxFuture<'static, Result<Hub, BuildError>> {
         Box::pin(async move {
@@ -262,6 +272,13 @@ impl HubBuilder {
                 caller: caller_of(&engine),
             };
             let native = Arc::new(native_host(&settings, deps, self.tools));
+            let script_host =
+                self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
+            let run_script =
+                script_host.and_then(|host| RunScript::new(host, &settings, (&places.home, self.one_shot)));
+            if let Some(tool) = &run_script {
+                native.add(Arc::clone(tool) as Arc<dyn NativeTool>);
+            }
             engine.add_host(&(Arc::clone(&native) as Arc<dyn ToolHost>), limits);
 
             let handler = self.handler.unwrap_or_else(|| Arc::new(RejectingHandler));
@@ -297,6 +314,7 @@ impl HubBuilder {
                 engine,
                 finder,
                 native,
+                run_script,
                 skills,
                 server_skills,
                 models,

@@ -170,7 +170,9 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
 fn is_visible(entry: &Entry) -> bool {
     let tool = &entry.tool;
     let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill::NAME;
-    tool.trust != ApprovalStatus::Quarantined && !of_skills
+    // Code mode shows it; its text would match requests for other tools.
+    let of_scripts = tool.source == Source::Native && tool.name().as_str() == crate::script::NAME;
+    tool.trust != ApprovalStatus::Quarantined && !of_skills && !of_scripts
 }
 
 fn tagged(entry: &Entry) -> Tool {

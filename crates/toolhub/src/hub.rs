@@ -31,6 +31,7 @@ use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
 use crate::model::Models;
 use crate::progress::ProgressCell;
+use crate::script::{self, RunScript};
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
@@ -47,6 +48,7 @@ pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
+    pub(crate) run_script: Option<Arc<RunScript>>,
     pub(crate) skills: Arc<SkillRegistry>,
     pub(crate) server_skills: Arc<ServerSkills>,
     pub(crate) models: Arc<Models>,
@@ -107,6 +109,12 @@ impl Hub {
 
     /// Like [`Self::call`], by reference.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
+        if call.tool.as_str() == script::NAME
+            && (call.nested.is_none() || call.timeout.is_none())
+            && self.run_script.is_some()
+        {
+            return self.run_script_call(call).await;
+        }
         let started = Instant::now();
         let listed_for = self.scoped(request_of(call));
         self.allow_retry(listed_for.source);
@@ -373,6 +381,7 @@ impl Hub {
     pub fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.store_failures().await;
+            self.stop_scripts().await;
             join_all(self.servers.snapshot().iter().map(|server| server.stop(SHUTDOWN_TIMEOUT))).await;
             self.flush_store(SHUTDOWN_TIMEOUT).await;
         })
@@ -382,11 +391,18 @@ impl Hub {
     pub fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.store_failures().await;
+            self.stop_scripts().await;
             let retired = std::mem::take(&mut *self.retired());
             let servers = self.servers.snapshot();
             join_all(servers.iter().chain(&retired).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
             self.flush_store(SHUTDOWN_TIMEOUT).await;
         })
+    }
+
+    async fn stop_scripts(&self) {
+        if let Some(tool) = &self.run_script {
+            tool.shutdown().await;
+        }
     }
 
     /// Drops the native tools after [`Hub::close`]. They hold references to the hub, so that its store is closed only

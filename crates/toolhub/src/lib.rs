@@ -45,6 +45,7 @@ mod resources;
 mod rule_check;
 #[cfg(unix)]
 mod running_hub;
+mod script;
 mod server_restart;
 mod server_set;
 mod server_view;
@@ -67,6 +68,7 @@ pub use progress::Progress;
 pub use reload::ServerChanges;
 #[cfg(unix)]
 pub use running_hub::{HubSocket, LiveServers, live_servers, restart_at_hubs, running_hubs};
+pub use script::{DryRun, DryRunCall, ResumeError};
 pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use tool_switch::switch_tool;
@@ -86,6 +88,7 @@ pub use toolhub_mcp_client::{ClientHandler, HandlerAnswer, RejectingHandler, Ser
 pub use toolhub_mcp_wire::Offer;
 pub use toolhub_oauth::OAuthError;
 pub use toolhub_oauth::resource_server::{BegunLogin, LoginResponse, Person, TokenError};
+pub use toolhub_script::HostConfig as ScriptHost;
 
 /// Re-exports for the code that `#[tool]` generates. Not part of the public API.
 #[doc(hidden)]

@@ -1,5 +1,6 @@
 //! Builds the prompt: task and tools, within a token budget. Deterministic.
 
+mod code;
 mod skills;
 mod texts;
 mod tokens;
@@ -16,7 +17,7 @@ use toolhub_engine::Entry;
 
 pub use tokens::tokens;
 
-use crate::agent_context::AgentContext;
+use crate::agent_context::{AgentContext, RUN_SCRIPT};
 use crate::allowlist::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 
@@ -36,6 +37,8 @@ pub enum Purpose {
     Talk,
     /// A plan.
     Plan,
+    /// A conversation with scripts that call tools.
+    Code,
 }
 
 /// The inputs of a prompt.
@@ -79,7 +82,41 @@ pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>
         None => Vec::new(),
     };
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
+    if let (Purpose::Code, Some(signature)) = (options.purpose, agent_context.signature) {
+        let (section, total) = code::section(agent_context, (&relevant, signature), &options);
+        return code_prompt(agent_context, options, (section, total));
+    }
     build(agent_context.servers(), &agent_context.allowlist, (&relevant, options))
+}
+
+/// The prompt for scripts: three tools, and the section on the tools that scripts can call.
+fn code_prompt(
+    agent_context: &AgentContext<'_>,
+    options: PromptOptions<'_>,
+    (section, total): (String, usize),
+) -> Prompt {
+    let mut builder = PromptBuilder {
+        budget: options.budget,
+        seen: HashSet::new(),
+        tools: Vec::new(),
+        skills: String::new(),
+        options,
+    };
+    for name in code::CODE_TOOLS {
+        let entry = agent_context.catalog.named(name).find(|entry| entry.tool.source == Source::Native);
+        let is_allowed = name == RUN_SCRIPT || agent_context.allowlist.has(name);
+        builder.add(entry.filter(|_| is_allowed).map(|entry| entry.tool.clone()), Cost::Free);
+    }
+    let skill_tool = agent_context
+        .catalog
+        .named(skills::USE_SKILL)
+        .find(|entry| entry.tool.source == Source::Skill && agent_context.allowlist.has(skills::USE_SKILL));
+    if let Some(entry) = skill_tool {
+        builder.skills = skills::section(&entry.tool, options.budget, options.lang);
+        builder.add(Some(entry.tool.clone()), Cost::Free);
+    }
+    builder.skills.push_str(&section);
+    builder.into_prompt(total)
 }
 
 /// Builds the prompt with the tools that are known to be relevant, best first.
@@ -111,7 +148,7 @@ pub fn build(
     rest.sort_unstable();
     // A plan is text, whatever the model can do besides.
     let (max_tools, tool_presentation) = match options.purpose {
-        Purpose::Talk => (usize::MAX, options.tool_presentation),
+        Purpose::Talk | Purpose::Code => (usize::MAX, options.tool_presentation),
         Purpose::Plan => (MAX_PLANNING_TOOLS, ToolPresentation::InSystemPrompt),
     };
     let options = PromptOptions { tool_presentation, ..options };
@@ -136,7 +173,8 @@ pub fn build(
     let always = builder.tools.len();
     let discovery_cost: usize =
         DISCOVERY_TOOLS.iter().filter_map(|name| usable(name)).map(|tool| builder.cost(&tool)).sum();
-    let apart = |name: &&str| DISCOVERY_TOOLS.contains(name) || *name == skills::USE_SKILL;
+    let apart =
+        |name: &&str| DISCOVERY_TOOLS.contains(name) || [skills::USE_SKILL, RUN_SCRIPT].contains(name);
     // What reaches the others must fit too, unless all are shown in the end.
     builder.budget = builder.budget.saturating_sub(discovery_cost);
     // With a request, what has nothing to do with it only distracts.
@@ -216,7 +254,7 @@ impl PromptBuilder<'_> {
             system.push_str(instructions.trim());
             system.push_str("\n\n");
         }
-        if purpose == Purpose::Talk {
+        if purpose != Purpose::Plan {
             system.push_str(texts::rules(lang));
         }
         system.push_str(&self.skills);
@@ -233,11 +271,13 @@ impl PromptBuilder<'_> {
                 }
             }
         }
-        system.push_str(&texts::count(self.tools.len(), total, lang));
+        if purpose != Purpose::Code {
+            system.push_str(&texts::count(self.tools.len(), total, lang));
+        }
         match (purpose, tool_presentation) {
             (Purpose::Plan, _) => system.push_str(texts::planning(lang)),
-            (Purpose::Talk, ToolPresentation::InSystemPrompt) => system.push_str(texts::format(lang)),
-            (Purpose::Talk, ToolPresentation::Native) => {}
+            (_, ToolPresentation::InSystemPrompt) => system.push_str(texts::format(lang)),
+            (_, ToolPresentation::Native) => {}
         }
         let offered = |tool: &Tool| OfferedTool {
             name: tool.name().clone(),

@@ -31,6 +31,26 @@ pub(super) fn format(lang: Lang) -> &'static str {
     )
 }
 
+/// How a model uses scripts.
+pub(super) fn scripts(lang: Lang) -> &'static str {
+    lang.choose(
+        "\nCall tools in scripts: write one JavaScript program for the whole request and run it with run_script. \
+         `await tools.SERVER.TOOL({...})` returns the result; loop, filter and add up in the program, and return only what \
+         the answer needs. Use `Promise.all` for calls that do not depend on each other.\n",
+        "\n请用脚本调用工具：为整个请求写一个 JavaScript 程序，用 run_script 运行。\
+         `await tools.SERVER.TOOL({...})` 返回结果；循环、筛选、求和都在程序中完成，只返回作答所需的内容。\
+         互不依赖的调用请用 `Promise.all`。\n",
+    )
+}
+
+/// How a model without tool calls writes a script.
+pub(super) fn fenced_scripts(lang: Lang) -> &'static str {
+    lang.choose(
+        "To run a script, you may also answer with nothing but the program between ```js and ```.\n",
+        "要运行脚本，也可以只回答程序本身，写在 ```js 与 ``` 之间。\n",
+    )
+}
+
 /// How a plan is written. What stands for a result is shown with a real id: small models copy a name for one as it is.
 pub(super) fn planning(lang: Lang) -> &'static str {
     lang.choose(

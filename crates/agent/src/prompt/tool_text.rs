@@ -30,7 +30,7 @@ impl Example<'_> {
     fn written(&self, tool: &Tool) -> String {
         match self.purpose {
             Purpose::Plan => self.arguments.get().to_owned(),
-            Purpose::Talk => {
+            Purpose::Talk | Purpose::Code => {
                 let call = RawObject::default()
                     .with("tool_name", tool.name().as_str())
                     .with("arguments", self.arguments.clone());

@@ -9,6 +9,8 @@ pub(crate) enum ModeArg {
     Talk,
     /// The model makes a plan, which is run; then it answers
     Plan,
+    /// The model writes scripts that call tools
+    Code,
 }
 
 #[derive(Debug, Args)]
@@ -22,7 +24,7 @@ pub(crate) struct AgentArgs {
     /// Use no model: plan by rules
     #[arg(long)]
     pub(crate) no_llm: bool,
-    /// How the model works: talk (it calls tools as it goes) or plan (it plans first)
+    /// How the model works: talk (it calls tools as it goes), plan (it plans first) or code (it writes scripts)
     #[arg(long, alias = "way", value_name = "MODE", hide_possible_values = true)]
     pub(crate) mode: Option<ModeArg>,
     /// Confirm in advance the tools that change or delete data

@@ -6,6 +6,7 @@ pub(crate) mod eval;
 pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod init;
+pub(crate) mod script;
 pub(crate) mod serve;
 pub(crate) mod skills;
 pub(crate) mod text;
@@ -25,6 +26,7 @@ use crate::args::ask::{AskArgs, ChatArgs, PromptArgs};
 use crate::args::eval::EvalArgs;
 use crate::args::history::{HistoryArgs, RecommendArgs, ResultArgs, StatsArgs};
 use crate::args::init::InitArgs;
+use crate::args::script::ScriptArgs;
 use crate::args::serve::{ConsoleArgs, ServeArgs};
 use crate::args::skills::SkillsArgs;
 use crate::args::text::{ParseArgs, RunArgs};
@@ -116,6 +118,8 @@ pub(crate) enum Command {
     Prompt(PromptArgs),
     /// Call a tool
     Call(CallArgs),
+    /// Run a JavaScript program that calls tools
+    Script(ScriptArgs),
     /// Run every tool call in a model's text, read from standard input
     Run(RunArgs),
     /// Show the tool calls in a model's text, read from standard input; run nothing

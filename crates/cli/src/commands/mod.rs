@@ -10,6 +10,7 @@ pub(crate) mod history;
 pub(crate) mod init;
 #[cfg(feature = "man-pages")]
 pub(crate) mod man_pages;
+pub(crate) mod script;
 pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod skills;
@@ -61,6 +62,7 @@ fn uses_running_hub(command: Option<&Command>) -> bool {
             | Command::Chat(_)
             | Command::Prompt(_)
             | Command::Call(_)
+            | Command::Script(_)
             | Command::Run(_)
             | Command::Explain(_)
             | Command::Tools(_),
@@ -93,6 +95,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Chat(args)) => agent::chat::run(app, args).await,
         Some(Command::Prompt(args)) => agent::prompt::run(app, args).await,
         Some(Command::Call(args)) => tools::call::run(app, args).await,
+        Some(Command::Script(args)) => script::run(app, args).await,
         Some(Command::Eval(args)) => match args.command {
             EvalCommand::Search(args) => eval::search::run(app, &args),
             EvalCommand::Plan(args) => eval::plan::run(app, &args).await,

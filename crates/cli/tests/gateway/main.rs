@@ -63,6 +63,7 @@ mod reload;
 mod restarts;
 mod running_hub;
 mod rust_sdk;
+mod scripts;
 mod secrets;
 mod serve_check;
 mod serving;

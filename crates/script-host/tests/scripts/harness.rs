@@ -77,7 +77,6 @@ fn tool(server: &str, name: &str) -> ScriptTool {
             name: format!("{server}_{name}"),
             member: Some((server.to_owned(), name.to_owned())),
         },
-        signature: format!("tools.{server}.{name}(args: {{ value?: string }}): Promise<unknown>"),
         read_only: true,
     }
 }
@@ -90,10 +89,14 @@ impl ScriptTools for TestTools {
         tools.push(tool("my-server", "get-item"));
         tools.push(ScriptTool {
             path: ToolPath { name: "calculate".to_owned(), member: None },
-            signature: "tools.calculate(args: { expression: string }): Promise<number>".to_owned(),
             read_only: true,
         });
         tools
+    }
+
+    fn signature(&self, tool: &str) -> Option<String> {
+        let (server, name) = tool.split_once('_')?;
+        Some(format!("tools.{server}.{name}(args: {{ value?: string }}): Promise<unknown>"))
     }
 
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {

@@ -8,8 +8,10 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Authorization, CallerHandle, Coercion, Localize as _, Principal, RawJson, Source};
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
-use super::backend::{HubBackend, PreparedCall, tool_error};
-use super::hold::{HoldRequest, Refusal};
+use super::answers::{Refusal, tool_error};
+use super::backend::HubBackend;
+use super::hold::HoldRequest;
+use super::prepared_call::{PreparedCall, ScriptRole};
 use super::profile_access::ProfileAccess;
 use super::service::CallOutcome;
 use super::view::{Kind, Target};
@@ -42,28 +44,30 @@ struct Decisions {
 
 impl HubBackend {
     /// Coerces the arguments of a call now if rules may restrict them: a decision must be about the arguments that are sent.
-    pub(super) fn coerce_before_rules(
-        &self,
-        target: &Target,
-        prepared: PreparedCall,
-    ) -> Result<PreparedCall, RpcError> {
-        let PreparedCall { mut call, coercion } = prepared;
+    pub(super) fn coerce_before_rules(&self, target: &Target, prepared: PreparedCall) -> PreparedCall {
+        let PreparedCall { mut call, coercion, script } = prepared;
         if coercion == Coercion::Off || self.access_of_caller(&call.caller).permissions().is_none() {
-            return Ok(PreparedCall { call, coercion });
+            return PreparedCall { call, coercion, script };
         }
         // The engine reports arguments that cannot be coerced.
         if let Ok(arguments) = self.final_arguments(target, &call.arguments) {
             call.arguments = arguments;
         }
-        Ok(PreparedCall { call, coercion: Coercion::Off })
+        PreparedCall { call, coercion: Coercion::Off, script }
     }
 
     /// Decides whether a call may run, and waits for a person if a rule holds it.
-    pub(super) async fn authorize(&self, target: &Target, call: &GatewayCall) -> Result<Authorized, Refusal> {
+    pub(super) async fn authorize(
+        &self,
+        target: &Target,
+        call: &GatewayCall,
+        script: &ScriptRole,
+    ) -> Result<Authorized, Refusal> {
         let Some(principal) = call.caller.identity() else {
             return Err(Err(RpcError::new(REFUSED, "no principal")));
         };
         let access = self.access_of_caller(&call.caller);
+        let is_of_script = matches!(script, ScriptRole::CallOf(_));
         let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
             Authorized { among, authorization: Authorization { principal, rule, approver } }
@@ -87,6 +91,10 @@ impl HubBackend {
                     decisions.held_by.get_or_insert(rule.name);
                 }
                 Decision::NeedScope { scopes, .. } => decisions.missing_scopes.extend(scopes),
+                // No rule is needed for a script: each of its calls is decided by itself.
+                Decision::Forbid { rule: None } if target.kind == Kind::RunScript && access.may_use() => {
+                    decisions.allowed.push(source);
+                }
                 Decision::Forbid { rule } => {
                     decisions.forbidden_by = decisions.forbidden_by.or(rule.map(|rule| rule.name));
                 }
@@ -102,14 +110,17 @@ impl HubBackend {
             // A new token replaces the old one, so that the challenge also names the scopes that it has.
             let mut scopes = principal.scopes.clone();
             scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
-            call.caller.require_scopes(scopes);
+            // The response to a script must not be lost: only calls of the client itself are answered by a challenge.
+            if !is_of_script {
+                call.caller.require_scopes(scopes);
+            }
             self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
             return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }
         let Some(rule) = decisions.held_by else {
             return Err(Ok(self.refused(principal, target.tool.as_str(), decisions.forbidden_by).await));
         };
-        let held = HoldRequest { target, call, sources: &decisions.held, rule: &rule };
+        let held = HoldRequest { target, call, sources: &decisions.held, rule: &rule, is_of_script };
         let approver = self.hold(principal, held).await?;
         self.spend(principal, target).await?;
         Ok(authorized(decisions.held.into(), Some(rule), Some(approver)))

@@ -10,8 +10,8 @@ use tokio::sync::{broadcast, watch};
 use toolhub_access::Permissions;
 use toolhub_core::ports::boxed;
 use toolhub_core::{
-    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Outcome, Principal, RawJson,
-    RawObject, ServerId, Source, ToolCall, ToolError, ToolOutput, TraceContext,
+    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Outcome, Principal, RawJson, ServerId,
+    Source, ToolCall, ToolError, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp_client::Server;
@@ -21,9 +21,10 @@ use toolhub_mcp_gateway::{
 use toolhub_mcp_wire::Offer;
 use toolhub_server::Authenticator as _;
 
-use super::client_errors::error_for_clients;
+use super::answers::{Refusal, answered, tool_error};
 use super::login_links::{CallerLogin, LoginLinks};
 use super::offers::{OfferCache, OfferedItem, OfferedItems};
+use super::prepared_call::{PreparedCall, ScriptRole, without_nulls};
 use super::profile_access::{ProfileAccess, RenamedTools};
 use super::resource_subscriptions::ResourceSubscriptions;
 use super::service::{CallCounts, CallOutcome};
@@ -347,25 +348,50 @@ impl HubBackend {
         target: &Target,
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
+        self.run(view, target, self.prepared(target, call)).await
+    }
+
+    /// The call with the arguments that the tool receives.
+    pub(super) fn prepared(&self, target: &Target, call: GatewayCall) -> PreparedCall {
         let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
         let call = GatewayCall { arguments: target.with_fixed(arguments), ..call };
         let coercion = if self.profile.coerce_arguments { Coercion::On } else { Coercion::Off };
-        self.run(view, target, PreparedCall { call, coercion }).await
+        PreparedCall { call, coercion, script: ScriptRole::None }
     }
 
-    /// Decides about a call, and runs it if it is allowed. Every call of a tool goes through this function.
+    /// Decides about a call, and runs it if it is allowed.
     pub(super) async fn run(
         &self,
         view: &View,
         target: &Target,
         prepared: PreparedCall,
     ) -> Result<RawJson, RpcError> {
-        let PreparedCall { call, coercion } = self.coerce_before_rules(target, prepared)?;
-        let authorized = match self.authorize(target, &call).await {
-            Ok(authorized) => authorized,
-            Err(refusal) => return refusal,
-        };
+        let caller = prepared.call.caller.clone();
+        match self.run_for_outcome(view, target, prepared).await {
+            Ok(outcome) => {
+                caller.report_outcome(&|lang| outcome.to_json(lang));
+                answered(outcome.result, self.lang)
+            }
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// Decides about a call, and runs it if it is allowed; else returns the response. Every call of a tool goes through this
+    /// function.
+    pub(super) async fn run_for_outcome(
+        &self,
+        view: &View,
+        target: &Target,
+        prepared: PreparedCall,
+    ) -> Result<Outcome, Refusal> {
+        let PreparedCall { call, coercion, script } = self.coerce_before_rules(target, prepared);
+        let authorized = self.authorize(target, &call, &script).await?;
         let mut tool_call = ToolCall::of(target.tool.clone(), call.arguments);
+        match script {
+            ScriptRole::None => {}
+            ScriptRole::Script(nested) => tool_call.nested = Some(nested),
+            ScriptRole::CallOf(parent) => tool_call.parent = Some(parent),
+        }
         tool_call.coercion = coercion;
         tool_call.among = Some(authorized.among);
         tool_call.authorization = authorized.authorization;
@@ -378,27 +404,20 @@ impl HubBackend {
                     tool_call.id = CallId::generate();
                     outcome = Box::pin(self.run_followed(&tool_call)).await;
                 }
-                Some(CallerLogin::Needed(text)) => return Ok(tool_error(&text)),
+                Some(CallerLogin::Needed(text)) => return Err(Ok(tool_error(&text))),
                 None => {}
             }
         }
-        call.caller.report_outcome(&|lang| outcome.to_json(lang));
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
-            return Err(self.unknown(view, &call.name));
+            return Err(Err(self.unknown(view, &call.name)));
         }
-        answered(outcome.result, self.lang)
+        Ok(outcome)
     }
-}
-
-/// A call with the arguments that the tool receives, apart from coercion.
-pub(super) struct PreparedCall {
-    pub(super) call: GatewayCall,
-    pub(super) coercion: Coercion,
 }
 
 /// The processor time of this thread.
@@ -552,34 +571,4 @@ impl Drop for AbandonGuard<'_> {
             self.hub.events.emit(Event::now(Some(call), EventKind::CallAbandoned));
         }
     }
-}
-
-/// Removes arguments that are `null`: models write `null` for arguments that they omit.
-fn without_nulls(arguments: RawJson) -> RawJson {
-    let Some(mut members) = arguments.object().filter(|_| arguments.get().contains("null")) else {
-        return arguments;
-    };
-    let nulls: Vec<String> =
-        members.iter().filter(|(_, value)| value.get() == "null").map(|(name, _)| name.to_owned()).collect();
-    nulls.iter().for_each(|name| members.remove(name));
-    if nulls.is_empty() { arguments } else { members.into_raw() }
-}
-
-/// Converts an outcome to a response: a result is forwarded unchanged; a failure becomes a tool error (`isError`), which a model
-/// can read, unless the server itself returned a JSON-RPC error.
-fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson, RpcError> {
-    match result {
-        Ok(output) => Ok(output.into_raw()),
-        Err(ToolError::Failed { output: Some(output), .. }) => Ok(output.into_raw()),
-        Err(ToolError::Protocol { code, message, data, .. }) => {
-            Err(RpcError { code, message, data: data.map(|data| data.get().to_owned()) })
-        }
-        Err(error) => Ok(tool_error(&error_for_clients(&error, lang))),
-    }
-}
-
-/// A `tools/call` result with `isError` set.
-pub(super) fn tool_error(text: &str) -> RawJson {
-    let block = RawObject::default().with("type", "text").with("text", text);
-    RawObject::default().with("content", RawJson::of(&[block])).with("isError", true).into_raw()
 }

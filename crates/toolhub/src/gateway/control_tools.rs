@@ -8,15 +8,19 @@ use std::collections::{BTreeSet, HashSet};
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::SearchResult;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::{Coercion, Localize as _, RawJson, RawObject, ServerId, ToolError};
+use toolhub_core::{CallerHandle, Coercion, Localize as _, RawJson, RawObject, ServerId, ToolError};
 use toolhub_engine::coerce::coerce;
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
-use super::backend::{HubBackend, PreparedCall, tool_error};
+use super::answers::tool_error;
+use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
+use super::prepared_call::{PreparedCall, ScriptRole};
+use super::scripts::{declaration, search_signature};
 use super::view::{Kind, Target, View};
 use crate::audit_trail::CALL;
+use crate::settings::Expose;
 
 /// Default and maximum number of tools in a search result.
 const DEFAULT_LIMIT: usize = 5;
@@ -52,7 +56,7 @@ impl HubBackend {
             Kind::Describe => {
                 let tool_name = text("name");
                 Ok(match view.target(tool_name.trim()) {
-                    Some(found) => described(&found.definition),
+                    Some(found) => self.described(tool_name.trim(), found),
                     None => {
                         self.note_hidden_tool(&call.caller, "describe", tool_name.trim());
                         tool_error(&self.unknown(view, tool_name.trim()).message)
@@ -80,22 +84,33 @@ impl HubBackend {
                 }
             }
             Kind::UseSkill => {
-                let skill = text("skill");
-                let access = self.access_of_caller(&call.caller);
-                if !self.admits_skill(&skill, &access) {
-                    if self.records_refusals(&access) && self.profile.admits_skill(&skill) {
-                        self.note_hidden(&access, "use skill", &skill);
-                    }
-                    let unknown = LocalizedText::new(
-                        format!("there is no skill `{skill}`"),
-                        format!("没有技能 `{skill}`"),
-                    );
+                if let Err(unknown) = self.check_skill(&arguments, &call.caller) {
                     return Ok(tool_error(&unknown.localize(self.lang)));
                 }
                 let call = GatewayCall { arguments, ..call };
-                self.run(view, target, PreparedCall { call, coercion: Coercion::Off }).await
+                let prepared = PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::None };
+                self.run(view, target, prepared).await
             }
+            Kind::RunScript => self.run_script(view, target, GatewayCall { arguments, ..call }).await,
         }
+    }
+
+    /// Checks that the caller may use the skill in the arguments of `use_skill`.
+    pub(super) fn check_skill(
+        &self,
+        arguments: &RawJson,
+        caller: &CallerHandle,
+    ) -> Result<(), LocalizedText> {
+        let members = arguments.object().unwrap_or_default();
+        let skill = members.get("skill").and_then(RawJson::text).unwrap_or_default();
+        let access = self.access_of_caller(caller);
+        if self.admits_skill(&skill, &access) {
+            return Ok(());
+        }
+        if self.records_refusals(&access) && self.profile.admits_skill(&skill) {
+            self.note_hidden(&access, "use skill", &skill);
+        }
+        Err(LocalizedText::new(format!("there is no skill `{skill}`"), format!("没有技能 `{skill}`")))
     }
 
     /// The error if `call_tool` names a tool that the profile does not show: unknown source, no such tool at the source, or
@@ -141,6 +156,24 @@ impl HubBackend {
         }
     }
 
+    /// Whether clients of this profile call tools in scripts.
+    fn is_code_mode(&self) -> bool {
+        self.profile.expose == Expose::Code
+    }
+
+    /// The answer of `describe_tool`: the definition, or its declaration in TypeScript if scripts call it.
+    fn described(&self, name: &str, target: &Target) -> RawJson {
+        let definition = &target.definition;
+        let declaration = declaration(name, target).filter(|_| self.is_code_mode());
+        let text = declaration.unwrap_or_else(|| toolhub_core::json::pretty(definition.get()));
+        let block = RawObject::default().with("type", "text").with("text", text);
+        let structured = RawObject::default().with("tools", RawJson::of(&[definition]));
+        RawObject::default()
+            .with("content", RawJson::of(&[block]))
+            .with("structuredContent", structured)
+            .into_raw()
+    }
+
     async fn search(&self, view: &View, query: &str, limit: usize) -> RawJson {
         let mut depth = limit.saturating_mul(DEPTH_FACTOR);
         let (found, hits) = loop {
@@ -162,7 +195,10 @@ impl HubBackend {
             let what = what.unwrap_or_default();
             let line = what.split_whitespace().collect::<Vec<_>>().join(" ");
             let line = toolhub_core::text::cut(&line, 160).unwrap_or(line);
-            text.push_str(&format!("- {name}: {line}\n"));
+            match search_signature(name, target).filter(|_| self.is_code_mode()) {
+                Some(signature) => text.push_str(&format!("- {signature}: {line}\n")),
+                None => text.push_str(&format!("- {name}: {line}\n")),
+            }
             tools.push(
                 RawObject::default()
                     .with("name", *name)
@@ -172,6 +208,7 @@ impl HubBackend {
         }
         text.push_str(&match hits.is_empty() {
             true => format!("no tool fits `{query}`"),
+            false if self.is_code_mode() => "run_script calls them.".to_owned(),
             false => "describe_tool tells the arguments of one, call_tool calls it.".to_owned(),
         });
         // The confidence of the whole search could come from a tool that is not visible.
@@ -209,14 +246,4 @@ fn self_call_error() -> LocalizedText {
         "`call_tool` calls other tools, not itself: name the tool that you mean",
         "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
     )
-}
-
-fn described(definition: &RawJson) -> RawJson {
-    let text = toolhub_core::json::pretty(definition.get());
-    let block = RawObject::default().with("type", "text").with("text", text);
-    let structured = RawObject::default().with("tools", RawJson::of(&[definition]));
-    RawObject::default()
-        .with("content", RawJson::of(&[block]))
-        .with("structuredContent", structured)
-        .into_raw()
 }

@@ -8,10 +8,11 @@ use toolhub_access::Decision;
 use toolhub_core::audit::HeldCallDecision;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallerHandle, Localize as _, Principal, RawJson, RawObject, Source};
-use toolhub_mcp_gateway::{GatewayCall, RpcError};
+use toolhub_mcp_gateway::GatewayCall;
 use toolhub_server::Authenticator as _;
 
-use super::backend::{HubBackend, tool_error};
+use super::answers::{Refusal, tool_error};
+use super::backend::HubBackend;
 use super::view::Target;
 use crate::held_calls::{HeldCall, HeldState, NewHeldCall};
 
@@ -20,9 +21,6 @@ const DECISION_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a decision is waited for after the client accepted to wait, before it is asked again.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The response to a call that may not run.
-pub(super) type Refusal = Result<RawJson, RpcError>;
-
 /// A call that a rule holds.
 pub(super) struct HoldRequest<'a> {
     pub(super) target: &'a Target,
@@ -30,6 +28,8 @@ pub(super) struct HoldRequest<'a> {
     /// The sources that may serve it after an approval.
     pub(super) sources: &'a [Source],
     pub(super) rule: &'a str,
+    /// Whether a script makes it, which waits even if its client cannot ask its user.
+    pub(super) is_of_script: bool,
 }
 
 /// The answer of the client to the question whether to wait.
@@ -55,7 +55,7 @@ impl HubBackend {
             );
             Ok(tool_error(&text.localize(self.lang)))
         };
-        let HoldRequest { target, call, sources, rule } = &request;
+        let HoldRequest { target, call, sources, rule, is_of_script } = &request;
         let held_calls = self.hub.held_calls();
         let new = NewHeldCall {
             principal,
@@ -92,6 +92,7 @@ impl HubBackend {
             }
             match self.ask_to_wait(&held, &call.caller).await {
                 ClientAnswer::Wait => {}
+                ClientAnswer::Unable if *is_of_script => {}
                 ClientAnswer::Withdraw => {
                     held_calls.withdraw(&held.id).map_err(unavailable)?;
                     return Err(Ok(self.withdrawn(&held)));

@@ -1,5 +1,6 @@
 //! The gateway of the hub: a backend for each profile, and the task that keeps the backends up to date.
 
+mod answers;
 mod authorize;
 mod backend;
 mod caller_login;
@@ -12,9 +13,11 @@ mod login_links;
 mod login_pages;
 mod notification_bus;
 mod offers;
+mod prepared_call;
 mod profile_access;
 mod profile_check;
 mod resource_subscriptions;
+mod scripts;
 mod service;
 mod skills;
 mod tasks;

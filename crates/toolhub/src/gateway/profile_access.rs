@@ -88,6 +88,11 @@ impl ProfileAccess {
             || matches!(self.decide(permissions, Action::See, resource), Decision::Forbid { rule: Some(_) })
     }
 
+    /// Whether the roles of the principal permit calls at all.
+    pub(super) fn may_use(&self) -> bool {
+        self.permissions.as_ref().is_none_or(Permissions::may_use)
+    }
+
     /// Decides about a call with the arguments that will be sent.
     pub(super) fn decide_call(&self, entry: &Entry, arguments: &RawJson) -> Decision {
         let Some(permissions) = &self.permissions else { return Decision::Allow { rule: None } };

@@ -12,6 +12,7 @@ use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill;
 
 use super::profile_access::ProfileAccess;
+use crate::script;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
@@ -20,6 +21,8 @@ const SEARCH_THRESHOLD: usize = 100;
 const MAX_NAME_BYTES: usize = 128;
 /// The tools for finding and calling other tools.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
+/// The tools for finding other tools and calling them in scripts.
+const CODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", script::NAME];
 
 /// How a call of a target is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(super) enum Kind {
     Call,
     /// `use_skill`, restricted to the skills of the profile.
     UseSkill,
+    /// `run_script`, restricted to the tools of the profile.
+    RunScript,
 }
 
 impl Kind {
@@ -42,6 +47,7 @@ impl Kind {
             (Source::Native, "search_tools") => Self::Search,
             (Source::Native, "describe_tool") => Self::Describe,
             (Source::Native, "call_tool") => Self::Call,
+            (Source::Native, script::NAME) => Self::RunScript,
             (Source::Skill, use_skill::NAME) => Self::UseSkill,
             _ => Self::Plain,
         }
@@ -131,9 +137,15 @@ impl View {
         let mut named: Vec<(String, Vec<&Arc<Entry>>)> =
             groups.iter().flat_map(|group| named(group, options)).collect();
         let many = named.len() > SEARCH_THRESHOLD;
-        let search_mode = profile.expose == Expose::Search || (profile.expose == Expose::Auto && many);
-        if search_mode {
-            add_finders(&mut named, catalog, options);
+        // The tools that are listed beside the pinned ones, if not all are.
+        let mode_tools = match profile.expose {
+            Expose::All => None,
+            Expose::Auto => many.then_some(FINDERS),
+            Expose::Search => Some(FINDERS),
+            Expose::Code => Some(CODE_TOOLS),
+        };
+        if let Some(tools) = mode_tools {
+            add_mode_tools(&mut named, catalog, (tools, options));
         }
         // A name assigned by the owner takes precedence over a tool that has the same name.
         let (overridden, others): (Vec<_>, Vec<_>) = named
@@ -148,12 +160,15 @@ impl View {
             exposed.add((order, name), &entries, options);
         }
         exposed.targets.sort_by_key(|(order, _, _)| *order);
-        // If a search tool is missing, all tools are listed.
-        let finders = exposed.targets.iter().filter(|(_, _, target)| target.is_search_tool()).count();
-        let search = search_mode && finders == FINDERS.len();
+        let is_of_mode = |target: &Target| {
+            target.is_native() && mode_tools.is_some_and(|tools| tools.contains(&target.tool.as_str()))
+        };
+        // If a tool of the mode is missing, all tools are listed.
+        let present = exposed.targets.iter().filter(|(_, _, target)| is_of_mode(target)).count();
+        let is_reduced = mode_tools.is_some_and(|tools| present == tools.len());
         let listed = |name: &str, target: &Target| {
-            !search
-                || target.is_search_tool()
+            !is_reduced
+                || is_of_mode(target)
                 || target.activates()
                 || profile.pinned.iter().any(|pinned| pinned == name)
         };
@@ -238,11 +253,6 @@ impl View {
 }
 
 impl Target {
-    /// Whether this is a tool for finding and calling other tools.
-    pub(super) fn is_search_tool(&self) -> bool {
-        matches!(self.kind, Kind::Search | Kind::Describe | Kind::Call)
-    }
-
     /// Whether a native tool serves it.
     pub(super) fn is_native(&self) -> bool {
         *self.among == [Source::Native]
@@ -278,8 +288,9 @@ fn is_owner_tool(tool: &Tool) -> bool {
     tool.source == Source::Native && OWNER_TOOLS.contains(&tool.name().as_str())
 }
 
-fn is_finder(tool: &Tool) -> bool {
-    tool.source == Source::Native && FINDERS.contains(&tool.name().as_str())
+/// Whether this tool is listed only if the profile names it or is in code mode: other clients call tools themselves.
+fn is_script_tool(tool: &Tool) -> bool {
+    tool.source == Source::Native && tool.name().as_str() == script::NAME
 }
 
 /// Whether the profile denies a tool by any of its names: in the catalog, at its source, or with a prefix.
@@ -292,21 +303,22 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     names.iter().any(|name| profile.denies(name))
 }
 
-/// Adds the search tools if the profile's allow list omits them: without them the other tools could not be found. They reach only
-/// the tools of the profile.
-fn add_finders<'a>(
+/// Adds the tools of the mode if the profile's allow list omits them: without them the other tools could not be found. They reach
+/// only the tools of the profile.
+fn add_mode_tools<'a>(
     named: &mut Vec<(String, Vec<&'a Arc<Entry>>)>,
     catalog: &'a Catalog,
-    options: &ViewOptions<'_>,
+    (tools, options): ([&str; 3], &ViewOptions<'_>),
 ) {
+    let is_of_mode = |tool: &Tool| tool.source == Source::Native && tools.contains(&tool.name().as_str());
     let is_present = |tool: &Tool| {
         named.iter().any(|(_, entries)| {
-            entries.iter().any(|entry| is_finder(&entry.tool) && entry.tool.name() == tool.name())
+            entries.iter().any(|entry| is_of_mode(&entry.tool) && entry.tool.name() == tool.name())
         })
     };
     let missing: Vec<&Arc<Entry>> = catalog
         .iter()
-        .filter(|entry| is_finder(&entry.tool) && entry.tool.trust != ApprovalStatus::Quarantined)
+        .filter(|entry| is_of_mode(&entry.tool) && entry.tool.trust != ApprovalStatus::Quarantined)
         .filter(|entry| !denied(&entry.tool, options.profile) && !is_present(&entry.tool))
         .filter(|entry| !options.access.forbids_finder(entry))
         .collect();
@@ -391,6 +403,7 @@ fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Ar
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || shows_owners(entry.tool.name().as_str()))
+            && (!is_script_tool(&entry.tool) || profile.names_tool(script::NAME))
             && !denied(&entry.tool, profile)
             && profile.has_source(&entry.tool.source.to_string())
             && profile.has_tool(
@@ -422,7 +435,7 @@ fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Ar
 fn is_visible(entry: &Entry, access: &ProfileAccess) -> bool {
     match Kind::of(&entry.tool) {
         Kind::Plain => access.sees_tool(entry),
-        Kind::Search | Kind::Describe | Kind::Call => !access.forbids_finder(entry),
+        Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => !access.forbids_finder(entry),
         // It is omitted if no skill is visible.
         Kind::UseSkill => true,
     }
@@ -478,7 +491,7 @@ fn offered(
     let raw = match Kind::of(tool) {
         Kind::UseSkill => skills_offered(tool, options)?,
         // Rules about arguments concern the tools that these find and call.
-        Kind::Search | Kind::Describe | Kind::Call => tool.definition.raw().clone(),
+        Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => tool.definition.raw().clone(),
         Kind::Plain if profile.lossless => definition(),
         Kind::Plain => portable(&definition()).ok()?,
     };

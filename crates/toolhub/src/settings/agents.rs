@@ -39,6 +39,8 @@ pub enum ModeName {
     Talk,
     /// The model makes a plan, which is run; then it answers.
     Plan,
+    /// The model writes scripts that call tools.
+    Code,
 }
 
 impl From<ModeName> for AgentMode {
@@ -46,6 +48,7 @@ impl From<ModeName> for AgentMode {
         match name {
             ModeName::Talk => Self::Talk,
             ModeName::Plan => Self::Plan,
+            ModeName::Code => Self::Code,
         }
     }
 }

@@ -12,7 +12,7 @@ use toolhub_engine::similar_names;
 
 /// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
 const USER_NAMED_TABLES: [&str; 3] = ["agents", "profiles", "tags"];
-const TABLES: [(&str, &[&str]); 14] = [
+const TABLES: [(&str, &[&str]); 15] = [
     (
         "serve",
         &[
@@ -52,6 +52,20 @@ const TABLES: [(&str, &[&str]); 14] = [
         ],
     ),
     ("skills", &["enabled", "folders", "grants", "allow_missing", "python"]),
+    (
+        "script",
+        &[
+            "enabled",
+            "cpu",
+            "time",
+            "memory",
+            "calls",
+            "concurrent_calls",
+            "output",
+            "max_running",
+            "warm_hosts",
+        ],
+    ),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",

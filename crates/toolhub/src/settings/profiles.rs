@@ -43,6 +43,8 @@ pub enum Expose {
     All,
     /// `search_tools`, `describe_tool`, `call_tool` and pinned tools are listed; the others are found by search.
     Search,
+    /// `search_tools`, `describe_tool`, `run_script` and pinned tools are listed; scripts call the others.
+    Code,
     /// `all` with few tools, `search` with many.
     #[default]
     Auto,

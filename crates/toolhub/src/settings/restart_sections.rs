@@ -7,13 +7,14 @@ use sha2::{Digest as _, Sha256};
 
 /// Sections that are read when a hub is built. `[auth]`, `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
 /// included: a running hub applies their changes.
-const RESTART_SECTIONS: [&str; 13] = [
+const RESTART_SECTIONS: [&str; 14] = [
     "agents",
     "audit",
     "limits",
     "llm",
     "native",
     "profiles",
+    "script",
     "search",
     "serve",
     "skills",

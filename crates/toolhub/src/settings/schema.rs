@@ -2,6 +2,7 @@
 //! in `known_keys`, the schema in `docs/reference` and the settings.
 
 mod auth;
+mod script;
 
 use serde_json::{Map, Value, json};
 use toolhub_sandbox::Protection;
@@ -31,6 +32,7 @@ pub fn schema() -> Value {
             ("web_search", web_search()),
             ("llm", llm()),
             ("agents", map("Agents by name; `default` is used without `--agent`", agent())),
+            ("script", script::script()),
             ("skills", skills()),
             (
                 "approvals",
@@ -270,8 +272,8 @@ fn agent() -> Value {
             (
                 "mode",
                 one_of(
-                    &["talk", "plan"],
-                    "`talk`: the model calls tools as it goes; `plan`: it makes a plan first (default: talk)",
+                    &["talk", "plan", "code"],
+                    "`talk`: the model calls tools as it goes; `plan`: it makes a plan first; `code`: it writes scripts that call tools (default: talk)",
                 ),
             ),
             ("rounds", count(0, "How often the model is asked for one request (default: 10)")),
@@ -403,8 +405,8 @@ fn profile() -> Value {
             (
                 "expose",
                 one_of(
-                    &["all", "search", "auto"],
-                    "`all` lists all tools, `search` lists a search and the pinned ones, `auto` searches with more than 100 tools (default: auto)",
+                    &["all", "search", "code", "auto"],
+                    "`all` lists all tools, `search` lists a search and the pinned ones, `code` a search and `run_script`, `auto` searches with more than 100 tools (default: auto)",
                 ),
             ),
             ("pinned", texts("Tools that are listed in any case")),

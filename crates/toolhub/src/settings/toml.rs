@@ -24,6 +24,7 @@ use super::places::Places;
 use super::profiles::ProfileSettings;
 use super::restart_sections::RestartSections;
 use super::sandbox::SandboxSetting;
+use super::script::ScriptSettings;
 use super::search::SearchSettings;
 use super::serve::ServeSettings;
 use super::skills::SkillSettings;
@@ -66,6 +67,8 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// The folders and permissions of skills.
     pub skills: SkillSettings,
+    /// The limits of scripts.
+    pub script: ScriptSettings,
     /// The search service of `search_web`.
     pub web_search: Option<WebSearchSettings>,
     /// Settings of servers that `mcp.json` cannot express.

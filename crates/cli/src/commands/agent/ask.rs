@@ -80,6 +80,7 @@ pub(crate) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOpt
         mode: args.mode.map(|mode| match mode {
             ModeArg::Talk => AgentMode::Talk,
             ModeArg::Plan => AgentMode::Plan,
+            ModeArg::Code => AgentMode::Code,
         }),
         conversation: Some(conversation.to_owned()),
         lang: app.lang(),

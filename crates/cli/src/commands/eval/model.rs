@@ -43,6 +43,7 @@ impl ModelPlanner {
             conversation: None,
             folder: std::env::current_dir().unwrap_or_default(),
             lang: Lang::En,
+            signature: None,
             waited: Default::default(),
         };
         let agent = Agent {

@@ -21,7 +21,7 @@ use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::secret;
 use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
 
-use crate::app::{App, StopSignal};
+use crate::app::{App, StopSignal, script_hosted};
 use crate::args::serve::ServeArgs;
 use crate::commands::serve::event_sinks::EventSinks;
 use crate::commands::serve::reload::{ConfigWatcher, ReloadScope};
@@ -63,8 +63,10 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     sinks.open_log(app, settings.serve.access_log(&places.config))?;
     let traces = settings.telemetry.options(|name| std::env::var(name).ok());
     sinks.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
-    let mut builder =
-        Hub::builder().places(places).settings(settings).handler(Arc::new(notifications.clone()));
+    let mut builder = script_hosted(Hub::builder())
+        .places(places)
+        .settings(settings)
+        .handler(Arc::new(notifications.clone()));
     if args.stdio {
         builder = builder.single_client();
     }

@@ -1,0 +1,127 @@
+//! Scripts of an agent (`run_script`): their tools are those of the agent, and each call needs the same permission as a
+//! call of the model itself.
+
+use std::collections::HashMap;
+
+use toolhub_core::tool::ApprovalStatus;
+use toolhub_core::{BoxFuture, NestedCall, NestedTool, Outcome, Source, ToolCall, ToolError};
+use toolhub_engine::{Entry, NestedResult, run_with_nested};
+
+use crate::agent_context::{AgentContext, RUN_SCRIPT};
+
+/// Tools that a script does not need: it calls tools by itself.
+const NOT_IN_SCRIPTS: [&str; 2] = [RUN_SCRIPT, "call_tool"];
+
+/// A tool of the agent in scripts.
+pub(crate) struct AgentTool {
+    pub(crate) shown: NestedTool,
+    /// The name in calls.
+    tool: String,
+    /// The server that it names, if several offer the tool.
+    source: Option<String>,
+}
+
+impl AgentTool {
+    /// The name of the tool in the catalog.
+    pub(crate) fn name(&self) -> &str {
+        &self.tool
+    }
+}
+
+impl AgentContext<'_> {
+    /// The tools that a script of this agent may call, sorted by name. If several servers offer a tool, each is listed as
+    /// `server__tool`.
+    pub(crate) fn script_tools(&self) -> Vec<AgentTool> {
+        let usable = self.catalog.iter().filter(|entry| {
+            let (tool, name) = (&entry.tool, entry.tool.name().as_str());
+            let is_apart = tool.source == Source::Native && NOT_IN_SCRIPTS.contains(&name);
+            tool.trust != ApprovalStatus::Quarantined && !is_apart && self.allowlist.has(name)
+        });
+        let mut tools: Vec<AgentTool> = usable.map(|entry| self.script_tool(entry)).collect();
+        tools.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
+        // Tools that the router treats as one have the same name.
+        tools.dedup_by(|one, other| one.shown.name == other.shown.name);
+        tools
+    }
+
+    /// The entry as a script sees it.
+    pub(crate) fn script_tool(&self, entry: &Entry) -> AgentTool {
+        let (source, name) = (&entry.tool.source, entry.tool.name().as_str());
+        let has_rivals = !self.servers().rivals(name).is_empty();
+        let member = match source {
+            Source::Server(id) => Some((id.to_string(), name.to_owned())),
+            Source::Native | Source::Skill => None,
+        };
+        AgentTool {
+            shown: NestedTool {
+                name: if has_rivals { format!("{source}__{name}") } else { name.to_owned() },
+                member,
+                definition: entry.tool.definition.raw().clone(),
+                read_only: entry.tool.hints().read_only == Some(true),
+            },
+            tool: name.to_owned(),
+            source: has_rivals.then(|| source.to_string()),
+        }
+    }
+
+    /// Runs a call of `run_script`, whose own permission is checked.
+    pub(crate) fn run_script<'a>(&'a self, script: &'a ToolCall, request: &'a str) -> BoxFuture<'a, Outcome> {
+        let tools: HashMap<String, AgentTool> =
+            self.script_tools().into_iter().map(|tool| (tool.shown.name.clone(), tool)).collect();
+        Box::pin(async move {
+            let shown = tools.values().map(|tool| tool.shown.clone()).collect();
+            let tools = &tools;
+            run_with_nested(
+                shown,
+                |nested| self.caller.call(ToolCall { nested: Some(nested), ..script.clone() }),
+                |nested| Box::pin(self.call_from_script(tools, nested, request)),
+            )
+            .await
+        })
+    }
+
+    async fn call_from_script(
+        &self,
+        tools: &HashMap<String, AgentTool>,
+        nested: NestedCall,
+        request: &str,
+    ) -> NestedResult {
+        let AgentTool { tool, source, .. } = tools.get(&nested.tool).ok_or(ToolError::Internal)?;
+        let mut call = ToolCall::new(tool.as_str(), nested.arguments);
+        call.source.clone_from(source);
+        call.parent = Some(nested.parent);
+        let (outcome, _) = Box::pin(self.call(call, request)).await;
+        outcome.result
+    }
+}
+
+/// The script in the reply of a model without tool calls: the first block between fences that is marked as JavaScript.
+pub(crate) fn fenced_script(text: &str) -> Option<String> {
+    let mut lines = text.lines();
+    let is_start = |line: &str| {
+        line.trim_start().strip_prefix("```").is_some_and(|language| {
+            ["js", "javascript", "ts", "typescript"].contains(&language.trim().to_ascii_lowercase().as_str())
+        })
+    };
+    lines.by_ref().find(|line| is_start(line))?;
+    let code: Vec<&str> = lines.take_while(|line| line.trim() != "```").collect();
+    let code = code.join("\n");
+    (!code.trim().is_empty()).then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_script_of_a_reply() {
+        let check =
+            |text: &str, expect: Option<&str>| assert_eq!(fenced_script(text).as_deref(), expect, "{text}");
+        check("I will run:\n```js\nconst a = 1;\na\n```\nand see.", Some("const a = 1;\na"));
+        check("```JavaScript\n1\n", Some("1"));
+        check("  ```ts\n  x\n  ```", Some("  x"));
+        check("```json\n{}\n```", None);
+        check("```js\n\n```", None);
+        check("no code", None);
+    }
+}

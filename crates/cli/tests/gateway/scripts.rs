@@ -1,0 +1,198 @@
+//! Code mode of the gateway (`expose = "code"`): scripts of clients reach what the client may use, and nothing else.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolhub_testkit::scripted::Journal;
+
+use crate::identity_provider::await_history;
+use crate::raw_client::{ERAS, Era, RawClient};
+use crate::serving::{Serving, TEST_TIMEOUT, await_cancelled, holding, hub};
+use crate::team_access::{NewKey, RealClient, team};
+
+const CODE: &str = "[profiles.default]\nservers = [\"s\"]\nexpose = \"code\"\n";
+
+const ANN: NewKey = NewKey { name: "ann", options: &[] };
+
+fn arguments(code: &str) -> String {
+    json!({ "code": code }).to_string()
+}
+
+fn called(journal: &Path) -> Vec<String> {
+    let journal = Journal::read(journal);
+    let messages = journal.messages().into_iter();
+    let calls = messages.filter(|message| message["method"] == "tools/call");
+    calls.map(|call| call["params"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn clients_find_and_call_tools_in_scripts() {
+    let (serving, journal, keys) = team(CODE, &[ANN]);
+    for era in ERAS {
+        let client = RawClient::with_token(&serving.url(), era, Some(&keys[0])).await;
+        let mut listed = client.tools().await;
+        listed.sort_unstable();
+        assert_eq!(listed, ["describe_tool", "run_script", "search_tools"], "{era:?}");
+        let found = client.call("search_tools", r#"{"query": "read a sheet"}"#).await.text();
+        assert!(found.contains("tools.s.read_sheet(") && found.contains("run_script calls them"), "{found}");
+        let described = client.call("describe_tool", r#"{"name": "read_sheet"}"#).await.text();
+        assert!(
+            described.contains("declare const tools") && described.contains("read_sheet("),
+            "{described}"
+        );
+        let script = "const [a, b] = await Promise.all([tools.s.read_sheet({ row: 1 }), tools['write_sheet']({ row: 2 })]);
+            console.log(a); return JSON.parse(b).row";
+        let answer = client.call("run_script", &arguments(script)).await;
+        let result: Value = serde_json::from_str(answer.result()).unwrap();
+        assert_eq!(result["content"][0]["text"], "2", "{result}");
+        assert_eq!(result["_meta"]["toolhub/script"]["log"], json!(["{\"row\":1}"]), "{result}");
+        assert_eq!(result["_meta"]["toolhub/script"]["calls"].as_array().unwrap().len(), 2, "{result}");
+    }
+    assert_eq!(called(&journal).len(), 4);
+    for client in [RealClient::Python, RealClient::TypeScript] {
+        let script =
+            json!(["run_script", {"code": "JSON.parse(await tools.s.read_sheet({ row: 5 })).row + 1"}]);
+        let details = json!({"url": serving.url(), "mode": "auto", "key": keys[0], "calls": [script]});
+        let report = client.run(serving.folder(), &details);
+        assert!(report.to_string().contains('6'), "{client:?} {report}");
+    }
+}
+
+#[tokio::test]
+async fn run_script_is_offered_only_where_a_profile_wants_it() {
+    let settings = "[profiles.default]\nexpose = \"all\"\n[profiles.search]\nexpose = \"search\"\n\
+        [profiles.named]\ntools = [\"read_*\", \"run_script\"]\nexpose = \"all\"\n\
+        [profiles.denied]\nexpose = \"code\"\ndeny = [\"run_script\"]\n\
+        [profiles.open]\nexpose = \"code\"\n";
+    let (serving, _, _) = team(settings, &[]);
+    let at = |profile: &str| format!("{}/mcp/{profile}", serving.root);
+    for (profile, is_offered) in
+        [("default", false), ("search", false), ("named", true), ("denied", false), ("open", true)]
+    {
+        let client = RawClient::connect(&at(profile), Era::Modern).await;
+        assert_eq!(client.tools().await.contains(&"run_script".to_owned()), is_offered, "{profile}");
+        let answer = client.call("run_script", &arguments("1")).await;
+        match is_offered {
+            true => assert_eq!(answer.text(), "1"),
+            false => assert_eq!(answer.error(), -32602, "{profile}"),
+        }
+    }
+    let open = RawClient::connect(&at("open"), Era::Legacy).await;
+    let inner =
+        json!({"name": "run_script", "arguments": {"code": "await tools.calculate({ expression: '6*7' })"}});
+    assert_eq!(open.call("call_tool", &inner.to_string()).await.text(), "42");
+    let named = RawClient::connect(&at("named"), Era::Legacy).await;
+    let seen =
+        named.call("run_script", &arguments("Object.keys(tools).concat(Object.keys(tools.s)).join()")).await;
+    assert!(seen.text().contains("read_sheet") && !seen.text().contains("write_sheet"), "{}", seen.text());
+}
+
+const RULES: &str = r#"
+[profiles.default]
+servers = ["s"]
+expose = "code"
+[[auth.rules]]
+name = "callers read"
+effect = "allow"
+roles = ["caller"]
+tools = ["read_sheet"]
+[[auth.rules]]
+name = "first rows are written after approval"
+effect = "ask"
+roles = ["caller"]
+tools = ["write_sheet"]
+"#;
+
+#[tokio::test]
+async fn rules_apply_to_each_call_of_a_script() {
+    let viewer = NewKey { name: "viewer", options: &["--role", "viewer"] };
+    let (serving, journal, keys) = team(RULES, &[ANN, viewer]);
+    let ann = RawClient::with_token(&serving.url(), Era::Legacy, Some(&keys[0])).await;
+    let script =
+        "return [Object.keys(tools.s).sort(), 'delete_sheet' in tools, await tools.s.read_sheet({ row: 1 })]";
+    let answer = ann.call("run_script", &arguments(script)).await.text();
+    assert_eq!(answer, r#"[["read_sheet","write_sheet"],false,"{\"row\":1}"]"#);
+    assert_eq!(called(&journal), ["read_sheet"]);
+    let recorded = await_history(serving.cli(), &["--tool", "read_sheet"], 1);
+    assert_eq!(
+        (&recorded[0]["principal"], &recorded[0]["rule"]),
+        (&json!("key:ann"), &json!("callers read"))
+    );
+    // Who may not call anything runs no script either.
+    let viewer = RawClient::with_token(&serving.url(), Era::Legacy, Some(&keys[1])).await;
+    let refused = viewer.call("run_script", &arguments("while (true);")).await;
+    assert!(refused.result().contains("not allowed"), "{refused:?}");
+}
+
+/// Approves or denies the next call that waits.
+async fn decide(serving: &Serving, decision: &str) {
+    let since = Instant::now();
+    loop {
+        let waiting = serving.cli().run(&["waiting", "--json"]).json();
+        if let Some(call) = waiting.as_array().unwrap().first() {
+            let decided = serving.cli().run(&["waiting", decision, call["id"].as_str().unwrap()]);
+            assert_eq!(decided.code, Some(0), "{decided:?}");
+            return;
+        }
+        assert!(since.elapsed() < TEST_TIMEOUT, "no call waits");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_script_waits_for_each_approval_in_its_loop() {
+    let (serving, journal, keys) = team(RULES, &[ANN]);
+    let mut silent = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    silent.declare(json!({}));
+    let script = arguments(
+        "const out = []; for (const row of [1, 2, 3]) { try { await tools.s.write_sheet({ row }); out.push(row) } catch (e) { out.push(e.message) } } return out",
+    );
+    let decisions = async {
+        decide(&serving, "approve").await;
+        decide(&serving, "deny").await;
+        decide(&serving, "approve").await;
+    };
+    let (answer, ()) = tokio::join!(silent.call("run_script", &script), decisions);
+    let text = answer.text();
+    assert!(
+        text.starts_with("[1,") && text.contains("denied by an approver") && text.ends_with(",3]"),
+        "{text}"
+    );
+    assert_eq!(called(&journal), ["write_sheet", "write_sheet"]);
+    let recorded = await_history(serving.cli(), &["--tool", "write_sheet", "--status", "succeeded"], 2);
+    assert!(recorded.iter().all(|call| call["approver"] == "local"), "{recorded:?}");
+}
+
+#[tokio::test]
+async fn a_daily_budget_counts_the_calls_of_scripts() {
+    let few = NewKey { name: "few", options: &["--per-day", "3"] };
+    let (serving, journal, keys) = team(RULES, &[few]);
+    let client = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    let script = "let n = 0; try { while (n < 10) { await tools.s.read_sheet({ row: n }); n++ } } catch (e) { console.log(e.message) } return n";
+    let answer = client.call("run_script", &arguments(script)).await;
+    assert!(answer.text() == "2" && answer.result().contains("per_day"), "{answer:?}");
+    assert_eq!(called(&journal).len(), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_ends_its_script_and_the_calls() {
+    let mut cli = hub("[profiles.default]\nexpose = \"code\"\n");
+    let journal = cli.folder().join("journal");
+    cli.server("s", &holding(&journal));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Modern).await;
+    let tool = {
+        let listed = client.call("run_script", &arguments("Object.keys(tools.s)[0]")).await;
+        listed.text()
+    };
+    let script = format!("await Promise.all([tools.s[{tool:?}]({{}}), tools.s[{tool:?}]({{}})])");
+    let request = client.request(
+        "1",
+        "tools/call",
+        &format!(r#""name":"run_script","arguments":{}"#, arguments(&script)),
+    );
+    let call = tokio::time::timeout(Duration::from_millis(1500), request.send()).await;
+    drop(call);
+    await_cancelled(&journal, 2).await;
+}

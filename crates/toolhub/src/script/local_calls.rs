@@ -1,0 +1,169 @@
+//! Scripts of the local user: their tools are all tools of the hub.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use toolhub_core::call_log::RecordId;
+use toolhub_core::ports::StoreError;
+use toolhub_core::tool::ApprovalStatus;
+use toolhub_core::{
+    Authorization, BoxFuture, NestedCall, NestedTool, Outcome, RawJson, Source, Tool, ToolCall, ToolError,
+    ToolName,
+};
+use toolhub_engine::reserved::qualified;
+use toolhub_engine::{NestedResult, run_with_nested};
+
+use super::nested_scripts::declaration_of;
+use super::run_script::NAME;
+use crate::hub::Hub;
+
+/// Tools that a script does not need: it calls tools by itself.
+const NOT_IN_SCRIPTS: [&str; 2] = [NAME, "call_tool"];
+/// Time for a script to end by itself at its own limit.
+const END_GRACE: Duration = Duration::from_secs(10);
+
+/// A tool of the catalog, by its name in scripts.
+pub(crate) struct LocalTool {
+    /// `None`: the call is routed as one of any source.
+    source: Option<Source>,
+    tool: ToolName,
+    pub(super) shown: NestedTool,
+}
+
+impl LocalTool {
+    /// The name in the catalog.
+    pub(super) fn name(&self) -> &ToolName {
+        &self.tool
+    }
+
+    /// Whether that tool of the catalog serves it first.
+    pub(super) fn is(&self, tool: &Tool) -> bool {
+        let source = self.source.as_ref().unwrap_or(&Source::Native);
+        *tool.name() == self.tool && tool.source == *source
+    }
+
+    /// A call of the tool.
+    pub(super) fn call(&self, arguments: RawJson) -> ToolCall {
+        let mut call = ToolCall::of(self.tool.clone(), arguments);
+        call.among = self.source.clone().map(|source| [source].into());
+        call
+    }
+}
+
+/// Why a script cannot be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeError {
+    /// The call is not recorded, or is not one of `run_script`.
+    UnknownCall,
+    /// It has ended, or left no journal.
+    NothingLeft,
+    /// Another principal made it: the script would get other tools.
+    OtherPrincipal,
+}
+
+impl Hub {
+    /// Runs a script with a time limit, which its own limit ends before; without the tools of a caller, as a script of the local
+    /// user.
+    pub(crate) fn run_script_call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Outcome> {
+        let limit = || self.settings.script.limits().wall.saturating_add(END_GRACE);
+        let timeout = Some(call.timeout.unwrap_or_else(limit));
+        Box::pin(async move {
+            if call.nested.is_some() {
+                let script = ToolCall { timeout, ..call.clone() };
+                return self.run_call(&script).await;
+            }
+            self.list_missing().await;
+            let tools = self.local_tools_by_name();
+            let shown = tools.values().map(|tool| tool.shown.clone()).collect();
+            let tools = &tools;
+            run_with_nested(
+                shown,
+                |nested| {
+                    let script = ToolCall { nested: Some(nested), timeout, ..call.clone() };
+                    Box::pin(async move { self.run_call(&script).await })
+                },
+                |nested| Box::pin(self.call_local_tool(tools, call, nested)),
+            )
+            .await
+        })
+    }
+
+    async fn call_local_tool(
+        &self,
+        tools: &HashMap<String, LocalTool>,
+        script: &ToolCall,
+        nested: NestedCall,
+    ) -> NestedResult {
+        let mut call = tools.get(&nested.tool).ok_or(ToolError::Internal)?.call(nested.arguments);
+        call.parent = Some(nested.parent);
+        call.caller.clone_from(&script.caller);
+        call.conversation.clone_from(&script.conversation);
+        call.request.clone_from(&script.request);
+        call.authorization = script.authorization.clone();
+        Box::pin(self.run_call(&call)).await.result
+    }
+
+    /// The call that resumes a script of the local user whose hub was killed: calls that have an answer are not made again.
+    pub async fn resumed_script(&self, id: &RecordId) -> Result<Result<ToolCall, ResumeError>, StoreError> {
+        let record = self.call_record(id).await?.filter(|record| record.start.tool.as_str() == NAME);
+        let Some(record) = record else { return Ok(Err(ResumeError::UnknownCall)) };
+        let start = record.start;
+        if start.authorization != Authorization::default() {
+            return Ok(Err(ResumeError::OtherPrincipal));
+        }
+        if !self.run_script.as_ref().is_some_and(|tool| tool.can_resume(&start.call)) {
+            return Ok(Err(ResumeError::NothingLeft));
+        }
+        Ok(Ok(ToolCall { id: start.call, ..ToolCall::of(start.tool, start.arguments) }))
+    }
+
+    pub(super) fn local_tools_by_name(&self) -> HashMap<String, LocalTool> {
+        self.local_tools().into_iter().map(|tool| (tool.shown.name.clone(), tool)).collect()
+    }
+
+    /// The declaration file of these tools for scripts.
+    pub fn script_types(&self, tools: &[NestedTool]) -> String {
+        declaration_of(tools)
+    }
+
+    /// All tools that the local user may call in a script, with unique names. A name that several sources use becomes
+    /// `source__tool`.
+    pub fn script_tools(&self) -> Vec<NestedTool> {
+        self.local_tools().into_iter().map(|tool| tool.shown).collect()
+    }
+
+    fn local_tools(&self) -> Vec<LocalTool> {
+        let catalog = self.catalog();
+        let usable = catalog.iter().filter(|entry| {
+            let is_apart =
+                entry.tool.source == Source::Native && NOT_IN_SCRIPTS.contains(&entry.tool.name().as_str());
+            entry.tool.trust != ApprovalStatus::Quarantined && !is_apart
+        });
+        let mut tools: Vec<LocalTool> = usable
+            .map(|entry| {
+                let (source, name) = (&entry.tool.source, entry.tool.name());
+                let is_alone = catalog.named(name.as_str()).nth(1).is_none();
+                // The bare name of a native tool is routed: servers first, the native tool as the fallback.
+                let is_native = *source == Source::Native;
+                let unique = match is_alone || is_native {
+                    true => name.to_string(),
+                    false => qualified(source, name.as_str()),
+                };
+                let member = match source {
+                    Source::Server(id) => Some((id.to_string(), name.to_string())),
+                    Source::Native | Source::Skill => None,
+                };
+                let shown = NestedTool {
+                    name: unique,
+                    member,
+                    definition: entry.tool.definition.raw().clone(),
+                    read_only: entry.tool.hints().read_only == Some(true),
+                };
+                LocalTool { source: (!is_native).then(|| source.clone()), tool: name.clone(), shown }
+            })
+            .collect();
+        tools.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
+        tools.dedup_by(|one, other| one.shown.name == other.shown.name);
+        tools
+    }
+}

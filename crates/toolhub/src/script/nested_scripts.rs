@@ -1,0 +1,157 @@
+//! The tools of a caller as a script sees them: their paths, TypeScript signatures, results and errors.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use toolhub_core::{
+    BoxFuture, CallId, Lang, NestedCall, NestedTool, NestedTools, RawJson, ToolDefinition, ToolError,
+    ToolOutput,
+};
+use toolhub_script::protocol::ToolPath;
+use toolhub_script::signature::{self, DEFAULT_BUDGET, ToolShape};
+use toolhub_script::{INVALID_ARGUMENTS, ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
+
+/// The tools of one run.
+pub(crate) struct CallerTools<'a> {
+    nested: &'a dyn NestedTools,
+    tools: HashMap<String, NestedTool>,
+    /// The call of `run_script`.
+    parent: CallId,
+}
+
+impl<'a> CallerTools<'a> {
+    pub(crate) fn new(nested: &'a dyn NestedTools, parent: CallId) -> Self {
+        let tools = nested.tools().into_iter().map(|tool| (tool.name.clone(), tool)).collect();
+        Self { nested, tools, parent }
+    }
+}
+
+impl ScriptTools for CallerTools<'_> {
+    fn tools(&self) -> Vec<ScriptTool> {
+        let tool = |tool: &NestedTool| ScriptTool {
+            path: ToolPath { name: tool.name.clone(), member: tool.member.clone() },
+            read_only: tool.read_only,
+        };
+        self.tools.values().map(tool).collect()
+    }
+
+    fn signature(&self, tool: &str) -> Option<String> {
+        self.tools.get(tool).map(|tool| signature_of(tool, DEFAULT_BUDGET))
+    }
+
+    fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {
+        let nested = NestedCall { parent: self.parent.clone(), tool: call.tool, arguments: call.arguments };
+        Box::pin(async move {
+            self.nested.call(nested).await.map(|output| value_of(&output)).map_err(|error| thrown(&error))
+        })
+    }
+}
+
+/// What a script gets of an output: its structured content, or its text, or all its blocks if they are not only text.
+fn value_of(output: &ToolOutput) -> RawJson {
+    if let Some(structured) = output.structured() {
+        return structured.clone();
+    }
+    let (texts, only_text) = output.texts();
+    match only_text {
+        true => RawJson::of(&texts.join("\n")),
+        false => RawJson::of(&output.blocks()),
+    }
+}
+
+/// The error as a script sees it. Scripts are written by models, which get English.
+fn thrown(error: &ToolError) -> ScriptToolError {
+    let kind = match error {
+        ToolError::InvalidArguments { .. } => INVALID_ARGUMENTS,
+        other => other.kind(),
+    };
+    ScriptToolError::new(kind, error.brief(Lang::En))
+}
+
+/// The TypeScript signature of a tool, in at most about `budget` characters.
+pub(crate) fn signature_of(tool: &NestedTool, budget: usize) -> String {
+    with_shape(tool, |shape| signature::signature(shape, budget))
+}
+
+/// The declaration file of these tools.
+pub(crate) fn declaration_of(tools: &[NestedTool]) -> String {
+    let parsed: Vec<ParsedTool<'_>> = tools.iter().map(ParsedTool::new).collect();
+    let shapes: Vec<ToolShape<'_>> = parsed.iter().map(ParsedTool::shape).collect();
+    signature::declaration(&shapes, DEFAULT_BUDGET)
+}
+
+fn with_shape<T>(tool: &NestedTool, show: impl FnOnce(&ToolShape<'_>) -> T) -> T {
+    show(&ParsedTool::new(tool).shape())
+}
+
+/// A tool with its schemas as values.
+struct ParsedTool<'a> {
+    tool: &'a NestedTool,
+    description: String,
+    input: Value,
+    output: Option<Value>,
+}
+
+impl<'a> ParsedTool<'a> {
+    fn new(tool: &'a NestedTool) -> Self {
+        let definition = ToolDefinition::parse(tool.definition.clone()).ok();
+        let output = tool.definition.object().and_then(|members| Some(members.get("outputSchema")?.value()));
+        Self {
+            tool,
+            description: definition.as_ref().map(|own| own.description().to_owned()).unwrap_or_default(),
+            input: definition.map(|own| own.input_schema().value()).unwrap_or_default(),
+            output: output.filter(Value::is_object),
+        }
+    }
+
+    fn shape(&self) -> ToolShape<'_> {
+        let (server, name) = match &self.tool.member {
+            Some((server, name)) => (Some(server.as_str()), name.as_str()),
+            None => (None, self.tool.name.as_str()),
+        };
+        let (input, output) = (&self.input, self.output.as_ref());
+        ToolShape { server, name, description: &self.description, input, output }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn value(output: Value) -> String {
+        value_of(&ToolOutput::from_raw(RawJson::from(output)).unwrap()).get().to_owned()
+    }
+
+    #[test]
+    fn scripts_get_structured_content_or_text() {
+        let text = json!({"type": "text", "text": "a\"b"});
+        assert_eq!(value(json!({"content": [text], "structuredContent": {"n": 1}})), r#"{"n":1}"#);
+        assert_eq!(value(json!({"content": [text, text]})), r#""a\"b\na\"b""#);
+        assert_eq!(value(json!({"content": []})), r#""""#);
+        let image = json!({"type": "image", "data": "", "mimeType": "image/png"});
+        assert!(value(json!({"content": [text, image]})).starts_with("[{"));
+    }
+
+    #[test]
+    fn signatures_name_server_and_output() {
+        let definition = json!({
+            "name": "read", "description": "Reads a sheet.",
+            "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+            "outputSchema": {"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]},
+        });
+        let tool = NestedTool {
+            name: "excel__read".to_owned(),
+            member: Some(("excel".to_owned(), "read".to_owned())),
+            definition: RawJson::from(definition),
+            read_only: true,
+        };
+        assert_eq!(
+            signature_of(&tool, DEFAULT_BUDGET),
+            "tools.excel.read(args: { path: string }): Promise<{ rows: number }>"
+        );
+        let declared = declaration_of(&[tool]);
+        assert!(declared.contains("Reads a sheet.") && declared.contains("excel: {"), "{declared}");
+    }
+}

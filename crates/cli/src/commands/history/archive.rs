@@ -49,6 +49,8 @@ struct RemoteCall {
     candidates: Vec<String>,
     may_change: bool,
     conversation: Option<String>,
+    #[serde(default)]
+    parent: Option<String>,
     rule: Option<String>,
     approver: Option<String>,
     attempts: Vec<RemoteAttempt>,
@@ -122,6 +124,7 @@ impl From<RemoteCall> for CallRecord {
             may_change: call.may_change,
             at: time(&call.started_at).unwrap_or(SystemTime::UNIX_EPOCH),
             authorization,
+            parent: call.parent.map(CallId::new),
         };
         Self {
             start,
@@ -170,6 +173,7 @@ impl Archive<'_> {
             ("status", query.status.map(Status::name)),
             ("conversation", query.conversation.as_deref()),
             ("principal", query.principal.as_deref()),
+            ("parent", query.parent.as_deref()),
             ("text", query.text.as_deref()),
             ("since", since.as_deref()),
             ("cursor", query.before.as_ref().map(RecordId::as_str)),

@@ -28,6 +28,26 @@ pub(crate) enum Archive<'a> {
     Remote(&'a HubApi),
 }
 
+/// A recorded call and its relatives.
+#[derive(Debug)]
+pub(crate) struct ArchivedCall {
+    pub(crate) call: CallRecord,
+    /// The record of the call that made it, if there is one.
+    pub(crate) parent: Option<RecordId>,
+    /// The calls that it made, oldest first.
+    pub(crate) nested: Vec<NestedCall>,
+}
+
+/// A call that another call made.
+#[derive(Debug)]
+pub(crate) struct NestedCall {
+    pub(crate) record: RecordId,
+    pub(crate) tool: ToolName,
+    pub(crate) status: Status,
+    pub(crate) took: Option<Duration>,
+    pub(crate) error: Option<LocalizedText>,
+}
+
 /// A call as the API describes it.
 #[derive(Debug, Deserialize)]
 struct RemoteCall {
@@ -55,7 +75,21 @@ struct RemoteCall {
     approver: Option<String>,
     attempts: Vec<RemoteAttempt>,
     #[serde(default)]
+    parent_id: Option<String>,
+    #[serde(default)]
+    nested: Option<Vec<RemoteNestedCall>>,
+    #[serde(default)]
     result: Option<RawJson>,
+}
+
+/// A nested call as the API describes it.
+#[derive(Debug, Deserialize)]
+struct RemoteNestedCall {
+    id: String,
+    tool: String,
+    status: String,
+    took_ms: Option<f64>,
+    error: Option<String>,
 }
 
 /// An attempt as the API describes it.
@@ -137,6 +171,33 @@ impl From<RemoteCall> for CallRecord {
     }
 }
 
+impl From<RemoteCall> for ArchivedCall {
+    fn from(mut call: RemoteCall) -> Self {
+        let nested = call.nested.take().unwrap_or_default().into_iter().map(NestedCall::from).collect();
+        let parent = call.parent_id.take().map(RecordId::new);
+        Self { call: call.into(), parent, nested }
+    }
+}
+
+impl From<CallRecord> for NestedCall {
+    fn from(call: CallRecord) -> Self {
+        let CallRecord { start, status, took, error, .. } = call;
+        Self { record: start.record, tool: start.tool, status, took, error: error.map(|(_, text)| text) }
+    }
+}
+
+impl From<RemoteNestedCall> for NestedCall {
+    fn from(call: RemoteNestedCall) -> Self {
+        Self {
+            record: RecordId::new(call.id),
+            tool: ToolName::new(call.tool),
+            status: Status::from_name(&call.status).unwrap_or(Status::Unknown),
+            took: call.took_ms.map(duration),
+            error: call.error.map(LocalizedText::from),
+        }
+    }
+}
+
 impl From<RemoteStatistics> for ToolStatistics {
     fn from(remote: RemoteStatistics) -> Self {
         let mut latency = Latency::default();
@@ -151,6 +212,16 @@ impl From<RemoteStatistics> for ToolStatistics {
             last_failure: remote.last_failure.as_deref().and_then(time),
             ..Self::new(Source::from_name(&remote.source), ToolName::new(remote.tool))
         }
+    }
+}
+
+/// A call of a hub; `None` if there is no such call.
+async fn remote_call(api: &HubApi, record: &RecordId) -> anyhow::Result<Option<RemoteCall>> {
+    let found = async { api.get(&ApiPath::item("calls", record.as_str(), "")?, &[]).await };
+    match found.await {
+        Ok(call) => Ok(Some(call)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -186,18 +257,26 @@ impl Archive<'_> {
         Ok(calls.into_iter().map(CallRecord::from).collect())
     }
 
+    /// A call and its relatives; `None` if there is no such call.
+    pub(crate) async fn find(&self, record: &RecordId) -> anyhow::Result<Option<ArchivedCall>> {
+        let hub = match self {
+            Self::Local(hub) => hub,
+            Self::Remote(api) => return Ok(remote_call(api, record).await?.map(ArchivedCall::from)),
+        };
+        let Some(call) = hub.call_record(record).await? else { return Ok(None) };
+        let parent = hub.parent_call(&call).await?.map(|parent| parent.start.record);
+        let nested = hub.nested_calls(&call).await?.into_iter().map(NestedCall::from).collect();
+        Ok(Some(ArchivedCall { call, parent, nested }))
+    }
+
     /// The full result of a call; `None` if there is none.
     pub(crate) async fn result(&self, record: &RecordId) -> anyhow::Result<Option<ToolOutput>> {
         let api = match self {
             Self::Local(hub) => return Ok(hub.result(record).await?),
             Self::Remote(api) => api,
         };
-        let found = async { api.get::<RemoteCall>(&ApiPath::item("calls", record.as_str(), "")?, &[]).await };
-        match found.await {
-            Ok(call) => Ok(call.result.and_then(ToolOutput::from_raw)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let found = remote_call(api, record).await?;
+        Ok(found.and_then(|call| call.result).and_then(ToolOutput::from_raw))
     }
 
     /// The statistics of all tools.

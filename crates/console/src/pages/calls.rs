@@ -43,7 +43,7 @@ pub(crate) fn call_table(frame: &Frame<'_>, calls: &[Call]) -> Markup {
                     @for call in calls {
                         tr {
                             td { a href=(frame.item("calls", &call.id)) { (time(&call.started_at)) } }
-                            td { bdi { (call.tool) } }
+                            td { @if call.parent.is_some() { "↳ " } bdi { (call.tool) } }
                             td {
                                 (state(&call.status, label(&call.status, frame.lang())))
                                 @if let Some(error) = &call.error { div.muted.small { (first_line(error, 120)) } }
@@ -172,12 +172,6 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         (comparison::choice(frame, &others, chosen))
         @if let Some(other) = &other { (comparison::calls(frame, other, &detail)) }
         @if !detail.attempts.is_empty() { (attempts(frame, &detail)) }
-        @if let Some(nested) = detail.nested.as_ref().filter(|nested| !nested.is_empty()) {
-            section.card {
-                h2 { (frame.text("Calls that it made", "它发起的调用")) }
-                (call_table(frame, nested))
-            }
-        }
         @match script_code(&call.tool, &detail.arguments) {
             Some(code) => { (script(frame, &detail, &code)) }
             None => {
@@ -185,6 +179,12 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                     h2 { (frame.text("Arguments", "参数")) }
                     (json_view::json(&detail.arguments, frame.text("Arguments", "参数")))
                 }
+            }
+        }
+        @if let Some(nested) = detail.nested.as_ref().filter(|nested| !nested.is_empty()) {
+            section.card {
+                h2 { (frame.text("Calls that it made", "它发起的调用")) }
+                (call_table(frame, nested))
             }
         }
         section.card {

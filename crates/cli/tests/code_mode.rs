@@ -16,7 +16,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_toolhub");
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn tool(name: &str, hints: Value) -> Value {
+fn tool(name: &str, hints: &Value) -> Value {
     json!({"name": name, "description": format!("{name} of the store"), "annotations": hints,
         "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}})
 }
@@ -24,10 +24,10 @@ fn tool(name: &str, hints: Value) -> Value {
 /// A server with tools that read, write and delete; all return their arguments.
 fn store(journal: &Path) -> Script {
     Script::both()
-        .tool(tool("read_item", json!({"readOnlyHint": true})))
-        .tool(tool("write_item", json!({"readOnlyHint": false, "destructiveHint": false})))
-        .tool(tool("delete_item", json!({"destructiveHint": true})))
-        .tool(tool("wait_item", json!({"readOnlyHint": false})))
+        .tool(tool("read_item", &json!({"readOnlyHint": true})))
+        .tool(tool("write_item", &json!({"readOnlyHint": false, "destructiveHint": false})))
+        .tool(tool("delete_item", &json!({"destructiveHint": true})))
+        .tool(tool("wait_item", &json!({"readOnlyHint": false})))
         .on("tools/call:wait_item", json!([{"ignore": true}]))
         .journal(journal)
 }
@@ -83,6 +83,14 @@ fn scripts_call_tools_and_return_values() {
         "{ran:?}"
     );
     assert_eq!(calls(&journal).len(), 4);
+    // The history shows the calls below their script.
+    let script = cli.run(&["history", &script_id(&cli), "--json"]).json();
+    let nested = script["nested"].as_array().unwrap();
+    assert_eq!(nested.len(), 5, "{script}");
+    let first = cli.run(&["history", nested[0]["id"].as_str().unwrap(), "--json"]).json();
+    assert_eq!((&first["parent"], &first["parent_id"]), (&script["call_id"], &script["id"]));
+    let shown = cli.run(&["history", &script_id(&cli)]).stdout;
+    assert!(shown.contains("const items = await") && shown.contains("calculate"), "{shown}");
     // The same through `toolhub call`, with the details for programs.
     let called = cli.run(&[
         "call",

@@ -1,11 +1,18 @@
 //! The call log through the real program: history, statistics, full results, recommendations, and recovery after a crash.
 
 use std::io::{BufRead as _, BufReader};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
-use toolhub_testkit::CommandLine;
+use toolhub::ToolCall;
+use toolhub_core::CallId;
+use toolhub_core::call_log::{CallLog as _, CallQuery, CallRecord, RecordId};
+use toolhub_core::ports::HubStore as _;
+use toolhub_store::SqliteStore;
 use toolhub_testkit::scripted::{Journal, Script};
+use toolhub_testkit::{CommandLine, TestHub, recorded_call};
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
@@ -255,4 +262,84 @@ fn does_not_run_changing_calls_without_data_directory() {
     assert!(refused.stderr.contains("not executed: the call log is unavailable"), "{refused:?}");
     std::fs::write(cli.folder().join("toolhub.toml"), "[store]\nrequired = false\n").unwrap();
     assert_eq!(cli.run(&["call", "send_mail"]).code, Some(0));
+}
+
+/// A call that a tool made is recorded with its parent.
+#[tokio::test]
+async fn nested_call_is_recorded_with_its_parent() {
+    let hub = TestHub::builder().build().await;
+    let parent = CallId::new("call_of_a_script");
+    for (parent, expression) in [(None, "1+1"), (Some(parent.clone()), "6*7")] {
+        let call = ToolCall { parent, ..ToolCall::new("calculate", json!({"expression": expression})) };
+        assert!(hub.call(call).await.success());
+    }
+    let query = CallQuery { parent: Some(parent.to_string()), ..CallQuery::default() };
+    let found = hub.calls(query).await.unwrap();
+    let [nested] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(nested.start.arguments.value(), json!({"expression": "6*7"}));
+    assert_eq!(nested.start.parent, Some(parent));
+    assert!(hub.parent_call(nested).await.unwrap().is_none(), "it was never recorded");
+    hub.close().await;
+}
+
+/// The calls that a call made, and the call that made one, are found by id and time: ids may be repeated.
+#[tokio::test]
+async fn nested_calls_and_parents_are_found() {
+    let hub = TestHub::builder().build().await;
+    let store = SqliteStore::open(&hub.folder().join("home")).unwrap();
+    let now = SystemTime::now();
+    let generated = CallId::generate();
+    let repeated = CallId::new("call_0");
+    // Three scripts: the first two with the same id, the last one long after its id was generated.
+    let mut scripts: Vec<(RecordId, Vec<RecordId>)> = Vec::new();
+    let runs =
+        [(&repeated, now - 90 * MINUTE), (&repeated, now - 30 * MINUTE), (&generated, now + 5 * MINUTE)];
+    for (id, at) in runs {
+        let (mut start, mut end) = recorded_call("run_script", json!({}), at);
+        start.call = id.clone();
+        end.took = MINUTE;
+        let mut nested = Vec::new();
+        for second in [0, 59, 20] {
+            let (mut start, end) = recorded_call("t", json!({}), at + Duration::from_secs(second));
+            start.parent = Some(id.clone());
+            nested.push(start.record.clone());
+            store.record_finished(start, end);
+        }
+        // Another principal used the same id at the same time.
+        let (mut other, other_end) = recorded_call("t", json!({}), at + Duration::from_secs(30));
+        (other.parent, other.authorization.principal) = (Some(id.clone()), "key:other".into());
+        store.record_finished(other, other_end);
+        nested.sort_unstable();
+        scripts.push((start.record.clone(), nested));
+        store.record_finished(start, end);
+    }
+    // A script that never ended: what was made within an hour belongs to it.
+    let (mut lost, _) = recorded_call("run_script", json!({}), now - 600 * MINUTE);
+    (lost.may_change, lost.call) = (true, CallId::new("call_lost"));
+    let within = [1, 59, 61].map(|minutes| {
+        let (mut start, end) = recorded_call("t", json!({}), now - 600 * MINUTE + minutes * MINUTE);
+        start.parent = Some(lost.call.clone());
+        let record = start.record.clone();
+        store.record_finished(start, end);
+        record
+    });
+    scripts.push((lost.record.clone(), within[..2].to_vec()));
+    store.begin(lost).await.unwrap();
+    store.flush().await.unwrap();
+    drop(store);
+    let ids = |calls: Vec<CallRecord>| -> Vec<RecordId> {
+        calls.into_iter().map(|call| call.start.record).collect()
+    };
+    for (script, nested) in &scripts {
+        let call = hub.call_record(script).await.unwrap().unwrap();
+        assert_eq!(&ids(hub.nested_calls(&call).await.unwrap()), nested, "{call:?}");
+        assert!(hub.parent_call(&call).await.unwrap().is_none());
+        for nested in nested {
+            let call = hub.call_record(nested).await.unwrap().unwrap();
+            let parent = hub.parent_call(&call).await.unwrap().unwrap();
+            assert_eq!(parent.start.record, *script, "{call:?}");
+            assert!(ids(hub.nested_calls(&call).await.unwrap()).is_empty());
+        }
+    }
+    hub.close().await;
 }

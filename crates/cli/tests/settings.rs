@@ -41,6 +41,7 @@ fn old_call(age: Duration) -> (CallStart, CallEnd) {
         may_change: false,
         at: SystemTime::now() - age,
         authorization: toolhub_core::Authorization::default(),
+        parent: None,
     };
     let end = CallEnd {
         record,

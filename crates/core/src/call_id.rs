@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The id of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,6 +46,17 @@ impl CallId {
         Self(std::str::from_utf8(&text[start..]).unwrap_or_default().into())
     }
 
+    /// The time at which an id was generated; `None` if the caller chose it, which may also look like a generated one.
+    pub fn generated_at(&self) -> Option<SystemTime> {
+        let mut parts = self.0.split('_');
+        let (word, millis) = (parts.next()?, parts.next()?);
+        if word != "call" || parts.count() != 2 {
+            return None;
+        }
+        let millis = u64::from_str_radix(millis, 16).ok()?;
+        UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+    }
+
     /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -60,8 +71,6 @@ impl fmt::Display for CallId {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -77,9 +86,24 @@ mod tests {
                 number
             };
             assert_eq!((word, number(process)), ("call", u64::from(std::process::id())));
-            let age = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_millis(number(millis)));
+            let generated_at = UNIX_EPOCH + Duration::from_millis(number(millis));
+            assert_eq!(id.generated_at(), Some(generated_at));
+            let age = SystemTime::now().duration_since(generated_at);
             assert!(age.unwrap() < Duration::from_secs(60), "{id}");
             number(count);
         }
+        for id in [
+            "",
+            "call_1",
+            "call_1_2",
+            "call_1_2_3_4",
+            "call_x_2_3",
+            "task_1_2_3",
+            "call_ffffffffffffffffff_2_3",
+        ] {
+            assert_eq!(CallId::new(id).generated_at(), None, "{id}");
+        }
+        // Far in the future, but no overflow that panics.
+        let _ = CallId::new("call_ffffffffffffffff_2_3").generated_at();
     }
 }

@@ -108,6 +108,8 @@ pub struct CallStart {
     pub at: SystemTime,
     /// Who made it, and what allowed it.
     pub authorization: Authorization,
+    /// The call that made this one, if a tool did.
+    pub parent: Option<CallId>,
 }
 
 /// The result of one attempt.
@@ -247,6 +249,10 @@ pub struct CallQuery {
     pub conversation: Option<String>,
     /// Only calls of the principal with this id.
     pub principal: Option<String>,
+    /// Only the call with this id. Callers may repeat ids, and there is no index: the records are limited as well.
+    pub call: Option<String>,
+    /// Only calls that the call with this id made.
+    pub parent: Option<String>,
     /// Only calls with exactly these arguments, as canonical JSON.
     pub arguments: Option<String>,
     /// Only calls whose request, arguments or tool contain this text, case-insensitive.

@@ -34,6 +34,8 @@ pub enum EventKind {
     CallStarted {
         /// The requested tool.
         tool: ToolName,
+        /// The call that makes this one, if a tool does.
+        parent: Option<CallId>,
     },
     /// Routing has finished.
     Routed {
@@ -215,7 +217,7 @@ pub enum EventKind {
 impl Localize for EventKind {
     fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::CallStarted { tool } => lang.choose(format!("call `{tool}`"), format!("调用 `{tool}`")),
+            Self::CallStarted { tool, .. } => lang.choose(format!("call `{tool}`"), format!("调用 `{tool}`")),
             Self::Routed { candidates, strategy, reasons } => {
                 let order = candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ");
                 let why = reasons.iter().map(|reason| reason.localize(lang)).collect::<Vec<_>>();

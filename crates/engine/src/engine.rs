@@ -202,7 +202,7 @@ impl Engine {
                 self.events.emit(Event::now(Some(call.id.clone()), kind));
             }
         };
-        emit(EventKind::CallStarted { tool: call.tool.clone() });
+        emit(EventKind::CallStarted { tool: call.tool.clone(), parent: call.parent.clone() });
         let route = self.explain(Request {
             tool: call.tool.as_str(),
             by: call.by,

@@ -169,6 +169,7 @@ mod tests {
                     may_change: false,
                     at: at(*minute),
                     authorization: toolhub_core::Authorization::default(),
+                    parent: None,
                 },
                 status: if *success { Status::Succeeded } else { Status::Failed },
                 took: None,

@@ -64,6 +64,7 @@ impl<'a> Record<'a> {
             may_change: self.may_change,
             at: self.at,
             authorization: self.call.authorization.clone(),
+            parent: self.call.parent.as_ref().map(stored_id),
         }
     }
 

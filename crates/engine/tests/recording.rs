@@ -112,6 +112,7 @@ async fn records_of_large_calls_have_a_bounded_size() {
         }
         let mut unknown = ToolCall::new("n".repeat(1 << 20), json!({}));
         unknown.id = CallId::new("i".repeat(1 << 20));
+        unknown.parent = Some(CallId::new("p".repeat(1 << 20)));
         unknown.conversation = Some("c".repeat(1 << 20).into());
         unknown.request = Some("r".repeat(1 << 20));
         assert!(!call_of(&log, read_only, unknown).await.success());
@@ -123,10 +124,26 @@ async fn records_of_large_calls_have_a_bounded_size() {
         assert_eq!(cut["sha256"].as_str().map(str::len), Some(64));
         assert!(cut["prefix"].as_str().unwrap().starts_with(r#"{"text":"长长"#));
         assert!(second.arguments.get().len() < 16 << 10);
-        let texts = [third.tool.as_str(), third.call.as_str()].map(str::len).into_iter();
+        let parent = third.parent.as_ref().unwrap().as_str();
+        let texts = [third.tool.as_str(), third.call.as_str(), parent].map(str::len).into_iter();
         let more = [&third.conversation, &third.request].into_iter().flatten().map(String::len);
         assert!(texts.chain(more).all(|len| len <= 8 << 10));
         assert!(log.errors.lock().unwrap().iter().all(|error| error.len() <= 8 << 10));
+    }
+}
+
+/// A call that a tool makes is recorded with the call of that tool.
+#[tokio::test]
+async fn records_the_parent_of_a_nested_call() {
+    for read_only in [true, false] {
+        let log = Arc::new(Log { has_capacity: true, ..Log::default() });
+        for parent in [None, Some(CallId::new("call_1"))] {
+            let call = ToolCall { parent, ..ToolCall::new("t", json!({})) };
+            assert!(call_of(&log, read_only, call).await.success());
+        }
+        let starts = log.starts.lock().unwrap();
+        let parents: Vec<_> = starts.iter().map(|start| start.parent.clone()).collect();
+        assert_eq!(parents, [None, Some(CallId::new("call_1"))]);
     }
 }
 

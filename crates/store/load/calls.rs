@@ -23,6 +23,7 @@ pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
             rule: Some("rule 1".into()),
             approver: None,
         },
+        parent: None,
     }
 }
 

@@ -140,7 +140,7 @@ fn status_conditions(status: Status, dead: &[i64]) -> Vec<String> {
 /// Whether another filter has an index that is usually better than that of the status.
 fn has_selective_index(query: &CallQuery) -> bool {
     let is_other = query.principal.as_deref().is_some_and(|principal| principal != LOCAL);
-    query.tool.is_some() || query.conversation.is_some() || is_other
+    query.tool.is_some() || query.conversation.is_some() || query.parent.is_some() || is_other
 }
 
 /// The statement that selects calls, and its values. `dead` are dead owners: their running calls have the status
@@ -164,6 +164,8 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
         // Implied by the condition above; states it in the form of the partial index.
         filter.push(format!("principal <> '{LOCAL}'"));
     }
+    filter.compare("call", "=", text(&query.call));
+    filter.compare("parent", "=", text(&query.parent));
     if let Some(status) = query.status {
         status_conditions(status, dead).into_iter().for_each(|condition| filter.push(condition));
         if status != Status::Succeeded && !has_selective_index(query) {

@@ -11,7 +11,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Authorization, CallId, RawJson, Source, ToolName};
 
 /// The columns that [`call_of`] reads, in order; `status` is replaced by an expression, see `query`.
-pub(crate) const COLUMNS: [&str; 19] = [
+pub(crate) const COLUMNS: [&str; 20] = [
     "record",
     "call",
     "tool",
@@ -31,6 +31,7 @@ pub(crate) const COLUMNS: [&str; 19] = [
     "principal",
     "rule",
     "approver",
+    "parent",
 ];
 
 /// A row of either database.
@@ -60,6 +61,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
             row.maybe_text(17)?.as_deref(),
             row.maybe_text(18)?.as_deref(),
         ),
+        parent: row.maybe_text(19)?.map(CallId::new),
     };
     let error = row.maybe_text(12)?.zip(row.maybe_text(13)?);
     Ok(CallRecord {

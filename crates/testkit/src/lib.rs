@@ -19,6 +19,7 @@ pub mod postgres;
 #[cfg(target_os = "linux")]
 pub mod processes;
 mod program;
+mod recorded_call;
 pub mod scripted;
 mod test_hub;
 
@@ -26,4 +27,5 @@ pub use fake::{FakeHost, Recorder};
 #[cfg(target_os = "linux")]
 pub use faketime::faketime;
 pub use program::program;
+pub use recorded_call::recorded_call;
 pub use test_hub::{CommandLine, CommandOutput, TestHub};

@@ -348,6 +348,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/skills/new place" => "建在哪个文件夹 [默认：配置文件旁的 `skills`]",
         "/skills/new tool" => "附带一个作为工具的脚本",
         "/history" => "显示调用过什么以及结果",
+        "/history id" => "显示该调用及它发起的调用：列表中的编号，或 `last`",
         "/history tool" => "只显示该工具的调用",
         "/history source" => "只显示由此处回答（或尝试过）的调用",
         "/history status" => "只显示状态为 succeeded、failed、unknown 或 running 的调用",

@@ -7,6 +7,12 @@ use toolhub::settings::DurationSetting;
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
+    /// Show this call, and the calls that it made: an id as the list shows it, or `last`
+    #[arg(
+        value_name = "ID",
+        conflicts_with_all = ["tool", "source", "status", "conversation", "by", "text", "since", "limit", "follow", "export"]
+    )]
+    pub(crate) id: Option<String>,
     /// Only calls of this tool
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,

@@ -54,6 +54,7 @@ mod lossless;
 mod many_clients;
 mod memory_bounds;
 mod metrics;
+mod nested_calls;
 mod offers;
 mod portable_types;
 mod profiles;

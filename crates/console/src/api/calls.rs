@@ -37,6 +37,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter { name: "principal", description: "Only calls of this principal.", r#type: "string" },
     Parameter { name: "conversation", description: "Only calls of this conversation.", r#type: "string" },
     Parameter {
+        name: "parent",
+        description: "Only calls that the call with this `call_id` made.",
+        r#type: "string",
+    },
+    Parameter {
         name: "text",
         description: "Only calls whose request, arguments or tool contain this text.",
         r#type: "string",
@@ -64,6 +69,8 @@ pub(crate) struct Call {
     pub(crate) error: Option<String>,
     /// The request in natural language that it served.
     pub(crate) request: Option<String>,
+    /// The `call_id` of the call that made it, if a tool did.
+    pub(crate) parent: Option<String>,
 }
 
 /// An attempt of a call.
@@ -85,7 +92,7 @@ pub(crate) struct Attempt {
 pub(crate) enum ListedCall {
     /// With what is stored about it, apart from its result.
     Detailed(Box<CallDetail>),
-    Brief(Call),
+    Brief(Box<Call>),
 }
 
 /// A call with everything that is stored about it.
@@ -109,6 +116,10 @@ pub(crate) struct CallDetail {
     /// The principal that approved it.
     pub(crate) approver: Option<String>,
     pub(crate) attempts: Vec<Attempt>,
+    /// The id of the call that made it, if that is stored; `null` in lists.
+    pub(crate) parent_id: Option<String>,
+    /// The calls that it made, oldest first; `null` in lists.
+    pub(crate) nested: Option<Vec<Call>>,
     /// The result as the source sent it, if it is stored.
     #[schemars(with = "Option<serde_json::Value>")]
     pub(crate) result: Option<RawJson>,
@@ -119,7 +130,7 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
     let with_details = context.query.flag(DETAILS.name)?;
     let listed = |record: &CallRecord| match with_details {
         true => ListedCall::Detailed(Box::new(detail(record, context.lang))),
-        false => ListedCall::Brief(call(record, context.lang)),
+        false => ListedCall::Brief(Box::new(call(record, context.lang))),
     };
     Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
 }
@@ -165,6 +176,7 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
         status: status.transpose()?,
         text: own("text"),
         conversation: own("conversation"),
+        parent: own("parent"),
         since: query.time(SINCE.name)?,
         principal,
         before: query.get("cursor").map(record_id).transpose()?,
@@ -195,7 +207,8 @@ async fn selected(context: &Context<'_>) -> Result<Selection<CallRecord>, Proble
 /// Whether a query reads calls that do not match, since its filters have no index.
 fn is_search(query: &CallQuery) -> bool {
     let is_local = query.principal.as_deref().is_none_or(|principal| principal == LOCAL);
-    let has_index = query.tool.is_some() || query.conversation.is_some() || !is_local;
+    let has_index =
+        query.tool.is_some() || query.conversation.is_some() || query.parent.is_some() || !is_local;
     (query.text.is_some() || query.source.is_some()) && !has_index
 }
 
@@ -237,10 +250,18 @@ pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, 
     };
     let record = record.filter(is_visible).ok_or_else(unknown)?;
     let result = context.hub().result(&wanted).await?;
-    Ok(CallDetail { result: result.map(|output| output.raw().clone()), ..detail(&record, context.lang) })
+    // Both have the principal of the call, so that it may see them.
+    let parent = context.hub().parent_call(&record).await?;
+    let nested = context.hub().nested_calls(&record).await?;
+    Ok(CallDetail {
+        parent_id: parent.map(|parent| parent.start.record.to_string()),
+        nested: Some(nested.iter().map(|record| call(record, context.lang)).collect()),
+        result: result.map(|output| output.raw().clone()),
+        ..detail(&record, context.lang)
+    })
 }
 
-/// A call without its result.
+/// A call without its result and related calls.
 fn detail(record: &CallRecord, lang: Lang) -> CallDetail {
     let start = &record.start;
     CallDetail {
@@ -255,6 +276,8 @@ fn detail(record: &CallRecord, lang: Lang) -> CallDetail {
         rule: start.authorization.rule.as_deref().map(str::to_owned),
         approver: start.authorization.approver.as_deref().map(str::to_owned),
         attempts: record.attempts.iter().map(|one| attempt(one, lang)).collect(),
+        parent_id: None,
+        nested: None,
         result: None,
     }
 }
@@ -271,6 +294,7 @@ fn call(record: &CallRecord, lang: Lang) -> Call {
         sources: record.sources.iter().map(ToString::to_string).collect(),
         error: record.error.as_ref().map(|(_, text)| text.localize(lang)),
         request: start.request.clone(),
+        parent: start.parent.as_ref().map(ToString::to_string),
     }
 }
 

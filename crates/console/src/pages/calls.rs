@@ -1,6 +1,7 @@
 //! The pages of calls.
 
 use maud::{Markup, PreEscaped, html};
+use toolhub::script_code;
 use toolhub_core::{Lang, RawJson, RawObject};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
@@ -42,7 +43,7 @@ pub(crate) fn call_table(frame: &Frame<'_>, calls: &[Call]) -> Markup {
                     @for call in calls {
                         tr {
                             td { a href=(frame.item("calls", &call.id)) { (time(&call.started_at)) } }
-                            td { bdi { (call.tool) } }
+                            td { @if call.parent.is_some() { "↳ " } bdi { (call.tool) } }
                             td {
                                 (state(&call.status, label(&call.status, frame.lang())))
                                 @if let Some(error) = &call.error { div.muted.small { (first_line(error, 120)) } }
@@ -156,15 +157,35 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             }
             @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
             @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
+            @if let Some(parent) = &call.parent {
+                dt { (frame.text("Made by call", "发起调用")) }
+                dd {
+                    @match &detail.parent_id {
+                        Some(id) => { a href=(frame.item("calls", id)) { (parent) } }
+                        None => { (parent) }
+                    }
+                }
+            }
             @if let Some(request) = &call.request { (fact(frame.text("Request", "请求"), request)) }
             (fact(frame.text("Record", "记录编号"), &call.id))
         }
         (comparison::choice(frame, &others, chosen))
         @if let Some(other) = &other { (comparison::calls(frame, other, &detail)) }
         @if !detail.attempts.is_empty() { (attempts(frame, &detail)) }
-        section.card {
-            h2 { (frame.text("Arguments", "参数")) }
-            (json_view::json(&detail.arguments, frame.text("Arguments", "参数")))
+        @match script_code(&call.tool, &detail.arguments) {
+            Some(code) => { (script(frame, &detail, &code)) }
+            None => {
+                section.card {
+                    h2 { (frame.text("Arguments", "参数")) }
+                    (json_view::json(&detail.arguments, frame.text("Arguments", "参数")))
+                }
+            }
+        }
+        @if let Some(nested) = detail.nested.as_ref().filter(|nested| !nested.is_empty()) {
+            section.card {
+                h2 { (frame.text("Calls that it made", "它发起的调用")) }
+                (call_table(frame, nested))
+            }
         }
         section.card {
             h2 { (frame.text("Result", "结果")) }
@@ -176,6 +197,35 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         (copies(frame, &detail))
     };
     Ok((call.tool.clone(), content))
+}
+
+/// The code of a script, its other arguments, and what it logged.
+fn script(frame: &Frame<'_>, detail: &CallDetail, code: &str) -> Markup {
+    let mut others = detail.arguments.object().unwrap_or_default();
+    others.remove("code");
+    let log = detail.result.as_ref().map(script_log).unwrap_or_default();
+    html! {
+        section.card {
+            h2 { (frame.text("Script", "脚本")) }
+            (json_view::text(code, frame.text("Script", "脚本")))
+            @if !others.is_empty() {
+                h3 { (frame.text("Other arguments", "其他参数")) }
+                (json_view::json(&others.into_raw(), frame.text("Other arguments", "其他参数")))
+            }
+            @if !log.is_empty() {
+                h3 { (frame.text("Log", "日志")) }
+                (json_view::text(&log.join("\n"), frame.text("Log", "日志")))
+            }
+        }
+    }
+}
+
+/// The lines that a script logged, as its result has them.
+fn script_log(result: &RawJson) -> Vec<String> {
+    let log = || {
+        result.object()?.get("_meta")?.object()?.get("toolhub/script")?.object()?.get("log")?.decode().ok()
+    };
+    log().unwrap_or_default()
 }
 
 /// The attempts over time, as a chart and as a table.

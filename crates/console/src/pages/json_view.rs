@@ -41,6 +41,16 @@ pub(crate) fn json(value: &RawJson, label: &str) -> Markup {
     }
 }
 
+/// A text as it is, apart from invisible characters.
+pub(crate) fn text(text: &str, label: &str) -> Markup {
+    let part = shortened(text);
+    html! {
+        pre tabindex="0" role="region" aria-label=(label) {
+            (escape_invisible(part)) @if part.len() < text.len() { " …" }
+        }
+    }
+}
+
 /// The beginning of a long text.
 fn shortened(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_TEXT_BYTES)]

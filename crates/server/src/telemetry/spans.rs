@@ -1,5 +1,5 @@
-//! Derives spans from events: one per client request, one per tool call of it, and one per attempt of a call. The events
-//! of concurrent calls may be interleaved.
+//! Derives spans from events: one per client request, one per tool call of it, one per attempt of a call, and one per call
+//! that a tool makes. The events of concurrent calls may be interleaved.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +25,8 @@ struct OpenCall {
     /// The trace context of the call.
     place: TraceContext,
     span: Span,
+    /// The span id of the request that fails with this call; `None` for a nested call, whose failure its parent may handle.
+    request: Option<u64>,
     attempts: Vec<(Source, Span)>,
     failure: Option<String>,
 }
@@ -34,6 +36,24 @@ struct State {
     calls: HashMap<CallId, OpenCall>,
     /// The span ids of requests with a failed call, and the errors; the newest last.
     failed: VecDeque<(u64, String)>,
+}
+
+impl State {
+    /// Places the span of a call below that of its parent, if the parent has one.
+    fn nest(&mut self, (call, at): (&CallId, SystemTime), parent: &CallId) {
+        let Some(outer) = self.calls.get(parent) else { return };
+        let (place, above) = (outer.place.with_span(number()), Some(outer.span.number));
+        let has_room = self.calls.len() < MAX_CALLS;
+        match self.calls.get_mut(call) {
+            Some(open) => (open.span.parent, open.request) = (above, None),
+            None if has_room => {
+                let span = Span::at(&place, above, at);
+                let open = OpenCall { place, span, request: None, attempts: Vec::new(), failure: None };
+                self.calls.insert(call.clone(), open);
+            }
+            None => {}
+        }
+    }
 }
 
 /// Derives spans from events.
@@ -109,7 +129,9 @@ impl Spans {
 
     /// Ends a call, and with it its unfinished attempts.
     fn finish_call(&self, state: &mut State, (call, at): (&CallId, SystemTime), end: End) {
-        let Some(OpenCall { mut span, attempts, failure, .. }) = state.calls.remove(call) else { return };
+        let Some(OpenCall { mut span, request, attempts, failure, .. }) = state.calls.remove(call) else {
+            return;
+        };
         for (_, mut attempt) in attempts {
             attempt.set_attribute("toolhub.cancelled", true);
             self.export(attempt, at);
@@ -119,7 +141,7 @@ impl Spans {
             End::Failure => Some(failure.unwrap_or_else(|| "the call failed".to_owned())),
             End::Abandoned => Some("the client went away".to_owned()),
         };
-        if let (Some(why), Some(request)) = (&span.error, span.parent) {
+        if let (Some(why), Some(request)) = (&span.error, request) {
             if state.failed.len() >= MAX_FAILED_REQUESTS {
                 state.failed.pop_front();
             }
@@ -133,13 +155,14 @@ impl Spans {
             EventKind::Traced { source: None, trace } => {
                 if trace.is_sampled() && state.calls.len() < MAX_CALLS {
                     let place = trace.with_span(number());
-                    let span = Span::at(&place, Some(trace.span()), at);
-                    state
-                        .calls
-                        .insert(call.clone(), OpenCall { place, span, attempts: Vec::new(), failure: None });
+                    let request = Some(trace.span());
+                    let span = Span::at(&place, request, at);
+                    let open = OpenCall { place, span, request, attempts: Vec::new(), failure: None };
+                    state.calls.insert(call.clone(), open);
                 }
                 return;
             }
+            EventKind::CallStarted { parent: Some(ref parent), .. } => state.nest((call, at), parent),
             EventKind::CallFinished { success, .. } => {
                 let end = if success { End::Success } else { End::Failure };
                 return self.finish_call(state, (call, at), end);
@@ -149,7 +172,7 @@ impl Spans {
         }
         let Some(open) = state.calls.get_mut(call) else { return };
         match kind {
-            EventKind::CallStarted { tool } => {
+            EventKind::CallStarted { tool, .. } => {
                 open.span.name = format!("call {tool}");
                 open.span.set_attribute("gen_ai.tool.name", tool.as_str());
             }
@@ -214,4 +237,77 @@ fn take_attempt(attempts: &mut Vec<(Source, Span)>, source: &Source) -> Option<S
 /// Returns the first line of an error, truncated.
 fn truncate(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(MAX_ERROR_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolhub_core::ToolName;
+
+    use super::*;
+
+    const TRACE: u128 = 7;
+    const REQUEST: u64 = 8;
+
+    fn sink() -> (Spans, tokio::sync::mpsc::Receiver<Span>) {
+        let (queue, spans) = tokio::sync::mpsc::channel(16);
+        (Spans::new(queue, Arc::default()), spans)
+    }
+
+    fn start(sink: &Spans, call: &str, parent: Option<&str>) {
+        let tool = ToolName::new(format!("tool_of_{call}"));
+        let kind = EventKind::CallStarted { tool, parent: parent.map(CallId::new) };
+        sink.emit(Event::now(Some(CallId::new(call)), kind));
+    }
+
+    fn trace(sink: &Spans, call: &str) {
+        let trace = TraceContext::new(TRACE, REQUEST, true).unwrap();
+        sink.emit(Event::now(Some(CallId::new(call)), EventKind::Traced { source: None, trace }));
+    }
+
+    fn finish(sink: &Spans, call: &str, success: bool) {
+        let kind = EventKind::CallFinished { success, took: Duration::ZERO };
+        sink.emit(Event::now(Some(CallId::new(call)), kind));
+    }
+
+    #[test]
+    fn nested_call_has_the_span_of_its_parent_as_parent() {
+        let (sink, mut spans) = sink();
+        trace(&sink, "outer");
+        start(&sink, "outer", None);
+        // One with a trace context of its own, one without, and one of a parent that is not traced.
+        trace(&sink, "first");
+        start(&sink, "first", Some("outer"));
+        start(&sink, "second", Some("outer"));
+        start(&sink, "other", Some("unknown"));
+        finish(&sink, "first", false);
+        finish(&sink, "second", true);
+        finish(&sink, "other", true);
+        finish(&sink, "outer", true);
+        let mut next = || spans.try_recv().unwrap();
+        let (first, second, outer) = (next(), next(), next());
+        assert_eq!(outer.name, "call tool_of_outer");
+        assert_eq!(
+            (first.name.as_str(), second.name.as_str()),
+            ("call tool_of_first", "call tool_of_second")
+        );
+        for nested in [&first, &second] {
+            assert_eq!((nested.trace, nested.parent), (TRACE, Some(outer.number)));
+            assert_ne!(nested.number, outer.number);
+        }
+        assert_eq!(outer.parent, Some(REQUEST));
+        assert!(spans.try_recv().is_err(), "a span of an untraced call");
+        // The script handled the failure: its request did not fail.
+        assert!(first.error.is_some() && sink.state.lock().unwrap().failed.is_empty());
+    }
+
+    #[test]
+    fn failed_call_of_a_request_fails_the_request() {
+        let (sink, _spans) = sink();
+        trace(&sink, "outer");
+        start(&sink, "outer", None);
+        finish(&sink, "outer", false);
+        assert_eq!(sink.state.lock().unwrap().failed[0].0, REQUEST);
+    }
 }

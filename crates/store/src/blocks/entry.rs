@@ -7,8 +7,10 @@ use toolhub_core::{Authorization, CallId, Source, ToolName};
 
 use crate::rows::{authorization_of, duration, from_micros, json, micros, micros_of, source_name};
 
-/// The version of the encoding, its first byte.
-const VERSION: u8 = 2;
+/// The version of the encoding, its first byte, for a call that another call made.
+const VERSION: u8 = 3;
+/// The version without the parent, for all other calls: most have none, and need no byte for it.
+const VERSION_WITHOUT_PARENT: u8 = 2;
 /// The version without authorization, written before principals were recorded.
 const VERSION_WITHOUT_AUTHORIZATION: u8 = 1;
 
@@ -31,7 +33,7 @@ const AUDIT: u8 = 2;
 
 /// Appends the encoding of a finished call; `audit` states whether it belongs in the audit log.
 pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Vec<u8>) {
-    out.push(VERSION);
+    out.push(if start.parent.is_some() { VERSION } else { VERSION_WITHOUT_PARENT });
     put_str(out, start.record.as_str());
     put_str(out, start.call.as_str());
     put_str(out, start.tool.as_str());
@@ -41,6 +43,9 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Ve
     put_str(out, &start.authorization.principal);
     put_option(out, start.authorization.rule.as_deref());
     put_option(out, start.authorization.approver.as_deref());
+    if let Some(parent) = &start.parent {
+        put_str(out, parent.as_str());
+    }
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     out.push(flag(start.may_change, MAY_CHANGE) | flag(audit, AUDIT));
     put_number(out, micros(start.at).unsigned_abs());
@@ -65,7 +70,7 @@ pub(crate) fn encode(start: &CallStart, end: &CallEnd, audit: bool, out: &mut Ve
 pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let mut reader = Reader { bytes };
     let version = reader.byte()?;
-    if ![VERSION, VERSION_WITHOUT_AUTHORIZATION].contains(&version) {
+    if ![VERSION, VERSION_WITHOUT_PARENT, VERSION_WITHOUT_AUTHORIZATION].contains(&version) {
         return None;
     }
     let record = RecordId::new(reader.str()?);
@@ -75,11 +80,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let conversation = reader.option()?;
     let request = reader.option()?;
     let authorization = match version {
-        VERSION => {
+        VERSION | VERSION_WITHOUT_PARENT => {
             let principal = reader.str()?;
             authorization_of(principal, reader.option()?.as_deref(), reader.option()?.as_deref())
         }
         _ => Authorization::default(),
+    };
+    let parent = match version {
+        VERSION => Some(CallId::new(reader.str()?)),
+        _ => None,
     };
     let flags = reader.byte()?;
     let (may_change, audit) = (flags & MAY_CHANGE != 0, flags & AUDIT != 0);
@@ -119,6 +128,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         may_change,
         at,
         authorization,
+        parent,
     };
     let end = CallEnd { record, status, took, error, sources, attempts, output: None };
     Some(Entry { start, end, output_bytes, audit })
@@ -269,7 +279,14 @@ mod tests {
 
     #[test]
     fn decodes_what_was_encoded_and_rejects_every_prefix() {
+        for parent in [None, Some(CallId::new("call_安")), Some(CallId::new(""))] {
+            check_decoding(parent);
+        }
+    }
+
+    fn check_decoding(parent: Option<CallId>) {
         let (mut start, mut end) = call("t");
+        start.parent = parent;
         start.conversation = Some("c".to_owned());
         start.request = Some("写\n\"it\"\0".to_owned());
         start.candidates = vec![Source::Native, Source::Skill, Source::from_name("excel")];
@@ -324,8 +341,27 @@ mod tests {
     }
 
     #[test]
+    fn encodes_calls_without_a_parent_as_before() {
+        // Bytes of the version without parents, written out: a change of the encoder cannot change them.
+        let fixed = b"\x02\x02r1\x02c1\x01t\x05first\x00\x03hi\x06key:ci\x07rule 1\x00\x03\xe8\x07\x01\x05\x00\x01\x06native\x00\x00\x02{}\x00";
+        let Entry { start, end, audit, .. } = decode(fixed).unwrap();
+        assert_eq!((start.record.as_str(), &start.parent), ("r1", &None));
+        assert_eq!(start.authorization, authorization_of("key:ci", Some("rule 1"), None));
+        assert!(start.may_change && audit);
+        let mut bytes = Vec::new();
+        encode(&start, &end, true, &mut bytes);
+        assert_eq!(bytes, fixed);
+        let nested = CallStart { parent: Some(CallId::new("c0")), ..start };
+        bytes.clear();
+        encode(&nested, &end, true, &mut bytes);
+        assert_eq!((bytes[0], bytes.len()), (VERSION, fixed.len() + 3));
+        assert_eq!(decode(&bytes).unwrap().start.parent, Some(CallId::new("c0")));
+    }
+
+    #[test]
     fn survives_random_bytes() {
-        let (start, end) = call("t");
+        let (mut start, end) = call("t");
+        start.parent = Some(CallId::new("c0"));
         let mut bytes = Vec::new();
         encode(&start, &end, false, &mut bytes);
         for _ in 0..20_000 {

@@ -67,6 +67,7 @@ pub(crate) struct Summary {
     sources: Names,
     conversations: Names,
     principals: Names,
+    parents: Names,
 }
 
 impl Summary {
@@ -81,6 +82,7 @@ impl Summary {
             sources: Names::default(),
             conversations: Names::default(),
             principals: Names::default(),
+            parents: Names::default(),
         }
     }
 
@@ -103,6 +105,9 @@ impl Summary {
         if let Some(conversation) = &start.conversation {
             self.conversations.add(conversation);
         }
+        if let Some(parent) = &start.parent {
+            self.parents.add(parent.as_str());
+        }
     }
 
     pub(crate) fn tools(&self) -> Option<String> {
@@ -119,6 +124,10 @@ impl Summary {
 
     pub(crate) fn principals(&self) -> Option<String> {
         self.principals.column()
+    }
+
+    pub(crate) fn parents(&self) -> Option<String> {
+        self.parents.column()
     }
 }
 
@@ -272,6 +281,7 @@ pub(crate) mod tests {
             // Stored times have microsecond precision.
             at: crate::rows::from_micros(micros(SystemTime::now())),
             authorization: toolhub_core::Authorization::default(),
+            parent: None,
         };
         let end = CallEnd {
             record,

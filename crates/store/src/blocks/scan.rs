@@ -1,5 +1,6 @@
 //! Queries over blocks: selects the blocks that may match, filters their calls, and stops when the limit is reached.
 
+use toolhub_core::CallId;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::entry::{Entry, status_code};
@@ -61,6 +62,7 @@ impl Scan {
             ("sources", &query.source),
             ("conversations", &query.conversation),
             ("principals", &query.principal),
+            ("parents", &query.parent),
         ];
         for (column, name) in lists {
             if let Some(name) = name {
@@ -130,6 +132,9 @@ impl Scan {
                 .is_none_or(|name| sources_of(end).any(|source| source_name(source) == name))
             && (query.conversation.is_none() || query.conversation == start.conversation)
             && query.principal.as_deref().is_none_or(|id| id == &*start.authorization.principal)
+            && query.call.as_deref().is_none_or(|id| id == start.call.as_str())
+            && (query.parent.is_none()
+                || query.parent.as_deref() == start.parent.as_ref().map(CallId::as_str))
             && query.since.is_none_or(|since| micros(start.at) >= micros(since))
             && query.after.as_ref().is_none_or(|after| start.record > *after)
             && query.before.as_ref().is_none_or(|before| start.record < *before)

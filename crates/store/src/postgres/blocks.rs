@@ -15,8 +15,8 @@ use crate::query::Dialect;
 /// Idempotent: after a broken connection it is unknown whether the block was stored.
 const INSERT: &str =
     "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, sources,
-        conversations, principals, calls, owner, segment, segment_start, segment_end, bytes, entries)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+        conversations, principals, parents, calls, owner, segment, segment_start, segment_end, bytes, entries)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
     ON CONFLICT (first) DO NOTHING RETURNING id";
 const OUTPUTS: &str = "INSERT INTO block_outputs VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING";
 
@@ -61,6 +61,7 @@ async fn insert_one(session: &WriteSession, block: &Block, owner: OwnerId) -> Re
                 &column(summary.sources()),
                 &column(summary.conversations()),
                 &column(summary.principals()),
+                &column(summary.parents()),
                 &i64::try_from(block.calls).unwrap_or(i64::MAX),
                 &owner.0,
                 &range.map(|range| i64::from(range.segment.number())),

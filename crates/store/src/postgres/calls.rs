@@ -6,10 +6,10 @@ use std::time::SystemTime;
 use futures_util::future::try_join4;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
-use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
+use toolhub_core::{BoxFuture, CallId};
 
 use super::transact::WriteSession;
 use super::{PgStore, replace_nul};
@@ -44,11 +44,12 @@ impl CallLog for PgStore {
 }
 
 const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
-        strategy, candidates, may_change, began, owner, principal, rule, approver, audit, status, took, error_kind, error, sources, attempts, places)
+        strategy, candidates, may_change, began, owner, principal, rule, approver, parent, audit, status, took, error_kind, error,
+        sources, attempts, places)
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
         $8::text[], $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::text[], $15::text[],
-        $16::text[], $17::bigint[], $18::text[], $19::bigint[], $20::text[], $21::text[], $22::text[], $23::text[],
-        $24::text[])
+        $16::text[], $17::text[], $18::bigint[], $19::text[], $20::bigint[], $21::text[], $22::text[], $23::text[],
+        $24::text[], $25::text[])
     ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
@@ -168,7 +169,7 @@ pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)
 #[derive(Default)]
 struct StartArrays {
     texts: [Vec<String>; 7],
-    may_be_null: [Vec<Option<String>>; 5],
+    may_be_null: [Vec<Option<String>>; 6],
     numbers: [Vec<i64>; 5],
 }
 
@@ -195,6 +196,7 @@ impl StartArrays {
             start.request.as_deref(),
             start.authorization.rule.as_deref(),
             start.authorization.approver.as_deref(),
+            start.parent.as_ref().map(CallId::as_str),
         ];
         for (array, text) in self.may_be_null.iter_mut().zip(may_be_null) {
             array.push(text.map(|text| replace_nul(text).into_owned()));
@@ -213,7 +215,7 @@ impl StartArrays {
 
     fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         let [record, call, tool, arguments, strategy, candidates, principal] = &self.texts;
-        let [unescaped, conversation, request, rule, approver] = &self.may_be_null;
+        let [unescaped, conversation, request, rule, approver, parent] = &self.may_be_null;
         let [hash, may_change, began, owner, audit] = &self.numbers;
         vec![
             record,
@@ -232,6 +234,7 @@ impl StartArrays {
             principal,
             rule,
             approver,
+            parent,
             audit,
         ]
     }

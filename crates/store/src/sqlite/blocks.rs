@@ -31,8 +31,8 @@ pub(super) fn store(
     connection
         .prepare_cached(
             "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, sources, conversations,
-                 principals, calls, owner, segment, segment_start, segment_end, bytes, entries)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+                 principals, parents, calls, owner, segment, segment_start, segment_end, bytes, entries)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             summary.first.as_str(),
@@ -44,6 +44,7 @@ pub(super) fn store(
             summary.sources(),
             summary.conversations(),
             summary.principals(),
+            summary.parents(),
             block.calls as i64,
             owner.0,
             range.map(|range| range.segment.number()),

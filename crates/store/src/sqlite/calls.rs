@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
-use toolhub_core::BoxFuture;
 use toolhub_core::call_log::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
+use toolhub_core::{BoxFuture, CallId};
 
 use super::SqliteStore;
 use super::audit;
@@ -79,8 +79,9 @@ impl CallLog for SqliteStore {
 
 const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, arguments_hash, unescaped, conversation, request,
         strategy, candidates, may_change, began, owner, status, took, error_kind, error, sources, attempts, places,
-        principal, rule, approver, audit)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+        principal, rule, approver, audit, parent)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
+        ?25)
     ON CONFLICT (record) DO UPDATE SET status = excluded.status, took = excluded.took,
         error_kind = excluded.error_kind, error = excluded.error, sources = excluded.sources,
         attempts = excluded.attempts, places = excluded.places
@@ -210,6 +211,7 @@ fn with_values<T>(
         start.authorization.rule.as_deref(),
         start.authorization.approver.as_deref(),
         origin.audit,
+        start.parent.as_ref().map(CallId::as_str),
     ];
     work(values)
 }

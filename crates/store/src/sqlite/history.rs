@@ -159,6 +159,12 @@ mod tests {
             (status(Status::Unknown), "calls_by_status (status=?)"),
             (CallQuery { tool: tool(), ..status(Status::Failed) }, "calls_by_tool (tool=?)"),
             (CallQuery { tool: tool(), ..any.clone() }, "calls_by_tool (tool=?)"),
+            (CallQuery { parent: tool(), ..any.clone() }, "calls_by_parent (parent=?)"),
+            (
+                CallQuery { parent: tool(), from: Some(RecordId::generate()), ..any.clone() },
+                "calls_by_parent (parent=? AND record>?)",
+            ),
+            (CallQuery { parent: tool(), ..status(Status::Failed) }, "calls_by_parent (parent=?)"),
             (CallQuery { since: Some(SystemTime::now()), ..any.clone() }, "(record>?)"),
         ];
         for (query, index) in cases {

@@ -117,6 +117,7 @@ pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
         may_change: true,
         at: hour(0) + Duration::from_micros(COUNT.fetch_add(1, Ordering::Relaxed)),
         authorization: toolhub_core::Authorization::default(),
+        parent: None,
     }
 }
 

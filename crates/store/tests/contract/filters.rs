@@ -1,8 +1,8 @@
 //! Queries of the call history: each filter, combined filters, the order, and following new calls.
 
-use toolhub_core::Source;
 use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
 use toolhub_core::ports::HubStore;
+use toolhub_core::{CallId, Source};
 
 use crate::database::{Database, attempt, hour, start, success};
 
@@ -17,6 +17,8 @@ async fn fill(store: &dyn HubStore) -> Vec<RecordId> {
     for (index, call) in calls.iter_mut().enumerate() {
         call.at = hour(index as u64);
     }
+    calls[2].call = CallId::new("call_2");
+    calls[3].parent = Some(CallId::new("call_2"));
     calls[1].conversation = Some("work".to_owned());
     calls[1].candidates = vec![Source::from_name("sheets")];
     calls[2].request = Some("Was it SUNNY in 京都?".to_owned());
@@ -55,6 +57,10 @@ pub(crate) async fn single_filters(database: Database) {
         ("running", CallQuery { status: Some(Status::Running), ..any() }, vec![1]),
         ("unknown", CallQuery { status: Some(Status::Unknown), ..any() }, vec![]),
         ("conversation", CallQuery { conversation: text("work"), ..any() }, vec![1]),
+        ("call", CallQuery { call: text("call_2"), ..any() }, vec![2]),
+        ("no such call", CallQuery { call: text("call"), ..any() }, vec![]),
+        ("parent", CallQuery { parent: text("call_2"), ..any() }, vec![3]),
+        ("no such parent", CallQuery { parent: text("call"), ..any() }, vec![]),
         ("arguments", CallQuery { arguments: text(r#"{"path":"a.xlsx","rows":5}"#), ..any() }, vec![3, 0]),
         ("tool's name", CallQuery { text: text("SHEET"), ..any() }, vec![3, 1, 0]),
         ("request", CallQuery { text: text("sunny"), ..any() }, vec![2]),
@@ -144,6 +150,10 @@ fn random_call() -> (CallStart, CallEnd) {
     call.at = hour(fastrand::u64(..5));
     call.conversation = fastrand::bool().then(|| pick(&["c1", "c2"]).to_owned());
     call.authorization.principal = pick(&["local", "key:ci", "key:c"]).into();
+    call.parent = fastrand::bool().then(|| CallId::new(pick(&["p1", "p2", "p"])));
+    if fastrand::bool() {
+        call.call = CallId::new("c1");
+    }
     call.request = fastrand::bool().then(|| pick(&["Was it SUNNY?", "京都"]).to_owned());
     let mut end = success(&call, pick(&["native", "excel", "brave"]), "1");
     if fastrand::bool() {
@@ -166,6 +176,8 @@ fn random_query(records: &[RecordId]) -> CallQuery {
         status: (fastrand::u8(..4) == 0).then(|| Status::ALL[fastrand::usize(..4)]),
         conversation: text(&["c1", "c3"]),
         principal: text(&["local", "key:ci", "key:none"]),
+        call: (fastrand::u8(..8) == 0).then(|| "c1".to_owned()),
+        parent: text(&["p1", "p", "none"]),
         arguments: text(&["{}", r#"{ "a": 1 }"#]),
         text: text(&["über", "京", "sunny", "a"]),
         since: (fastrand::u8(..4) == 0).then(|| hour(fastrand::u64(..6))),

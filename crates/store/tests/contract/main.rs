@@ -11,7 +11,9 @@ mod conversations;
 mod database;
 mod filters;
 mod odd_texts;
+mod older_database;
 mod owners;
+mod parents;
 mod principals;
 mod retention;
 mod sqlite_file;
@@ -53,7 +55,10 @@ contract! {
     filters: rows_and_blocks_return_the_same_calls single_filters combined_filters returns_newest_first follows_new_calls parts_have_each_call_once filters_long_arguments_by_their_full_text;
     odd_texts: stores_unusual_texts_verbatim searches_case_insensitively stores_nul_characters stores_long_numbers_verbatim stores_large_texts;
     owners: call_is_running_while_its_owner_is_alive orphaned_call_can_still_be_finished;
-    principals: filter_finds_all_and_only_calls_of_a_principal filter_finds_one_of_very_many_principals;
+    parents: filter_finds_all_and_only_calls_of_a_parent filter_finds_one_of_very_many_parents filter_finds_call_by_its_id
+        calls_of_an_older_database_have_no_parent;
+    principals: filter_finds_all_and_only_calls_of_a_principal filter_finds_one_of_very_many_principals
+        reads_calls_of_an_older_database_as_local;
     retention: deletes_old_calls deletes_old_results_before_their_calls deletes_results_with_their_calls deletes_excess_results
         deletes_excess_results_in_blocks deletes_old_blocks;
     statistics: counts_calls_by_day cancelled_attempts_are_not_counted statistics_are_summed_over_stores summaries_equal_sums_over_all_tools;

@@ -1,8 +1,8 @@
 //! Texts that expose faulty encoding, quoting or escaping.
 
-use toolhub_core::RawJson;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::conversation::{Role, Turn, TurnQuery};
+use toolhub_core::{CallId, RawJson};
 
 use crate::database::{Database, find, hour, start, success};
 
@@ -24,6 +24,7 @@ pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
         call.conversation = Some(unusual.to_owned());
         call.authorization.principal = unusual.into();
         call.authorization.rule = Some(unusual.into());
+        (call.call, call.parent) = (CallId::new(unusual), Some(CallId::new(unusual)));
         unusual.clone_into(&mut call.strategy);
         let end = success(&call, &format!("s{unusual}"), &RawJson::of(unusual).to_string());
         store.begin(call.clone()).await.unwrap();
@@ -36,6 +37,8 @@ pub(crate) async fn stores_unusual_texts_verbatim(database: Database) {
             tool: Some(unusual.to_owned()),
             conversation: Some(unusual.to_owned()),
             principal: Some(unusual.to_owned()),
+            call: Some(unusual.to_owned()),
+            parent: Some(unusual.to_owned()),
             source: Some(format!("s{unusual}")),
             arguments: Some(RawJson::of(&[unusual]).to_string()),
             ..CallQuery::default()
@@ -78,6 +81,7 @@ pub(crate) async fn stores_nul_characters(database: Database) {
     call.request = Some(unusual.clone());
     call.conversation = Some(unusual.clone());
     call.authorization.principal = unusual.as_str().into();
+    call.parent = Some(CallId::new(unusual.as_str()));
     store.begin(call.clone()).await.unwrap();
     let output = RawJson::of(&unusual);
     store.finish(success(&call, &unusual, output.get())).await.unwrap();
@@ -85,6 +89,7 @@ pub(crate) async fn stores_nul_characters(database: Database) {
     assert_eq!(found.start.tool.as_str(), stored);
     assert_eq!(found.start.request.as_deref(), Some(stored));
     assert_eq!(&*found.start.authorization.principal, stored);
+    assert_eq!(found.start.parent, Some(CallId::new(stored)));
     assert_eq!(found.start.arguments.get(), r#"["\u0000"]"#);
     assert_eq!(found.sources[0].to_string(), unusual);
     assert_eq!(found.attempts[0].tool.as_str(), unusual);
@@ -94,6 +99,7 @@ pub(crate) async fn stores_nul_characters(database: Database) {
         conversation: Some(unusual.clone()),
         source: Some(unusual.clone()),
         principal: Some(unusual.clone()),
+        parent: Some(unusual.clone()),
         text: Some(unusual.clone()),
         ..CallQuery::default()
     };

@@ -1,12 +1,11 @@
 //! The principal of a call: stored with every call, a filter of the history, and `local` for calls of older databases.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use toolhub_core::Authorization;
 use toolhub_core::call_log::{CallQuery, CallStart, RecordId};
 use toolhub_core::ports::HubStore;
 
 use crate::database::{Database, find, start, success};
+use crate::older_database::OlderDatabase;
 
 fn call_of(principal: &str) -> CallStart {
     let authorization = Authorization {
@@ -82,37 +81,13 @@ pub(crate) async fn filter_finds_one_of_very_many_principals(database: Database)
     }
 }
 
-/// One call in the block format from before principals were recorded: record `r1`, tool `t`.
-const OLD_ENTRY: &[u8] =
-    b"\x01\x02r1\x02c1\x01t\x05first\x00\x03hi\x01\xe8\x07\x01\x05\x00\x01\x06native\x00\x00\x02{}\x00";
-
-fn old_block() -> Vec<u8> {
-    let mut entries = u32::try_from(OLD_ENTRY.len()).unwrap().to_le_bytes().to_vec();
-    entries.extend_from_slice(OLD_ENTRY);
-    entries
-}
-
-/// The statements that create a database of the version before, with one call as a row and one in a block. Its
-/// parameter is the block's content.
-fn old_database(migrations: &str, steps: usize) -> (Vec<String>, String) {
-    let folder = format!("{}/src/{migrations}/migrations", env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.sort_unstable();
-    let mut statements: Vec<String> =
-        files[..steps].iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
-    statements.push(format!(
-        "INSERT INTO calls (record, call, tool, arguments, arguments_hash, strategy, candidates, may_change, began,
-             status, owner, took, sources, attempts, places)
-         VALUES ('r2', 'c2', 't', '{{}}', 1, 'first', '[]', 1, {now}, 'succeeded', 1, 5, '[]', '[]', '')"
-    ));
-    let block = format!(
-        "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, calls, owner, bytes, entries)
-         VALUES ('r1', 'r1', {now}, {now}, 2, NULL, 1, 1, {}, $1)",
-        old_block().len()
-    );
-    (statements, block)
-}
+/// A database from before principals were recorded. The block has one call: record `r1`, tool `t`.
+const OLDER: OlderDatabase = OlderDatabase {
+    sqlite_steps: 8,
+    postgres_steps: 5,
+    entry:
+        b"\x01\x02r1\x02c1\x01t\x05first\x00\x03hi\x01\xe8\x07\x01\x05\x00\x01\x06native\x00\x00\x02{}\x00",
+};
 
 async fn check_old_calls(store: &dyn HubStore) {
     for record in ["r1", "r2"] {
@@ -128,36 +103,7 @@ async fn check_old_calls(store: &dyn HubStore) {
     assert_eq!(records_of(store, "local").await.len(), 2);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn reads_calls_of_an_older_sqlite_database_as_local() {
-    let database = Database::sqlite();
-    {
-        let connection = rusqlite::Connection::open(database.file().unwrap()).unwrap();
-        let (statements, block) = old_database("sqlite", 8);
-        for statement in statements {
-            connection.execute_batch(&statement).unwrap();
-        }
-        connection.execute(&block, [old_block()]).unwrap();
-        connection.pragma_update(None, "user_version", 8).unwrap();
-    }
-    check_old_calls(&*database.open().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn reads_calls_of_an_older_postgres_database_as_local() {
-    let database = Database::postgres();
-    let Database::Postgres(url) = &database else { unreachable!() };
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    let mut driver = tokio::task::JoinSet::new();
-    driver.spawn(connection);
-    let begin = "CREATE SCHEMA toolhub; SET search_path TO toolhub;
-        CREATE TABLE migrations (version BIGINT PRIMARY KEY); INSERT INTO migrations VALUES (1), (2), (3), (4), (5)";
-    client.batch_execute(begin).await.unwrap();
-    let (statements, block) = old_database("postgres", 5);
-    for statement in statements {
-        client.batch_execute(&statement).await.unwrap();
-    }
-    client.execute(&block, &[&old_block()]).await.unwrap();
-    drop(client);
+pub(crate) async fn reads_calls_of_an_older_database_as_local(database: Database) {
+    OLDER.create_in(&database).await;
     check_old_calls(&*database.open().await).await;
 }

@@ -25,6 +25,7 @@ pub(crate) fn call() -> (CallStart, CallEnd) {
         may_change: true,
         at: SystemTime::now(),
         authorization: toolhub_core::Authorization::default(),
+        parent: None,
     };
     let took = Duration::from_millis(1);
     let tool = start.tool.clone();

@@ -91,7 +91,7 @@ impl HubBackend {
                 let prepared = PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::None };
                 self.run(view, target, prepared).await
             }
-            Kind::RunScript => self.run_script(view, target, GatewayCall { arguments, ..call }).await,
+            Kind::RunScript => self.run_script(target, GatewayCall { arguments, ..call }).await,
         }
     }
 

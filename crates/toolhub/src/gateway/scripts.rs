@@ -6,7 +6,7 @@ use toolhub_core::{
     BoxFuture, CallerHandle, Coercion, NestedCall, NestedTool, RawJson, Source, ToolError, ToolOutput,
 };
 use toolhub_engine::{NestedResult, run_with_nested};
-use toolhub_mcp_gateway::{GatewayCall, RpcError};
+use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::backend::HubBackend;
 use super::prepared_call::{PreparedCall, ScriptRole};
@@ -17,15 +17,16 @@ use crate::script::{declaration_of, signature_of};
 const SEARCH_SIGNATURE_CHARS: usize = 400;
 
 impl HubBackend {
-    /// Runs `run_script`.
+    /// Runs `run_script`, once the servers have been listed: a script calls tools that it has not searched for.
     pub(super) fn run_script<'a>(
         &'a self,
-        view: &'a View,
         target: &'a Target,
         call: GatewayCall,
     ) -> BoxFuture<'a, Result<RawJson, RpcError>> {
         let caller = call.caller.clone();
         Box::pin(async move {
+            self.settled().await;
+            let view = &*self.view(&self.access_of_caller(&caller));
             run_with_nested(
                 script_tools(view),
                 |nested| {

@@ -28,6 +28,26 @@ pub(crate) enum Archive<'a> {
     Remote(&'a HubApi),
 }
 
+/// A recorded call and its relatives.
+#[derive(Debug)]
+pub(crate) struct ArchivedCall {
+    pub(crate) call: CallRecord,
+    /// The record of the call that made it, if there is one.
+    pub(crate) parent: Option<RecordId>,
+    /// The calls that it made, oldest first.
+    pub(crate) nested: Vec<NestedCall>,
+}
+
+/// A call that another call made.
+#[derive(Debug)]
+pub(crate) struct NestedCall {
+    pub(crate) record: RecordId,
+    pub(crate) tool: ToolName,
+    pub(crate) status: Status,
+    pub(crate) took: Option<Duration>,
+    pub(crate) error: Option<LocalizedText>,
+}
+
 /// A call as the API describes it.
 #[derive(Debug, Deserialize)]
 struct RemoteCall {
@@ -49,11 +69,27 @@ struct RemoteCall {
     candidates: Vec<String>,
     may_change: bool,
     conversation: Option<String>,
+    #[serde(default)]
+    parent: Option<String>,
     rule: Option<String>,
     approver: Option<String>,
     attempts: Vec<RemoteAttempt>,
     #[serde(default)]
+    parent_id: Option<String>,
+    #[serde(default)]
+    nested: Option<Vec<RemoteNestedCall>>,
+    #[serde(default)]
     result: Option<RawJson>,
+}
+
+/// A nested call as the API describes it.
+#[derive(Debug, Deserialize)]
+struct RemoteNestedCall {
+    id: String,
+    tool: String,
+    status: String,
+    took_ms: Option<f64>,
+    error: Option<String>,
 }
 
 /// An attempt as the API describes it.
@@ -122,6 +158,7 @@ impl From<RemoteCall> for CallRecord {
             may_change: call.may_change,
             at: time(&call.started_at).unwrap_or(SystemTime::UNIX_EPOCH),
             authorization,
+            parent: call.parent.map(CallId::new),
         };
         Self {
             start,
@@ -130,6 +167,33 @@ impl From<RemoteCall> for CallRecord {
             error: error(call.error_kind, call.error),
             sources: sources(&call.sources),
             attempts: call.attempts.into_iter().map(attempt).collect(),
+        }
+    }
+}
+
+impl From<RemoteCall> for ArchivedCall {
+    fn from(mut call: RemoteCall) -> Self {
+        let nested = call.nested.take().unwrap_or_default().into_iter().map(NestedCall::from).collect();
+        let parent = call.parent_id.take().map(RecordId::new);
+        Self { call: call.into(), parent, nested }
+    }
+}
+
+impl From<CallRecord> for NestedCall {
+    fn from(call: CallRecord) -> Self {
+        let CallRecord { start, status, took, error, .. } = call;
+        Self { record: start.record, tool: start.tool, status, took, error: error.map(|(_, text)| text) }
+    }
+}
+
+impl From<RemoteNestedCall> for NestedCall {
+    fn from(call: RemoteNestedCall) -> Self {
+        Self {
+            record: RecordId::new(call.id),
+            tool: ToolName::new(call.tool),
+            status: Status::from_name(&call.status).unwrap_or(Status::Unknown),
+            took: call.took_ms.map(duration),
+            error: call.error.map(LocalizedText::from),
         }
     }
 }
@@ -148,6 +212,16 @@ impl From<RemoteStatistics> for ToolStatistics {
             last_failure: remote.last_failure.as_deref().and_then(time),
             ..Self::new(Source::from_name(&remote.source), ToolName::new(remote.tool))
         }
+    }
+}
+
+/// A call of a hub; `None` if there is no such call.
+async fn remote_call(api: &HubApi, record: &RecordId) -> anyhow::Result<Option<RemoteCall>> {
+    let found = async { api.get(&ApiPath::item("calls", record.as_str(), "")?, &[]).await };
+    match found.await {
+        Ok(call) => Ok(Some(call)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -170,6 +244,7 @@ impl Archive<'_> {
             ("status", query.status.map(Status::name)),
             ("conversation", query.conversation.as_deref()),
             ("principal", query.principal.as_deref()),
+            ("parent", query.parent.as_deref()),
             ("text", query.text.as_deref()),
             ("since", since.as_deref()),
             ("cursor", query.before.as_ref().map(RecordId::as_str)),
@@ -182,18 +257,26 @@ impl Archive<'_> {
         Ok(calls.into_iter().map(CallRecord::from).collect())
     }
 
+    /// A call and its relatives; `None` if there is no such call.
+    pub(crate) async fn find(&self, record: &RecordId) -> anyhow::Result<Option<ArchivedCall>> {
+        let hub = match self {
+            Self::Local(hub) => hub,
+            Self::Remote(api) => return Ok(remote_call(api, record).await?.map(ArchivedCall::from)),
+        };
+        let Some(call) = hub.call_record(record).await? else { return Ok(None) };
+        let parent = hub.parent_call(&call).await?.map(|parent| parent.start.record);
+        let nested = hub.nested_calls(&call).await?.into_iter().map(NestedCall::from).collect();
+        Ok(Some(ArchivedCall { call, parent, nested }))
+    }
+
     /// The full result of a call; `None` if there is none.
     pub(crate) async fn result(&self, record: &RecordId) -> anyhow::Result<Option<ToolOutput>> {
         let api = match self {
             Self::Local(hub) => return Ok(hub.result(record).await?),
             Self::Remote(api) => api,
         };
-        let found = async { api.get::<RemoteCall>(&ApiPath::item("calls", record.as_str(), "")?, &[]).await };
-        match found.await {
-            Ok(call) => Ok(call.result.and_then(ToolOutput::from_raw)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let found = remote_call(api, record).await?;
+        Ok(found.and_then(|call| call.result).and_then(ToolOutput::from_raw))
     }
 
     /// The statistics of all tools.

@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 pub(crate) mod recommend;
 pub(crate) mod result;
+pub(crate) mod show;
 pub(crate) mod stats;
 
 use std::collections::HashSet;
@@ -14,7 +15,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::text::cut;
-use toolhub_core::{Localize as _, RawJson, RawObject};
+use toolhub_core::{CallId, Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::history::HistoryArgs;
@@ -28,10 +29,15 @@ use crate::render::table::{Cell, lines};
 const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// The default number of calls.
 const DEFAULT_LIMIT: usize = 20;
+/// Precedes the tool of a call that another call made.
+const NESTED_MARK: &str = "↳ ";
 /// Page size while exporting.
 const PAGE_SIZE: usize = 500;
 
 pub(crate) async fn run(app: &App, archive: &Archive<'_>, args: HistoryArgs) -> anyhow::Result<Exit> {
+    if let Some(id) = &args.id {
+        return show::run(app, archive, id).await;
+    }
     let query = query(&args);
     if let Some(file) = &args.export {
         return export(app, archive, query, (file, args.limit)).await;
@@ -92,13 +98,6 @@ fn print(app: &App, calls: &[CallRecord]) {
 
 pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     let lang = app.lang();
-    let (mark, style) = match call.status {
-        Status::Succeeded => (lang.choose("ok", "成功"), GOOD),
-        Status::Failed => (lang.choose("failed", "失败"), BAD),
-        Status::Unknown => (lang.choose("unknown", "未知"), ODD),
-        Status::Running => (lang.choose("running", "进行中"), DIM),
-    };
-    let took = call.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
     let places = sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
     let summary = match &call.error {
         Some((_, error)) => error.localize(lang).lines().next().unwrap_or_default().to_owned(),
@@ -107,16 +106,33 @@ pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     // The local user is the usual case and is not shown.
     let principal = &*call.start.authorization.principal;
     let principal = if principal == toolhub_core::principal::LOCAL { "" } else { principal };
+    let tool = &call.start.tool;
+    let tool = if call.start.parent.is_some() { format!("{NESTED_MARK}{tool}") } else { tool.to_string() };
     vec![
         Cell::new(local(call.start.at), DIM),
         Cell::new(principal, DIM),
-        Cell::new(mark, style),
-        Cell::new(call.start.tool.as_str(), NAME),
+        status_cell(app, call.status),
+        Cell::new(tool, NAME),
         Cell::from(places),
-        Cell::new(took, DIM),
+        Cell::new(milliseconds(call.took), DIM),
         Cell::new(call.start.record.as_str(), DIM),
         Cell::from(cut(&summary, 120).unwrap_or(summary)),
     ]
+}
+
+/// A status for people.
+fn status_cell(app: &App, status: Status) -> Cell {
+    let lang = app.lang();
+    match status {
+        Status::Succeeded => Cell::new(lang.choose("ok", "成功"), GOOD),
+        Status::Failed => Cell::new(lang.choose("failed", "失败"), BAD),
+        Status::Unknown => Cell::new(lang.choose("unknown", "未知"), ODD),
+        Status::Running => Cell::new(lang.choose("running", "进行中"), DIM),
+    }
+}
+
+fn milliseconds(took: Option<Duration>) -> String {
+    took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default()
 }
 
 /// The sources that answered a call; for a failed call, the last one that was tried.
@@ -173,6 +189,7 @@ pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
         .with("attempts", RawJson::of(&attempts))
         .with("conversation", RawJson::of(&start.conversation))
         .with("request", RawJson::of(&start.request))
+        .with("parent", RawJson::of(&start.parent.as_ref().map(CallId::as_str)))
         .with("principal", &*start.authorization.principal)
         .with("rule", RawJson::of(&start.authorization.rule.as_deref()))
         .with("approver", RawJson::of(&start.authorization.approver.as_deref()))

@@ -49,8 +49,8 @@ enum Read {
 }
 
 /// Record, call, tool, arguments, conversation, request, strategy, candidates, may change state, start time,
-/// authorization, whether it belongs in the audit log. The last two are missing in older lines; the authorization is
-/// `None` for a call of the local user without rules.
+/// authorization, whether it belongs in the audit log, the call that made it. The last three are missing in older lines;
+/// the authorization is `None` for a call of the local user without rules.
 #[derive(Serialize, Deserialize)]
 struct Begun<S>(
     S,
@@ -65,6 +65,7 @@ struct Begun<S>(
     i64,
     #[serde(default)] Option<AuthorizationTuple<S>>,
     #[serde(default)] bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")] Option<S>,
 );
 
 /// Principal, rule, approver.
@@ -92,6 +93,7 @@ pub(super) fn begun(start: &CallStart, audit: bool) -> Vec<u8> {
         micros(start.at),
         authorization,
         audit,
+        start.parent.as_ref().map(CallId::as_str),
     )))
 }
 
@@ -130,6 +132,7 @@ pub(super) fn read(line: &str) -> Option<Entry> {
             at,
             authorization,
             audit,
+            parent,
         )) => {
             let start = CallStart {
                 record: RecordId::new(record),
@@ -148,6 +151,7 @@ pub(super) fn read(line: &str) -> Option<Entry> {
                         authorization_of(&principal, rule.as_deref(), approver.as_deref())
                     },
                 ),
+                parent: parent.map(CallId::new),
             };
             Entry::Begun { start, audit }
         }
@@ -198,6 +202,7 @@ mod tests {
             may_change: true,
             at: UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456),
             authorization: authorization_of("key:ci", Some("rule 2"), Some("oidc:https://idp.example#安")),
+            parent: Some(CallId::new("call_000")),
         };
         let text = String::from_utf8(begun(&start, true)).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "{text}");

@@ -7,6 +7,9 @@ use crate::{
 };
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let example = ["--package", "toolhub-script-host", "--example", "script_speed"];
-    check(cargo(&workspace.root).args(["run", "--quiet", "--profile", "dist"]).args(example))
+    for (package, example) in [("toolhub-script-host", "script_speed"), ("toolhub-cli", "script_calls")] {
+        let example = ["--package", package, "--example", example];
+        check(cargo(&workspace.root).args(["run", "--quiet", "--profile", "dist"]).args(example))?;
+    }
+    Ok(())
 }

@@ -34,6 +34,7 @@ mod attacks_through_hub;
 mod caller_credentials;
 mod capabilities;
 mod client_behavior;
+mod code_mode_tasks;
 mod collector;
 mod concurrent_callers;
 mod conformance;

@@ -25,7 +25,7 @@ const words = (value) => value.split(/[\s,，]+/).filter(Boolean);
 
 /** Builds the form for a new key. */
 export function startNewKey(container) {
-  const { keys, confirm } = container.dataset;
+  const { keys, confirm, confirmAction } = container.dataset;
   const name = element("input", { autocomplete: "off", required: true });
   const roles = ROLES.map((role) => {
     const box = element("input", { type: "checkbox", value: role, checked: role === "caller" });
@@ -50,7 +50,7 @@ export function startNewKey(container) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     message.textContent = "";
-    if (confirm && !(await confirmed(confirm))) return;
+    if (confirm && !(await confirmed(confirm, confirmAction))) return;
     const chosen = [...form.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.value);
     const body = {
       name: name.value,

@@ -72,8 +72,8 @@ export async function* eventStream(url, { body, signal }) {
   }
 }
 
-/** Asks a question that names the consequence. Resolves to whether it was confirmed. */
-export function confirmed(question) {
+/** Asks a question that names the consequence; the button names the action. Resolves to whether it was confirmed. */
+export function confirmed(question, action) {
   const dialog = document.createElement("dialog");
   const paragraph = document.createElement("p");
   paragraph.textContent = question;
@@ -90,7 +90,7 @@ export function confirmed(question) {
     actions.append(element);
   };
   button(text("Cancel", "取消"), "no");
-  button(text("Continue", "继续"), "yes", "primary");
+  button(action, "yes", "primary");
   dialog.append(paragraph, actions);
   document.body.append(dialog);
   dialog.showModal();
@@ -160,8 +160,8 @@ export function showSecret(secret) {
 
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, method = "POST", body, confirm, then, show, secret } = button.dataset;
-  if (confirm && !(await confirmed(confirm))) return;
+  const { post, method = "POST", body, confirm, confirmAction, then, show, secret } = button.dataset;
+  if (confirm && !(await confirmed(confirm, confirmAction))) return;
   if (document.activeElement === button) pressed = button;
   button.disabled = true;
   try {
@@ -341,5 +341,7 @@ const simulator = document.getElementById("simulator");
 if (simulator) import("./access.js").then((module) => module.startSimulator(simulator));
 const addition = document.getElementById("add-server");
 if (addition) import("./add_server.js").then((module) => module.start(addition));
+const edit = document.getElementById("edit-server");
+if (edit) import("./edit_server.js").then((module) => module.start(edit));
 const trial = document.getElementById("trial");
 if (trial) import("./try_tool.js").then((module) => module.start(trial));

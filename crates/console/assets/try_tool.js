@@ -107,7 +107,8 @@ export async function start(container) {
       form.element.querySelector("[aria-invalid=true]")?.focus();
       return;
     }
-    if (container.dataset.confirm && !(await confirmed(container.dataset.confirm))) return;
+    const { confirm, confirmAction } = container.dataset;
+    if (confirm && !(await confirmed(confirm, confirmAction))) return;
     running = new AbortController();
     call.disabled = true;
     cancel.hidden = false;

@@ -41,6 +41,7 @@ mod console;
 mod console_calls;
 mod console_people;
 mod console_questions;
+mod console_servers;
 mod console_settings;
 mod error_responses;
 mod examples;

@@ -39,7 +39,8 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
                 h3 { (frame.text("New key", "新密钥")) }
                 @if is_open { p.muted { (opening) } }
                 div #new-key data-static="true" data-keys=(frame.api("keys"))
-                    data-confirm=[is_open.then_some(opening)] {}
+                    data-confirm=[is_open.then_some(opening)]
+                    data-confirm-action=(frame.text("Make key", "生成密钥")) {}
             }
         }
         section.card {
@@ -110,17 +111,21 @@ fn key_table(frame: &Frame<'_>, keys: &[Key], is_owner: bool) -> Markup {
                                 td {
                                     button type="button" data-post=(format!("{path}:rotate")) data-secret="key"
                                         data-confirm=(question(
-                                            "Replace the secret of “NAME”? The old one is refused at once.",
-                                            "更换“NAME”的密钥？旧密钥立即失效。",
+                                            "Replace the secret of the key “NAME”? The old one is refused at once.",
+                                            "更换密钥“NAME”？旧密钥立即失效。",
                                             key,
-                                        )) { (frame.text("Rotate", "更换")) }
+                                        )) data-confirm-action=(frame.text("Replace secret", "更换密钥")) {
+                                        (frame.text("Rotate", "更换"))
+                                    }
                                     " "
                                     button type="button" data-post=(path) data-method="DELETE"
                                         data-confirm=(question(
-                                            "Revoke “NAME”? Its streams end, and its logins at servers are removed.",
-                                            "吊销“NAME”？其连接会断开，在服务器上的登录也会移除。",
+                                            "Revoke the key “NAME”? Its streams end, and its logins at servers are removed.",
+                                            "吊销密钥“NAME”？其连接会断开，在服务器上的登录也会移除。",
                                             key,
-                                        )) { (frame.text("Revoke", "吊销")) }
+                                        )) data-confirm-action=(frame.text("Revoke key", "吊销密钥")) {
+                                        (frame.text("Revoke", "吊销"))
+                                    }
                                 }
                             }
                         }

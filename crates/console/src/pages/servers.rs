@@ -140,6 +140,7 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
                 dt { (frame.text("Tried again", "重试时间")) } dd { (time(at)) }
             }
         }
+        @if manages { (edit_card(frame, server)) }
         @if !detail.disabled_tools.is_empty() { (switched_off(frame, &detail)) }
         section.card {
             h2 { (frame.text("Tools", "工具")) " " span.count { (detail.tool_names.len()) } }
@@ -165,6 +166,20 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
     Ok((server.id.clone(), content))
 }
 
+/// The form that changes the entry of a server. Scripts build it when it is opened.
+fn edit_card(frame: &Frame<'_>, server: &Server) -> Markup {
+    let path = frame.api(&format!("servers/{}", encode(&server.id)));
+    html! {
+        details.card #edit {
+            summary { (frame.text("Edit", "编辑")) }
+            div #edit-server data-static="true" data-entry=(format!("{path}/entry")) data-test=(format!("{path}:test"))
+                data-name=(server.id) data-enabled[server.state != "disabled"] {
+                noscript { p.muted { (frame.text("Scripts are needed to change a server from here.", "在此修改服务器需要启用脚本。")) } }
+            }
+        }
+    }
+}
+
 /// The buttons that change a server.
 fn actions(frame: &Frame<'_>, server: &Server) -> Markup {
     let (id, path) = (&server.id, frame.api(&format!("servers/{}", encode(&server.id))));
@@ -176,24 +191,31 @@ fn actions(frame: &Frame<'_>, server: &Server) -> Markup {
                 button type="button" data-post=(format!("{path}:test")) { (frame.text("Test", "测试")) }
                 button type="button" data-post=(format!("{path}:restart"))
                     data-confirm=(question(
-                        "Restart “NAME”? Requests that use it now are cut off.",
-                        "重启“NAME”？正在使用它的请求会被中断。",
-                    )) { (frame.text("Restart", "重启")) }
+                        "Restart the server “NAME”? Requests that use it now are cut off.",
+                        "重启服务器“NAME”？正在使用它的请求会被中断。",
+                    )) data-confirm-action=(frame.text("Restart server", "重启服务器")) {
+                    (frame.text("Restart", "重启"))
+                }
                 button type="button" data-post=(path) data-method="PATCH" data-body="{\"enabled\":false}"
                     data-confirm=(question(
-                        "Disable “NAME”? Its tools are not offered until it is enabled again.",
-                        "停用“NAME”？重新启用之前不再提供它的工具。",
-                    )) { (frame.text("Disable", "停用")) }
+                        "Disable the server “NAME”? Its tools are not offered until it is enabled again.",
+                        "停用服务器“NAME”？重新启用之前不再提供它的工具。",
+                    )) data-confirm-action=(frame.text("Disable server", "停用服务器")) {
+                    (frame.text("Disable", "停用"))
+                }
             } @else {
                 button.primary type="button" data-post=(path) data-method="PATCH" data-body="{\"enabled\":true}" {
                     (frame.text("Enable", "启用"))
                 }
             }
+            a.button href="#edit" { (frame.text("Edit", "编辑")) }
             button type="button" data-post=(path) data-method="DELETE" data-then=(frame.link("servers"))
                 data-confirm=(question(
-                    "Remove “NAME” from its file? Its login and its approvals are removed, too.",
-                    "从配置文件中移除“NAME”？其登录和批准记录也会一并移除。",
-                )) { (frame.text("Remove", "移除")) }
+                    "Remove the server “NAME” from its file? Its login and its approvals are removed, too.",
+                    "从配置文件中移除服务器“NAME”？其登录和批准记录也会一并移除。",
+                )) data-confirm-action=(frame.text("Remove server", "移除服务器")) {
+                (frame.text("Remove", "移除"))
+            }
         }
     }
 }

@@ -205,7 +205,8 @@ fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
                     Lang::Zh => format!("停用 {server} 的“{}”？所有客户端都将看不到它，服务器会重新连接。可在服务器页面重新启用。", detail.tool.name),
                 };
                 button type="button" data-post=(frame.api(&format!("servers/{}", encode(server)))) data-method="PATCH"
-                    data-body=(body) data-then=(frame.item("servers", server)) data-confirm=(question) {
+                    data-body=(body) data-then=(frame.item("servers", server)) data-confirm=(question)
+                    data-confirm-action=(frame.text("Switch off tool", "停用工具")) {
                     (frame.text("Switch off", "停用"))
                 }
             }
@@ -228,7 +229,8 @@ fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Marku
                 data-tool=(frame.api(&format!("tools/{name}")))
                 data-calls=(frame.api("calls")) data-questions=(frame.api("questions"))
                 data-profile=[profile]
-                data-confirm=[changes.then_some(question)] {
+                data-confirm=[changes.then_some(question)]
+                data-confirm-action=(frame.text("Call tool", "调用工具")) {
                 noscript { p.muted { (frame.text("Scripts are needed to call a tool from here.", "在此调用工具需要启用脚本。")) } }
             }
         }
@@ -303,6 +305,10 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
     let profile = profile.unwrap_or_default();
     let action = frame.api(&format!("tools/{}:approve{profile}", encode(&detail.tool.name)));
     let body = serde_json::json!({ "digest": detail.digest }).to_string();
+    let question = match frame.lang() {
+        Lang::En => format!("Approve the new definition of “{}”?", detail.tool.name),
+        Lang::Zh => format!("批准“{}”的新定义？", detail.tool.name),
+    };
     // A page without the form is loaded again, with the form.
     let then = (detail.tool.approval == "quarantined").then(|| frame.item("tools", &detail.tool.name));
     html! {
@@ -312,7 +318,7 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
                 @if may_approve && is_complete {
                     div.actions {
                         button.primary type="button" data-post=(action) data-body=(body) data-then=[then]
-                            data-confirm=(frame.text("Approve the new definition?", "批准新的定义？")) {
+                            data-confirm=(question) data-confirm-action=(frame.text("Approve definition", "批准定义")) {
                             (frame.text("Approve", "批准"))
                         }
                     }

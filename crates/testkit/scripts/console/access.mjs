@@ -11,7 +11,7 @@ export async function run(session, { root, gateway }) {
         return response.status;
     };
     const question = page.getByRole("dialog");
-    const confirm = () => pressOn(page, question.getByRole("button", { name: "Continue" }));
+    const confirm = (action) => pressOn(page, question.getByRole("button", { name: action, exact: true }));
     /** Reads the secret that is shown once, and closes it. */
     const secret = async () => {
         const shown = page.getByRole("dialog", { name: /not shown again/ });
@@ -26,9 +26,9 @@ export async function run(session, { root, gateway }) {
     await page.getByLabel("Name", { exact: true }).fill("ann");
     await page.getByLabel("viewer", { exact: true }).check();
     await page.getByLabel("Calls per day").fill("50");
-    const make = page.getByRole("button", { name: "Make key" });
+    const make = page.locator("#new-key").getByRole("button", { name: "Make key" });
     await pressOn(page, make);
-    await confirm();
+    await confirm("Make key");
     const first = await secret();
     const row = page.getByRole("row", { name: /ann/ });
     await row.waitFor();
@@ -40,7 +40,7 @@ export async function run(session, { root, gateway }) {
     // The same name again is refused.
     await page.getByLabel("Name", { exact: true }).fill("ann");
     await pressOn(page, make);
-    if (await question.count()) await confirm();
+    if (await question.count()) await confirm("Make key");
     await page.locator("#new-key .field-error", { hasText: "ann" }).waitFor();
 
     for (const [tool, given] of Object.entries({ calculate: { expression: "6*7" }, get_time: { zone: "UTC" } })) {
@@ -55,7 +55,7 @@ export async function run(session, { root, gateway }) {
     await simulate(session, page);
 
     await pressOn(page, row.getByRole("button", { name: "Rotate" }));
-    await confirm();
+    await confirm("Replace secret");
     const second = await secret();
     session.check(second !== first, "the secret is the same");
     session.equal([await status(first), await status(second)], [401, 200], "the statuses after Rotate");
@@ -65,7 +65,8 @@ export async function run(session, { root, gateway }) {
     await pressOn(page, question.getByRole("button", { name: "Cancel" }));
     session.equal(await status(second), 200, "the status after Cancel");
     await pressOn(page, row.getByRole("button", { name: "Revoke" }));
-    await confirm();
+    session.check((await question.innerText()).includes("the key “ann”"), "the question names the key");
+    await confirm("Revoke key");
     await row.waitFor({ state: "detached" });
     session.equal(await status(second), 401, "the status after Revoke");
     // The button is gone: the focus is at the content.

@@ -77,7 +77,7 @@ async function repeatTruncated(session, page, root) {
     await page.locator("#trial .trial").waitFor();
     await json(page).fill(JSON.stringify({ shape: { kind: "circle", radius: 1 }, extra: "x".repeat(20_000) }));
     await page.getByRole("button", { name: "Call", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Continue" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Call tool", exact: true }).click();
     await result(page).locator(".state").waitFor();
     await page.goto(`${root}/console/calls`);
     await page.locator("main tbody a").first().click();
@@ -112,7 +112,7 @@ export async function run(session, { root }) {
     await question.waitFor({ state: "detached" });
     session.equal(await result(page).innerText(), "", "nothing is called after Escape");
     await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
-    await pressOn(page, question.getByRole("button", { name: "Continue" }));
+    await pressOn(page, question.getByRole("button", { name: "Call tool", exact: true }));
     await result(page).locator(".state.good").waitFor();
     session.check((await result(page).innerText()).includes("12345678901234567890"), "the result has the number as it was sent");
 

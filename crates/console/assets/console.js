@@ -11,6 +11,7 @@ export const text = (en, zh) => (isChinese ? zh : en);
 export function announce(message) {
   const line = document.createElement("p");
   line.textContent = message;
+  line.dir = "auto";
   document.getElementById("toast")?.append(line);
   setTimeout(() => line.remove(), 8000);
 }

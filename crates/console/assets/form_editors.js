@@ -83,7 +83,7 @@ class StringEditor {
   show(multiline) {
     const { slot } = this;
     const common = {
-      className: 'sf-input', value: this.raw, autocomplete: 'off', spellcheck: false,
+      className: 'sf-input', value: this.raw, autocomplete: 'off', spellcheck: false, dir: 'auto',
       placeholder: clip(this.examples[0] ?? this.format.placeholder ?? '', 120),
       oninput: () => {
         this.raw = this.control.value;

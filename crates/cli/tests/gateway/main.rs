@@ -43,6 +43,7 @@ mod console_people;
 mod console_questions;
 mod console_servers;
 mod console_settings;
+mod console_words;
 mod error_responses;
 mod examples;
 mod fast_path;

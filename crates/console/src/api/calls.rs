@@ -1,5 +1,6 @@
 //! `calls`: the history.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -61,6 +62,8 @@ pub(crate) struct Call {
     pub(crate) took_ms: Option<f64>,
     /// The sources of the result.
     pub(crate) sources: Vec<String>,
+    /// The sources that were tried, in order; those that could have been, if none was.
+    pub(crate) tried: Vec<String>,
     pub(crate) error: Option<String>,
     /// The request in natural language that it served.
     pub(crate) request: Option<String>,
@@ -261,6 +264,12 @@ fn detail(record: &CallRecord, lang: Lang) -> CallDetail {
 
 fn call(record: &CallRecord, lang: Lang) -> Call {
     let start = &record.start;
+    let mut tried: Vec<String> = record.attempts.iter().map(|attempt| attempt.source.to_string()).collect();
+    if tried.is_empty() {
+        tried = start.candidates.iter().map(ToString::to_string).collect();
+    }
+    let mut seen = HashSet::new();
+    tried.retain(|source| seen.insert(source.clone()));
     Call {
         id: start.record.to_string(),
         tool: start.tool.to_string(),
@@ -269,6 +278,7 @@ fn call(record: &CallRecord, lang: Lang) -> Call {
         started_at: timestamp(start.at),
         took_ms: record.took.map(millis),
         sources: record.sources.iter().map(ToString::to_string).collect(),
+        tried,
         error: record.error.as_ref().map(|(_, text)| text.localize(lang)),
         request: start.request.clone(),
     }

@@ -9,10 +9,12 @@ mod clients;
 mod comparison;
 mod home;
 mod json_view;
+mod labels;
 mod layout;
 mod servers;
 mod settings;
 mod skills;
+mod table;
 mod tools;
 mod waiting;
 

@@ -76,7 +76,10 @@ export async function run(session, { root, gateway }) {
 async function simulate(session, page) {
     const simulator = page.locator("#simulator");
     const rules = simulator.getByLabel("Rules as JSON");
-    await simulator.getByLabel("Principal").fill("key:ann");
+    // Hints where there is nothing to decide.
+    await pressOn(page, simulator.getByRole("button", { name: "What may it do?" }));
+    await simulator.locator(".field-error", { hasText: "Fill in a caller and a tool" }).waitFor();
+    await simulator.getByLabel("Caller (principal)").fill("key:ann");
     await simulator.getByLabel("Tool").fill("calculate");
     await rules.fill('[{"name": "none", "effect": "forbid", "tools": ["calculate"]}, {"name": "all", "effect": "allow"}]');
     const decide = simulator.getByRole("button", { name: "What may it do?" });
@@ -84,6 +87,7 @@ async function simulate(session, page) {
     const decision = simulator.getByRole("row", { name: /native/ });
     await decision.waitFor();
     session.equal((await decision.getByRole("cell").allInnerTexts()).slice(1, 3), ["forbid", "forbid"], "the decision");
+    await simulator.getByText("Nothing allows this call.").waitFor();
     await rules.fill('[{"name": "all", "effect": "allow"}]');
     await pressOn(page, decide);
     await simulator.getByRole("cell", { name: "allow", exact: true }).first().waitFor();

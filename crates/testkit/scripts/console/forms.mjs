@@ -119,8 +119,15 @@ export async function run(session, { root }) {
     const row = list.getByRole("row", { name: /draw/ });
     await row.waitFor();
     session.check(await isSameDocument(list), "the list was loaded again instead of updated");
-    await row.getByRole("link").click();
+    // The form, the list and the page of the call show the same duration.
+    const duration = /\d+(\.\d)? (µs|ms|s)\b/;
+    const [shown] = (await result(page).locator("#trial-head", { hasText: duration }).innerText()).match(duration);
+    session.check((await row.innerText()).includes(shown), `the duration ${shown} in the list: ${await row.innerText()}`);
+    session.equal(await result(page).getByRole("link", { name: "Open this call" }).count(), 1, "the link to the record");
+    session.equal(await row.getByRole("link", { name: "draw" }).count(), 1, "the link to the tool");
+    await row.getByRole("link").first().click();
     await list.getByRole("heading", { name: "draw" }).waitFor();
+    session.check((await list.locator("dl.facts").innerText()).includes(shown), `the duration ${shown} of the call`);
     await list.getByRole("link", { name: "Use these arguments" }).click();
     await list.locator("#trial .trial").waitFor();
     session.equal(JSON.parse(await json(list).inputValue()).shape.kind, "polygon", "the arguments of the earlier call");

@@ -121,6 +121,18 @@ function copyButton(read) {
   return button;
 }
 
+/** Corrects the address of the hub below a path prefix: a proxy removes it, so that only the browser knows it. */
+function correctAddresses(root) {
+  const part = root.querySelector("[data-gateway]");
+  if (!part) return;
+  const { gateway, gatewayPath } = part.dataset;
+  const actual = new URL(gateway);
+  actual.pathname = new URL(gatewayPath, location.href).pathname;
+  if (actual.href === gateway) return;
+  const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(gateway, actual.href);
+}
+
 /** Adds a button to each command and snippet of a part of the page. */
 function addCopyButtons(root) {
   for (const command of root.querySelectorAll("pre.command")) {
@@ -129,8 +141,8 @@ function addCopyButtons(root) {
   }
 }
 
-/** Shows a secret that is not shown again. */
-export function showSecret(secret) {
+/** Shows a secret that is not shown again, and the text of a client that contains it. */
+export function showSecret(secret, snippet) {
   const dialog = document.createElement("dialog");
   const paragraph = document.createElement("p");
   paragraph.id = "secret-label";
@@ -148,7 +160,16 @@ export function showSecret(secret) {
   const actions = document.createElement("div");
   actions.className = "actions";
   actions.append(copyButton(() => secret), close);
-  dialog.append(paragraph, output, actions);
+  dialog.append(paragraph, output);
+  if (snippet) {
+    const label = document.createElement("p");
+    label.textContent = text("The text for the file of the client:", "写入客户端文件的内容：");
+    const content = document.createElement("pre");
+    content.textContent = snippet.includes("KEY") ? snippet.replace("KEY", secret) : snippet;
+    content.tabIndex = 0;
+    dialog.append(label, content, copyButton(() => content.textContent));
+  }
+  dialog.append(actions);
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
@@ -161,13 +182,17 @@ export function showSecret(secret) {
 
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, method = "POST", body, confirm, confirmAction, then, show, secret } = button.dataset;
+  const { post, method = "POST", body, confirm, confirmAction, then, show, secret, snippet } = button.dataset;
   if (confirm && !(await confirmed(confirm, confirmAction))) return;
   if (document.activeElement === button) pressed = button;
   button.disabled = true;
   try {
     const received = await request(post, { method, body });
-    if (secret) await showSecret(JSON.parse(received)[secret]);
+    if (secret) {
+      // With the first key, the texts of the page have a place for it.
+      if (snippet) await refresh();
+      await showSecret(JSON.parse(received)[secret], document.getElementById(snippet)?.textContent);
+    }
     if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
     if (then) {
       location.assign(then);
@@ -245,6 +270,7 @@ async function refresh() {
   });
   before.replaceChildren(...after.childNodes);
   localizeTimes(before);
+  correctAddresses(before);
   addCopyButtons(before);
   const [navigation, freshNavigation] = [document.querySelector(".side nav"), fresh.querySelector(".side nav")];
   if (navigation && freshNavigation) navigation.replaceWith(freshNavigation);
@@ -327,6 +353,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 localizeTimes(document);
+correctAddresses(document);
 addCopyButtons(document);
 // A search that has found nothing yet goes on by itself.
 const continuation = document.querySelector("a[data-continue]");

@@ -39,6 +39,7 @@ mod concurrent_callers;
 mod conformance;
 mod console;
 mod console_calls;
+mod console_clients;
 mod console_people;
 mod console_questions;
 mod console_servers;

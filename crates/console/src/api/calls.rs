@@ -230,6 +230,28 @@ pub(crate) async fn others(context: &Context<'_>, own: &Call) -> Result<Vec<Call
     Ok(records.iter().map(|record| call(record, context.lang)).collect())
 }
 
+/// A principal of recorded calls.
+pub(crate) struct SeenCaller {
+    pub(crate) principal: String,
+    pub(crate) last_at: String,
+    pub(crate) calls: usize,
+}
+
+/// The principals of the last calls that the principal of the request may see, the last one first.
+pub(crate) async fn seen_callers(context: &Context<'_>) -> Result<Vec<SeenCaller>, Problem> {
+    let principal = (!context.reads_all_calls()).then(|| context.principal().id().to_string());
+    let query = CallQuery { principal, limit: Some(MAX_LIMIT), ..CallQuery::default() };
+    let mut seen: Vec<SeenCaller> = Vec::new();
+    for CallRecord { start, .. } in context.hub().calls(query).await? {
+        let principal = start.authorization.principal.to_string();
+        match seen.iter_mut().find(|caller| caller.principal == principal) {
+            Some(caller) => caller.calls += 1,
+            None => seen.push(SeenCaller { principal, last_at: timestamp(start.at), calls: 1 }),
+        }
+    }
+    Ok(seen)
+}
+
 /// The call with this id, if the principal may see it.
 pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, Problem> {
     let unknown = || Problem::not_found(format!("there is no call `{id}`"), format!("没有调用 `{id}`"));

@@ -221,7 +221,7 @@ fn rule_table(frame: &Frame<'_>, rules: &[Rule]) -> Markup {
         vec![
             state(effect_class(&rule.effect), effect_text(&rule.effect, frame.lang())),
             foreign(&rule.name),
-            criteria(frame, rule, &WHO, frame.text("every caller but `local`", "除 `local` 外的所有调用方")),
+            criteria(frame, rule, &WHO, frame.text("all callers but local", "除 local 外的所有调用方")),
             criteria(frame, rule, &WHAT, frame.text("everything", "全部")),
             html! {
                 details {

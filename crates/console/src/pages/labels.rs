@@ -123,15 +123,35 @@ fn audit_operation(name: &str) -> &str {
 }
 
 /// What an audit record is about. That of a login is how the credentials were presented.
-pub(super) fn audit_object<'a>(kind: &str, object: &'a str, lang: Lang) -> &'a str {
-    match object {
-        _ if kind != AuditKind::Login.name() => object,
-        "key" => lang.choose("with a key", "使用密钥"),
-        "token" | "jwt" | "introspection" => lang.choose("with an access token", "使用访问令牌"),
-        "oidc" => lang.choose("at an identity provider", "通过身份提供方"),
-        "console" => lang.choose("with a link of `toolhub console`", "使用 `toolhub console` 的链接"),
-        other => other,
+pub(super) fn audit_object(kind: &str, object: &str, lang: Lang) -> String {
+    match AuditKind::from_name(kind) {
+        Some(AuditKind::Login) => match object {
+            "key" => lang.choose("with a key", "使用密钥"),
+            "token" | "jwt" | "introspection" => lang.choose("with an access token", "使用访问令牌"),
+            "oidc" => lang.choose("at an identity provider", "通过身份提供方"),
+            "console" => lang.choose("with a link of `toolhub console`", "使用 `toolhub console` 的链接"),
+            other => other,
+        }
+        .to_owned(),
+        Some(AuditKind::ConfigChange | AuditKind::RuleChange) if lang == Lang::Zh => {
+            audit_configuration(object)
+        }
+        _ => object.to_owned(),
     }
+}
+
+/// The configuration with which a gateway started, or its rules.
+fn audit_configuration(object: &str) -> String {
+    let rules = |text: &str| {
+        let (count, digest) = text.split_once(" rules, digest ")?;
+        Some(format!("{count} 条规则，摘要 {digest}"))
+    };
+    let started = object.strip_prefix("gateway started: keys ").and_then(|rest| {
+        let (keys, count) = rest.split_once("; ")?;
+        let keys = if keys.is_empty() { "无" } else { keys };
+        Some(format!("网关启动：密钥 {keys}；{}", rules(count)?))
+    });
+    started.or_else(|| rules(object)).unwrap_or_else(|| object.to_owned())
 }
 
 fn audit_detail(detail: &str) -> String {
@@ -179,6 +199,11 @@ mod tests {
             assert_eq!(audit_state(state, Lang::Zh), expected);
             assert_eq!(audit_state(state, Lang::En), state);
         }
+        let started = "gateway started: keys a, b; 2 rules, digest 00ff";
+        let object = |kind: &str, text: &str| audit_object(kind, text, Lang::Zh);
+        assert_eq!(object("config_change", started), "网关启动：密钥 a, b；2 条规则，摘要 00ff");
+        assert_eq!(object("rule_change", "2 rules, digest 00ff"), "2 条规则，摘要 00ff");
+        assert_eq!(object("call", started), started);
         for kind in AuditKind::ALL {
             assert!(!audit_kind(kind.name(), Lang::Zh).is_ascii(), "{}", kind.name());
             assert!(!audit_kind(kind.name(), Lang::En).contains('_'));

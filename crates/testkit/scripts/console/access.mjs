@@ -71,6 +71,31 @@ export async function run(session, { root, gateway }) {
     session.equal(await status(second), 401, "the status after Revoke");
     // The button is gone: the focus is at the content.
     await page.waitForFunction(() => document.activeElement?.id === "main");
+    await makeClientKey(session, page, { root, gateway, status, confirm });
+}
+
+/** The page of clients makes a key for a client, and shows the text for its file once with that key. */
+async function makeClientKey(session, page, { root, gateway, status, confirm }) {
+    await page.goto(`${root}/console/clients`);
+    await page.getByRole("link", { name: "key:ann" }).waitFor();
+    await pressOn(page, page.getByRole("button", { name: "Make a key for Cursor" }));
+    session.check((await page.getByRole("dialog").innerText()).includes("“cursor”"), "the question names the key");
+    await confirm("Make key");
+    const shown = page.getByRole("dialog", { name: /not shown again/ });
+    await shown.waitFor();
+    await session.checkAccessibility(page, "the key of a client");
+    await session.screenshot(page, "client-key");
+    const [key, snippet] = await shown.locator("pre").allInnerTexts();
+    session.equal(await status(key), 200, "the status with the key of the client");
+    const server = JSON.parse(snippet).mcpServers.toolhub;
+    session.equal([server.url, server.headers.Authorization], [`${gateway}/mcp`, `Bearer ${key}`], "the text for the client");
+    await pressOn(page, shown.getByRole("button", { name: "Done" }));
+    session.check(!(await page.content()).includes(key), "the page shows the secret");
+    // The name is taken: the next key has another one.
+    await page.reload();
+    await pressOn(page, page.getByRole("button", { name: "Make a key for Cursor" }));
+    session.check((await page.getByRole("dialog").innerText()).includes("“cursor-2”"), "the name of the next key");
+    await page.keyboard.press("Escape");
 }
 
 async function simulate(session, page) {

@@ -48,6 +48,11 @@ export async function run(session, { root, gateway }) {
         const targets = await page.locator("a[href]").evaluateAll((links) => links.map(({ href }) => href));
         session.equal(targets.filter((target) => !target.startsWith(`${front}/`)), [], `links of ${path}`);
     }
+    await page.goto(`${front}/console/clients`);
+    const { port } = new URL(front);
+    const addresses = await page.locator("main pre.command", { hasText: "http" }).allInnerTexts();
+    session.check(addresses.length > 3, "the addresses for clients");
+    for (const address of addresses) session.check(address.includes(`:${port}${PREFIX}/mcp`), `the address for clients: ${address}`);
     const list = await page.context().newPage();
     await gotoLive(list, `${front}/console/calls`);
     await list.getByText("No calls yet.").waitFor();

@@ -104,11 +104,11 @@ export function confirmed(question, action) {
 }
 
 /** A button that copies a text. Only pages over HTTPS and of this machine may use the clipboard. */
-function copyButton(read) {
+function copyButton(read, label = text("Copy", "复制")) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
-  button.textContent = text("Copy", "复制");
+  button.textContent = label;
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", async () => {
     try {
@@ -159,7 +159,7 @@ export function showSecret(secret, snippet) {
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   const actions = document.createElement("div");
   actions.className = "actions";
-  actions.append(copyButton(() => secret), close);
+  actions.append(copyButton(() => secret, text("Copy key", "复制密钥")), close);
   dialog.append(paragraph, output);
   if (snippet) {
     const label = document.createElement("p");
@@ -167,7 +167,7 @@ export function showSecret(secret, snippet) {
     const content = document.createElement("pre");
     content.textContent = snippet.includes("KEY") ? snippet.replace("KEY", secret) : snippet;
     content.tabIndex = 0;
-    dialog.append(label, content, copyButton(() => content.textContent));
+    dialog.append(label, content, copyButton(() => content.textContent, text("Copy text", "复制内容")));
   }
   dialog.append(actions);
   document.body.append(dialog);

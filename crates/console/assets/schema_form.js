@@ -120,7 +120,10 @@ class Form {
       if (!bySlot.has(slot)) bySlot.set(slot, []);
       bySlot.get(slot).push(rest ? `/${rest}: ${message}` : message);
     }
-    for (const [slot, messages] of bySlot) slot.showErrors(messages);
+    for (const [slot, messages] of bySlot) {
+      slot.showErrors(messages);
+      for (let at = slot; at.parent; at = at.parent) at.parent.editor?.reveal?.(at);
+    }
     return homeless;
   }
 

@@ -88,7 +88,7 @@ pub(crate) struct Attempt {
 pub(crate) enum ListedCall {
     /// With what is stored about it, apart from its result.
     Detailed(Box<CallDetail>),
-    Brief(Call),
+    Brief(Box<Call>),
 }
 
 /// A call with everything that is stored about it.
@@ -122,7 +122,7 @@ pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Proble
     let with_details = context.query.flag(DETAILS.name)?;
     let listed = |record: &CallRecord| match with_details {
         true => ListedCall::Detailed(Box::new(detail(record, context.lang))),
-        false => ListedCall::Brief(call(record, context.lang)),
+        false => ListedCall::Brief(Box::new(call(record, context.lang))),
     };
     Ok(json(StatusCode::OK, &Page { items: items.iter().map(listed).collect(), next }))
 }

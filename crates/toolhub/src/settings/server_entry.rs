@@ -331,15 +331,32 @@ fn is_secret(place: &PartPlace, value: &str) -> bool {
     match &place.kind {
         PartKind::Value | PartKind::UserOrParameter => true,
         PartKind::Argument { option } => {
-            let (option, text) = (option.to_ascii_lowercase(), value.to_ascii_lowercase());
-            let is_named = option == "-h" || SECRET_WORDS.iter().any(|word| option.contains(word));
-            let is_header = text.contains("bearer ") || text.contains("authorization:");
+            let is_named = option.eq_ignore_ascii_case("-h") || names_secret(option);
             // An option after an option is not its value.
-            (is_named && !value.starts_with("--")) || is_header || has_password(value) || is_random(value)
+            (is_named && !value.starts_with("--")) || has_password(value) || contains_secret(value)
         }
         PartKind::Segment => is_random(value),
         PartKind::Program => false,
     }
+}
+
+fn names_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Whether a part of an argument is a secret: an assignment in a script, a member of JSON, a header, or a random text.
+fn contains_secret(value: &str) -> bool {
+    let text = value.to_ascii_lowercase();
+    let is_header = text.contains("bearer ") || text.contains("authorization:");
+    let is_json = value.trim_start().starts_with(['{', '[']) && names_secret(value);
+    let separators = |letter: char| letter.is_whitespace() || ";&|,'\"".contains(letter);
+    let is_assigned = |part: &str| {
+        let assigned = part.split_once('=').filter(|(_, value)| !value.is_empty() && !value.starts_with('$'));
+        assigned.is_some_and(|(name, value)| names_secret(name) || is_random(value))
+    };
+    let mut parts = value.split(separators);
+    is_header || is_json || parts.any(|part| is_random(part) || is_assigned(part))
 }
 
 /// Whether a text looks like a key: long, without spaces and separators, of letters and digits.
@@ -408,6 +425,39 @@ mod tests {
         assert!(spec.url.starts_with("https://{{secret ") && spec.url.contains("@host/s/"), "{}", spec.url);
         assert_eq!(spec.headers, [("X".to_owned(), "{{secret 1}}".to_owned())]);
         assert!(!format!("{:?}", open("b")).contains("hunter"));
+    }
+
+    #[test]
+    fn arguments_with_secrets_are_recognized() {
+        let is_masked = |option: &str, value: &str| {
+            let kind = PartKind::Argument { option: option.to_owned() };
+            is_secret(&PartPlace { text: String::new(), kind }, value)
+        };
+        for (option, value) in [
+            ("--api-key", "hunter1"),
+            ("-H", "X-Key: hunter1"),
+            ("API_KEY", "hunter1"),
+            ("-c", "export TOKEN=hunter1; exec run"),
+            ("--config", r#"{"apiKey": "hunter1"}"#),
+            ("", "postgres://user:hunter1@host/db"),
+            ("", "https://host/sse?x=hunter1"),
+            ("-c", "run --with ghp_hunter1"),
+            ("", "0123456789abcdef0123456789abcdef"),
+        ] {
+            assert!(is_masked(option, value), "{option} {value}");
+        }
+        for (option, value) in [
+            ("--api-key", "${API_KEY}"),
+            ("--api-key", "--verbose"),
+            ("-c", "TOKEN=$TOKEN exec run"),
+            ("-y", "@modelcontextprotocol/server-filesystem@2025.1.14"),
+            ("--from", "mcp-server-excel==0.1.8"),
+            ("", "/home/ann/documents/2026/reports"),
+            ("--port", "8080"),
+            ("--config", r#"{"level": 3}"#),
+        ] {
+            assert!(!is_masked(option, value), "{option} {value}");
+        }
     }
 
     #[test]

@@ -452,7 +452,7 @@ mod tests {
             ("-c", "TOKEN=$TOKEN exec run"),
             ("-y", "@modelcontextprotocol/server-filesystem@2025.1.14"),
             ("--from", "mcp-server-excel==0.1.8"),
-            ("", "/home/ann/documents/2026/reports"),
+            ("", "/srv/documents/2026/reports"),
             ("--port", "8080"),
             ("--config", r#"{"level": 3}"#),
         ] {

@@ -25,7 +25,7 @@ const words = (value) => value.split(/[\s,，]+/).filter(Boolean);
 
 /** Builds the form for a new key. */
 export function startNewKey(container) {
-  const { keys, confirm } = container.dataset;
+  const { keys, confirm, confirmAction } = container.dataset;
   const name = element("input", { autocomplete: "off", required: true });
   const roles = ROLES.map((role) => {
     const box = element("input", { type: "checkbox", value: role, checked: role === "caller" });
@@ -50,7 +50,7 @@ export function startNewKey(container) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     message.textContent = "";
-    if (confirm && !(await confirmed(confirm))) return;
+    if (confirm && !(await confirmed(confirm, confirmAction))) return;
     const chosen = [...form.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.value);
     const body = {
       name: name.value,
@@ -72,15 +72,67 @@ export function startNewKey(container) {
 
 function table(heads, rows) {
   const head = element("tr", {}, ...heads.map((label) => element("th", { scope: "col", textContent: label })));
-  const lines = rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", {}, cell))));
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines));
+  const cellOf = (cell, index) => {
+    const created = element("td", { dir: "auto" }, cell);
+    created.dataset.label = heads[index];
+    return created;
+  };
+  const lines = rows.map((row) => element("tr", {}, ...row.map(cellOf)));
+  const grid = element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines));
+  return element("div", { className: "scroll" }, grid);
 }
+
+const note = (content) => element("p", { className: "muted", textContent: content });
+
+/** A decision in words. */
+function decisionText(name) {
+  const words = {
+    allow: text("allow", "允许"),
+    ask: text("ask first", "先询问"),
+    forbid: text("forbid", "禁止"),
+    depends: text("depends on the arguments", "取决于参数"),
+    need_scope: text("needs more scopes", "需要更多授权范围"),
+  };
+  return words[name] ?? name;
+}
+
+/** What to do next where no rule gives the expected result. */
+function hints(decisions, principal) {
+  const shown = [];
+  if (decisions.every((one) => one.call === "forbid")) {
+    shown.push(note(text(
+      "Nothing allows this call. Add a rule with the effect “allow” whose `principals`, `roles`, `servers` and `tools` match; leave a member out to match all.",
+      "没有规则允许此调用。请添加效果为“allow”的规则，使其 `principals`、`roles`、`servers`、`tools` 匹配；省略某项表示匹配全部。",
+    )));
+  }
+  if (principal === "local") {
+    shown.push(note(text(
+      "Rules concern `local`, the user of this machine, only if their `principals` name it.",
+      "只有 `principals` 中写明 `local` 的规则才对本机用户生效。",
+    )));
+  }
+  return shown;
+}
+
+/** Why there is nothing to check. */
+const noCalls = (skipped) =>
+  skipped > 0
+    ? text(
+        "None of the recorded calls can be checked: their callers or tools are gone, or their arguments are stored in part.",
+        "已记录的调用均无法检查：调用方或工具已不存在，或参数只保存了一部分。",
+      )
+    : text(
+        "No calls are recorded in these days. Enter more days, or let a client call a tool first.",
+        "这些天没有调用记录。请增加天数，或先让客户端调用工具。",
+      );
 
 /** Builds the simulator. */
 export async function startSimulator(container) {
   const { simulate, rules: rulesUrl, calls } = container.dataset;
   const principal = element("input", { autocomplete: "off", placeholder: "key:NAME" });
+  principal.setAttribute("list", "known-principals");
   const tool = element("input", { autocomplete: "off" });
+  tool.setAttribute("list", "known-tools");
   const rules = element("textarea", { rows: 10, spellcheck: false });
   const days = element("input", { type: "number", min: 1, max: 365, value: "7" });
   const ask = element("button", { type: "button", textContent: text("What may it do?", "它可以做什么？") });
@@ -108,11 +160,20 @@ export async function startSimulator(container) {
   }
 
   ask.addEventListener("click", async () => {
+    if (!principal.value.trim() || !tool.value.trim()) {
+      output.replaceChildren();
+      message.textContent = text(
+        "Fill in a caller and a tool: `local` is the user of this machine, `key:NAME` a key.",
+        "请填写调用方和工具：`local` 是本机用户，`key:名称` 是密钥。",
+      );
+      (principal.value.trim() ? tool : principal).focus();
+      return;
+    }
     const result = await send({ principal: principal.value.trim(), tool: tool.value.trim() });
     if (!result) return;
-    const rows = result.decisions.map((one) => [one.source, one.see, one.call, one.reason]);
+    const rows = result.decisions.map((one) => [one.source, decisionText(one.see), decisionText(one.call), one.reason]);
     const heads = [text("Source", "来源"), text("See", "可见"), text("Call", "调用"), text("Reason", "原因")];
-    output.replaceChildren(table(heads, rows));
+    output.replaceChildren(table(heads, rows), ...hints(result.decisions, principal.value.trim()));
   });
   replay.addEventListener("click", async () => {
     const result = await send({ days: Number(days.value) || 7 });
@@ -123,17 +184,18 @@ export async function startSimulator(container) {
     );
     const rows = result.calls.map((call) => {
       const link = element("a", { href: `${calls}/${encodeURIComponent(call.id)}`, textContent: call.at });
-      return [link, call.principal, call.tool, call.decision, call.rule ?? "–"];
+      return [link, call.principal, call.tool, decisionText(call.decision), call.rule ?? "–"];
     });
     const heads = [text("Time", "时间"), text("Caller", "调用方"), text("Tool", "工具"), text("Decision", "结果"), text("Rule", "规则")];
-    output.replaceChildren(element("p", { textContent: summary }), ...(rows.length ? [table(heads, rows)] : []));
+    const hint = result.checked > 0 ? [] : [note(noCalls(result.skipped))];
+    output.replaceChildren(element("p", { textContent: summary }), ...hint, ...(rows.length ? [table(heads, rows)] : []));
   });
   container.replaceChildren(
     element(
       "div",
       { className: "stack" },
       field("simulator-rules", text("Rules as JSON", "规则（JSON）"), rules),
-      field("simulator-principal", text("Principal", "主体"), principal),
+      field("simulator-principal", text("Caller (principal)", "调用方（主体）"), principal),
       field("simulator-tool", text("Tool", "工具"), tool),
       field("simulator-days", text("Days", "天数"), days),
       element("div", { className: "trial-actions" }, ask, replay),

@@ -8,7 +8,8 @@ function element(name, properties = {}, ...children) {
   return created;
 }
 
-function field(id, label, control, hint) {
+/** A control with its label and a hint. */
+export function field(id, label, control, hint) {
   control.id = id;
   const parts = [element("label", { htmlFor: id, textContent: label }), control];
   if (hint) {
@@ -17,6 +18,16 @@ function field(id, label, control, hint) {
     parts.push(note);
   }
   return element("div", { className: "field" }, ...parts);
+}
+
+/** The variables or headers that lines such as `NAME=value` describe. */
+export function parseValues(lines) {
+  const given = lines.split("\n").map((line) => line.trim()).filter(Boolean);
+  return given.map((line) => {
+    const at = line.search(/[=:]/);
+    if (at < 0) return { name: line, value: "" };
+    return { name: line.slice(0, at).trim(), value: line.slice(at + 1).trim() };
+  });
 }
 
 /** Builds the form inside a container. */
@@ -37,12 +48,7 @@ export function start(container) {
   function body(isPreview) {
     const how = reach.value.trim();
     const kind = how.startsWith("{") ? "json" : /^https?:\/\//.test(how) ? "url" : "command";
-    const lines = values.value.split("\n").map((line) => line.trim()).filter(Boolean);
-    const pairs = lines.map((line) => {
-      const at = line.search(/[=:]/);
-      if (at < 0) return { name: line, value: "" };
-      return { name: line.slice(0, at).trim(), value: line.slice(at + 1).trim() };
-    });
+    const pairs = parseValues(values.value);
     return JSON.stringify({ id: name.value.trim() || null, [kind]: how, values: pairs, preview: isPreview });
   }
 

@@ -23,7 +23,7 @@ export function start(container) {
   const log = element("div", { className: "conversation" });
   log.setAttribute("role", "log");
   log.setAttribute("aria-label", text("Conversation", "对话"));
-  const field = element("textarea", { id: "ask-request", rows: 2, required: true });
+  const field = element("textarea", { id: "ask-request", rows: 2, required: true, dir: "auto" });
   const label = element("label", { htmlFor: field.id, textContent: text("Request", "请求") });
   const send = element("button", { type: "submit", className: "primary", textContent: text("Ask", "提问") });
   const plan = element("button", { type: "button", textContent: text("Show the plan", "查看计划") });
@@ -118,13 +118,13 @@ export function start(container) {
 
   function createTurn(wanted) {
     const steps = element("ul", { className: "plain small" });
-    const answer = element("div", { className: "answer pre-line" });
+    const answer = element("div", { className: "answer pre-line", dir: "auto" });
     const waiting = element("p", { className: "muted", textContent: text("Working …", "处理中……") });
     const known = new Map();
     const turn = element(
       "section",
       { className: "card" },
-      element("h2", { textContent: wanted }),
+      element("h2", { textContent: wanted, dir: "auto" }),
       steps,
       answer,
       waiting,

@@ -11,6 +11,7 @@ export const text = (en, zh) => (isChinese ? zh : en);
 export function announce(message) {
   const line = document.createElement("p");
   line.textContent = message;
+  line.dir = "auto";
   document.getElementById("toast")?.append(line);
   setTimeout(() => line.remove(), 8000);
 }
@@ -72,8 +73,8 @@ export async function* eventStream(url, { body, signal }) {
   }
 }
 
-/** Asks a question that names the consequence. Resolves to whether it was confirmed. */
-export function confirmed(question) {
+/** Asks a question that names the consequence; the button names the action. Resolves to whether it was confirmed. */
+export function confirmed(question, action) {
   const dialog = document.createElement("dialog");
   const paragraph = document.createElement("p");
   paragraph.textContent = question;
@@ -90,7 +91,7 @@ export function confirmed(question) {
     actions.append(element);
   };
   button(text("Cancel", "取消"), "no");
-  button(text("Continue", "继续"), "yes", "primary");
+  button(action, "yes", "primary");
   dialog.append(paragraph, actions);
   document.body.append(dialog);
   dialog.showModal();
@@ -103,11 +104,11 @@ export function confirmed(question) {
 }
 
 /** A button that copies a text. Only pages over HTTPS and of this machine may use the clipboard. */
-function copyButton(read) {
+function copyButton(read, label = text("Copy", "复制")) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
-  button.textContent = text("Copy", "复制");
+  button.textContent = label;
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", async () => {
     try {
@@ -120,6 +121,18 @@ function copyButton(read) {
   return button;
 }
 
+/** Corrects the address of the hub below a path prefix: a proxy removes it, so that only the browser knows it. */
+function correctAddresses(root) {
+  const part = root.querySelector("[data-gateway]");
+  if (!part) return;
+  const { gateway, gatewayPath } = part.dataset;
+  const actual = new URL(gateway);
+  actual.pathname = new URL(gatewayPath, location.href).pathname;
+  if (actual.href === gateway) return;
+  const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(gateway, actual.href);
+}
+
 /** Adds a button to each command and snippet of a part of the page. */
 function addCopyButtons(root) {
   for (const command of root.querySelectorAll("pre.command")) {
@@ -128,8 +141,8 @@ function addCopyButtons(root) {
   }
 }
 
-/** Shows a secret that is not shown again. */
-export function showSecret(secret) {
+/** Shows a secret that is not shown again, and the text of a client that contains it. */
+export function showSecret(secret, snippet) {
   const dialog = document.createElement("dialog");
   const paragraph = document.createElement("p");
   paragraph.id = "secret-label";
@@ -146,8 +159,17 @@ export function showSecret(secret) {
   dialog.addEventListener("cancel", (event) => event.preventDefault());
   const actions = document.createElement("div");
   actions.className = "actions";
-  actions.append(copyButton(() => secret), close);
-  dialog.append(paragraph, output, actions);
+  actions.append(copyButton(() => secret, text("Copy key", "复制密钥")), close);
+  dialog.append(paragraph, output);
+  if (snippet) {
+    const label = document.createElement("p");
+    label.textContent = text("The text for the file of the client:", "写入客户端文件的内容：");
+    const content = document.createElement("pre");
+    content.textContent = snippet.includes("KEY") ? snippet.replace("KEY", secret) : snippet;
+    content.tabIndex = 0;
+    dialog.append(label, content, copyButton(() => content.textContent, text("Copy text", "复制内容")));
+  }
+  dialog.append(actions);
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => {
@@ -160,13 +182,17 @@ export function showSecret(secret) {
 
 /** Runs the action of a button. */
 async function act(button) {
-  const { post, method = "POST", body, confirm, then, show, secret } = button.dataset;
-  if (confirm && !(await confirmed(confirm))) return;
+  const { post, method = "POST", body, confirm, confirmAction, then, show, secret, snippet } = button.dataset;
+  if (confirm && !(await confirmed(confirm, confirmAction))) return;
   if (document.activeElement === button) pressed = button;
   button.disabled = true;
   try {
     const received = await request(post, { method, body });
-    if (secret) await showSecret(JSON.parse(received)[secret]);
+    if (secret) {
+      // With the first key, the texts of the page have a place for it.
+      if (snippet) await refresh();
+      await showSecret(JSON.parse(received)[secret], document.getElementById(snippet)?.textContent);
+    }
     if (show) announce(JSON.parse(received)[show] ?? text("Done", "完成"));
     if (then) {
       location.assign(then);
@@ -244,6 +270,7 @@ async function refresh() {
   });
   before.replaceChildren(...after.childNodes);
   localizeTimes(before);
+  correctAddresses(before);
   addCopyButtons(before);
   const [navigation, freshNavigation] = [document.querySelector(".side nav"), fresh.querySelector(".side nav")];
   if (navigation && freshNavigation) navigation.replaceWith(freshNavigation);
@@ -326,6 +353,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 localizeTimes(document);
+correctAddresses(document);
 addCopyButtons(document);
 // A search that has found nothing yet goes on by itself.
 const continuation = document.querySelector("a[data-continue]");
@@ -341,5 +369,7 @@ const simulator = document.getElementById("simulator");
 if (simulator) import("./access.js").then((module) => module.startSimulator(simulator));
 const addition = document.getElementById("add-server");
 if (addition) import("./add_server.js").then((module) => module.start(addition));
+const edit = document.getElementById("edit-server");
+if (edit) import("./edit_server.js").then((module) => module.start(edit));
 const trial = document.getElementById("trial");
 if (trial) import("./try_tool.js").then((module) => module.start(trial));

@@ -13,6 +13,7 @@ import { clip, fill, focusIn, h } from './form_dom.js';
 
 const MAX_ROWS = 200; // items or extra properties of one value shown as rows
 const PAGE = 100; // properties shown at once
+const FOLD = 20; // with more properties, optional ones are folded
 const LONG_TEXT_NAMES = /^(?:body|code|content|contents|html|instructions?|markdown|message|prompt|script|sql|text|xml|yaml)$/i;
 const FORMATS = new Map([
   ['date', { placeholder: '2025-01-31' }],
@@ -83,7 +84,7 @@ class StringEditor {
   show(multiline) {
     const { slot } = this;
     const common = {
-      className: 'sf-input', value: this.raw, autocomplete: 'off', spellcheck: false,
+      className: 'sf-input', value: this.raw, autocomplete: 'off', spellcheck: false, dir: 'auto',
       placeholder: clip(this.examples[0] ?? this.format.placeholder ?? '', 120),
       oninput: () => {
         this.raw = this.control.value;
@@ -319,14 +320,27 @@ class ObjectEditor {
     this.stash = new Map(); // values of properties a condition took away
     this.rows = []; // properties the schema does not name
     this.limit = PAGE;
+    this.wanted = new Set(); // properties that a filter has found
     this.list = h('div', { className: 'sf-properties' });
+    this.optional = h('div', { className: 'sf-properties' });
+    this.summary = h('summary', {});
+    this.filter = h('input', {
+      type: 'search', className: 'sf-input', autocomplete: 'off', spellcheck: false, dir: 'auto',
+      'aria-label': labels.filterFields, placeholder: labels.filterFields, oninput: () => this.applyFilter(),
+    });
+    this.matching = h('p', { className: 'sf-hint', 'aria-live': 'polite' });
+    this.fold = h('details', { className: 'sf-fold', hidden: true }, this.summary, this.filter, this.matching, this.optional);
     this.more = form.button('', () => this.showMore());
     this.extra = h('div', { className: 'sf-extras' });
     this.add = form.button(labels.addProperty, () => this.addRow(), 'sf-button sf-add');
     this.none = h('p', { className: 'sf-hint' }, labels.noFields);
-    this.element = h('div', { className: 'sf-object' }, this.list, this.more, this.extra, this.add, this.none);
+    this.element = h('div', { className: 'sf-object' }, this.list, this.fold, this.more, this.extra, this.add, this.none);
     const initial = value === ABSENT ? new Map() : value;
     this.sync(slot.view, (name) => (initial.has(name) ? initial.get(name) : ABSENT));
+    const { properties, required } = slot.view;
+    const isSet = (name) => properties.has(name) && !required.has(name);
+    // Without required fields, or with a value below, the fold would hide what matters.
+    this.fold.open = this.foldedNames().length === properties.size || [...initial.keys()].some(isSet);
     for (const [name, item] of initial) if (!this.view.properties.has(name)) this.insertRow(name, item);
     this.relabel(slot.label);
   }
@@ -355,23 +369,28 @@ class ObjectEditor {
     if (names.length > PAGE) {
       names = [...names.filter((name) => required.has(name)), ...names.filter((name) => !required.has(name))];
     }
-    let next = this.list.firstChild;
+    const listOf = (name) => (names.length > FOLD && !required.has(name) ? this.optional : this.list);
+    const next = new Map([this.list, this.optional].map((list) => [list, list.firstChild]));
+    const skip = (element) => {
+      const list = element.parentNode;
+      if (next.get(list) === element) next.set(list, element.nextSibling);
+    };
     names.forEach((name, index) => {
       let slot = this.slots.get(name);
       const parts = properties.get(name);
       if (slot && sameParts(slot.parts, parts)) {
         if (slot.required !== required.has(name)) slot.setRequired(required.has(name));
-      } else if (slot || index < this.limit) {
+      } else if (slot || index < this.limit || this.wanted.has(name)) {
         const value = slot ? slot.get() : valueOf(name);
         const focused = slot?.element.contains(document.activeElement);
         if (slot) {
-          if (slot.element === next) next = next.nextSibling;
+          skip(slot.element);
           slot.element.remove();
         }
         slot = this.slot.child(parts, { label: name, required: required.has(name) });
         this.slots.set(name, slot);
         slot.set(value);
-        this.list.insertBefore(slot.element, next);
+        listOf(name).insertBefore(slot.element, next.get(listOf(name)));
         if (focused) slot.editor?.control?.focus();
         return;
       } else {
@@ -381,16 +400,73 @@ class ObjectEditor {
         }
         return;
       }
-      if (slot.element === next) next = next.nextSibling;
-      else this.list.insertBefore(slot.element, next);
+      const isInPlace = next.get(listOf(name)) === slot.element;
+      skip(slot.element);
+      if (!isInPlace) listOf(name).insertBefore(slot.element, next.get(listOf(name)));
     });
     this.names = names;
+    this.showMatches();
     this.updateButtons();
+  }
+
+  // The optional properties of an object with many properties.
+  foldedNames() {
+    if (this.view.properties.size <= FOLD) return [];
+    return [...this.view.properties.keys()].filter((name) => !this.view.required.has(name));
+  }
+
+  // The folded properties whose name, title or description has the text of the filter.
+  matchingNames() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    const texts = (name) => {
+      const schemas = this.view.properties.get(name).filter((part) => part instanceof Map);
+      return [name, ...schemas.flatMap((part) => [part.get('title'), part.get('description')])];
+    };
+    const has = (text) => typeof text === 'string' && clip(text).toLowerCase().includes(wanted);
+    return this.foldedNames().filter((name) => texts(name).some(has));
+  }
+
+  // Shows the properties that the filter finds, also those that had no field yet.
+  applyFilter() {
+    if (this.filter.value.trim()) {
+      this.wanted = new Set(this.matchingNames().slice(0, PAGE));
+      this.slot.form.refill();
+      this.createHeld();
+    }
+    this.showMatches();
+    this.updateButtons();
+  }
+
+  showMatches() {
+    const folded = this.foldedNames();
+    const { labels } = this.slot.form;
+    this.fold.hidden = folded.length === 0;
+    if (this.fold.hidden) return;
+    this.summary.textContent = fill(labels.optionalFields, { n: String(folded.length) });
+    const isFiltered = this.filter.value.trim() !== '';
+    const matching = new Set(isFiltered ? this.matchingNames() : folded);
+    for (const [name, slot] of this.slots) {
+      slot.element.classList.toggle('sf-filtered', !matching.has(name) && !this.view.required.has(name));
+    }
+    const counts = { n: String(matching.size), m: String(folded.length) };
+    this.matching.textContent = isFiltered ? fill(labels.matchingFields, counts) : '';
+  }
+
+  // Makes a field visible that is folded or does not match the filter.
+  reveal(slot) {
+    if (!this.optional.contains(slot.element)) return;
+    this.fold.open = true;
+    if (!slot.element.classList.contains('sf-filtered')) return;
+    this.filter.value = '';
+    this.applyFilter();
   }
 
   updateButtons() {
     const hidden = this.names.length - this.slots.size;
-    this.more.hidden = hidden <= 0;
+    this.more.hidden = hidden <= 0 || this.filter.value.trim() !== '';
+    const isRequiredHidden = [...this.view.required].some((name) => this.view.properties.has(name) && !this.slots.has(name));
+    if (this.fold.hidden || isRequiredHidden) this.fold.after(this.more);
+    else this.fold.append(this.more);
     const text = fill(this.slot.form.labels.showMore, { n: Math.min(hidden, PAGE) });
     this.more.textContent = text;
     this.add.hidden = this.view.closed && !this.view.patterns.length && !this.view.additional.length;
@@ -398,14 +474,19 @@ class ObjectEditor {
   }
 
   showMore() {
-    const first = this.slots.size;
+    const before = new Set(this.slots.keys());
     this.limit += PAGE;
     this.slot.form.refill();
+    this.createHeld();
+    const next = this.names.find((name) => this.slots.has(name) && !before.has(name));
+    if (next !== undefined) focusIn(this.slots.get(next).element);
+  }
+
+  // Creates the fields that are due, with the values that were kept for them.
+  createHeld() {
     const held = this.held;
     this.held = new Map();
     this.sync(this.view, (name) => (held.has(name) ? held.get(name) : ABSENT));
-    const next = this.list.children[first];
-    if (next) focusIn(next);
   }
 
   // Conditions are evaluated anew after every change below this object.

@@ -37,7 +37,7 @@ export function createQuestion(method, params, answerUrl) {
   }
 
   if (method === "sampling/createMessage") {
-    const reply = h("textarea", { rows: 4, id: "sampling-reply" });
+    const reply = h("textarea", { rows: 4, id: "sampling-reply", dir: "auto" });
     card.append(
       h("h3", { textContent: text("The server asks for a model's reply", "服务器请求模型回复") }),
       h("pre", { textContent: stringifyJson(asked, 2), tabIndex: 0, role: "region" }),
@@ -54,7 +54,7 @@ export function createQuestion(method, params, answerUrl) {
   } else {
     card.append(
       h("h3", { textContent: text("The server asks", "服务器提问") }),
-      h("p", { className: "pre-line", textContent: String(asked.get("message") ?? "") }),
+      h("p", { className: "pre-line", dir: "auto", textContent: String(asked.get("message") ?? "") }),
     );
     if (asked.get("mode") === "url") {
       const address = String(asked.get("url") ?? "");

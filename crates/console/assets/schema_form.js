@@ -120,7 +120,10 @@ class Form {
       if (!bySlot.has(slot)) bySlot.set(slot, []);
       bySlot.get(slot).push(rest ? `/${rest}: ${message}` : message);
     }
-    for (const [slot, messages] of bySlot) slot.showErrors(messages);
+    for (const [slot, messages] of bySlot) {
+      slot.showErrors(messages);
+      for (let at = slot; at.parent; at = at.parent) at.parent.editor?.reveal?.(at);
+    }
     return homeless;
   }
 
@@ -229,7 +232,7 @@ class Slot {
     const marks = [this.labelText];
     const title = text('title');
     if (title && !this.isRoot && !this.bare && plain(title) !== plain(this.label)) {
-      marks.push(h('span', { className: 'sf-title' }, clip(title, 200)));
+      marks.push(h('span', { className: 'sf-title', dir: 'auto' }, clip(title, 200)));
     }
     marks.push(this.mark);
     if (view.keywords.get('deprecated') === true) marks.push(h('span', { className: 'sf-deprecated' }, labels.deprecated));
@@ -241,7 +244,7 @@ class Slot {
 
     const description = this.bare ? '' : text('description');
     const hint = this.hint();
-    this.descriptionElement = description && h('p', { className: 'sf-description', id: ids.description }, description);
+    this.descriptionElement = description && h('p', { className: 'sf-description', id: ids.description, dir: 'auto' }, description);
     this.hintElement = hint && h('p', { className: 'sf-hint', id: ids.hint }, hint);
     this.errorElement = h('p', { className: 'sf-error', id: ids.error, hidden: true });
     this.body = h('div', { className: 'sf-body' });

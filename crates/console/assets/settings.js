@@ -57,7 +57,8 @@ export function start(container) {
   show.addEventListener("click", () => attempt(preview));
   save.addEventListener("click", () => attempt(async () => {
     if (!(await preview())) return;
-    if (!(await confirmed(text("Write this change to the file?", "将此改动写入文件？")))) return;
+    const question = text(`Write this change to ${container.dataset.file}?`, `将此改动写入 ${container.dataset.file}？`);
+    if (!(await confirmed(question, text("Save file", "保存文件")))) return;
     const body = JSON.stringify({ text: editor.value });
     const written = JSON.parse(
       await request(configUrl, { method: "PUT", body, headers: { "if-match": version } }),

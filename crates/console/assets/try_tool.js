@@ -16,12 +16,22 @@ function element(name, properties = {}, ...children) {
 
 /** The body of a request with arguments, whose numbers are not parsed here. */
 function withArguments(argumentsText, profile) {
-  return `{"profile":${JSON.stringify(profile ?? null)},"arguments":${argumentsText}}`;
+  return `{"profile":${JSON.stringify(profile ?? null)},"outcome":true,"arguments":${argumentsText}}`;
+}
+
+/** A duration for people, rounded as on the pages of calls. */
+function duration(ms) {
+  const tenths = (value) => Math.round(value * 10) / 10;
+  if (Math.round(ms * 1000) < 1000) return `${Math.round(ms * 1000)} µs`;
+  if (tenths(ms) < 10) return `${tenths(ms).toFixed(1)} ms`;
+  if (Math.round(ms) < 1000) return `${Math.round(ms)} ms`;
+  if (tenths(ms / 1000) < 60) return `${tenths(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60000)} min`;
 }
 
 /** Builds the form inside a container. */
 export async function start(container) {
-  const { tool: toolUrl, calls: callsUrl, questions: questionsUrl, profile } = container.dataset;
+  const { tool: toolUrl, calls: callsUrl, callsPage, questions: questionsUrl, profile } = container.dataset;
   const json = element("textarea", { id: "trial-json", spellcheck: false, rows: 12 });
   const message = element("p", { className: "field-error", id: "trial-message" });
   message.setAttribute("role", "status");
@@ -107,12 +117,12 @@ export async function start(container) {
       form.element.querySelector("[aria-invalid=true]")?.focus();
       return;
     }
-    if (container.dataset.confirm && !(await confirmed(container.dataset.confirm))) return;
+    const { confirm, confirmAction } = container.dataset;
+    if (confirm && !(await confirmed(confirm, confirmAction))) return;
     running = new AbortController();
     call.disabled = true;
     cancel.hidden = false;
     result.replaceChildren(element("p", { className: "muted", textContent: text("Running …", "执行中……") }));
-    const began = performance.now();
     try {
       const body = withArguments(json.value, profile);
       let received;
@@ -121,7 +131,8 @@ export async function start(container) {
         else report(event);
       }
       if (received === undefined) throw new Error(text("The connection was lost. The call may have taken effect.", "连接中断，调用可能已经生效。"));
-      show(received, Math.round(performance.now() - began));
+      show(received);
+      await showRecord(JSON.parse(received).outcome?.handle);
     } catch (error) {
       const isCancelled = error.name === "AbortError";
       const shown = isCancelled ? text("Cancelled. It may have taken effect.", "已取消。可能已经生效。") : error.message;
@@ -160,16 +171,16 @@ export async function start(container) {
   }
 
   /** Shows a result as text. Nothing in it is interpreted. */
-  function show(received, took) {
+  function show(received) {
     const outcome = JSON.parse(received);
     const exact = parseJson(received).get("result");
     const state = element("span", {
       className: `state ${outcome.success ? "good" : "bad"}`,
       textContent: outcome.success ? text("succeeded", "成功") : text("failed", "失败"),
     });
-    const head = element("p", {}, state, ` ${took} ms`);
+    const head = element("p", { id: "trial-head" }, state);
     const parts = [head];
-    if (outcome.error) parts.push(element("p", { className: "problem", textContent: outcome.error }));
+    if (outcome.error) parts.push(element("p", { className: "problem", textContent: outcome.error, dir: "auto" }));
     for (const [index, block] of (outcome.result?.content ?? []).entries()) {
       const isImage = block?.type === "image" && /^image\/(png|jpeg|gif|webp)$/.test(block.mimeType);
       if (isImage && /^[A-Za-z0-9+/=]*$/.test(block.data)) {
@@ -186,8 +197,23 @@ export async function start(container) {
     result.replaceChildren(...parts);
   }
 
+  /** Links the record of the call, with the duration that all pages show. */
+  async function showRecord(id) {
+    if (!id) return;
+    let record;
+    try {
+      record = JSON.parse(await request(`${callsUrl}/${encodeURIComponent(id)}`));
+    } catch {
+      // The call log may be switched off.
+      return;
+    }
+    const took = record.took_ms === null ? "" : ` ${duration(record.took_ms)} · `;
+    const link = element("a", { href: `${callsPage}/${encodeURIComponent(id)}`, textContent: text("Open this call", "查看此次调用") });
+    result.querySelector("#trial-head")?.append(took || " ", link);
+  }
+
   function output(content) {
-    const block = element("pre", { textContent: content, tabIndex: 0 });
+    const block = element("pre", { textContent: content, tabIndex: 0, dir: "auto" });
     block.setAttribute("role", "region");
     block.setAttribute("aria-label", text("Result", "结果"));
     return block;

@@ -125,6 +125,33 @@ fn server_is_previewed_added_disabled_and_removed() {
 }
 
 #[test]
+fn entry_of_server_is_changed_without_showing_its_secrets() {
+    let mut cli = command_line("");
+    let script = |name: &str, tool: &str| {
+        let file = cli.folder().join(name);
+        std::fs::write(&file, Script::legacy().plain_tool(tool).json()).unwrap();
+        file
+    };
+    let (first, second) = (script("first.json", "read_note"), script("second.json", "write_note"));
+    let entry =
+        json!({"command": scripted::binary(), "args": ["stdio", first], "env": {"NOTES_KEY": "hunter2"}});
+    cli.entry("notes", entry);
+    let mut hub = ConsoleHub::start(cli);
+    hub.run_scenario("edit_server", json!({"secondScript": second}), |hub, request| {
+        let file = hub.folder().join("mcp.json");
+        let text = std::fs::read_to_string(&file).unwrap();
+        match request {
+            "file" => json!(text),
+            "change" => {
+                std::fs::write(&file, text.replace("\"3\"", "\"4\"")).unwrap();
+                Value::Null
+            }
+            other => panic!("unexpected request `{other}`"),
+        }
+    });
+}
+
+#[test]
 fn key_is_made_simulated_rotated_and_revoked() {
     let mut hub = ConsoleHub::start(command_line(""));
     hub.run_scenario("access", json!({}), no_requests);

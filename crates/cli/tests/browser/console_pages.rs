@@ -24,6 +24,18 @@ fn statuses(paths: &[(&str, u16)]) -> Value {
     paths.iter().map(|(path, status)| ((*path).to_owned(), json!(status))).collect::<Map<_, _>>().into()
 }
 
+/// A tool with very many parameters.
+fn settings_tool() -> Value {
+    let parameter = |number: usize| {
+        let description = format!("Value of the setting number {number}.");
+        (format!("setting_{number}"), json!({"type": "string", "description": description}))
+    };
+    let parameters: Map<String, Value> = (0..200).map(parameter).collect();
+    let schema =
+        json!({"type": "object", "properties": parameters, "required": ["setting_3", "setting_150"]});
+    json!({"name": "configure", "description": "Sets many settings at once.", "inputSchema": schema})
+}
+
 #[test]
 fn pages_have_no_problems() {
     let mut cli = command_line(SETTINGS);
@@ -33,6 +45,7 @@ fn pages_have_no_problems() {
             .tool(sheet(description))
             .plain_tool("write_sheet")
             .plain_tool("fail")
+            .tool(settings_tool())
             .on("tools/call:fail", json!([{"tool_error": "no such sheet: Budget 2026"}]))
             .set("stderr", ["reading the configuration"])
     };
@@ -62,6 +75,7 @@ fn pages_have_no_problems() {
         ("tools/calculate", 200),
         ("tools/draw", 200),
         ("tools/sheet", 200),
+        ("tools/configure", 200),
         ("tools/none", 404),
         ("servers", 200),
         ("servers/sheets", 200),

@@ -122,7 +122,8 @@ fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
         ("get", "health" | "stats" | "servers" | "servers/{id}") => {
             &["viewer", "operator", "auditor", "owner"]
         }
-        ("get", "servers/{id}/log")
+        ("get", "servers/{id}/log" | "servers/{id}/entry")
+        | ("put", "servers/{id}/entry")
         | ("post", "servers" | "servers/{id}:test" | "servers/{id}:restart")
         | ("patch" | "delete", "servers/{id}") => &["operator", "owner"],
         ("get", "events" | "profiles" | "tools" | "tools/{name}" | "calls" | "calls/{id}" | "waiting")
@@ -179,7 +180,7 @@ async fn every_route_requires_its_roles() {
             assert_eq!(anonymous.headers()["content-type"], "application/problem+json");
         }
     }
-    assert!(checked >= 45 * ROLES.len(), "{checked}");
+    assert!(checked >= 47 * ROLES.len(), "{checked}");
 }
 
 #[tokio::test]

@@ -24,6 +24,36 @@ async fn calls_are_compared() {
     assert_eq!(unknown.status(), 404);
 }
 
+/// A failed call names the source that was tried, and each call links the page of its tool while there is one.
+#[tokio::test]
+async fn list_names_sources_of_failed_calls_and_links_tools() {
+    let failing = sheets().plain_tool("fail").on("tools/call:fail", json!([{"tool_error": "no such sheet"}]));
+    let serving = Serving::before(&failing, "");
+    let browser = Browser::open(&serving).await;
+    for tool in ["fail", "read_sheet"] {
+        let body = json!({"arguments": {}});
+        assert_eq!(browser.post(&format!("tools/{tool}:call"), &body).send().await.unwrap().status(), 200);
+    }
+    let failed = browser.api("calls?tool=fail").await;
+    assert_eq!(failed["items"][0]["tried"], json!(["s"]), "{failed}");
+    for path in ["calls", ""] {
+        let page = browser.page(path).await;
+        let row = page.split("<tr>").find(|row| row.contains("no such sheet")).unwrap();
+        assert!(row.contains("tools/fail\"><bdi>fail</bdi></a>"), "{row}");
+        assert!(row.contains("<td data-label=\"Source\">s</td>"), "{row}");
+    }
+    // A tool that is gone has no page.
+    let file = serving.cli().folder().join("mcp.json");
+    std::fs::write(file, "{}").unwrap();
+    for _ in 0..100 {
+        if !browser.page("calls").await.contains("tools/fail") {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the tool is still linked");
+}
+
 /// A plan names steps, arguments and what is missing, and runs nothing.
 #[tokio::test]
 async fn plans_run_nothing() {

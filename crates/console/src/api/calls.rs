@@ -1,5 +1,6 @@
 //! `calls`: the history.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -66,6 +67,8 @@ pub(crate) struct Call {
     pub(crate) took_ms: Option<f64>,
     /// The sources of the result.
     pub(crate) sources: Vec<String>,
+    /// The sources that were tried, in order; those that could have been, if none was.
+    pub(crate) tried: Vec<String>,
     pub(crate) error: Option<String>,
     /// The request in natural language that it served.
     pub(crate) request: Option<String>,
@@ -240,6 +243,28 @@ pub(crate) async fn others(context: &Context<'_>, own: &Call) -> Result<Vec<Call
     Ok(records.iter().map(|record| call(record, context.lang)).collect())
 }
 
+/// A principal of recorded calls.
+pub(crate) struct SeenCaller {
+    pub(crate) principal: String,
+    pub(crate) last_at: String,
+    pub(crate) calls: usize,
+}
+
+/// The principals of the last calls that the principal of the request may see, the last one first.
+pub(crate) async fn seen_callers(context: &Context<'_>) -> Result<Vec<SeenCaller>, Problem> {
+    let principal = (!context.reads_all_calls()).then(|| context.principal().id().to_string());
+    let query = CallQuery { principal, limit: Some(MAX_LIMIT), ..CallQuery::default() };
+    let mut seen: Vec<SeenCaller> = Vec::new();
+    for CallRecord { start, .. } in context.hub().calls(query).await? {
+        let principal = start.authorization.principal.to_string();
+        match seen.iter_mut().find(|caller| caller.principal == principal) {
+            Some(caller) => caller.calls += 1,
+            None => seen.push(SeenCaller { principal, last_at: timestamp(start.at), calls: 1 }),
+        }
+    }
+    Ok(seen)
+}
+
 /// The call with this id, if the principal may see it.
 pub(crate) async fn find(context: &Context<'_>, id: &str) -> Result<CallDetail, Problem> {
     let unknown = || Problem::not_found(format!("there is no call `{id}`"), format!("没有调用 `{id}`"));
@@ -284,6 +309,12 @@ fn detail(record: &CallRecord, lang: Lang) -> CallDetail {
 
 fn call(record: &CallRecord, lang: Lang) -> Call {
     let start = &record.start;
+    let mut tried: Vec<String> = record.attempts.iter().map(|attempt| attempt.source.to_string()).collect();
+    if tried.is_empty() {
+        tried = start.candidates.iter().map(ToString::to_string).collect();
+    }
+    let mut seen = HashSet::new();
+    tried.retain(|source| seen.insert(source.clone()));
     Call {
         id: start.record.to_string(),
         tool: start.tool.to_string(),
@@ -292,6 +323,7 @@ fn call(record: &CallRecord, lang: Lang) -> Call {
         started_at: timestamp(start.at),
         took_ms: record.took.map(millis),
         sources: record.sources.iter().map(ToString::to_string).collect(),
+        tried,
         error: record.error.as_ref().map(|(_, text)| text.localize(lang)),
         request: start.request.clone(),
         parent: start.parent.as_ref().map(ToString::to_string),

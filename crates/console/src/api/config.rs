@@ -154,28 +154,9 @@ pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem
     let text = new_text(context)?;
     let places = context.hub().places();
     check_editable(context, &places.config)?;
-    let expected = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
-    let Some(expected) = expected.filter(|expected| !expected.is_empty()) else {
-        return Err(Problem::new(
-            StatusCode::PRECONDITION_REQUIRED,
-            "if-match-required",
-            LocalizedText::new(
-                "send the `ETag` of the text that you changed in `If-Match`",
-                "请在 `If-Match` 中发送所修改文本的 `ETag`",
-            ),
-        ));
-    };
+    let expected = expected_version(context)?;
     let file = LockedFile::open(&places.config)?;
-    if expected != version(file.text()) {
-        return Err(Problem::new(
-            StatusCode::PRECONDITION_FAILED,
-            "changed-meanwhile",
-            LocalizedText::new(
-                "the file was changed since you read it: reload it, and make your change again",
-                "文件在您读取之后已被修改：请重新加载后再次修改",
-            ),
-        ));
-    }
+    check_version(expected, file.text())?;
     let masked = masked(context, file.text())?;
     let restored = masked.restore(&text).map_err(invalid)?;
     check_config(places, &restored)
@@ -196,6 +177,36 @@ pub(crate) async fn put(context: &Context<'_>) -> Result<Response<Body>, Problem
     get(context)
 }
 
+/// The version of the text that a request changes.
+pub(super) fn expected_version<'a>(context: &'a Context<'_>) -> Result<&'a str, Problem> {
+    let expected = context.headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok());
+    expected.filter(|expected| !expected.is_empty()).ok_or_else(|| {
+        Problem::new(
+            StatusCode::PRECONDITION_REQUIRED,
+            "if-match-required",
+            LocalizedText::new(
+                "send the `ETag` of the text that you changed in `If-Match`",
+                "请在 `If-Match` 中发送所修改文本的 `ETag`",
+            ),
+        )
+    })
+}
+
+/// Refuses a change of a text that is not the current one.
+pub(super) fn check_version(expected: &str, text: &str) -> Result<(), Problem> {
+    if expected == version(text) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::PRECONDITION_FAILED,
+        "changed-meanwhile",
+        LocalizedText::new(
+            "the file was changed since you read it: reload it, and make your change again",
+            "文件在您读取之后已被修改：请重新加载后再次修改",
+        ),
+    ))
+}
+
 fn new_text(context: &Context<'_>) -> Result<String, Problem> {
     let NewConfig { text } = context.json()?;
     if text.len() > MAX_TEXT_BYTES {
@@ -207,7 +218,7 @@ fn new_text(context: &Context<'_>) -> Result<String, Problem> {
     Ok(text)
 }
 
-fn invalid(what: LocalizedText) -> Problem {
+pub(super) fn invalid(what: LocalizedText) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid-config", what)
 }
 
@@ -237,20 +248,20 @@ fn masked(context: &Context<'_>, text: &str) -> Result<MaskedConfig, Problem> {
 }
 
 /// The version of a text. A secret of this process is part of it, so that it tells nothing about the secrets in the text.
-fn version(text: &str) -> String {
+pub(super) fn version(text: &str) -> String {
     static KEY: OnceLock<String> = OnceLock::new();
     let key = KEY.get_or_init(|| secret().unwrap_or_default());
     format!("\"{}\"", hash_of(&format!("{key}{text}")))
 }
 
-fn set_version(response: &mut Response<Body>, version: &str) {
+pub(super) fn set_version(response: &mut Response<Body>, version: &str) {
     if let Ok(value) = HeaderValue::from_str(version) {
         response.headers_mut().insert(header::ETAG, value);
     }
 }
 
 /// The changed lines of two texts, with the lines around them.
-fn changed_lines(old: &str, new: &str) -> Vec<ChangedLine> {
+pub(super) fn changed_lines(old: &str, new: &str) -> Vec<ChangedLine> {
     let diff = similar::TextDiff::configure().timeout(MAX_DIFF_TIME).diff_lines(old, new);
     let mut lines = Vec::new();
     for (index, group) in diff.grouped_ops(CONTEXT_LINES).iter().enumerate() {

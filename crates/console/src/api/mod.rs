@@ -10,6 +10,7 @@ pub(crate) mod routes;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod server_edit;
+pub(crate) mod server_entry;
 pub(crate) mod servers;
 pub(crate) mod skills;
 pub(crate) mod tools;

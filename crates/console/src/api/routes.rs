@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::{
     ACCESS_READERS, APPROVERS, AUDITORS, CALLERS, DETAILS, Empty, OPERATORS, OWNERS, PROFILE, Page,
     SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, config, open_events, overview, run,
-    search, server_edit, servers, skills, tools, waiting,
+    search, server_edit, server_entry, servers, skills, tools, waiting,
 };
 use crate::openapi;
 use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
@@ -115,6 +115,26 @@ pub(crate) const ROUTES: &[Route] = &[
         request: Some(schema_of::<server_edit::ServerPatch>),
         response: ResponseKind::Json(schema_of::<servers::ServerDetail>),
         handler: |context| Box::pin(server_edit::patch(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "servers/{id}/entry",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "The entry of a server in `mcp.json` without its secrets, and its version in `ETag`",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<server_entry::Entry>),
+        handler: |context| Box::pin(std::future::ready(server_entry::get(context))),
+    },
+    Route {
+        method: Verb::Put,
+        path: "servers/{id}/entry",
+        permission: Permission::AnyOf(OPERATORS),
+        summary: "Changes the entry of a server if it still has the version in `If-Match`, or shows the change",
+        parameters: &[],
+        request: Some(schema_of::<server_entry::NewEntry>),
+        response: ResponseKind::Json(schema_of::<server_entry::EntryChange>),
+        handler: |context| Box::pin(server_entry::put(context)),
     },
     Route {
         method: Verb::Delete,

@@ -23,8 +23,8 @@ use crate::request::Context;
 use crate::route::json;
 
 /// How long a request waits until the hub has applied a change.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
-const APPLY_POLL: Duration = Duration::from_millis(50);
+pub(super) const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const APPLY_POLL: Duration = Duration::from_millis(50);
 
 /// A server to add: a command, a URL, or the JSON of another client.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -50,10 +50,10 @@ pub(crate) struct NewServer {
 }
 
 /// A variable or a header.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NamedValue {
-    name: String,
-    value: String,
+    pub(super) name: String,
+    pub(super) value: String,
 }
 
 /// A change of `mcp.json`.
@@ -163,17 +163,9 @@ fn entries(new: &NewServer) -> Result<Vec<ServerEntry>, Problem> {
 }
 
 fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
-    let pairs = new.values.iter().map(|pair| (pair.name.trim().to_owned(), pair.value.clone()));
-    let pairs: Vec<(String, String)> = pairs.filter(|(name, _)| !name.is_empty()).collect();
+    let pairs = pairs(&new.values);
     if let Some(url) = &new.url {
-        let url = url.trim();
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Problem::bad_request(
-                format!("`{url}` is no address: write it with `http://` or `https://` in front"),
-                format!("`{url}` 不是地址：请在前面写上 `http://` 或 `https://`"),
-            ));
-        }
-        return Ok(TransportSpec::Http(HttpSpec { url: url.to_owned(), headers: pairs }));
+        return Ok(TransportSpec::Http(HttpSpec { url: checked_url(url)?, headers: pairs }));
     }
     let words = words(new.command.as_deref().unwrap_or_default()).ok_or_else(|| {
         Problem::bad_request("a quote in the command is not closed", "命令中的引号没有闭合")
@@ -187,6 +179,24 @@ fn transport(new: &NewServer) -> Result<TransportSpec, Problem> {
         env: pairs,
         ..StdioSpec::default()
     }))
+}
+
+/// Variables or headers; those without a name are left out.
+pub(super) fn pairs(values: &[NamedValue]) -> Vec<(String, String)> {
+    let pairs = values.iter().map(|pair| (pair.name.trim().to_owned(), pair.value.clone()));
+    pairs.filter(|(name, _)| !name.is_empty()).collect()
+}
+
+/// The address of a server, which is one of HTTP.
+pub(super) fn checked_url(url: &str) -> Result<String, Problem> {
+    let url = url.trim();
+    if url.starts_with("http://") || url.starts_with("https://") {
+        return Ok(url.to_owned());
+    }
+    Err(Problem::bad_request(
+        format!("`{url}` is no address: write it with `http://` or `https://` in front"),
+        format!("`{url}` 不是地址：请在前面写上 `http://` 或 `https://`"),
+    ))
 }
 
 /// Splits a command line into words as a shell does, without any expansion. Returns `None` if a quote is not closed.
@@ -315,7 +325,7 @@ pub(crate) async fn remove(context: &Context<'_>) -> Result<Response<Body>, Prob
     Ok(json(StatusCode::OK, &Empty {}))
 }
 
-fn not_in_file(id: &str, file: &Path) -> Problem {
+pub(super) fn not_in_file(id: &str, file: &Path) -> Problem {
     let file = file.display();
     let detail = LocalizedText::new(
         format!("`{id}` is not in `{file}` any more"),
@@ -354,7 +364,7 @@ async fn await_servers(context: &Context<'_>, is_applied: impl Fn(&[String]) -> 
     }
 }
 
-async fn record(
+pub(super) async fn record(
     context: &Context<'_>,
     id: &str,
     change: ChangeKind,

@@ -1,14 +1,20 @@
 //! The page of access: keys, rules, and the simulator.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Role};
+use toolhub_core::{Lang, RawJson, Role};
 use toolhub_server::Authenticator as _;
 
 use super::json_view;
-use super::layout::{Frame, state, time};
-use crate::api::access::{self, Key};
+use super::layout::{Frame, first_line, state, time};
+use super::table::{Column, foreign, table, text};
+use crate::api::access::{self, Key, Rule};
+use crate::api::tools;
 use crate::request::Context;
 use crate::route::encode;
+
+/// Number of tools that the simulator offers.
+const MAX_CHOICES: usize = 500;
+const MAX_CRITERION_CHARACTERS: usize = 120;
 
 pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let (keys, rules) = (access::read_keys(context), access::read_rules(context));
@@ -35,11 +41,13 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
             } @else {
                 (key_table(frame, &keys, is_owner))
             }
+            (role_table(frame))
             @if is_owner {
                 h3 { (frame.text("New key", "新密钥")) }
                 @if is_open { p.muted { (opening) } }
                 div #new-key data-static="true" data-keys=(frame.api("keys"))
-                    data-confirm=[is_open.then_some(opening)] {}
+                    data-confirm=[is_open.then_some(opening)]
+                    data-confirm-action=(frame.text("Make key", "生成密钥")) {}
             }
         }
         section.card {
@@ -50,11 +58,12 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
                     "没有规则：每个调用方都可调用其配置档中的所有工具。",
                 )) }
             }
-            @for rule in &rules {
-                details {
-                    summary { (state(effect_class(&rule.effect), &rule.effect)) " " bdi { (rule.name) } }
-                    (json_view::json(&rule.definition, &rule.name))
-                }
+            @if !rules.is_empty() {
+                p.muted { (frame.text(
+                    "Of all rules that match a call, “forbid” beats “ask first”, and that beats “allow”. What no rule allows is forbidden.",
+                    "多条规则同时匹配时，“禁止”优先于“先询问”，“先询问”优先于“允许”。没有规则允许的一律禁止。",
+                )) }
+                (rule_table(frame, &rules))
             }
         }
         section.card {
@@ -63,11 +72,34 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
                 "What may a principal do, and which of the last days’ calls would other rules refuse? Nothing is changed.",
                 "某个主体可以做什么？换用其他规则会拒绝最近哪些调用？不会改动任何内容。",
             )) }
+            (choices(context, &keys))
             div #simulator data-static="true" data-simulate=(frame.api("access:simulate")) data-rules=(frame.api("rules"))
                 data-calls=(frame.link("calls")) {}
         }
     };
     (title.to_owned(), content)
+}
+
+/// Known callers and tools, which browsers offer in the fields of the simulator.
+fn choices(context: &Context<'_>, keys: &[Key]) -> Markup {
+    let tools = tools::offered(context, None).unwrap_or_default();
+    html! {
+        datalist #known-principals {
+            option value="local" {}
+            @for key in keys { option value=(format!("key:{}", key.name)) {} }
+        }
+        datalist #known-tools {
+            @for tool in tools.iter().take(MAX_CHOICES) { option value=(tool.tool.as_str()) {} }
+        }
+    }
+}
+
+fn effect_text(effect: &str, lang: Lang) -> &'static str {
+    match effect {
+        "allow" => lang.choose("allow", "允许"),
+        "ask" => lang.choose("ask first", "先询问"),
+        _ => lang.choose("forbid", "禁止"),
+    }
 }
 
 fn effect_class(effect: &str) -> &'static str {
@@ -78,55 +110,169 @@ fn effect_class(effect: &str) -> &'static str {
     }
 }
 
+const KEY_COLUMNS: [Column; 6] = [
+    Column::new("Name", "名称"),
+    Column::new("Roles", "角色"),
+    Column::new("Profiles", "配置档"),
+    Column::new("Expires", "过期"),
+    Column::number("Calls per day", "每日调用上限"),
+    Column::new("Actions", "操作"),
+];
+
 fn key_table(frame: &Frame<'_>, keys: &[Key], is_owner: bool) -> Markup {
-    let question = |en: &str, zh: &str, key: &Key| match frame.lang() {
-        Lang::En => en.replace("NAME", &key.name),
-        Lang::Zh => zh.replace("NAME", &key.name),
-    };
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(frame.text("Keys", "密钥")) {
-            table {
-                thead { tr {
-                    th scope="col" { (frame.text("Name", "名称")) }
-                    th scope="col" { (frame.text("Roles", "角色")) }
-                    th scope="col" { (frame.text("Profiles", "配置档")) }
-                    th scope="col" { (frame.text("Expires", "过期")) }
-                    th.number scope="col" { (frame.text("Calls per day", "每日调用上限")) }
-                    @if is_owner { th scope="col" { (frame.text("Actions", "操作")) } }
-                } }
-                tbody {
-                    @for key in keys {
-                        @let path = frame.api(&format!("keys/{}", encode(&key.name)));
-                        tr {
-                            td { bdi { (key.name) } }
-                            td { (key.roles.join(", ")) }
-                            td { (key.profiles.as_ref().map_or_else(|| frame.text("all", "全部").to_owned(), |all| all.join(", "))) }
-                            td {
-                                @match &key.expires { Some(at) => (time(at)), None => "–" }
-                                @if key.is_expired { " " (state("failed", frame.text("expired", "已过期"))) }
-                            }
-                            td.number { (key.per_day.map_or_else(|| "–".to_owned(), |limit| limit.to_string())) }
-                            @if is_owner {
-                                td {
-                                    button type="button" data-post=(format!("{path}:rotate")) data-secret="key"
-                                        data-confirm=(question(
-                                            "Replace the secret of “NAME”? The old one is refused at once.",
-                                            "更换“NAME”的密钥？旧密钥立即失效。",
-                                            key,
-                                        )) { (frame.text("Rotate", "更换")) }
-                                    " "
-                                    button type="button" data-post=(path) data-method="DELETE"
-                                        data-confirm=(question(
-                                            "Revoke “NAME”? Its streams end, and its logins at servers are removed.",
-                                            "吊销“NAME”？其连接会断开，在服务器上的登录也会移除。",
-                                            key,
-                                        )) { (frame.text("Revoke", "吊销")) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+    let row = |key: &Key| {
+        let profiles = key.profiles.as_ref().map(|all| all.join(", "));
+        let mut cells = vec![
+            foreign(&key.name),
+            text(key.roles.join(", ")),
+            text(profiles.as_deref().unwrap_or(frame.text("all", "全部"))),
+            html! {
+                @match &key.expires { Some(at) => (time(at)), None => "–" }
+                @if key.is_expired { " " (state("failed", frame.text("expired", "已过期"))) }
+            },
+            text(key.per_day.map_or_else(|| "–".to_owned(), |limit| limit.to_string())),
+        ];
+        if is_owner {
+            cells.push(key_actions(frame, key));
         }
+        cells
+    };
+    let columns = if is_owner { &KEY_COLUMNS[..] } else { &KEY_COLUMNS[..KEY_COLUMNS.len() - 1] };
+    table(frame, frame.text("Keys", "密钥"), columns, keys.iter().map(row))
+}
+
+/// The buttons that change a key.
+fn key_actions(frame: &Frame<'_>, key: &Key) -> Markup {
+    let path = frame.api(&format!("keys/{}", encode(&key.name)));
+    let question = |en: &str, zh: &str| frame.text(en, zh).replace("NAME", &key.name);
+    html! {
+        button type="button" data-post=(format!("{path}:rotate")) data-secret="key"
+            data-confirm=(question(
+                "Replace the secret of the key “NAME”? The old one is refused at once.",
+                "更换密钥“NAME”？旧密钥立即失效。",
+            )) data-confirm-action=(frame.text("Replace secret", "更换密钥")) {
+            (frame.text("Rotate", "更换"))
+        }
+        " "
+        button type="button" data-post=(path) data-method="DELETE"
+            data-confirm=(question(
+                "Revoke the key “NAME”? Its streams end, and its logins at servers are removed.",
+                "吊销密钥“NAME”？其连接会断开，在服务器上的登录也会移除。",
+            )) data-confirm-action=(frame.text("Revoke key", "吊销密钥")) {
+            (frame.text("Revoke", "吊销"))
+        }
+    }
+}
+
+const ROLE_COLUMNS: [Column; 2] = [Column::new("Role", "角色"), Column::description("Permits", "权限")];
+
+/// What each role permits.
+fn role_table(frame: &Frame<'_>) -> Markup {
+    let row = |role: Role| vec![html! { code { (role.name()) } }, text(role_text(role, frame.lang()))];
+    html! {
+        details {
+            summary { (frame.text("What the roles permit", "各角色的权限")) }
+            (table(frame, frame.text("Roles", "角色"), &ROLE_COLUMNS, Role::ALL.into_iter().map(row)))
+            p.muted { (frame.text(
+                "A key with several roles may do what any of them permits. The user of this machine (`local`) has every role.",
+                "拥有多个角色的密钥可做其中任一角色允许的事。本机用户（`local`）拥有全部角色。",
+            )) }
+        }
+    }
+}
+
+fn role_text(role: Role, lang: Lang) -> &'static str {
+    match role {
+        Role::Viewer => lang
+            .choose("sees the tools and states of servers, calls nothing", "查看工具和服务器状态，不能调用"),
+        Role::Caller => {
+            lang.choose("sees and calls tools; for most clients", "查看并调用工具；适合大多数客户端")
+        }
+        Role::Approver => lang.choose(
+            "decides calls that wait for approval, and changed tool definitions",
+            "审批待批准的调用和有改动的工具定义",
+        ),
+        Role::Operator => lang.choose(
+            "adds, changes, restarts and removes servers, and so starts any program as the user of the hub",
+            "添加、修改、重启、移除服务器，因而能以 hub 用户的身份启动任何程序",
+        ),
+        Role::Auditor => lang.choose(
+            "reads the audit log, and arguments and results of all calls; changes nothing",
+            "查看审计日志以及所有调用的参数和结果；不能改动任何内容",
+        ),
+        Role::Owner => lang.choose(
+            "manages keys, servers and settings, approves and calls",
+            "管理密钥、服务器和设置，可审批和调用",
+        ),
+    }
+}
+
+const RULE_COLUMNS: [Column; 5] = [
+    Column::new("Effect", "效果"),
+    Column::new("Name", "名称"),
+    Column::new("Who", "对象"),
+    Column::new("What", "范围"),
+    Column::new("Definition", "定义"),
+];
+
+/// The rules in force, each with the callers and items that it concerns.
+fn rule_table(frame: &Frame<'_>, rules: &[Rule]) -> Markup {
+    let row = |rule: &Rule| {
+        vec![
+            state(effect_class(&rule.effect), effect_text(&rule.effect, frame.lang())),
+            foreign(&rule.name),
+            criteria(frame, rule, &WHO, frame.text("all callers but local", "除 local 外的所有调用方")),
+            criteria(frame, rule, &WHAT, frame.text("everything", "全部")),
+            html! {
+                details {
+                    summary { "JSON" }
+                    (json_view::json(&rule.definition, &rule.name))
+                }
+            },
+        ]
+    };
+    table(frame, frame.text("Rules", "规则"), &RULE_COLUMNS, rules.iter().map(row))
+}
+
+/// A member of a rule with its name for people.
+type Criterion = (&'static str, &'static str, &'static str);
+const WHO: [Criterion; 4] = [
+    ("principals", "callers", "调用方"),
+    ("roles", "roles", "角色"),
+    ("groups", "groups", "用户组"),
+    ("scope", "with the scopes", "需要的授权范围"),
+];
+const WHAT: [Criterion; 7] = [
+    ("profiles", "profiles", "配置档"),
+    ("servers", "servers", "服务器"),
+    ("tools", "names", "名称"),
+    ("tags", "tags", "标签"),
+    ("hints", "hints", "提示"),
+    ("kinds", "kinds", "种类"),
+    ("arguments", "arguments that fit the schema", "符合 schema 的参数"),
+];
+
+/// The criteria of a rule. A rule without any concerns all.
+fn criteria(frame: &Frame<'_>, rule: &Rule, names: &[Criterion], all: &str) -> Markup {
+    let members = rule.definition.object().unwrap_or_default();
+    let given = names.iter().filter_map(|(name, en, zh)| Some((frame.text(en, zh), members.get(name)?)));
+    let given: Vec<(&str, &RawJson)> = given.collect();
+    html! {
+        @if given.is_empty() { span.muted { (all) } }
+        @for (name, value) in given {
+            div { span.muted { (name) ": " } bdi { (criterion_text(value)) } }
+        }
+    }
+}
+
+fn criterion_text(value: &RawJson) -> String {
+    match value.decode::<serde_json::Value>() {
+        Ok(serde_json::Value::Array(values)) => {
+            let values =
+                values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+            values.collect::<Vec<_>>().join(", ")
+        }
+        Ok(serde_json::Value::String(text)) => text,
+        _ => first_line(value.get(), MAX_CRITERION_CHARACTERS),
     }
 }

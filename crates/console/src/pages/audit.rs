@@ -3,10 +3,35 @@
 use maud::{Markup, html};
 use toolhub_core::audit::AuditKind;
 
+use super::labels;
 use super::layout::{Frame, next_link, time};
-use crate::api::audit;
+use super::table::{Column, foreign, table, text};
+use crate::api::audit::{self, Record};
 use crate::problem::Problem;
 use crate::request::Context;
+
+const COLUMNS: [Column; 7] = [
+    Column::number("#", "#"),
+    Column::new("Time", "时间"),
+    Column::new("Principal", "主体"),
+    Column::new("Kind", "类别"),
+    Column::new("Object", "对象"),
+    Column::new("What happened", "事件"),
+    Column::muted("Reference", "编号"),
+];
+
+fn row(frame: &Frame<'_>, record: &Record) -> Vec<Markup> {
+    let lang = frame.lang();
+    vec![
+        text(record.sequence.to_string()),
+        time(&record.at),
+        foreign(&record.principal),
+        text(labels::audit_kind(&record.kind, lang)),
+        foreign(labels::audit_object(&record.kind, &record.object, lang)),
+        foreign(labels::audit_state(&record.state, lang)),
+        text(record.reference.as_deref().unwrap_or_default()),
+    ]
+}
 
 pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let title = frame.text("Audit", "审计");
@@ -42,7 +67,9 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                 select name="kind" {
                     option value="" { (frame.text("all", "全部")) }
                     @for kind in AuditKind::ALL {
-                        option value=(kind.name()) selected[query.get("kind") == Some(kind.name())] { (kind.name()) }
+                        option value=(kind.name()) selected[query.get("kind") == Some(kind.name())] {
+                            (labels::audit_kind(kind.name(), frame.lang()))
+                        }
                     }
                 }
             }
@@ -55,32 +82,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         @if page.items.is_empty() {
             div.empty { p { (frame.text("No record fits.", "没有符合条件的记录。")) } }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label=(title) {
-                table {
-                    thead { tr {
-                        th.number scope="col" { "#" }
-                        th scope="col" { (frame.text("Time", "时间")) }
-                        th scope="col" { (frame.text("Principal", "主体")) }
-                        th scope="col" { (frame.text("Kind", "类别")) }
-                        th scope="col" { (frame.text("Object", "对象")) }
-                        th scope="col" { (frame.text("What happened", "事件")) }
-                        th scope="col" { (frame.text("Reference", "编号")) }
-                    } }
-                    tbody {
-                        @for record in &page.items {
-                            tr {
-                                td.number { (record.sequence) }
-                                td { (time(&record.at)) }
-                                td { bdi { (record.principal) } }
-                                td { (record.kind) }
-                                td { bdi { (record.object) } }
-                                td { (record.state) }
-                                td.muted { (record.reference.as_deref().unwrap_or_default()) }
-                            }
-                        }
-                    }
-                }
-            }
+            (table(frame, title, &COLUMNS, page.items.iter().map(|record| row(frame, record))))
             (next_link(context, page.next.as_deref(), frame.lang()))
         }
     };

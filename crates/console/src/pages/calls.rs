@@ -1,14 +1,18 @@
 //! The pages of calls.
 
+use std::collections::HashSet;
+
 use maud::{Markup, PreEscaped, html};
 use toolhub::script_code;
-use toolhub_core::{Lang, RawJson, RawObject};
+use toolhub_core::{RawJson, RawObject};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
-use super::{comparison, json_view};
+use super::table::{Column, foreign, table, text};
+use super::{comparison, json_view, labels};
 use crate::api::Page;
 use crate::api::calls::{self, Attempt, Call, CallDetail, CallPage};
+use crate::api::tools;
 use crate::problem::Problem;
 use crate::request::Context;
 
@@ -16,47 +20,63 @@ use crate::request::Context;
 const CHART_WIDTH: f64 = 600.0;
 const ROW_HEIGHT: f64 = 22.0;
 
-fn label(status: &str, lang: Lang) -> &'static str {
-    match status {
-        "running" => lang.choose("running", "执行中"),
-        "succeeded" => lang.choose("succeeded", "成功"),
-        "failed" => lang.choose("failed", "失败"),
-        "cancelled" => lang.choose("cancelled", "已取消"),
-        _ => lang.choose("unknown", "结果未知"),
+/// The columns of a list of calls.
+const COLUMNS: [Column; 6] = [
+    Column::new("Time", "时间"),
+    Column::new("Tool", "工具"),
+    Column::new("State", "状态"),
+    Column::number("Duration", "耗时"),
+    Column::new("Source", "来源"),
+    Column::muted("Caller", "调用方"),
+];
+/// The columns of the attempts of a call.
+const ATTEMPT_COLUMNS: [Column; 4] = [
+    Column::new("Source", "来源"),
+    Column::new("Tool", "工具"),
+    Column::new("State", "状态"),
+    Column::number("Duration", "耗时"),
+];
+
+/// A table of calls.
+pub(crate) fn call_table(context: &Context<'_>, frame: &Frame<'_>, calls: &[Call]) -> Markup {
+    let known = known_tools(context);
+    let row = |call: &Call| {
+        vec![
+            html! { a href=(frame.item("calls", &call.id)) { (time(&call.started_at)) } },
+            html! { @if call.parent.is_some() { "↳ " } (tool_link(frame, &known, &call.tool)) },
+            html! {
+                (state(&call.status, labels::call_status(&call.status, frame.lang())))
+                @if let Some(error) = &call.error { div.muted.small dir="auto" { (first_line(error, 120)) } }
+            },
+            text(call.took_ms.map_or_else(|| "–".to_owned(), duration)),
+            text(sources(call)),
+            foreign(&call.principal),
+        ]
+    };
+    table(frame, frame.text("Calls", "调用"), &COLUMNS, calls.iter().map(row))
+}
+
+/// The names of the tools that have a page for this principal.
+fn known_tools(context: &Context<'_>) -> HashSet<String> {
+    let offered = tools::offered(context, None).unwrap_or_default();
+    offered.into_iter().map(|tool| tool.name).collect()
+}
+
+/// The name of a tool, linked to its page if there is one.
+fn tool_link(frame: &Frame<'_>, known: &HashSet<String>, tool: &str) -> Markup {
+    html! {
+        @if known.contains(tool) {
+            a href=(frame.item("tools", tool)) { bdi { (tool) } }
+        } @else {
+            bdi { (tool) }
+        }
     }
 }
 
-/// A table of calls.
-pub(crate) fn call_table(frame: &Frame<'_>, calls: &[Call]) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(frame.text("Calls", "调用")) {
-            table {
-                thead { tr {
-                    th scope="col" { (frame.text("Time", "时间")) }
-                    th scope="col" { (frame.text("Tool", "工具")) }
-                    th scope="col" { (frame.text("State", "状态")) }
-                    th.number scope="col" { (frame.text("Duration", "耗时")) }
-                    th scope="col" { (frame.text("Source", "来源")) }
-                    th scope="col" { (frame.text("Caller", "调用方")) }
-                } }
-                tbody {
-                    @for call in calls {
-                        tr {
-                            td { a href=(frame.item("calls", &call.id)) { (time(&call.started_at)) } }
-                            td { @if call.parent.is_some() { "↳ " } bdi { (call.tool) } }
-                            td {
-                                (state(&call.status, label(&call.status, frame.lang())))
-                                @if let Some(error) = &call.error { div.muted.small { (first_line(error, 120)) } }
-                            }
-                            td.number { (call.took_ms.map_or_else(|| "–".to_owned(), duration)) }
-                            td { (call.sources.join(", ")) }
-                            td.muted { bdi { (call.principal) } }
-                        }
-                    }
-                }
-            }
-        }
-    }
+/// The sources of the result; of a call without a result, those that were tried.
+fn sources(call: &Call) -> String {
+    let shown = if call.sources.is_empty() { &call.tried } else { &call.sources };
+    shown.join(", ")
 }
 
 pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
@@ -84,7 +104,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                     option value="" { (frame.text("all", "全部")) }
                     @for status in statuses {
                         option value=(status) selected[query.get("status") == Some(status)] {
-                            (label(status, frame.lang()))
+                            (labels::call_status(status, frame.lang()))
                         }
                     }
                 }
@@ -105,7 +125,7 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                 }
             }
         } @else {
-            (call_table(frame, &page.items))
+            (call_table(context, frame, &page.items))
         }
         @if is_partial {
             (search_link(context, frame, &page))
@@ -141,19 +161,22 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let content = html! {
         p.crumbs { a href=(frame.link("calls")) { (frame.text("Calls", "调用")) } }
         div.head {
-            h1 { bdi { (call.tool) } }
-            (state(&call.status, label(&call.status, frame.lang())))
+            h1 { (tool_link(frame, &known_tools(context), &call.tool)) }
+            (state(&call.status, labels::call_status(&call.status, frame.lang())))
             div.actions { a.button href=(again) { (frame.text("Use these arguments", "用这些参数再试")) } }
         }
-        @if let Some(error) = &call.error { p.problem { (error) } }
+        @if let Some(error) = &call.error { p.problem dir="auto" { (error) } }
         dl.facts {
             dt { (frame.text("Started", "开始")) } dd { (time(&call.started_at)) }
             (fact(frame.text("Duration", "耗时"), &call.took_ms.map_or_else(|| "–".to_owned(), duration)))
             (fact(frame.text("Caller", "调用方"), &call.principal))
             // A call that fails before it is routed has neither.
             @if !detail.candidates.is_empty() {
-                (fact(frame.text("Strategy", "策略"), &detail.strategy))
-                (fact(frame.text("Candidates", "候选"), &detail.candidates.join(", ")))
+                (fact(
+                    frame.text("How it was run", "执行方式"),
+                    labels::strategy(&detail.strategy, detail.candidates.len(), frame.lang()),
+                ))
+                (fact(frame.text("Possible sources", "可选来源"), &detail.candidates.join(", ")))
             }
             @if let Some(rule) = &detail.rule { (fact(frame.text("Allowed by rule", "依据规则"), rule)) }
             @if let Some(approver) = &detail.approver { (fact(frame.text("Approved by", "批准人"), approver)) }
@@ -184,7 +207,7 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
         @if let Some(nested) = detail.nested.as_ref().filter(|nested| !nested.is_empty()) {
             section.card {
                 h2 { (frame.text("Calls that it made", "它发起的调用")) }
-                (call_table(frame, nested))
+                (call_table(context, frame, nested))
             }
         }
         section.card {
@@ -230,31 +253,22 @@ fn script_log(result: &RawJson) -> Vec<String> {
 
 /// The attempts over time, as a chart and as a table.
 fn attempts(frame: &Frame<'_>, detail: &CallDetail) -> Markup {
+    let row = |attempt: &Attempt| {
+        vec![
+            text(&attempt.source),
+            foreign(&attempt.tool),
+            html! {
+                (state(&attempt.status, labels::call_status(&attempt.status, frame.lang())))
+                @if let Some(error) = &attempt.error { div.muted.small dir="auto" { (error) } }
+            },
+            text(duration(attempt.took_ms)),
+        ]
+    };
     html! {
         section.card {
             h2 { (frame.text("Attempts", "尝试")) }
             (waterfall(detail))
-            div.scroll tabindex="0" role="region" aria-label=(frame.text("Attempts", "尝试")) { table {
-                thead { tr {
-                    th scope="col" { (frame.text("Source", "来源")) }
-                    th scope="col" { (frame.text("Tool", "工具")) }
-                    th scope="col" { (frame.text("State", "状态")) }
-                    th.number scope="col" { (frame.text("Duration", "耗时")) }
-                } }
-                tbody {
-                    @for attempt in &detail.attempts {
-                        tr {
-                            td { (attempt.source) }
-                            td { bdi { (attempt.tool) } }
-                            td {
-                                (state(&attempt.status, label(&attempt.status, frame.lang())))
-                                @if let Some(error) = &attempt.error { div.muted.small { (error) } }
-                            }
-                            td.number { (duration(attempt.took_ms)) }
-                        }
-                    }
-                }
-            } }
+            (table(frame, frame.text("Attempts", "尝试"), &ATTEMPT_COLUMNS, detail.attempts.iter().map(row)))
         }
     }
 }

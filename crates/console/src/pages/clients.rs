@@ -1,85 +1,271 @@
-//! The page that connects MCP clients.
+//! The page that connects MCP clients: the address of the hub, what to write into the file of each client, and the callers that
+//! have used the hub.
+
+use std::path::{Path, PathBuf};
 
 use http::header;
 use maud::{Markup, html};
-use toolhub_core::{RawJson, RawObject};
+use toolhub_client_config::{
+    Action, Client, ClientEnvironment, ClientServer, Extras, HttpSpec, Scope, StdioSpec, System, Target,
+    TransportSpec, merge, places,
+};
+use toolhub_core::Role;
+use toolhub_core::principal::LOCAL;
 use toolhub_server::Authenticator as _;
 
-use super::layout::Frame;
+use super::layout::{Frame, time};
+use super::table::{Column, foreign, table, text};
+use crate::api::calls::{self, SeenCaller};
 use crate::api::overview::usable_profiles;
+use crate::problem::Problem;
 use crate::request::Context;
 
-pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
+/// Stands for a key in snippets.
+const KEY_PLACEHOLDER: &str = "KEY";
+
+const CALLER_COLUMNS: [Column; 3] = [
+    Column::new("Caller", "调用方"),
+    Column::new("Last call", "最近调用"),
+    Column::number("Calls", "调用次数"),
+];
+
+pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let title = frame.text("Clients", "客户端");
+    let public = public_url(context);
+    let is_guessed = public.is_none();
+    let url = public.unwrap_or_else(|| requested_url(context));
+    let needs_key = context.gateways.access().is_required();
+    let profiles = usable_profiles(context);
+    let callers = calls::seen_callers(context).await?;
+    let content = html! {
+        h1 { (title) }
+        // Behind a proxy with a path prefix, scripts correct the address.
+        div #connections data-gateway=[is_guessed.then_some(&url)] data-gateway-path=(frame.link("../mcp")) {
+            p { (frame.text(
+                "Every MCP client gets all tools of this hub from one address:",
+                "任何 MCP 客户端都能从一个地址获得此 hub 的全部工具：",
+            )) }
+            pre.command { (url) }
+            @if needs_key {
+                p { (frame.text(
+                    "Clients need a key. Make one for each: the buttons below show it once, in the text for the client.",
+                    "客户端需要密钥。请为每个客户端生成一个：下方按钮会显示一次，并填入该客户端的配置。",
+                )) }
+            }
+            section.card {
+                h2 { (frame.text("All clients on this machine", "本机的所有客户端")) }
+                p { (frame.text(
+                    "This command finds the clients on this machine and connects them; `--undo` takes it back.",
+                    "此命令会找到本机的客户端并完成连接；`--undo` 可撤销。",
+                )) }
+                pre.command { "toolhub init" }
+            }
+            @for client in Client::all() { (card(context, frame, client, &url)) }
+            section.card {
+                h2 { (frame.text("Clients that start a program", "通过命令启动的客户端")) }
+                pre.command { "toolhub serve --stdio" }
+            }
+            @if profiles.len() > 1 {
+                section.card {
+                    h2 { (frame.text("Profiles", "配置档")) }
+                    p { (frame.text("Each profile has an address of its own:", "每个配置档都有自己的地址：")) }
+                    ul { @for profile in &profiles { li { code { (url) "/" (profile) } } } }
+                }
+            }
+        }
+        (seen(frame, &callers))
+    };
+    Ok((title.to_owned(), content))
+}
+
+/// The address of `/mcp` in the configuration.
+fn public_url(context: &Context<'_>) -> Option<String> {
+    let public = context.gateways.access().public_url()?;
+    Some(format!("{}/mcp", public.trim_end_matches('/').trim_end_matches("/mcp")))
+}
+
+/// The address of `/mcp` at the host that the browser uses.
+fn requested_url(context: &Context<'_>) -> String {
     // The server has checked the host.
     let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     // The name of the console is for browsers only.
     let own = context.own_host.and_then(|own| host.strip_prefix(own));
     let host = own.map_or_else(|| host.to_owned(), |port| format!("127.0.0.1{port}"));
     let scheme = if context.is_https { "https" } else { "http" };
-    let url = format!("{scheme}://{host}/mcp");
+    format!("{scheme}://{host}/mcp")
+}
+
+/// What to do for one client: its file, the text for it, and a key.
+fn card(context: &Context<'_>, frame: &Frame<'_>, client: Client, url: &str) -> Markup {
     let needs_key = context.gateways.access().is_required();
-    let profiles = usable_profiles(context);
-    let content = html! {
-        h1 { (title) }
-        p { (frame.text(
-            "Every MCP client gets all tools of this hub from one address:",
-            "任何 MCP 客户端都能从一个地址获得此 hub 的全部工具：",
-        )) }
-        pre.command { (url) }
-        @if needs_key {
-            p { (frame.text(
-                "Clients need a key. Make one for each, and send it as a bearer token:",
-                "客户端需要密钥。请为每个客户端生成一个，并作为 Bearer 令牌发送：",
-            )) }
-            pre.command { "toolhub keys new NAME --role caller" }
-        }
+    let snippet_id = format!("snippet-{}", client.name());
+    let snippet = snippet(client, url, needs_key);
+    html! {
         section.card {
-            h2 { (frame.text("All clients on this machine", "本机的所有客户端")) }
-            p { (frame.text(
-                "This command finds the clients on this machine and connects them; `--undo` takes it back.",
-                "此命令会找到本机的客户端并完成连接；`--undo` 可撤销。",
-            )) }
-            pre.command { "toolhub init" }
+            div.head {
+                h2 { (client.title()) }
+                @if context.has_role(Role::Owner) && snippet.has_address {
+                    div.actions { (key_button(context, frame, client, &snippet_id)) }
+                }
+            }
+            @if client.name() == "claude-code" {
+                p { (frame.text("In a terminal:", "在终端中运行：")) }
+                pre.command { "claude mcp add --transport http toolhub " (url) @if needs_key { " --header \"Authorization: Bearer " (KEY_PLACEHOLDER) "\"" } }
+                p { (frame.text("Or in its file:", "或写入其文件：")) }
+            }
+            (files(context, frame, client))
+            @if !snippet.has_address {
+                p.muted { (frame.text(
+                    "This client starts a program, which must be on the machine of the client:",
+                    "此客户端通过命令启动程序，程序须在客户端所在的机器上：",
+                )) }
+            }
+            pre.command id=(snippet_id) { (snippet.text) }
         }
-        section.card {
-            h2 { "Claude Code" }
-            pre.command { "claude mcp add --transport http toolhub " (url) @if needs_key { " --header \"Authorization: Bearer KEY\"" } }
-        }
-        section.card {
-            h2 { "Cursor, Windsurf, Gemini CLI" }
-            (snippet(&mcp_servers("mcpServers", "url", &url, needs_key)))
-        }
-        section.card {
-            h2 { "VS Code" }
-            (snippet(&mcp_servers("servers", "url", &url, needs_key)))
-        }
-        section.card {
-            h2 { (frame.text("Clients that start a program", "通过命令启动的客户端")) }
-            pre.command { "toolhub serve --stdio" }
-        }
-        @if profiles.len() > 1 {
-            section.card {
-                h2 { (frame.text("Profiles", "配置档")) }
-                p { (frame.text("Each profile has an address of its own:", "每个配置档都有自己的地址：")) }
-                ul { @for profile in &profiles { li { code { (url) "/" (profile) } } } }
+    }
+}
+
+/// The files of a client: on this machine for its user, otherwise on each system.
+fn files(context: &Context<'_>, frame: &Frame<'_>, client: Client) -> Markup {
+    let is_local = &**context.principal().id() == LOCAL;
+    let file = |environment: &ClientEnvironment| user_file(client, environment);
+    html! {
+        p {
+            (frame.text("File: ", "文件："))
+            @if is_local {
+                @if let Some(file) = file(&ClientEnvironment::current()) { code { bdi { (file.display()) } } }
+            } @else {
+                @for (system, name) in [(System::Linux, "Linux"), (System::MacOs, "macOS"), (System::Windows, "Windows")] {
+                    @if let Some(file) = file(&sample_environment(system)) {
+                        span.muted { (name) " " } code { bdi { (file.display()) } } " "
+                    }
+                }
             }
         }
-    };
-    (title.to_owned(), content)
-}
-
-fn snippet(value: &RawJson) -> Markup {
-    html! { pre.command { (toolhub_core::json::pretty(value.get())) } }
-}
-
-/// The configuration of a client, by the names of its members.
-fn mcp_servers(member: &'static str, url_member: &'static str, url: &str, needs_key: bool) -> RawJson {
-    let mut server = RawObject::default().with("type", "http").with(url_member, url);
-    if needs_key {
-        let headers = RawObject::default().with("Authorization", "Bearer KEY");
-        server = server.with("headers", headers.into_raw());
     }
-    let servers = RawObject::default().with("toolhub", server.into_raw());
-    RawObject::default().with(member, servers.into_raw()).into_raw()
+}
+
+/// The file of the user that a client reads first.
+fn user_file(client: Client, environment: &ClientEnvironment) -> Option<PathBuf> {
+    let place = places(client, environment).into_iter().find(|place| place.scope == Scope::User);
+    place.map(|place| place.file)
+}
+
+/// The environment of a machine that is not known.
+fn sample_environment(system: System) -> ClientEnvironment {
+    let home = Some(PathBuf::from("~"));
+    ClientEnvironment { system, home, folder: PathBuf::new(), named: std::collections::BTreeMap::new() }
+}
+
+/// The text for the file of a client.
+struct Snippet {
+    text: String,
+    /// Whether it names the address of the hub; some clients can only start a program.
+    has_address: bool,
+}
+
+fn snippet(client: Client, url: &str, needs_key: bool) -> Snippet {
+    let key = ("Authorization".to_owned(), format!("Bearer {KEY_PLACEHOLDER}"));
+    let headers = needs_key.then_some(key).into_iter().collect();
+    let address = TransportSpec::Http(HttpSpec { url: url.to_owned(), headers });
+    if let Some(text) = written(client, address) {
+        return Snippet { text, has_address: true };
+    }
+    let args = vec!["serve".to_owned(), "--stdio".to_owned()];
+    let program = StdioSpec { command: "toolhub".to_owned(), args, ..StdioSpec::default() };
+    let text = written(client, TransportSpec::Stdio(program)).unwrap_or_default();
+    Snippet { text, has_address: false }
+}
+
+/// The file of a client that has no other server. `None` if the client cannot use the transport.
+fn written(client: Client, transport: TransportSpec) -> Option<String> {
+    let server = ClientServer {
+        id: "toolhub".to_owned(),
+        transport,
+        enabled: true,
+        extras: Extras::default(),
+        left_out: Vec::new(),
+        notes: Vec::new(),
+    };
+    let target = Target { file: Path::new(""), text: "", format: client.format(), replace: false };
+    let merged = merge(&target, &[server]).ok()?;
+    let is_added = merged.outcomes.iter().all(|outcome| outcome.action == Action::Added);
+    is_added.then(|| merged.text.trim_end().to_owned())
+}
+
+/// The button that makes a key for a client.
+fn key_button(context: &Context<'_>, frame: &Frame<'_>, client: Client, snippet: &str) -> Markup {
+    let access = context.gateways.access();
+    let known: Vec<String> = access.keys().into_iter().map(|key| key.principal.display.clone()).collect();
+    let names = std::iter::once(client.name().to_owned())
+        .chain((2..).map(|number| format!("{}-{number}", client.name())));
+    let name = names.take(known.len() + 1).find(|name| !known.contains(name)).unwrap_or_default();
+    let question = match access.is_required() {
+        true => frame.text(
+            "Make the key “NAME” with the role `caller`? It is shown once.",
+            "生成密钥“NAME”（角色 `caller`）？密钥只显示一次。",
+        ),
+        false => frame.text(
+            "Make the key “NAME” with the role `caller`? It is the first key: from now on every client needs one.",
+            "生成密钥“NAME”（角色 `caller`）？这是第一个密钥：此后所有客户端都需要密钥。",
+        ),
+    };
+    let body = serde_json::json!({ "name": name, "roles": ["caller"] }).to_string();
+    html! {
+        button type="button" data-post=(frame.api("keys")) data-body=(body) data-secret="key" data-snippet=(snippet)
+            data-confirm=(question.replace("NAME", &name)) data-confirm-action=(frame.text("Make key", "生成密钥")) {
+            (frame.text("Make a key for ", "生成密钥：")) (client.title())
+        }
+    }
+}
+
+/// The callers of the last calls.
+fn seen(frame: &Frame<'_>, callers: &[SeenCaller]) -> Markup {
+    let row = |caller: &SeenCaller| {
+        let link = format!("{}?{}", frame.link("calls"), query("principal", &caller.principal));
+        vec![
+            html! { a href=(link) { (foreign(&caller.principal)) } },
+            time(&caller.last_at),
+            text(caller.calls.to_string()),
+        ]
+    };
+    html! {
+        section.card {
+            h2 { (frame.text("Seen lately", "最近使用过的调用方")) }
+            @if callers.is_empty() {
+                p.muted { (frame.text("No client has called a tool yet.", "还没有客户端调用过工具。")) }
+            } @else {
+                (table(frame, frame.text("Callers", "调用方"), &CALLER_COLUMNS, callers.iter().map(row)))
+                p.muted { (frame.text(
+                    "Of the last 500 calls. A client is told apart by its key: `local` are programs without one.",
+                    "统计最近 500 次调用。客户端按密钥区分：`local` 表示未使用密钥的程序。",
+                )) }
+            }
+        }
+    }
+}
+
+fn query(name: &str, value: &str) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_has_a_file_and_a_text() {
+        for client in Client::all() {
+            for system in [System::Linux, System::MacOs, System::Windows] {
+                let file = user_file(client, &sample_environment(system));
+                assert!(file.is_some_and(|file| file.starts_with("~")), "{client:?} {system:?}");
+            }
+            let Snippet { text, has_address } = snippet(client, "http://127.0.0.1:1/mcp", true);
+            assert!(text.contains("toolhub"), "{client:?}: {text}");
+            assert!(
+                !has_address || (text.contains("http://127.0.0.1:1/mcp") && text.contains("KEY")),
+                "{client:?}: {text}"
+            );
+        }
+    }
 }

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 use toolhub_core::RawJson;
 
-use super::json_view;
 use super::layout::{Frame, time};
+use super::{json_view, labels};
 use crate::api::calls::{Call, CallDetail};
 
 /// How long the comparison of two texts may take. Afterwards it finds fewer common lines.
@@ -40,7 +40,7 @@ pub(crate) fn choice(frame: &Frame<'_>, others: &[Call], chosen: Option<&str>) -
                     select name="with" {
                         @for other in others {
                             option value=(other.id) selected[chosen == Some(other.id.as_str())] {
-                                (other.started_at.replace('T', " ")) " · " (other.status)
+                                (other.started_at.replace('T', " ")) " · " (labels::call_status(&other.status, frame.lang()))
                             }
                         }
                     }

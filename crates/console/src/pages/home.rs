@@ -79,7 +79,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             @if recent.is_empty() {
                 p.muted { (frame.text("No calls yet.", "尚无调用。")) }
             } @else {
-                (call_table(frame, &recent))
+                (call_table(context, frame, &recent))
             }
         }
     };

@@ -354,14 +354,15 @@ pub(crate) fn time(at: &str) -> Markup {
     html! { time datetime=(at) { (shown) " UTC" } }
 }
 
-/// A duration for people.
+/// A duration for people. `duration` of `try_tool.js` rounds alike. Rounding never reaches the next unit.
 pub(crate) fn duration(ms: f64) -> String {
+    let tenths = |value: f64| (value * 10.0).round() / 10.0;
     match ms {
-        ms if ms < 1.0 => format!("{:.0} µs", ms * 1_000.0),
-        ms if ms < 10.0 => format!("{ms:.1} ms"),
-        ms if ms < 1_000.0 => format!("{ms:.0} ms"),
-        ms if ms < 60_000.0 => format!("{:.1} s", ms / 1_000.0),
-        ms => format!("{:.0} min", ms / 60_000.0),
+        ms if (ms * 1_000.0).round() < 1_000.0 => format!("{} µs", (ms * 1_000.0).round()),
+        ms if tenths(ms) < 10.0 => format!("{:.1} ms", tenths(ms)),
+        ms if ms.round() < 1_000.0 => format!("{} ms", ms.round()),
+        ms if tenths(ms / 1_000.0) < 60.0 => format!("{:.1} s", tenths(ms / 1_000.0)),
+        ms => format!("{} min", (ms / 60_000.0).round()),
     }
 }
 
@@ -408,10 +409,18 @@ mod tests {
 
     #[test]
     fn durations_have_few_digits() {
-        for (ms, expected) in
-            [(0.2, "200 µs"), (1.25, "1.2 ms"), (12.4, "12 ms"), (1_500.0, "1.5 s"), (120_000.0, "2 min")]
-        {
-            assert_eq!(duration(ms), expected);
+        for (ms, expected) in [
+            (0.2, "200 µs"),
+            (0.9996, "1.0 ms"),
+            (1.25, "1.3 ms"),
+            (9.97, "10 ms"),
+            (12.4, "12 ms"),
+            (999.7, "1.0 s"),
+            (1_500.0, "1.5 s"),
+            (59_990.0, "1 min"),
+            (120_000.0, "2 min"),
+        ] {
+            assert_eq!(duration(ms), expected, "{ms}");
         }
     }
 }

@@ -9,10 +9,12 @@ mod clients;
 mod comparison;
 mod home;
 mod json_view;
+mod labels;
 mod layout;
 mod servers;
 mod settings;
 mod skills;
+mod table;
 mod tools;
 mod waiting;
 
@@ -61,7 +63,7 @@ pub(crate) async fn respond(
         ("calls", false) => calls::list(&context, &frame).await,
         ("calls", true) => calls::item(&context, &frame).await,
         ("waiting", false) => waiting::page(&context, &frame),
-        ("clients", false) => Ok(clients::page(&context, &frame)),
+        ("clients", false) => clients::page(&context, &frame).await,
         ("ask", false) => ask::page(&context, &frame),
         ("skills", false) => Ok(skills::skills(&context, &frame)),
         ("profiles", false) => Ok(skills::profiles(&context, &frame)),

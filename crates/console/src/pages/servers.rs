@@ -1,25 +1,26 @@
 //! The pages of servers.
 
 use maud::{Markup, html};
-use toolhub_core::{Lang, Role};
+use toolhub_core::Role;
 
+use super::labels;
 use super::layout::{Frame, state, time};
+use super::table::{Column, foreign, table, text};
 use crate::api::servers::{self, Server, ServerDetail};
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::encode;
 
-fn label(name: &str, lang: Lang) -> &'static str {
-    match name {
-        "connected" => lang.choose("connected", "已连接"),
-        "ready" => lang.choose("ready", "就绪"),
-        "failed" => lang.choose("failed", "失败"),
-        "circuit_open" => lang.choose("circuit open", "已熔断"),
-        "slow" => lang.choose("slow", "响应慢"),
-        "disabled" => lang.choose("disabled", "停用"),
-        _ => lang.choose("not connected yet", "未连接过"),
-    }
-}
+/// The columns of the list.
+const COLUMNS: [Column; 7] = [
+    Column::new("Name", "名称"),
+    Column::new("State", "状态"),
+    Column::new("Transport", "传输"),
+    Column::new("Protocol version", "协议版本"),
+    Column::number("Tools", "工具"),
+    Column::number("Restarts", "重启"),
+    Column::muted("Program", "程序"),
+];
 
 pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
     let servers = servers::visible(context);
@@ -32,20 +33,7 @@ pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
                 p { (frame.text("No servers yet.", "还没有服务器。")) }
             }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label=(title) {
-                table {
-                    thead { tr {
-                        th scope="col" { (frame.text("Name", "名称")) }
-                        th scope="col" { (frame.text("State", "状态")) }
-                        th scope="col" { (frame.text("Transport", "传输")) }
-                        th scope="col" { (frame.text("MCP", "协议")) }
-                        th.number scope="col" { (frame.text("Tools", "工具")) }
-                        th.number scope="col" { (frame.text("Restarts", "重启")) }
-                        th scope="col" { (frame.text("Program", "程序")) }
-                    } }
-                    tbody { @for server in &servers { (row(frame, server)) } }
-                }
-            }
+            (table(frame, title, &COLUMNS, servers.iter().map(|server| row(frame, server))))
         }
         @if manages {
             section.card {
@@ -61,21 +49,23 @@ pub(crate) fn list(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup)
     (title.to_owned(), content)
 }
 
-fn row(frame: &Frame<'_>, server: &Server) -> Markup {
-    html! {
-        tr {
-            td { a href=(frame.item("servers", &server.id)) { bdi { (server.id) } } }
-            td {
-                (state(&server.state, label(&server.state, frame.lang())))
-                @if let Some(error) = &server.error { div.muted.small { (error) } }
-            }
-            td { (server.transport) }
-            td { (server.era.as_deref().unwrap_or("–")) }
-            td.number { (server.tools.map_or_else(|| "–".to_owned(), |tools| tools.to_string())) }
-            td.number { (server.restarts) }
-            td.muted { bdi { (server.peer.as_deref().unwrap_or("–")) } }
-        }
-    }
+fn row(frame: &Frame<'_>, server: &Server) -> Vec<Markup> {
+    vec![
+        html! { a href=(frame.item("servers", &server.id)) { bdi { (server.id) } } },
+        html! {
+            (state(&server.state, labels::server_state(&server.state, frame.lang())))
+            @if let Some(error) = &server.error { div.muted.small dir="auto" { (error) } }
+        },
+        text(&server.transport),
+        text(version(frame, server)),
+        text(server.tools.map_or_else(|| "–".to_owned(), |tools| tools.to_string())),
+        text(server.restarts.to_string()),
+        foreign(server.peer.as_deref().unwrap_or("–")),
+    ]
+}
+
+fn version(frame: &Frame<'_>, server: &Server) -> String {
+    labels::protocol_version(server.protocol_version.as_deref(), server.era.as_deref(), frame.lang())
 }
 
 /// The tools that are switched off, each with a button that switches it on.
@@ -122,24 +112,25 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
         p.crumbs { a href=(frame.link("servers")) { (frame.text("Servers", "服务器")) } }
         div.head {
             h1 { bdi { (server.id) } }
-            (state(&server.state, label(&server.state, frame.lang())))
+            (state(&server.state, labels::server_state(&server.state, frame.lang())))
             @if manages { (actions(frame, server)) }
         }
-        @if let Some(error) = &server.error { p.problem { (error) } }
+        @if let Some(error) = &server.error { p.problem dir="auto" { (error) } }
         dl.facts {
             (fact(frame.text("Transport", "传输"), &server.transport))
             @if !detail.reached_by.is_empty() { (fact(frame.text("Reached by", "连接方式"), &detail.reached_by)) }
             (fact(frame.text("Program", "程序"), server.peer.as_deref().unwrap_or("–")))
-            (fact(frame.text("MCP era", "协议时代"), server.era.as_deref().unwrap_or("–")))
-            (fact(frame.text("Credentials", "凭据"), &detail.credentials))
+            (fact(frame.text("MCP protocol version", "MCP 协议版本"), &version(frame, server)))
+            (fact(frame.text("Credentials", "凭据"), labels::credentials(&detail.credentials, frame.lang())))
             @if !detail.origin.is_empty() { (fact(frame.text("Configured in", "配置文件"), &detail.origin)) }
             @if let Some(at) = &server.listed_at {
                 dt { (frame.text("Listed", "列出时间")) } dd { (time(at)) }
             }
             @if let Some(at) = &server.circuit_open_until {
-                dt { (frame.text("Tried again", "重试时间")) } dd { (time(at)) }
+                dt { (frame.text("Calls are tried again", "恢复调用时间")) } dd { (time(at)) }
             }
         }
+        @if manages { (edit_card(frame, server)) }
         @if !detail.disabled_tools.is_empty() { (switched_off(frame, &detail)) }
         section.card {
             h2 { (frame.text("Tools", "工具")) " " span.count { (detail.tool_names.len()) } }
@@ -157,12 +148,26 @@ pub(crate) fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
                 @if log.is_empty() {
                     p.muted { (frame.text("Nothing was written.", "没有输出。")) }
                 } @else {
-                    pre.log tabindex="0" { @for line in &log { (line) "\n" } }
+                    pre.log tabindex="0" dir="auto" { @for line in &log { (line) "\n" } }
                 }
             }
         }
     };
     Ok((server.id.clone(), content))
+}
+
+/// The form that changes the entry of a server. Scripts build it when it is opened.
+fn edit_card(frame: &Frame<'_>, server: &Server) -> Markup {
+    let path = frame.api(&format!("servers/{}", encode(&server.id)));
+    html! {
+        details.card #edit {
+            summary { (frame.text("Edit", "编辑")) }
+            div #edit-server data-static="true" data-entry=(format!("{path}/entry")) data-test=(format!("{path}:test"))
+                data-name=(server.id) data-enabled[server.state != "disabled"] {
+                noscript { p.muted { (frame.text("Scripts are needed to change a server from here.", "在此修改服务器需要启用脚本。")) } }
+            }
+        }
+    }
 }
 
 /// The buttons that change a server.
@@ -176,24 +181,31 @@ fn actions(frame: &Frame<'_>, server: &Server) -> Markup {
                 button type="button" data-post=(format!("{path}:test")) { (frame.text("Test", "测试")) }
                 button type="button" data-post=(format!("{path}:restart"))
                     data-confirm=(question(
-                        "Restart “NAME”? Requests that use it now are cut off.",
-                        "重启“NAME”？正在使用它的请求会被中断。",
-                    )) { (frame.text("Restart", "重启")) }
+                        "Restart the server “NAME”? Requests that use it now are cut off.",
+                        "重启服务器“NAME”？正在使用它的请求会被中断。",
+                    )) data-confirm-action=(frame.text("Restart server", "重启服务器")) {
+                    (frame.text("Restart", "重启"))
+                }
                 button type="button" data-post=(path) data-method="PATCH" data-body="{\"enabled\":false}"
                     data-confirm=(question(
-                        "Disable “NAME”? Its tools are not offered until it is enabled again.",
-                        "停用“NAME”？重新启用之前不再提供它的工具。",
-                    )) { (frame.text("Disable", "停用")) }
+                        "Disable the server “NAME”? Its tools are not offered until it is enabled again.",
+                        "停用服务器“NAME”？重新启用之前不再提供它的工具。",
+                    )) data-confirm-action=(frame.text("Disable server", "停用服务器")) {
+                    (frame.text("Disable", "停用"))
+                }
             } @else {
                 button.primary type="button" data-post=(path) data-method="PATCH" data-body="{\"enabled\":true}" {
                     (frame.text("Enable", "启用"))
                 }
             }
+            a.button href="#edit" { (frame.text("Edit", "编辑")) }
             button type="button" data-post=(path) data-method="DELETE" data-then=(frame.link("servers"))
                 data-confirm=(question(
-                    "Remove “NAME” from its file? Its login and its approvals are removed, too.",
-                    "从配置文件中移除“NAME”？其登录和批准记录也会一并移除。",
-                )) { (frame.text("Remove", "移除")) }
+                    "Remove the server “NAME” from its file? Its login and its approvals are removed, too.",
+                    "从配置文件中移除服务器“NAME”？其登录和批准记录也会一并移除。",
+                )) data-confirm-action=(frame.text("Remove server", "移除服务器")) {
+                (frame.text("Remove", "移除"))
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, 
             }
         }
         @for warning in &config.warnings { p.problem { (warning) } }
-        div #settings-editor data-static data-config=(frame.api("config")) data-version=(config.version) {
+        div #settings-editor data-static data-config=(frame.api("config")) data-file=(config.file) data-version=(config.version) {
             div.field {
                 label for="config-text" { (frame.text("Text of the file", "文件内容")) }
                 textarea #config-text rows="24" spellcheck="false" autocomplete="off" wrap="off"

@@ -4,8 +4,10 @@ use maud::{Markup, html};
 use toolhub_core::Lang;
 
 use super::layout::{Frame, first_line, state};
-use crate::api::skills;
+use super::table::{Column, foreign, table, text};
+use crate::api::skills::{self, Profile, Skill};
 use crate::request::Context;
+use crate::route::encode;
 
 const DESCRIPTION_CHARACTERS: usize = 200;
 
@@ -15,6 +17,44 @@ fn label(name: &str, lang: Lang) -> &'static str {
         "hidden" => lang.choose("hidden by another of the same name", "被同名技能遮盖"),
         _ => lang.choose("not approved", "未批准"),
     }
+}
+
+const SKILL_COLUMNS: [Column; 5] = [
+    Column::new("Name", "名称"),
+    Column::description("Description", "说明"),
+    Column::new("State", "状态"),
+    Column::new("Tools", "工具"),
+    Column::muted("Place", "位置"),
+];
+const PROFILE_COLUMNS: [Column; 5] = [
+    Column::new("Name", "名称"),
+    Column::number("Tools", "工具"),
+    Column::number("In the list", "列表中"),
+    Column::number("Size of the list", "列表大小"),
+    Column::number("Tokens, about", "约合 token"),
+];
+
+fn skill_row(frame: &Frame<'_>, skill: &Skill) -> Vec<Markup> {
+    vec![
+        foreign(&skill.name),
+        foreign(first_line(&skill.description, DESCRIPTION_CHARACTERS)),
+        state(if skill.state == "used" { "ready" } else { "changed" }, label(&skill.state, frame.lang())),
+        html! {
+            @for tool in &skill.tools { a href=(frame.item("tools", tool)) { bdi { (tool) } } " " }
+        },
+        html! { (skill.origin) " " bdi { (skill.place) } },
+    ]
+}
+
+fn profile_row(frame: &Frame<'_>, profile: &Profile) -> Vec<Markup> {
+    let link = format!("{}?profile={}", frame.link("tools"), encode(&profile.name));
+    vec![
+        html! { a href=(link) { bdi { (profile.name) } } },
+        text(profile.tools.to_string()),
+        text(profile.listed.to_string()),
+        text(format!("{:.1} kB", kilobytes(profile.list_bytes))),
+        text(profile.list_tokens.to_string()),
+    ]
 }
 
 pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> (String, Markup) {
@@ -28,30 +68,7 @@ pub(crate) fn skills(context: &Context<'_>, frame: &Frame<'_>) -> (String, Marku
                 pre.command { "toolhub skills new NAME" }
             }
         } @else {
-            div.scroll tabindex="0" role="region" aria-label=(title) {
-                table {
-                    thead { tr {
-                        th scope="col" { (frame.text("Name", "名称")) }
-                        th scope="col" { (frame.text("Description", "说明")) }
-                        th scope="col" { (frame.text("State", "状态")) }
-                        th scope="col" { (frame.text("Tools", "工具")) }
-                        th scope="col" { (frame.text("Place", "位置")) }
-                    } }
-                    tbody {
-                        @for skill in &skills {
-                            tr {
-                                td { bdi { (skill.name) } }
-                                td.description { bdi { (first_line(&skill.description, DESCRIPTION_CHARACTERS)) } }
-                                td { (state(if skill.state == "used" { "ready" } else { "changed" }, label(&skill.state, frame.lang()))) }
-                                td {
-                                    @for tool in &skill.tools { a href=(frame.item("tools", tool)) { bdi { (tool) } } " " }
-                                }
-                                td.muted { (skill.origin) " " bdi { (skill.place) } }
-                            }
-                        }
-                    }
-                }
-            }
+            (table(frame, title, &SKILL_COLUMNS, skills.iter().map(|skill| skill_row(frame, skill))))
             p.muted { (frame.text(
                 "`toolhub skills approve NAME` shows what a skill may do, and approves it.",
                 "`toolhub skills approve 名称` 会显示技能的权限并批准它。",
@@ -70,28 +87,7 @@ pub(crate) fn profiles(context: &Context<'_>, frame: &Frame<'_>) -> (String, Mar
             "A profile is a selection of tools with an address of its own. The size of its list is what every client pays in tokens.",
             "配置档是一组工具，有自己的地址。列表的大小就是每个客户端付出的 token 成本。",
         )) }
-        div.scroll tabindex="0" role="region" aria-label=(title) {
-            table {
-                thead { tr {
-                    th scope="col" { (frame.text("Name", "名称")) }
-                    th.number scope="col" { (frame.text("Tools", "工具")) }
-                    th.number scope="col" { (frame.text("In the list", "列表中")) }
-                    th.number scope="col" { (frame.text("Size of the list", "列表大小")) }
-                    th.number scope="col" { (frame.text("Tokens, about", "约合 token")) }
-                } }
-                tbody {
-                    @for profile in &profiles {
-                        tr {
-                            td { a href=(format!("{}?profile={}", frame.link("tools"), crate::route::encode(&profile.name))) { bdi { (profile.name) } } }
-                            td.number { (profile.tools) }
-                            td.number { (profile.listed) }
-                            td.number { (format!("{:.1} kB", kilobytes(profile.list_bytes))) }
-                            td.number { (profile.list_tokens) }
-                        }
-                    }
-                }
-            }
-        }
+        (table(frame, title, &PROFILE_COLUMNS, profiles.iter().map(|profile| profile_row(frame, profile))))
     };
     (title.to_owned(), content)
 }

@@ -5,8 +5,10 @@ use toolhub_core::{Lang, Localize as _, Role, ServerId};
 
 use super::layout::{Frame, duration, first_line, next_link, state, time};
 use super::servers::fact;
-use super::{comparison, json_view};
+use super::table::{Column, foreign, table, text};
+use super::{comparison, json_view, labels as words};
 use crate::api::Page;
+use crate::api::overview::ToolCount;
 use crate::api::search::{self, Hit};
 use crate::api::tools::{self, Explanation, Tool, ToolDetail};
 use crate::problem::Problem;
@@ -93,63 +95,55 @@ pub(crate) async fn list(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     Ok((title.to_owned(), content))
 }
 
+/// The columns of a list of tools.
+const COLUMNS: [Column; 4] = [
+    Column::new("Name", "名称"),
+    Column::description("Description", "说明"),
+    Column::new("Source", "来源"),
+    Column::new("Labels", "标签"),
+];
+const SCORE: Column = Column::new("Score", "得分");
+/// The columns of the statistics of a tool.
+const STATISTICS_COLUMNS: [Column; 5] = [
+    Column::new("Source", "来源"),
+    Column::number("Succeeded", "成功"),
+    Column::number("Failed", "失败"),
+    Column::number("Median", "中位数"),
+    Column::number("95 %", "95 %"),
+];
+
 fn tool_table(frame: &Frame<'_>, items: &[Tool], profile: Option<&str>) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(frame.text("Tools", "工具")) {
-            table {
-                thead { tr {
-                    th scope="col" { (frame.text("Name", "名称")) }
-                    th scope="col" { (frame.text("Description", "说明")) }
-                    th scope="col" { (frame.text("Source", "来源")) }
-                    th scope="col" { (frame.text("Labels", "标签")) }
-                } }
-                tbody { @for tool in items { tr { (tool_cells(frame, tool, profile)) } } }
-            }
-        }
-    }
+    let rows = items.iter().map(|tool| tool_cells(frame, tool, profile));
+    table(frame, frame.text("Tools", "工具"), &COLUMNS, rows)
 }
 
-fn tool_cells(frame: &Frame<'_>, tool: &Tool, profile: Option<&str>) -> Markup {
+fn tool_cells(frame: &Frame<'_>, tool: &Tool, profile: Option<&str>) -> Vec<Markup> {
     let link = frame.item("tools", &tool.name);
     let link = profile.map_or_else(|| link.clone(), |profile| format!("{link}?profile={}", encode(profile)));
-    html! {
-        td { a href=(link) { bdi { (tool.name) } } }
-        td.description { bdi { (first_line(&tool.description, DESCRIPTION_CHARACTERS)) } }
-        td { (tool.sources.join(", ")) }
-        td { (labels(frame, tool)) }
-    }
+    vec![
+        html! { a href=(link) { bdi { (tool.name) } } },
+        foreign(first_line(&tool.description, DESCRIPTION_CHARACTERS)),
+        text(tool.sources.join(", ")),
+        labels(frame, tool),
+    ]
 }
 
 /// Hits with the parts of their scores.
 fn hit_table(frame: &Frame<'_>, hits: &[Hit], profile: Option<&str>) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(frame.text("Hits", "结果")) {
-            table {
-                thead { tr {
-                    th scope="col" { (frame.text("Name", "名称")) }
-                    th scope="col" { (frame.text("Description", "说明")) }
-                    th scope="col" { (frame.text("Source", "来源")) }
-                    th scope="col" { (frame.text("Labels", "标签")) }
-                    th scope="col" { (frame.text("Score", "得分")) }
-                } }
-                tbody {
-                    @for hit in hits {
-                        tr {
-                            (tool_cells(frame, &hit.tool, profile))
-                            td {
-                                details {
-                                    summary { (format!("{:.2}", hit.score)) }
-                                    ul.plain.small {
-                                        @for part in &hit.parts { li { (part.name) " " (format!("{:.2}", part.value)) } }
-                                    }
-                                }
-                            }
-                        }
-                    }
+    let row = |hit: &Hit| {
+        let mut cells = tool_cells(frame, &hit.tool, profile);
+        cells.push(html! {
+            details {
+                summary { (format!("{:.2}", hit.score)) }
+                ul.plain.small {
+                    @for part in &hit.parts { li { (part.name) " " (format!("{:.2}", part.value)) } }
                 }
             }
-        }
-    }
+        });
+        cells
+    };
+    let columns: Vec<Column> = COLUMNS.into_iter().chain([SCORE]).collect();
+    table(frame, frame.text("Hits", "结果"), &columns, hits.iter().map(row))
 }
 
 pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
@@ -167,8 +161,8 @@ pub(crate) async fn item(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
             (labels(frame, &detail.tool))
             @if context.has_role(Role::Operator) || context.has_role(Role::Owner) { (switches(frame, &detail)) }
         }
-        @if let Some(title) = &detail.tool.title { p.subtitle { bdi { (title) } } }
-        p.description.pre-line { bdi { (detail.tool.description) } }
+        @if let Some(title) = &detail.tool.title { p.subtitle dir="auto" { (title) } }
+        p.description.pre-line dir="auto" { (detail.tool.description) }
         @for finding in &detail.findings {
             p.problem { (finding.why) " " q { (finding.quote) } " " span.muted { (finding.field) } }
         }
@@ -205,7 +199,8 @@ fn switches(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
                     Lang::Zh => format!("停用 {server} 的“{}”？所有客户端都将看不到它，服务器会重新连接。可在服务器页面重新启用。", detail.tool.name),
                 };
                 button type="button" data-post=(frame.api(&format!("servers/{}", encode(server)))) data-method="PATCH"
-                    data-body=(body) data-then=(frame.item("servers", server)) data-confirm=(question) {
+                    data-body=(body) data-then=(frame.item("servers", server)) data-confirm=(question)
+                    data-confirm-action=(frame.text("Switch off tool", "停用工具")) {
                     (frame.text("Switch off", "停用"))
                 }
             }
@@ -226,9 +221,10 @@ fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Marku
             h2 { (frame.text("Try it", "试用")) }
             div #trial data-static="true"
                 data-tool=(frame.api(&format!("tools/{name}")))
-                data-calls=(frame.api("calls")) data-questions=(frame.api("questions"))
+                data-calls=(frame.api("calls")) data-calls-page=(frame.link("calls")) data-questions=(frame.api("questions"))
                 data-profile=[profile]
-                data-confirm=[changes.then_some(question)] {
+                data-confirm=[changes.then_some(question)]
+                data-confirm-action=(frame.text("Call tool", "调用工具")) {
                 noscript { p.muted { (frame.text("Scripts are needed to call a tool from here.", "在此调用工具需要启用脚本。")) } }
             }
         }
@@ -237,15 +233,11 @@ fn trial(frame: &Frame<'_>, detail: &ToolDetail, profile: Option<&str>) -> Marku
 
 /// The route of a call: its candidates in order, and the reasons.
 fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
-    let strategy = match route.strategy.as_str() {
-        "race" => frame.text("side by side, the first success counts", "同时运行，先成功者为准"),
-        "merge" => frame.text("side by side, put together", "同时运行，合并结果"),
-        _ => frame.text("one after another", "依次尝试"),
-    };
+    let strategy = words::strategy(&route.strategy, route.candidates.len(), frame.lang());
     html! {
         section.card {
             h2 { (frame.text("Route", "路由")) }
-            p.muted { (route.strategy) " · " (strategy) }
+            p.muted { (frame.text("A call of this tool: ", "调用此工具时：")) (strategy) }
             ol.route {
                 @for (index, candidate) in route.candidates.iter().enumerate() {
                     li class=(if index < route.batch { "first" } else { "later" }) {
@@ -262,30 +254,21 @@ fn route_picture(frame: &Frame<'_>, route: &Explanation) -> Markup {
 }
 
 fn statistics(frame: &Frame<'_>, detail: &ToolDetail) -> Markup {
+    let shown = |ms: Option<f64>| text(ms.map_or_else(|| "–".to_owned(), duration));
+    let row = |one: &ToolCount| {
+        vec![
+            text(&one.source),
+            text(one.succeeded.to_string()),
+            text(one.failed.to_string()),
+            shown(one.p50_ms),
+            shown(one.p95_ms),
+        ]
+    };
     html! {
         @if !detail.statistics.is_empty() {
             section.card {
                 h2 { (frame.text("Calls", "调用统计")) }
-                div.scroll tabindex="0" role="region" aria-label=(frame.text("Calls", "调用统计")) { table {
-                    thead { tr {
-                        th scope="col" { (frame.text("Source", "来源")) }
-                        th.number scope="col" { (frame.text("Succeeded", "成功")) }
-                        th.number scope="col" { (frame.text("Failed", "失败")) }
-                        th.number scope="col" { (frame.text("Median", "中位数")) }
-                        th.number scope="col" { "95 %" }
-                    } }
-                    tbody {
-                        @for one in &detail.statistics {
-                            tr {
-                                td { (one.source) }
-                                td.number { (one.succeeded) }
-                                td.number { (one.failed) }
-                                td.number { (one.p50_ms.map_or_else(|| "–".to_owned(), duration)) }
-                                td.number { (one.p95_ms.map_or_else(|| "–".to_owned(), duration)) }
-                            }
-                        }
-                    }
-                } }
+                (table(frame, frame.text("Calls", "调用统计"), &STATISTICS_COLUMNS, detail.statistics.iter().map(row)))
             }
         }
     }
@@ -303,6 +286,10 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
     let profile = profile.unwrap_or_default();
     let action = frame.api(&format!("tools/{}:approve{profile}", encode(&detail.tool.name)));
     let body = serde_json::json!({ "digest": detail.digest }).to_string();
+    let question = match frame.lang() {
+        Lang::En => format!("Approve the new definition of “{}”?", detail.tool.name),
+        Lang::Zh => format!("批准“{}”的新定义？", detail.tool.name),
+    };
     // A page without the form is loaded again, with the form.
     let then = (detail.tool.approval == "quarantined").then(|| frame.item("tools", &detail.tool.name));
     html! {
@@ -312,7 +299,7 @@ fn approval(context: &Context<'_>, frame: &Frame<'_>, detail: &ToolDetail) -> Ma
                 @if may_approve && is_complete {
                     div.actions {
                         button.primary type="button" data-post=(action) data-body=(body) data-then=[then]
-                            data-confirm=(frame.text("Approve the new definition?", "批准新的定义？")) {
+                            data-confirm=(question) data-confirm-action=(frame.text("Approve definition", "批准定义")) {
                             (frame.text("Approve", "批准"))
                         }
                     }

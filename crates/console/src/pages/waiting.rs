@@ -64,7 +64,8 @@ fn card(frame: &Frame<'_>, call: &Held, decides: bool) -> Markup {
                 @if decides && call.state == "waiting" {
                     div.actions {
                         @if call.may_approve && is_complete {
-                            button.primary type="button" data-post=(action("approve")) data-confirm=(question) {
+                            button.primary type="button" data-post=(action("approve")) data-confirm=(question)
+                                data-confirm-action=(frame.text("Approve call", "批准调用")) {
                                 (frame.text("Approve", "批准"))
                             }
                         }

@@ -11,7 +11,7 @@ export async function run(session, { root, gateway }) {
         return response.status;
     };
     const question = page.getByRole("dialog");
-    const confirm = () => pressOn(page, question.getByRole("button", { name: "Continue" }));
+    const confirm = (action) => pressOn(page, question.getByRole("button", { name: action, exact: true }));
     /** Reads the secret that is shown once, and closes it. */
     const secret = async () => {
         const shown = page.getByRole("dialog", { name: /not shown again/ });
@@ -26,9 +26,9 @@ export async function run(session, { root, gateway }) {
     await page.getByLabel("Name", { exact: true }).fill("ann");
     await page.getByLabel("viewer", { exact: true }).check();
     await page.getByLabel("Calls per day").fill("50");
-    const make = page.getByRole("button", { name: "Make key" });
+    const make = page.locator("#new-key").getByRole("button", { name: "Make key" });
     await pressOn(page, make);
-    await confirm();
+    await confirm("Make key");
     const first = await secret();
     const row = page.getByRole("row", { name: /ann/ });
     await row.waitFor();
@@ -40,7 +40,7 @@ export async function run(session, { root, gateway }) {
     // The same name again is refused.
     await page.getByLabel("Name", { exact: true }).fill("ann");
     await pressOn(page, make);
-    if (await question.count()) await confirm();
+    if (await question.count()) await confirm("Make key");
     await page.locator("#new-key .field-error", { hasText: "ann" }).waitFor();
 
     for (const [tool, given] of Object.entries({ calculate: { expression: "6*7" }, get_time: { zone: "UTC" } })) {
@@ -55,7 +55,7 @@ export async function run(session, { root, gateway }) {
     await simulate(session, page);
 
     await pressOn(page, row.getByRole("button", { name: "Rotate" }));
-    await confirm();
+    await confirm("Replace secret");
     const second = await secret();
     session.check(second !== first, "the secret is the same");
     session.equal([await status(first), await status(second)], [401, 200], "the statuses after Rotate");
@@ -65,17 +65,46 @@ export async function run(session, { root, gateway }) {
     await pressOn(page, question.getByRole("button", { name: "Cancel" }));
     session.equal(await status(second), 200, "the status after Cancel");
     await pressOn(page, row.getByRole("button", { name: "Revoke" }));
-    await confirm();
+    session.check((await question.innerText()).includes("the key “ann”"), "the question names the key");
+    await confirm("Revoke key");
     await row.waitFor({ state: "detached" });
     session.equal(await status(second), 401, "the status after Revoke");
     // The button is gone: the focus is at the content.
     await page.waitForFunction(() => document.activeElement?.id === "main");
+    await makeClientKey(session, page, { root, gateway, status, confirm });
+}
+
+/** The page of clients makes a key for a client, and shows the text for its file once with that key. */
+async function makeClientKey(session, page, { root, gateway, status, confirm }) {
+    await page.goto(`${root}/console/clients`);
+    await page.getByRole("link", { name: "key:ann" }).waitFor();
+    await pressOn(page, page.getByRole("button", { name: "Make a key for Cursor" }));
+    session.check((await page.getByRole("dialog").innerText()).includes("“cursor”"), "the question names the key");
+    await confirm("Make key");
+    const shown = page.getByRole("dialog", { name: /not shown again/ });
+    await shown.waitFor();
+    await session.checkAccessibility(page, "the key of a client");
+    await session.screenshot(page, "client-key");
+    const [key, snippet] = await shown.locator("pre").allInnerTexts();
+    session.equal(await status(key), 200, "the status with the key of the client");
+    const server = JSON.parse(snippet).mcpServers.toolhub;
+    session.equal([server.url, server.headers.Authorization], [`${gateway}/mcp`, `Bearer ${key}`], "the text for the client");
+    await pressOn(page, shown.getByRole("button", { name: "Done" }));
+    session.check(!(await page.content()).includes(key), "the page shows the secret");
+    // The name is taken: the next key has another one.
+    await page.reload();
+    await pressOn(page, page.getByRole("button", { name: "Make a key for Cursor" }));
+    session.check((await page.getByRole("dialog").innerText()).includes("“cursor-2”"), "the name of the next key");
+    await page.keyboard.press("Escape");
 }
 
 async function simulate(session, page) {
     const simulator = page.locator("#simulator");
     const rules = simulator.getByLabel("Rules as JSON");
-    await simulator.getByLabel("Principal").fill("key:ann");
+    // Hints where there is nothing to decide.
+    await pressOn(page, simulator.getByRole("button", { name: "What may it do?" }));
+    await simulator.locator(".field-error", { hasText: "Fill in a caller and a tool" }).waitFor();
+    await simulator.getByLabel("Caller (principal)").fill("key:ann");
     await simulator.getByLabel("Tool").fill("calculate");
     await rules.fill('[{"name": "none", "effect": "forbid", "tools": ["calculate"]}, {"name": "all", "effect": "allow"}]');
     const decide = simulator.getByRole("button", { name: "What may it do?" });
@@ -83,6 +112,7 @@ async function simulate(session, page) {
     const decision = simulator.getByRole("row", { name: /native/ });
     await decision.waitFor();
     session.equal((await decision.getByRole("cell").allInnerTexts()).slice(1, 3), ["forbid", "forbid"], "the decision");
+    await simulator.getByText("Nothing allows this call.").waitFor();
     await rules.fill('[{"name": "all", "effect": "allow"}]');
     await pressOn(page, decide);
     await simulator.getByRole("cell", { name: "allow", exact: true }).first().waitFor();

@@ -59,8 +59,9 @@ export async function run(session, { root, command }) {
         const button = page.getByRole("button", { name: label, exact: true });
         await pressOn(page, button);
         // Some actions have no question.
-        const next = question.getByRole("button", { name: "Continue" });
-        if (await question.count()) await pressOn(page, next);
+        if (!(await question.count())) return;
+        session.check((await question.innerText()).includes("the server “notes”"), `the question of ${label} names the server`);
+        await pressOn(page, question.getByRole("button", { name: `${label} server`, exact: true }));
     };
     await press("Test");
     await page.waitForFunction(

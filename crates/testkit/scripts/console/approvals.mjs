@@ -5,7 +5,7 @@ import { McpClient, gotoLive, isSameDocument, markDocument, pressOn } from "./se
 async function callOnPage(page) {
     await page.locator("#trial .trial").waitFor();
     await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
-    await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Continue" }));
+    await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Call tool", exact: true }));
     const state = page.locator("#trial-result .state, #trial-result > .problem").first();
     await state.waitFor();
     return (await page.locator("#trial-result").innerText()).trim();
@@ -30,7 +30,7 @@ export async function changedTool(session, { root, pin }) {
     session.equal((await session.request("calls")).count, 0, "calls before the approval");
 
     await pressOn(page, page.getByRole("button", { name: "Approve" }));
-    await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Continue" }));
+    await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Approve definition", exact: true }));
     await page.locator(".head .state.good", { hasText: "approved" }).waitFor();
     await diff.waitFor({ state: "detached" });
     const answer = await callOnPage(page);
@@ -54,7 +54,7 @@ export async function heldCall(session, { root, gateway, key }) {
     session.equal((await session.request("calls")).count, 0, "calls before the decision");
 
     await pressOn(page, card.getByRole("button", { name: "Approve" }));
-    await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Continue" }));
+    await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Approve call", exact: true }));
     await page.getByText("No call waits for a decision.").waitFor();
     session.check(await isSameDocument(page), "the page was loaded again instead of updated");
     session.equal((await session.request("calls")).count, 0, "an approval alone runs nothing");

@@ -50,6 +50,7 @@ export async function run(session, { root, folder, pictures }) {
             await page
                 .getByRole("row", { name: /fetch_rates/ })
                 .getByRole("link")
+                .first()
                 .click();
             await page.getByRole("heading", { name: "fetch_rates" }).waitFor();
         }

@@ -77,7 +77,7 @@ async function repeatTruncated(session, page, root) {
     await page.locator("#trial .trial").waitFor();
     await json(page).fill(JSON.stringify({ shape: { kind: "circle", radius: 1 }, extra: "x".repeat(20_000) }));
     await page.getByRole("button", { name: "Call", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Continue" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Call tool", exact: true }).click();
     await result(page).locator(".state").waitFor();
     await page.goto(`${root}/console/calls`);
     await page.locator("main tbody a").first().click();
@@ -112,15 +112,22 @@ export async function run(session, { root }) {
     await question.waitFor({ state: "detached" });
     session.equal(await result(page).innerText(), "", "nothing is called after Escape");
     await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
-    await pressOn(page, question.getByRole("button", { name: "Continue" }));
+    await pressOn(page, question.getByRole("button", { name: "Call tool", exact: true }));
     await result(page).locator(".state.good").waitFor();
     session.check((await result(page).innerText()).includes("12345678901234567890"), "the result has the number as it was sent");
 
     const row = list.getByRole("row", { name: /draw/ });
     await row.waitFor();
     session.check(await isSameDocument(list), "the list was loaded again instead of updated");
-    await row.getByRole("link").click();
+    // The form, the list and the page of the call show the same duration.
+    const duration = /\d+(\.\d)? (µs|ms|s)\b/;
+    const [shown] = (await result(page).locator("#trial-head", { hasText: duration }).innerText()).match(duration);
+    session.check((await row.innerText()).includes(shown), `the duration ${shown} in the list: ${await row.innerText()}`);
+    session.equal(await result(page).getByRole("link", { name: "Open this call" }).count(), 1, "the link to the record");
+    session.equal(await row.getByRole("link", { name: "draw" }).count(), 1, "the link to the tool");
+    await row.getByRole("link").first().click();
     await list.getByRole("heading", { name: "draw" }).waitFor();
+    session.check((await list.locator("dl.facts").innerText()).includes(shown), `the duration ${shown} of the call`);
     await list.getByRole("link", { name: "Use these arguments" }).click();
     await list.locator("#trial .trial").waitFor();
     session.equal(JSON.parse(await json(list).inputValue()).shape.kind, "polygon", "the arguments of the earlier call");

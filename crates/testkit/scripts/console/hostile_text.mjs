@@ -78,7 +78,7 @@ export async function run(session, { root, calls, paths, shown }) {
         for (const call of calls) await callThroughForm(session, page, { base, ...call, label: `${width}` });
         await load(page, `${base}calls`);
         await inspect(session, page, `${width} calls`);
-        const links = await page.locator("main tbody a").evaluateAll((all) => all.map((link) => link.href));
+        const links = await page.locator("main tbody td:first-child a").evaluateAll((all) => all.map((link) => link.href));
         session.check(links.length >= calls.length, `${links.length} calls are recorded`);
         // The newest call is the first one.
         for (const [index, call] of [...calls].reverse().entries()) await inspectRecord(session, page, { link: links[index], ...call, label: `${width}` });

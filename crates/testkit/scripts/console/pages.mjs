@@ -14,10 +14,23 @@ export async function load(page, url) {
     return response.status();
 }
 
+/** On a narrow screen the head of a table is not visible: each cell shows the name of its column. */
+async function checkLabels(session, page, label) {
+    const unnamed = await page.evaluate(() => {
+        const isNarrow = innerWidth < 800;
+        const cells = [...document.querySelectorAll(".scroll td:not(:empty)")].filter((cell) => cell.offsetParent);
+        const shown = (cell) => getComputedStyle(cell, "::before").content;
+        const expected = (cell) => JSON.stringify(cell.closest("table").querySelectorAll("th")[cell.cellIndex].textContent);
+        return cells.filter((cell) => shown(cell) !== (isNarrow ? expected(cell) : "none")).map((cell) => `${cell.textContent.slice(0, 40)} (${shown(cell)})`);
+    });
+    if (unnamed.length > 0) session.report(`${label}: cells without the name of their column: ${unnamed.slice(0, 3).join(", ")}`);
+}
+
 async function inspect(session, page, { base, path, status, label, prefix }) {
     session.equal(await load(page, base + path), status, `the status of ${path}`);
     await session.checkOverflow(page, `${label} ${path}`);
     await session.checkAccessibility(page, `${label} ${path}`);
+    await checkLabels(session, page, `${label} ${path}`);
     await session.screenshot(page, `${prefix}${path || "home"}-${label}`);
 }
 
@@ -41,7 +54,7 @@ export async function run(session, { root, gateway, key, heldTool, paths, pathsW
     const first = await session.openConsole(await session.request("link"));
     // The pages of single calls have generated ids.
     await load(first, `${base}calls`);
-    const calls = await first.locator("main tbody a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    const calls = await first.locator("main tbody td:first-child a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
     session.check(!key || calls.length > 0, "no calls are recorded");
     for (const link of calls) all[link.replace(/^\.\//, "")] = 200;
     const second = await session.openConsole(await session.request("link"));

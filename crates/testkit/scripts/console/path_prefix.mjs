@@ -48,6 +48,11 @@ export async function run(session, { root, gateway }) {
         const targets = await page.locator("a[href]").evaluateAll((links) => links.map(({ href }) => href));
         session.equal(targets.filter((target) => !target.startsWith(`${front}/`)), [], `links of ${path}`);
     }
+    await page.goto(`${front}/console/clients`);
+    const { port } = new URL(front);
+    const addresses = await page.locator("main pre.command", { hasText: "http" }).allInnerTexts();
+    session.check(addresses.length > 3, "the addresses for clients");
+    for (const address of addresses) session.check(address.includes(`:${port}${PREFIX}/mcp`), `the address for clients: ${address}`);
     const list = await page.context().newPage();
     await gotoLive(list, `${front}/console/calls`);
     await list.getByText("No calls yet.").waitFor();
@@ -59,7 +64,7 @@ export async function run(session, { root, gateway }) {
     await page.locator("#trial-result .state.good").waitFor();
     await list.getByRole("row", { name: /calculate/ }).waitFor();
     session.check(await isSameDocument(list), "the list was loaded again instead of updated");
-    await list.getByRole("row", { name: /calculate/ }).getByRole("link").click();
+    await list.getByRole("row", { name: /calculate/ }).getByRole("link").first().click();
     await list.getByRole("link", { name: "Use these arguments" }).click();
     await list.locator("#trial .trial").waitFor();
 

@@ -10,7 +10,7 @@ export async function run(session, { root }) {
         await page.goto(`${root}/console/tools/${tool}`);
         await page.locator("#trial .trial").waitFor();
         await pressOn(page, page.getByRole("button", { name: "Call", exact: true }));
-        await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Continue" }));
+        await pressOn(page, page.getByRole("dialog").getByRole("button", { name: "Call tool", exact: true }));
     };
     const question = page.getByRole("region", { name: "Question of the server" });
     const answered = async (expected, what) => {

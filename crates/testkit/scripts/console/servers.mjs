@@ -14,7 +14,7 @@ export async function run(session, { root }) {
     session.check((await log.innerText()).includes("cannot read the key file"), "the standard error is not shown");
     await markDocument(page);
 
-    const restart = page.getByRole("button", { name: "Restart" });
+    const restart = page.getByRole("button", { name: "Restart", exact: true });
     const question = page.getByRole("dialog");
     const starts = async () => (await session.request("starts")).count;
     const before = await starts();
@@ -25,14 +25,14 @@ export async function run(session, { root }) {
     session.equal(await starts(), before, "starts of the server after Cancel");
 
     await pressOn(page, restart);
-    await pressOn(page, question.getByRole("button", { name: "Continue" }));
+    await pressOn(page, question.getByRole("button", { name: "Restart server", exact: true }));
     await page.locator("#toast p").first().waitFor();
     session.check((await starts()) > before, "Restart starts the server");
     await page.locator("p.problem").waitFor();
 
     await session.request("repair");
     await pressOn(page, restart);
-    await pressOn(page, question.getByRole("button", { name: "Continue" }));
+    await pressOn(page, question.getByRole("button", { name: "Restart server", exact: true }));
     await page.locator(".head .state", { hasText: /^connected$/ }).waitFor();
     await page.getByRole("link", { name: "repaired" }).waitFor();
     session.equal(await page.locator("p.problem").count(), 0, "problems of the repaired server");

@@ -30,7 +30,7 @@ export async function run(session, { root }) {
     await pressOn(page, dialog.getByRole("button", { name: "Cancel" }));
     session.check((await session.request("text")).includes("20s"), "nothing is written after Cancel");
     await pressOn(page, save);
-    await pressOn(page, dialog.getByRole("button", { name: "Continue" }));
+    await pressOn(page, dialog.getByRole("button", { name: "Save file", exact: true }));
     await page.getByText("Saved.").waitFor();
     const written = await session.request("text");
     session.check(written.includes("21s") && written.includes('key = "hunter2"'), `the file: ${written}`);
@@ -39,7 +39,7 @@ export async function run(session, { root }) {
     await session.request("change");
     await editor.fill((await editor.inputValue()).replace("21s", "22s"));
     await pressOn(page, save);
-    await pressOn(page, dialog.getByRole("button", { name: "Continue" }));
+    await pressOn(page, dialog.getByRole("button", { name: "Save file", exact: true }));
     await page.getByText("the file was changed since you read it").waitFor();
     session.check((await editor.inputValue()).includes("22s"), "the edited text is lost");
     session.check(!(await session.request("text")).includes("22s"), "a change of someone else is overwritten");

@@ -26,7 +26,7 @@ const SECRET_KEYS: [&str; 10] = [
     "authorization",
 ];
 /// Before and after the number of a secret.
-const MASK: (&str, &str) = ("{{secret ", "}}");
+pub(super) const MASK: (&str, &str) = ("{{secret ", "}}");
 
 /// The text of a configuration in which each secret is replaced by `{{secret N}}`.
 pub struct MaskedConfig {
@@ -125,18 +125,22 @@ fn is_secret(path: &str, value: &str) -> bool {
     if value.contains(MASK.0) {
         return true;
     }
-    let is_reference = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    });
-    if value.is_empty() || is_reference {
+    if value.is_empty() || is_reference(value) {
         return false;
     }
     let key = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     SECRET_KEYS.contains(&key.as_str()) || has_password(value)
 }
 
+/// Whether a value is a reference to an environment variable and nothing else.
+pub(super) fn is_reference(value: &str) -> bool {
+    value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
 /// Whether a value is a URL with a user or a query, which often is a secret. Parts in `${…}` do not parse as a URL.
-fn has_password(value: &str) -> bool {
+pub(super) fn has_password(value: &str) -> bool {
     let Some((_, rest)) = value.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.contains('@') || Url::parse(value).is_ok_and(|url| url.query().is_some())

@@ -5,6 +5,40 @@ import assert from "node:assert/strict";
 import { object } from "./page.mjs";
 
 export const cases = {
+    "many parameters: required ones first, optional ones folded with a filter": async (form) => {
+        const names = Array.from({ length: 200 }, (_, index) => `p${index}`);
+        const properties = Object.fromEntries(names.map((name) => [name, { type: "string", maxLength: 9, description: `Sets ${name === "p150" ? "the color" : "something"}` }]));
+        const schema = object(properties, { required: ["p7", "p199"] });
+        await form.open(schema);
+        const visible = () => form.page.locator("#place .sf-slot .sf-slot").filter({ visible: true }).count();
+        const fold = form.page.getByText("Optional fields (198)");
+        assert.equal(await visible(), 2);
+        await form.field("p199").fill("last");
+        await fold.click();
+        const filter = form.page.getByRole("searchbox", { name: "Find an optional field" });
+        // It finds a field that was not shown yet, by its description.
+        await filter.fill("COLOR");
+        await form.page.getByText("1 of 198 fields match.").waitFor();
+        assert.equal(await visible(), 3);
+        await form.field("p150").fill("red");
+        await form.expect('{"p7":"","p199":"last","p150":"red"}');
+        // A field that does not match keeps its value, and is shown when it has an error.
+        await filter.fill("p42");
+        assert.equal(await visible(), 3);
+        await form.expect('{"p7":"","p199":"last","p150":"red"}');
+        await fold.click();
+        await form.page.evaluate(() => window.form.setErrors([{ path: "/p150", message: "too red" }]));
+        await form.page.getByText("too red").waitFor();
+        assert.equal(await filter.inputValue(), "");
+        // A value of an optional parameter is not hidden.
+        await form.open(schema, { value: '{"p7":"x","p3":"y"}' });
+        assert.ok(await form.field("p3").isVisible());
+        await form.open(object(Object.fromEntries(names.slice(0, 20).map((name) => [name, { type: "string" }]))));
+        assert.equal(await form.page.locator("#place details:visible").count(), 0);
+        await form.open(schema, { isChinese: true });
+        await form.page.getByText("可选字段（198）").waitFor();
+    },
+
     "nested optional objects": async (form) => {
         await form.open(object({ o: object({ p: object({ q: { type: "string" } }, { required: ["q"] }) }) }));
         await form.expect("{}");

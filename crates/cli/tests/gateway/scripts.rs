@@ -196,3 +196,30 @@ async fn a_client_that_goes_away_ends_its_script_and_the_calls() {
     drop(call);
     await_cancelled(&journal, 2).await;
 }
+
+#[tokio::test]
+async fn scripts_of_one_caller_leave_room_for_others() {
+    let settings = format!("{CODE}[script]\nmax_running = 2\n");
+    let bob = NewKey { name: "bob", options: &[] };
+    let (serving, journal, keys) = team(&settings, &[ANN, bob]);
+    let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    let bob = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[1])).await;
+    let long = arguments("await tools.s.read_sheet({ row: 1 }); await sleep(60000)");
+    let request = ann.request("1", "tools/call", &format!(r#""name":"run_script","arguments":{long}"#));
+    let mut running = Box::pin(request.send());
+    // The first script runs when its call has arrived.
+    let since = Instant::now();
+    while !journal.exists() || called(&journal).is_empty() {
+        assert!(since.elapsed() < TEST_TIMEOUT);
+        let _ = tokio::time::timeout(Duration::from_millis(50), &mut running).await;
+    }
+    let refused = ann.call("run_script", &arguments("1")).await;
+    assert!(refused.result().contains("too many of your scripts"), "{refused:?}");
+    assert_eq!(bob.call("run_script", &arguments("2")).await.text(), "2");
+    drop(running);
+    let since = Instant::now();
+    while !ann.call("run_script", &arguments("3")).await.result().contains("\"3\"") {
+        assert!(since.elapsed() < TEST_TIMEOUT, "the place of a cancelled script is not free");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -5,6 +5,7 @@ mod journals;
 mod local_calls;
 mod nested_scripts;
 mod run_script;
+mod shares;
 
 pub use dry_run::{DryRun, DryRunCall};
 pub use local_calls::ResumeError;

@@ -17,6 +17,7 @@ use toolhub_script::{
 
 use super::journals::{Journals, RunJournal};
 use super::nested_scripts::CallerTools;
+use super::shares::Shares;
 use crate::settings::Settings;
 
 /// The name of the tool.
@@ -45,6 +46,7 @@ pub(crate) struct RunScript {
     definition: ToolDefinition,
     config: RunnerConfig,
     journals: Journals,
+    shares: Shares,
     /// Created by the first script, within the runtime of the hub.
     runner: OnceLock<ScriptRunner>,
 }
@@ -68,7 +70,8 @@ impl RunScript {
             ..RunnerConfig::new(host)
         };
         let journals = Journals::in_folder(home);
-        Some(Arc::new(Self { definition, config, journals, runner: OnceLock::new() }))
+        let shares = Shares::of(config.max_running);
+        Some(Arc::new(Self { definition, config, journals, shares, runner: OnceLock::new() }))
     }
 
     /// Whether the run with this id can be resumed.
@@ -129,6 +132,12 @@ impl NativeTool for RunScript {
                     "此处无法调用 `run_script`：请直接调用，不要经由其他工具",
                 )));
             };
+            // Scripts of a single user need no shares.
+            let identity = context.caller.as_ref().and_then(|caller| caller.identity());
+            let _place = match identity {
+                Some(principal) => Some(self.shares.take(principal.id()).ok_or_else(share_used_up)?),
+                None => None,
+            };
             let mut journal = self.journals.open(&context.call).map_err(|error| {
                 ToolError::failed(LocalizedText::new(error.to_string(), format!("无法使用脚本日志：{error}")))
             })?;
@@ -140,6 +149,13 @@ impl NativeTool for RunScript {
             output(&report)
         })
     }
+}
+
+fn share_used_up() -> ToolError {
+    ToolError::failed(LocalizedText::new(
+        "too many of your scripts run at the same time: wait until one has ended",
+        "你的脚本同时运行过多：请等其中之一结束",
+    ))
 }
 
 /// The report as the result of a call: the value, and what else there is to say.

@@ -95,12 +95,17 @@ impl AgentContext<'_> {
     }
 }
 
-/// The script in the reply of a model without tool calls: the first block between fences that is marked as JavaScript.
+/// The script in the reply of a model without tool calls: the first block between fences that is marked with `js run`. Code that
+/// a reply only shows has no such mark.
 pub(crate) fn fenced_script(text: &str) -> Option<String> {
     let mut lines = text.lines();
     let is_start = |line: &str| {
-        line.trim_start().strip_prefix("```").is_some_and(|language| {
-            ["js", "javascript", "ts", "typescript"].contains(&language.trim().to_ascii_lowercase().as_str())
+        line.trim_start().strip_prefix("```").is_some_and(|marks| {
+            let mut marks = marks.split_whitespace();
+            let language = marks.next().unwrap_or_default().to_ascii_lowercase();
+            ["js", "javascript", "ts", "typescript"].contains(&language.as_str())
+                && marks.next() == Some("run")
+                && marks.next().is_none()
         })
     };
     lines.by_ref().find(|line| is_start(line))?;
@@ -117,11 +122,13 @@ mod tests {
     fn finds_the_script_of_a_reply() {
         let check =
             |text: &str, expect: Option<&str>| assert_eq!(fenced_script(text).as_deref(), expect, "{text}");
-        check("I will run:\n```js\nconst a = 1;\na\n```\nand see.", Some("const a = 1;\na"));
-        check("```JavaScript\n1\n", Some("1"));
-        check("  ```ts\n  x\n  ```", Some("  x"));
+        check("I will run:\n```js run\nconst a = 1;\na\n```\nand see.", Some("const a = 1;\na"));
+        check("```JavaScript  run\n1\n", Some("1"));
+        check("  ```ts run\n  x\n  ```", Some("  x"));
+        check("for example:\n```js\n1\n```", None);
+        check("```js run it\n1\n```", None);
         check("```json\n{}\n```", None);
-        check("```js\n\n```", None);
+        check("```js run\n\n```", None);
         check("no code", None);
     }
 }

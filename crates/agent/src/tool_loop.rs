@@ -84,7 +84,9 @@ fn with_script(mut reply: ChatReply, chat: &ChatRequest) -> ChatReply {
     let offers_scripts = chat.tools.iter().any(|tool| tool.name.as_str() == RUN_SCRIPT);
     let writes_text = chat.tool_presentation == ToolPresentation::InSystemPrompt;
     if reply.calls.is_empty() && offers_scripts && writes_text && chat.choice != ToolChoice::Forbidden {
-        reply.calls.extend(fenced_script(&reply.text).map(|code| ModelCall {
+        // A model that repeats what a tool or the user wrote does not write a script.
+        let is_own = |code: &String| !chat.messages.iter().any(|message| repeats(message, code));
+        reply.calls.extend(fenced_script(&reply.text).filter(is_own).map(|code| ModelCall {
             id: CallId::generate(),
             tool: ToolName::new(RUN_SCRIPT),
             arguments: RawObject::default().with("code", code).into_raw(),
@@ -93,6 +95,14 @@ fn with_script(mut reply: ChatReply, chat: &ChatRequest) -> ChatReply {
         }));
     }
     reply
+}
+
+/// Whether a message that the model did not write contains the code.
+fn repeats(message: &Message, code: &str) -> bool {
+    match message {
+        Message::User(text) | Message::Tool { text, .. } => text.contains(code.trim()),
+        Message::Assistant { .. } => false,
+    }
 }
 
 /// Counts identical calls in a row.

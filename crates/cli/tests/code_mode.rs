@@ -286,6 +286,79 @@ fn a_script_that_was_killed_during_a_change_is_not_run_again() {
 }
 
 #[test]
+fn only_scripts_of_people_are_resumed_and_only_once() {
+    // An agent asks before it deletes; a resumed script would not.
+    let model = ModelServer::start([script_reply(
+        "await tools.store.read_item({ n: 1 }); await sleep(60000); await tools.store.delete_item({ n: 7 })",
+    )]);
+    let (cli, journal) = with_model(&model, "");
+    let ask = ["ask", "--mode", "code", "delete item 7 of the store"];
+    let mut child = cli.command(&ask).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    await_calls(&journal, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = cli.run(&["script", "resume", &script_id(&cli)]);
+    assert!(resumed.code == Some(2) && resumed.stderr.contains("written by an agent"), "{resumed:?}");
+    assert_eq!(cli.run(&["call", "read_item"]).code, Some(0));
+    assert!(!names(&journal).contains(&"delete_item".to_owned()));
+
+    // Several at once: the calls are made once.
+    let (cli, journal) = without_model();
+    killed_after(
+        &cli,
+        &journal,
+        "for (const n of [1, 2]) await tools.store.write_item({ n }); await sleep(1500); await tools.store.write_item({ n: 3 }); 'done'",
+        2,
+    );
+    let id = script_id(&cli);
+    let resumes: Vec<_> = (0..4)
+        .map(|_| {
+            std::thread::sleep(Duration::from_millis(300));
+            cli.command(&["script", "resume", &id])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut resume in resumes {
+        resume.wait().unwrap();
+    }
+    let written: Vec<Value> =
+        calls(&journal).into_iter().map(|(_, arguments)| arguments["n"].clone()).collect();
+    assert!(written == [1, 2, 3] || written == [1, 2], "{written:?}");
+    assert_eq!(cli.run(&["call", "read_item"]).code, Some(0));
+}
+
+#[test]
+fn a_dry_run_calls_no_server_that_took_the_name_of_a_native_tool() {
+    let mut cli = CommandLine::new(PROGRAM);
+    std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
+    let journal = cli.folder().join("journal");
+    let rival = json!({"name": "calculate", "annotations": {"destructiveHint": true}, "inputSchema": {"type": "object"}});
+    cli.server("rival", &Script::both().tool(rival).journal(&journal));
+    let file =
+        write_script(&cli, "[await tools.calculate({ expression: '6*7' }), await tools.rival.calculate({})]");
+    let ran = cli.run(&["script", &file, "--dry-run", "--json"]).json();
+    assert_eq!(ran["value"], json!(["42", ""]), "{ran}");
+    assert_eq!(names(&journal), [""; 0]);
+}
+
+#[test]
+fn code_that_a_reply_only_shows_is_not_run() {
+    for shown in [
+        "```js\nawait tools.store.write_item({ n: 666 })\n```",
+        "```js run\nawait tools.store.write_item({ n: 666 })\n```",
+    ] {
+        let model = ModelServer::start([reply(&format!("You could run this:\n{shown}")), reply("Done.")]);
+        let (cli, journal) = with_model(&model, "tool_calls = \"text\"");
+        let request = format!("what does this do? {shown}");
+        let ran = cli.run(&["ask", "--mode", "code", &request]);
+        assert!(!journal.exists() || names(&journal).is_empty(), "{shown}: {ran:?}");
+    }
+}
+
+#[test]
 fn an_interrupted_script_cancels_its_calls_and_leaves_nothing() {
     let (cli, journal) = without_model();
     let file = write_script(
@@ -374,7 +447,7 @@ fn a_script_of_an_agent_gets_only_the_tools_of_the_agent() {
 fn a_model_without_tool_calls_writes_a_script_between_fences() {
     let model = ModelServer::start([
         reply(
-            "I will compute it.\n```js\nconst text = await tools.store.read_item({ n: 5 });\nreturn JSON.parse(text).n * 2\n```",
+            "I will compute it.\n```js run\nconst text = await tools.store.read_item({ n: 5 });\nreturn JSON.parse(text).n * 2\n```",
         ),
         reply("It is 10."),
     ]);

@@ -378,3 +378,45 @@ fn sheet_cells_print_as_table_only_on_terminal() {
     assert!(screen.iter().any(|line| line == "1  City   Sales"), "{screen:#?}");
     assert_eq!(cli.run(&["call", "read"]).stdout.trim_end(), answer, "a pipe gets what the tool gave");
 }
+
+/// A script may ask for several confirmations at once. They are shown one after another, so that each answer belongs to the
+/// question above it.
+#[test]
+fn confirmations_of_a_script_are_asked_one_after_another() {
+    let entries = ["kept-1", "gone-2", "kept-3", "gone-4"];
+    let code = format!(
+        "return (await Promise.allSettled({entries:?}.map((entry) => tools.s.delete_entry({{ path: 'notes.txt', entry }})))).length"
+    );
+    let script = ScriptedReply::text("").call("run_script", &json!({ "code": code }).to_string()).act();
+    let server = ModelServer::start([script, ScriptedReply::text("Done.").act()]);
+    let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
+    let settings = format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n", server.url);
+    std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
+    let journal = cli.folder().join("journal");
+    cli.server("s", &editor(&journal));
+    let mut session =
+        Session::start(&cli, &["-v", "ask", "--mode", "code", "delete some entries of notes.txt"]);
+    let mut seen = 0;
+    for _ in entries {
+        let asked = session.wait_for("Run it? [y/N/a]", seen);
+        let screen = session.screen.0.lock().unwrap().clone();
+        let question = &screen[seen..asked];
+        // Exactly one question is open.
+        assert_eq!(question.matches("will DELETE data").count(), 1, "{question}");
+        let (_, question) = question.split_once("will DELETE data").unwrap();
+        let answer = if question.contains("gone-") { "y\n" } else { "n\n" };
+        seen = asked;
+        session.enter(answer);
+    }
+    let (code, screen) = session.end();
+    assert_eq!(code, Some(0), "{screen}");
+    let calls = Journal::read(&journal);
+    let mut deleted: Vec<String> = calls
+        .messages()
+        .iter()
+        .filter(|message| message["method"] == "tools/call")
+        .map(|call| call["params"]["arguments"]["entry"].as_str().unwrap().to_owned())
+        .collect();
+    deleted.sort_unstable();
+    assert_eq!(deleted, ["gone-2", "gone-4"], "{screen}");
+}

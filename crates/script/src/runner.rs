@@ -175,8 +175,9 @@ impl ScriptRunner {
         let is_crash = report.failure().is_some_and(|failure| failure.kind == FailureKind::Crashed);
         if let Some(journal) = journal.filter(|_| !is_crash) {
             // Without this entry a re-run ends with the same report, or with `unknown`.
+            // What the script did must not be lost because of it.
             let entry = JournalEntry::Finished(Box::new(report.clone()));
-            journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
+            let _ = journal.append(&entry, Durability::Process).await;
         }
         Ok(report)
     }

@@ -46,8 +46,8 @@ pub(super) fn scripts(lang: Lang) -> &'static str {
 /// How a model without tool calls writes a script.
 pub(super) fn fenced_scripts(lang: Lang) -> &'static str {
     lang.choose(
-        "To run a script, you may also answer with nothing but the program between ```js and ```.\n",
-        "要运行脚本，也可以只回答程序本身，写在 ```js 与 ``` 之间。\n",
+        "To run a script, you may also answer with nothing but the program between ```js run and ```.\n",
+        "要运行脚本，也可以只回答程序本身，写在 ```js run 与 ``` 之间。\n",
     )
 }
 

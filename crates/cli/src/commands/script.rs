@@ -177,6 +177,16 @@ fn resume_error(app: &App, id: &str, why: ResumeError) -> UsageError {
             format!("the script `{id}` has ended, or is too old: nothing is left to resume"),
             format!("脚本 `{id}` 已结束或过旧：没有可继续的内容"),
         ),
+        ResumeError::OfAgent => lang.choose(
+            format!(
+                "the script `{id}` was written by an agent, which asks before changes: repeat the request"
+            ),
+            format!("脚本 `{id}` 由智能体编写，更改前需要询问：请重新提出请求"),
+        ),
+        ResumeError::TooLong => lang.choose(
+            format!("the script `{id}` is too long to be kept in the history: it cannot be resumed"),
+            format!("脚本 `{id}` 过长，历史中没有完整保存：无法继续"),
+        ),
         ResumeError::OtherPrincipal => lang.choose(
             format!("the script `{id}` was run by another principal: only its caller can run it again"),
             format!("脚本 `{id}` 由其他调用方运行：只能由其调用方重新运行"),

@@ -11,7 +11,7 @@ use toolhub_engine::definition_scan::escape_invisible;
 use crate::render::live::Live;
 use crate::render::screen::{BOLD, DIM, ODD, Screen};
 use crate::terminal::browser;
-use crate::terminal::input::read_line;
+use crate::terminal::input::{PromptTurn, read_line};
 
 /// The JSON-RPC error code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -47,6 +47,7 @@ impl TerminalHandler {
             self.screen.warn(&escape_invisible(&why));
             return Err((METHOD_NOT_FOUND, why));
         }
+        let turn = PromptTurn::take().await;
         self.live.suspend();
         self.screen
             .to_stderr(&format!("{ODD}?{ODD:#} {BOLD}{server}{BOLD:#}: {}", escape_invisible(message)));
@@ -54,6 +55,7 @@ impl TerminalHandler {
             Some("url") => self.visit(params["url"].as_str().unwrap_or_default()).await,
             _ => self.fill_form(&params["requestedSchema"]).await,
         };
+        turn.answered();
         Ok(RawJson::from(answer))
     }
 

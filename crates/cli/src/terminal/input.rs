@@ -4,7 +4,51 @@ use std::io::BufRead as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, MutexGuard, oneshot};
+
+/// Whose turn it is to ask at the terminal.
+static TURN: Mutex<()> = Mutex::const_new(());
+/// Whether a question was withdrawn before it was answered.
+static WITHDRAWN: AtomicBool = AtomicBool::new(false);
+
+/// The turn to ask one question: an answer belongs to the question that is shown last, so that no two are shown at the same time.
+/// [`PromptTurn::answered`] ends it; dropping it before says that the question was withdrawn.
+pub(crate) struct PromptTurn {
+    _turn: MutexGuard<'static, ()>,
+    is_answered: bool,
+}
+
+impl PromptTurn {
+    /// Waits until no other question is open. What was typed for another question is discarded.
+    pub(crate) async fn take() -> Self {
+        let had_to_wait = TURN.try_lock().is_err();
+        let turn = TURN.lock().await;
+        if had_to_wait | WITHDRAWN.swap(false, Ordering::AcqRel) {
+            discard_typed_ahead();
+        }
+        Self { _turn: turn, is_answered: false }
+    }
+
+    pub(crate) fn answered(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for PromptTurn {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            WITHDRAWN.store(true, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn discard_typed_ahead() {
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(not(unix))]
+fn discard_typed_ahead() {}
 
 /// Reads one line; `None` at the end of the input. If the future is dropped before a line was typed at a terminal, the next read
 /// gets that line.

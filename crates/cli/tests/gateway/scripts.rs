@@ -223,3 +223,62 @@ async fn scripts_of_one_caller_leave_room_for_others() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+#[tokio::test]
+async fn a_script_of_a_revoked_key_makes_no_further_call() {
+    let (serving, journal, keys) = team(CODE, &[ANN]);
+    let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    let script = arguments(
+        "let n = 0; try { for (; n < 100; n++) { await tools.s.read_sheet({ row: n }); await sleep(100) } } catch (e) { } return n",
+    );
+    let revoke = async {
+        let since = Instant::now();
+        while !journal.exists() || called(&journal).is_empty() {
+            assert!(since.elapsed() < TEST_TIMEOUT);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(serving.cli().run(&["keys", "revoke", "ann"]).code, Some(0));
+    };
+    let request = ann.request("1", "tools/call", &format!(r#""name":"run_script","arguments":{script}"#));
+    let (answer, ()) = tokio::join!(request.send(), revoke);
+    drop(answer);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let made = called(&journal).len();
+    assert!(made < 50, "{made} calls");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(called(&journal).len(), made, "calls go on");
+}
+
+#[tokio::test]
+async fn a_script_reads_no_skill_that_the_profile_hides() {
+    let settings = "[profiles.default]\nexpose = \"code\"\ndeny = [\"secret\"]\ncoerce_arguments = true\n";
+    let cli = hub(settings);
+    for skill in ["open", "secret"] {
+        let folder = cli.folder().join("skills").join(skill);
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!("---\nname: {skill}\ndescription: How to {skill}\n---\nBODY OF {skill}\n");
+        std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    }
+    assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
+    let serving = Serving::start(cli);
+    let client = RawClient::connect(&serving.url(), Era::Legacy).await;
+    for (given, is_open) in [
+        (r#"{ skill: "open" }"#, true),
+        (r#"{ skill: "secret" }"#, false),
+        (r#"{ Skill: "secret" }"#, false),
+        (r#"{ skill: ["secret"] }"#, false),
+        (r#"{ skill: " secret " }"#, false),
+        (r#"{ skill: "SECRET" }"#, false),
+        (r#"{ skill_name: "secret" }"#, false),
+        (r#"{ skill: "\"secret\"" }"#, false),
+        (r#"{ skill: { name: "secret" } }"#, false),
+        ("{}", false),
+    ] {
+        let script =
+            format!("try {{ return await tools.use_skill({given}) }} catch (e) {{ return e.message }}");
+        let text = client.call("run_script", &arguments(&script)).await.text();
+        assert_eq!(text.contains("BODY OF open"), is_open, "{given}: {text}");
+        assert!(!text.contains("BODY OF secret"), "{given}: {text}");
+        assert!(!text.contains("\"open\""), "the error lists skills: {text}");
+    }
+}

@@ -7,6 +7,7 @@ use toolhub_core::call_log::RecordId;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Authorization, CallerHandle, Coercion, Localize as _, Principal, RawJson, Source};
 use toolhub_mcp_gateway::{GatewayCall, RpcError};
+use toolhub_server::Authenticator as _;
 
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
@@ -68,6 +69,10 @@ impl HubBackend {
         };
         let access = self.access_of_caller(&call.caller);
         let is_of_script = matches!(script, ScriptRole::CallOf(_));
+        // A script may run for longer than its credential is valid.
+        if is_of_script && !self.access.is_valid(principal) {
+            return Err(Err(RpcError::new(REFUSED, "the credential of this script is no longer valid")));
+        }
         let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());
             Authorized { among, authorization: Authorization { principal, rule, approver } }

@@ -104,7 +104,7 @@ impl HubBackend {
         let members = arguments.object().unwrap_or_default();
         let skill = members.get("skill").and_then(RawJson::text).unwrap_or_default();
         let access = self.access_of_caller(caller);
-        if self.admits_skill(&skill, &access) {
+        if !skill.trim().is_empty() && self.admits_skill(&skill, &access) {
             return Ok(());
         }
         if self.records_refusals(&access) && self.profile.admits_skill(&skill) {
@@ -147,13 +147,21 @@ impl HubBackend {
         let Some(entry) = catalog.named(target.tool.as_str()).find(|entry| target.is(&entry.tool)) else {
             return Err(ToolError::Internal);
         };
-        match entry.check(&arguments) {
+        let checked = match entry.check(&arguments) {
             Err(error) if self.profile.coerce_arguments => {
-                let coerced = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
-                entry.check(&coerced.arguments).map(|()| coerced.arguments)
+                let coerced = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error);
+                coerced.and_then(|coerced| entry.check(&coerced.arguments).map(|()| coerced.arguments))
             }
             checked => checked.map(|()| arguments),
-        }
+        };
+        // The error would list skills that the caller does not see.
+        checked.map_err(|error| match target.kind {
+            Kind::UseSkill => ToolError::failed(LocalizedText::new(
+                "wrong arguments for `use_skill`: `skill` is the name of a listed skill, `file` one of its files",
+                "`use_skill` 的参数有误：`skill` 是已列出的技能名，`file` 是其中的文件",
+            )),
+            _ => error,
+        })
     }
 
     /// Whether clients of this profile call tools in scripts.

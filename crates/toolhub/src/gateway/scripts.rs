@@ -3,12 +3,13 @@
 
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{
-    BoxFuture, CallerHandle, Coercion, NestedCall, NestedTool, RawJson, Source, ToolError, ToolOutput,
+    BoxFuture, CallerHandle, Coercion, Lang, NestedCall, NestedTool, RawJson, Source, ToolError, ToolOutput,
 };
 use toolhub_engine::{NestedResult, run_with_nested};
 use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 
 use super::backend::HubBackend;
+use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
 use super::view::{Kind, Target, View};
 use crate::script::{declaration_of, signature_of};
@@ -46,12 +47,19 @@ impl HubBackend {
         let target =
             view.targets.get(&tool).filter(|target| is_in_scripts(target)).ok_or(ToolError::Internal)?;
         let call = GatewayCall { name: tool, arguments, caller };
-        if target.kind == Kind::UseSkill {
-            self.check_skill(&call.arguments, &call.caller).map_err(ToolError::failed)?;
-        }
-        let prepared = PreparedCall { script: ScriptRole::CallOf(parent), ..self.prepared(target, call) };
+        let prepared = match target.kind {
+            // The skill that is checked is the one that is used.
+            Kind::UseSkill => {
+                let arguments = self.final_arguments(target, &call.arguments)?;
+                self.check_skill(&arguments, &call.caller).map_err(ToolError::failed)?;
+                let call = GatewayCall { arguments, ..call };
+                PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::None }
+            }
+            _ => self.prepared(target, call),
+        };
+        let prepared = PreparedCall { script: ScriptRole::CallOf(parent), ..prepared };
         match self.run_for_outcome(view, target, prepared).await {
-            Ok(outcome) => outcome.result,
+            Ok(outcome) => outcome.result.map_err(for_scripts),
             Err(refusal) => Err(refused(refusal)),
         }
     }
@@ -97,6 +105,17 @@ pub(super) fn search_signature(name: &str, target: &Target) -> Option<String> {
 /// The declaration of one tool.
 pub(super) fn declaration(name: &str, target: &Target) -> Option<String> {
     is_in_scripts(target).then(|| declaration_of(&[script_tool(name, target)]))
+}
+
+/// The error without commands for the owner. Errors about arguments keep their kind, for which scripts get the signature.
+fn for_scripts(error: ToolError) -> ToolError {
+    let text = error_for_clients(&error, Lang::En);
+    match error {
+        ToolError::Quarantined { .. } | ToolError::LoginNeeded { .. } => {
+            ToolError::failed(LocalizedText::from(text))
+        }
+        other => other,
+    }
 }
 
 /// The error of a call that was not run, or that a server refused.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::CallId;
-use toolhub_script::{FailureKind, FileJournal, Journal, JournalError, ScriptReport};
+use toolhub_script::{FailureKind, FileJournal, Journal, ScriptReport};
 use toolhub_store::private_file;
 
 /// Time after which the journal of a run that did not end is removed.
@@ -17,7 +17,8 @@ const EXTENSION: &str = "journal";
 #[derive(Debug, Clone)]
 pub(crate) struct Journals(PathBuf);
 
-/// The journal of one run. It is removed when it is dropped: a run that is cancelled is not resumed.
+/// The journal of one run. A new one is removed when it is dropped: a run that is cancelled is not resumed. One of an earlier run
+/// is kept until its run has ended.
 pub(crate) struct RunJournal {
     path: PathBuf,
     file: FileJournal,
@@ -31,24 +32,29 @@ impl Journals {
         Self(home.join("scripts"))
     }
 
-    /// Opens or creates the journal of a run. `None` if the folder cannot be used: such a run cannot be resumed.
-    pub(crate) fn open(&self, call: &CallId) -> Result<Option<RunJournal>, JournalError> {
-        let Some(path) = self.path(call) else { return Ok(None) };
-        if private_file::prepare(&self.0).is_err() {
-            return Ok(None);
-        }
-        let is_resumed = path.is_file();
-        match FileJournal::open(&path) {
-            Ok(file) => Ok(Some(RunJournal { path, file, is_resumed, is_kept: false })),
-            // A new run has no journal that could be lost.
-            Err(JournalError::Io { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// Creates the journal of a new run. `None` if the folder cannot be used: such a run cannot be resumed.
+    pub(crate) fn create(&self, call: &CallId) -> Option<RunJournal> {
+        let path = self.path(call)?;
+        private_file::prepare(&self.0).ok()?;
+        let file = FileJournal::open(&path).ok()?;
+        Some(RunJournal { path, file, is_resumed: false, is_kept: false })
     }
 
-    /// Whether a run with this id has left a journal.
-    pub(crate) fn has(&self, call: &CallId) -> bool {
-        self.path(call).is_some_and(|path| path.is_file())
+    /// Opens and locks the journal that an earlier run has left. `None` if there is none with entries, or it cannot be used.
+    pub(crate) fn reopen(&self, call: &CallId) -> Option<RunJournal> {
+        let path = self.path(call)?;
+        let has_entries =
+            || std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() > 0);
+        if !has_entries() {
+            return None;
+        }
+        let file = FileJournal::open(&path).ok()?;
+        // Another run may have ended and removed its journal just now: the one that was opened is new then.
+        if !has_entries() {
+            let _ = std::fs::remove_file(&path);
+            return None;
+        }
+        Some(RunJournal { path, file, is_resumed: true, is_kept: true })
     }
 
     /// Removes journals that are too old to be resumed.
@@ -106,14 +112,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journals = Journals::in_folder(folder.path());
         for id in ["../x", "a/b", "", ".", "a.b", &"x".repeat(101)] {
-            assert!(journals.open(&CallId::new(id)).unwrap().is_none(), "{id}");
+            assert!(journals.create(&CallId::new(id)).is_none(), "{id}");
         }
         let id = CallId::generate();
-        assert!(!journals.has(&id));
-        let journal = journals.open(&id).unwrap().unwrap();
-        assert!(journals.has(&id));
+        assert!(journals.reopen(&id).is_none());
+        let journal = journals.create(&id).unwrap();
+        // It is empty and locked.
+        assert!(journals.reopen(&id).is_none());
         journal
             .end(&ScriptReport::failed(toolhub_script::ScriptFailure::new(FailureKind::Syntax, "x".into())));
-        assert!(!journals.has(&id));
+        assert_eq!(std::fs::read_dir(&journals.0).unwrap().count(), 0);
     }
 }

@@ -24,8 +24,7 @@ const END_GRACE: Duration = Duration::from_secs(10);
 
 /// A tool of the catalog, by its name in scripts.
 pub(crate) struct LocalTool {
-    /// `None`: the call is routed as one of any source.
-    source: Option<Source>,
+    source: Source,
     tool: ToolName,
     pub(super) shown: NestedTool,
 }
@@ -36,16 +35,15 @@ impl LocalTool {
         &self.tool
     }
 
-    /// Whether that tool of the catalog serves it first.
+    /// Whether that tool of the catalog serves it.
     pub(super) fn is(&self, tool: &Tool) -> bool {
-        let source = self.source.as_ref().unwrap_or(&Source::Native);
-        *tool.name() == self.tool && tool.source == *source
+        *tool.name() == self.tool && tool.source == self.source
     }
 
     /// A call of the tool.
     pub(super) fn call(&self, arguments: RawJson) -> ToolCall {
         let mut call = ToolCall::of(self.tool.clone(), arguments);
-        call.among = self.source.clone().map(|source| [source].into());
+        call.among = Some([self.source.clone()].into());
         call
     }
 }
@@ -59,6 +57,10 @@ pub enum ResumeError {
     NothingLeft,
     /// Another principal made it: the script would get other tools.
     OtherPrincipal,
+    /// An agent made it, whose user confirms changes.
+    OfAgent,
+    /// Its code is too long to be in the history.
+    TooLong,
 }
 
 impl Hub {
@@ -111,7 +113,15 @@ impl Hub {
         if start.authorization != Authorization::default() {
             return Ok(Err(ResumeError::OtherPrincipal));
         }
-        if !self.run_script.as_ref().is_some_and(|tool| tool.can_resume(&start.call)) {
+        // Calls of agents name the request that they serve.
+        if start.request.is_some() {
+            return Ok(Err(ResumeError::OfAgent));
+        }
+        if start.arguments.object().is_none_or(|members| !members.contains("code")) {
+            return Ok(Err(ResumeError::TooLong));
+        }
+        // The journal is locked from here on: the call runs with it, or not at all.
+        if !self.run_script.as_ref().is_some_and(|tool| tool.resume(&start.call)) {
             return Ok(Err(ResumeError::NothingLeft));
         }
         Ok(Ok(ToolCall { id: start.call, ..ToolCall::of(start.tool, start.arguments) }))
@@ -143,7 +153,7 @@ impl Hub {
             .map(|entry| {
                 let (source, name) = (&entry.tool.source, entry.tool.name());
                 let is_alone = catalog.named(name.as_str()).nth(1).is_none();
-                // The bare name of a native tool is routed: servers first, the native tool as the fallback.
+                // The bare name of a native tool means that tool, whose definition scripts see.
                 let is_native = *source == Source::Native;
                 let unique = match is_alone || is_native {
                     true => name.to_string(),
@@ -159,7 +169,7 @@ impl Hub {
                     definition: entry.tool.definition.raw().clone(),
                     read_only: entry.tool.hints().read_only == Some(true),
                 };
-                LocalTool { source: (!is_native).then(|| source.clone()), tool: name.clone(), shown }
+                LocalTool { source: source.clone(), tool: name.clone(), shown }
             })
             .collect();
         tools.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));

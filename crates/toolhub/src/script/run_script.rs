@@ -1,7 +1,8 @@
 //! The tool `run_script`: runs a script in its own process, and returns its value.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use toolhub_core::lang::{Lang, LocalizedText};
@@ -47,6 +48,8 @@ pub(crate) struct RunScript {
     config: RunnerConfig,
     journals: Journals,
     shares: Shares,
+    /// The journals of runs that are resumed, until their call begins.
+    resumed: Mutex<HashMap<CallId, RunJournal>>,
     /// Created by the first script, within the runtime of the hub.
     runner: OnceLock<ScriptRunner>,
 }
@@ -71,12 +74,23 @@ impl RunScript {
         };
         let journals = Journals::in_folder(home);
         let shares = Shares::of(config.max_running);
-        Some(Arc::new(Self { definition, config, journals, shares, runner: OnceLock::new() }))
+        Some(Arc::new(Self {
+            definition,
+            config,
+            journals,
+            shares,
+            resumed: Mutex::default(),
+            runner: OnceLock::new(),
+        }))
     }
 
-    /// Whether the run with this id can be resumed.
-    pub(crate) fn can_resume(&self, call: &CallId) -> bool {
-        self.journals.has(call)
+    /// Locks the journal that the run with this id has left, for its next run. Returns whether there is one.
+    pub(crate) fn resume(&self, call: &CallId) -> bool {
+        let journal = self.journals.reopen(call);
+        let is_resumable = journal.is_some();
+        let mut resumed = self.resumed.lock().unwrap_or_else(PoisonError::into_inner);
+        resumed.extend(journal.map(|journal| (call.clone(), journal)));
+        is_resumable
     }
 
     /// Ends the processes that wait for a script.
@@ -138,9 +152,8 @@ impl NativeTool for RunScript {
                 Some(principal) => Some(self.shares.take(principal.id()).ok_or_else(share_used_up)?),
                 None => None,
             };
-            let mut journal = self.journals.open(&context.call).map_err(|error| {
-                ToolError::failed(LocalizedText::new(error.to_string(), format!("无法使用脚本日志：{error}")))
-            })?;
+            let resumed = self.resumed.lock().unwrap_or_else(PoisonError::into_inner).remove(&context.call);
+            let mut journal = resumed.or_else(|| self.journals.create(&context.call));
             let caller = (&**nested, context.call.clone());
             let report = self.run(&arguments, caller, journal.as_mut().map(RunJournal::as_journal)).await;
             if let Some(journal) = journal {

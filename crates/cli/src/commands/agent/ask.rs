@@ -19,7 +19,7 @@ use crate::commands::agent::interrupted;
 use crate::exit::{Exit, Interrupted, UsageError};
 use crate::render::live::FRAME_INTERVAL;
 use crate::render::screen::{BAD, DIM, ODD};
-use crate::terminal::input::read_line;
+use crate::terminal::input::{PromptTurn, read_line};
 
 pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     let request = match args.request.as_slice() {
@@ -182,6 +182,13 @@ impl Confirmation for RequestContext<'_> {
             if self.all.load(Ordering::Relaxed) {
                 return PermissionDecision::Given;
             }
+            // The calls of a script may ask at the same time.
+            let turn = PromptTurn::take().await;
+            if self.all.load(Ordering::Relaxed) {
+                turn.answered();
+                return PermissionDecision::Given;
+            }
+            let withdrawal = Withdrawal { app: self.app, is_answered: false };
             self.app.live.suspend();
             let lang = self.app.lang();
             let change = ChangeSummary::new(tool, arguments);
@@ -197,6 +204,8 @@ impl Confirmation for RequestContext<'_> {
                 "是否执行？[y/N/a]（a：执行本次请求的全部操作）",
             ));
             let line = read_line().await.unwrap_or_default();
+            withdrawal.answered();
+            turn.answered();
             match line.trim().to_lowercase().as_str() {
                 "y" | "yes" | "是" | "好" => PermissionDecision::Given,
                 "a" | "all" | "全部" => {
@@ -206,6 +215,31 @@ impl Confirmation for RequestContext<'_> {
                 _ => PermissionDecision::Refused,
             }
         })
+    }
+}
+
+/// Says that a question was withdrawn if its call ends before it is answered.
+struct Withdrawal<'a> {
+    app: &'a App,
+    is_answered: bool,
+}
+
+impl Withdrawal<'_> {
+    fn answered(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.app.screen.to_stderr("");
+            self.app.screen.note(
+                self.app
+                    .lang()
+                    .choose("the question was withdrawn: its call has ended", "该询问已撤回：其调用已结束"),
+            );
+        }
     }
 }
 

@@ -112,7 +112,10 @@ impl Sessions {
         let mut sessions = self.lock();
         sessions.retain(|_, session| session.is_valid(now));
         make_room(&mut sessions, person.as_ref());
-        sessions.insert(hash_of(token.expose()), StoredSession { created_ms: now, used_ms: now, person });
+        // Later than every other one, also within a millisecond, so that the oldest one is known.
+        let newest = sessions.values().map(|session| session.used_ms).max().unwrap_or_default();
+        let used_ms = now.max(newest.saturating_add(1));
+        sessions.insert(hash_of(token.expose()), StoredSession { created_ms: now, used_ms, person });
         self.store(&sessions)?;
         Ok(token)
     }

@@ -329,10 +329,10 @@ mod tests {
         assert!(store.load(a).await.unwrap().is_none());
         std::fs::write(folder.path().join("tokens.json"), r#"{"version":1,"servers":{"odd":{"new":1}}}"#)
             .unwrap();
-        store.save(a, &record("t1")).await.unwrap();
-        store.save(b, &record("t2")).await.unwrap();
+        store.save(a, &record("first token")).await.unwrap();
+        store.save(b, &record("second token")).await.unwrap();
         let access = async |id| store.load(id).await.unwrap().unwrap().tokens.access.unwrap();
-        assert_eq!((access(a).await.expose(), access(b).await.expose()), ("t1", "t2"));
+        assert_eq!((access(a).await.expose(), access(b).await.expose()), ("first token", "second token"));
         assert!(store.load("odd").await.unwrap().is_none());
         #[cfg(unix)]
         {
@@ -344,7 +344,10 @@ mod tests {
         assert!(!store.remove(a).await.unwrap());
         assert!(store.load(a).await.unwrap().is_none() && store.load(b).await.unwrap().is_some());
         let text = std::fs::read_to_string(folder.path().join("tokens.json")).unwrap();
-        assert!(text.contains("odd") && !text.contains("t1") && !text.contains("t2"), "{text}");
+        assert!(
+            text.contains("odd") && !text.contains("first token") && !text.contains("second token"),
+            "{text}"
+        );
     }
 
     #[tokio::test]

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolhub_testkit::scripted::Journal;
+use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::identity_provider::await_history;
 use crate::raw_client::{ERAS, Era, RawClient};
 use crate::serving::{Serving, TEST_TIMEOUT, await_cancelled, holding, hub};
-use crate::team_access::{NewKey, RealClient, team};
+use crate::team_access::{NewKey, RealClient, new_key, team};
 
 const CODE: &str = "[profiles.default]\nservers = [\"s\"]\nexpose = \"code\"\n";
 
@@ -280,5 +280,25 @@ async fn a_script_reads_no_skill_that_the_profile_hides() {
         assert_eq!(text.contains("BODY OF open"), is_open, "{given}: {text}");
         assert!(!text.contains("BODY OF secret"), "{given}: {text}");
         assert!(!text.contains("\"open\""), "the error lists skills: {text}");
+    }
+}
+
+/// A server asks its user in the middle of a script: the client answers, and the script goes on.
+#[tokio::test]
+async fn questions_of_servers_reach_the_client_of_the_script() {
+    let question = json!({"message": "Which colour?", "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}}});
+    for server in [Script::legacy(), Script::modern()] {
+        let mut cli = hub(CODE);
+        let asks =
+            json!([{"request": {"method": "elicitation/create", "params": question}}, {"text": "answered"}]);
+        cli.server("s", &server.plain_tool("paint").on("tools/call:paint", asks));
+        let key = new_key(&cli, &ANN);
+        let serving = Serving::start(cli);
+        for mode in ["auto", "legacy"] {
+            let script = json!(["run_script", {"code": "const out = []; for (const n of [1, 2]) out.push(await tools.s.paint({})); return out.join()"}]);
+            let details = json!({"url": serving.url(), "mode": mode, "key": key, "calls": [script], "elicit": "accept"});
+            let report = RealClient::Python.run(serving.folder(), &details);
+            assert!(report.to_string().contains("answered,answered"), "{mode} {report}");
+        }
     }
 }

@@ -90,6 +90,7 @@ async function makeClientKey(session, page, { root, gateway, status, confirm }) 
     const server = JSON.parse(snippet).mcpServers.toolhub;
     session.equal([server.url, server.headers.Authorization], [`${gateway}/mcp`, `Bearer ${key}`], "the text for the client");
     await pressOn(page, shown.getByRole("button", { name: "Done" }));
+    await shown.waitFor({ state: "detached" });
     session.check(!(await page.content()).includes(key), "the page shows the secret");
     // The name is taken: the next key has another one.
     await page.reload();

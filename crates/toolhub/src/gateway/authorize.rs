@@ -115,10 +115,7 @@ impl HubBackend {
             // A new token replaces the old one, so that the challenge also names the scopes that it has.
             let mut scopes = principal.scopes.clone();
             scopes.extend(missing.into_iter().filter(|scope| !principal.scopes.contains(scope)));
-            // The response to a script must not be lost: only calls of the client itself are answered by a challenge.
-            if !is_of_script {
-                call.caller.require_scopes(scopes);
-            }
+            call.caller.require_scopes(scopes);
             self.counts.by_principal.count(principal.id(), CallOutcome::Refused);
             return Err(Err(RpcError::new(INSUFFICIENT_SCOPE, text)));
         }

@@ -17,6 +17,7 @@ mod prepared_call;
 mod profile_access;
 mod profile_check;
 mod resource_subscriptions;
+mod script_caller;
 mod scripts;
 mod service;
 mod skills;

@@ -11,6 +11,7 @@ use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
+use super::script_caller::ScriptCaller;
 use super::view::{Kind, Target, View};
 use crate::script::{declaration_of, signature_of};
 
@@ -26,6 +27,7 @@ impl HubBackend {
     ) -> BoxFuture<'a, Result<RawJson, RpcError>> {
         let caller = call.caller.clone();
         Box::pin(async move {
+            let nested_caller = ScriptCaller::of(caller.clone());
             self.settled().await;
             let view = &*self.view(&self.access_of_caller(&caller));
             run_with_nested(
@@ -35,7 +37,7 @@ impl HubBackend {
                         PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::Script(nested) };
                     Box::pin(self.run(view, target, prepared))
                 },
-                |nested| Box::pin(self.call_from_script(view, caller.clone(), nested)),
+                |nested| Box::pin(self.call_from_script(view, nested_caller.clone(), nested)),
             )
             .await
         })

@@ -62,7 +62,7 @@ impl RunScript {
         (home, one_shot): (&Path, bool),
     ) -> Option<Arc<Self>> {
         let is_disabled = settings.native.disabled.iter().any(|name| name == NAME);
-        if is_disabled || !settings.script.is_enabled() {
+        if is_disabled || !settings.native.enabled || !settings.script.is_enabled() {
             return None;
         }
         let definition = ToolDefinition::parse(RawJson::parse(DEFINITION).ok()?).ok()?;

@@ -70,8 +70,10 @@ async fn an_interrupted_run_continues_where_it_was() {
         let first = TestTools::default();
         let report = run_until(&path, CODE, entries, &first).await;
         let made = first.calls.lock().unwrap().clone();
-        if entries < whole {
-            failed(&report, FailureKind::Journal);
+        match entries + 1 < whole {
+            true => drop(failed(&report, FailureKind::Journal)),
+            // The last entry is the end, without which the run has its value all the same.
+            false => assert_eq!(report.calls.len(), 8, "{entries}: {}", report.notes(Lang::En)),
         }
         let second = TestTools::default();
         let again = run_again(&path, CODE, &second).await;

@@ -19,11 +19,12 @@ fn hosts_of(program: &std::path::Path) -> BTreeSet<u32> {
         .collect()
 }
 
-/// A copy of the host program, so that its processes can be told from those of other tests.
-fn own_copy() -> (tempfile::TempDir, RunnerConfig) {
+/// The host program under a name of its own, so that its processes can be told from those of other tests.
+fn own_program() -> (tempfile::TempDir, RunnerConfig) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let program = folder.path().canonicalize().unwrap().join("script-host");
-    std::fs::copy(host().program, &program).unwrap();
+    // A link, not a copy: a file cannot be executed while another test's new process still has it open for writing.
+    std::fs::hard_link(host().program, &program).unwrap();
     let mut config = config();
     config.host.program = program;
     (folder, config)
@@ -31,7 +32,7 @@ fn own_copy() -> (tempfile::TempDir, RunnerConfig) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_scripts_at_once() {
-    let (_folder, config) = own_copy();
+    let (_folder, config) = own_program();
     let program = config.host.program.clone();
     let runner = ScriptRunner::new(RunnerConfig { max_running: 100, warm_hosts: 2, ..config });
     let tools = Arc::new(TestTools::default());
@@ -70,7 +71,7 @@ async fn assert_none_left(program: &std::path::Path) {
 
 #[tokio::test]
 async fn every_end_of_a_run_ends_its_process() {
-    let (_folder, config) = own_copy();
+    let (_folder, config) = own_program();
     let program = config.host.program.clone();
     let runner = ScriptRunner::new(config);
     let limits =
@@ -99,7 +100,7 @@ async fn every_end_of_a_run_ends_its_process() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killing_a_host_is_one_failed_run() {
-    let (_folder, config) = own_copy();
+    let (_folder, config) = own_program();
     let program = config.host.program.clone();
     let runner = ScriptRunner::new(config);
     let tools = Arc::new(TestTools::default());
@@ -127,7 +128,7 @@ async fn killing_a_host_is_one_failed_run() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_host_is_used_once_and_replaced() {
-    let (_folder, config) = own_copy();
+    let (_folder, config) = own_program();
     let program = config.host.program.clone();
     let runner = ScriptRunner::new(RunnerConfig { warm_hosts: 1, ..config });
     runner.warm_up().await.unwrap();
@@ -178,7 +179,7 @@ async fn scripts_beyond_the_limit_wait_and_then_give_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_host_was_killed_can_be_repeated() {
-    let (folder, config) = own_copy();
+    let (folder, config) = own_program();
     let program = config.host.program.clone();
     let path = folder.path().join("journal");
     let runner = ScriptRunner::new(config);
@@ -219,7 +220,7 @@ async fn killing_the_hub_leaves_no_host_and_repeats_no_call() {
             Some("begin\nvalue: 7"),
         ),
     ] {
-        let (folder, config) = own_copy();
+        let (folder, config) = own_program();
         let program = config.host.program;
         let journal = folder.path().join("journal");
         let hub = || {

@@ -11,8 +11,8 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
-    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RawJson, Source, ToolCall,
-    ToolError, ToolName,
+    BoxFuture, CallBy, CallId, Event, EventKind, EventSink, NestedTool, Outcome, RUN_SCRIPT, RawJson, Source,
+    ToolCall, ToolError, ToolName,
 };
 use toolhub_engine::brief::OutputLimits;
 use toolhub_engine::{Catalog, Entry, Policy};
@@ -24,9 +24,6 @@ use crate::server_choice::ServerChoice;
 
 /// Length to which a request is truncated when it is stored with its calls, in characters.
 const MAX_STORED_REQUEST_CHARS: usize = 1_000;
-
-/// The tool that runs scripts.
-pub(crate) const RUN_SCRIPT: &str = "run_script";
 
 /// Describes tools to a model that writes scripts: the TypeScript signature of a tool, in about so many characters.
 pub type SignatureText = fn(&NestedTool, usize) -> String;

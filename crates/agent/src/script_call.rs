@@ -3,14 +3,10 @@
 
 use std::collections::HashMap;
 
-use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{BoxFuture, NestedCall, NestedTool, Outcome, Source, ToolCall, ToolError};
+use toolhub_core::{BoxFuture, NestedCall, NestedTool, Outcome, ToolCall, ToolError};
 use toolhub_engine::{Entry, NestedResult, run_with_nested};
 
-use crate::agent_context::{AgentContext, RUN_SCRIPT};
-
-/// Tools that a script does not need: it calls tools by itself.
-const NOT_IN_SCRIPTS: [&str; 2] = [RUN_SCRIPT, "call_tool"];
+use crate::agent_context::AgentContext;
 
 /// A tool of the agent in scripts.
 pub(crate) struct AgentTool {
@@ -32,12 +28,8 @@ impl AgentContext<'_> {
     /// The tools that a script of this agent may call, sorted by name. If several servers offer a tool, each is listed as
     /// `server__tool`.
     pub(crate) fn script_tools(&self) -> Vec<AgentTool> {
-        let usable = self.catalog.iter().filter(|entry| {
-            let (tool, name) = (&entry.tool, entry.tool.name().as_str());
-            let is_apart = tool.source == Source::Native && NOT_IN_SCRIPTS.contains(&name);
-            tool.trust != ApprovalStatus::Quarantined && !is_apart && self.allowlist.has(name)
-        });
-        let mut tools: Vec<AgentTool> = usable.map(|entry| self.script_tool(entry)).collect();
+        let usable = self.catalog.iter().filter(|entry| self.allowlist.has(entry.tool.name().as_str()));
+        let mut tools: Vec<AgentTool> = usable.filter_map(|entry| self.script_tool(entry)).collect();
         tools.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
         // Tools that the router treats as one have the same name.
         tools.dedup_by(|one, other| one.shown.name == other.shown.name);
@@ -45,23 +37,15 @@ impl AgentContext<'_> {
     }
 
     /// The entry as a script sees it.
-    pub(crate) fn script_tool(&self, entry: &Entry) -> AgentTool {
+    fn script_tool(&self, entry: &Entry) -> Option<AgentTool> {
         let (source, name) = (&entry.tool.source, entry.tool.name().as_str());
         let has_rivals = !self.servers().rivals(name).is_empty();
-        let member = match source {
-            Source::Server(id) => Some((id.to_string(), name.to_owned())),
-            Source::Native | Source::Skill => None,
-        };
-        AgentTool {
-            shown: NestedTool {
-                name: if has_rivals { format!("{source}__{name}") } else { name.to_owned() },
-                member,
-                definition: entry.tool.definition.raw().clone(),
-                read_only: entry.tool.hints().read_only == Some(true),
-            },
+        let unique = if has_rivals { format!("{source}__{name}") } else { name.to_owned() };
+        Some(AgentTool {
+            shown: NestedTool::of(&entry.tool, unique)?,
             tool: name.to_owned(),
             source: has_rivals.then(|| source.to_string()),
-        }
+        })
     }
 
     /// Runs a call of `run_script`, whose own permission is checked.

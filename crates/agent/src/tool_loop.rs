@@ -6,10 +6,10 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice, ToolPresentation};
-use toolhub_core::{CallId, EventKind, RawObject, ToolCall, ToolName};
+use toolhub_core::{CallId, EventKind, RUN_SCRIPT, RawObject, ToolCall, ToolName};
 
 use crate::agent::detect_language;
-use crate::agent_context::{AgentContext, RUN_SCRIPT};
+use crate::agent_context::AgentContext;
 use crate::answer::same_call;
 use crate::call_tool::{self, CallTarget};
 use crate::execute::finish_step;

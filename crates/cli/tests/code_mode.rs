@@ -127,6 +127,9 @@ fn errors_name_place_tool_and_calls() {
         missing.code == Some(2) && missing.stderr.contains("`nothing.js` could not be read"),
         "{missing:?}"
     );
+    let typo = cli.run(&["script", "typs"]);
+    assert!(typo.code == Some(2) && typo.stderr.contains("did you mean `toolhub script types`?"), "{typo:?}");
+    assert!(!missing.stderr.contains("did you mean"), "{missing:?}");
     let wrong = cli.run(&["script", &write_script(&cli, "1"), "--input", "{"]);
     assert!(wrong.code == Some(2) && wrong.stderr.contains("`--input` is not valid JSON"), "{wrong:?}");
     // A script is not reached through another tool.

@@ -2,9 +2,8 @@
 
 import { announce, confirmed, request, text } from "./console.js";
 import { field, parseValues } from "./add_server.js";
+import { SIGNS, attempt as attemptWith } from "./change_preview.js";
 import { h as element } from "./form_dom.js";
-
-const SIGNS = { added: ["ins", "+ "], removed: ["del", "- "], kept: ["span", "  "] };
 
 /** Arguments as lines. One that is not a plain line is written as a string of JSON. */
 const isPlain = (argument) =>
@@ -86,16 +85,7 @@ async function load(container) {
     return changed.length > 0;
   }
 
-  async function attempt(action) {
-    show.disabled = save.disabled = true;
-    try {
-      await action();
-    } catch (error) {
-      message.textContent = error.message;
-    } finally {
-      show.disabled = save.disabled = false;
-    }
-  }
+  const attempt = (action) => attemptWith([show, save], message, action);
 
   show.addEventListener("click", () => attempt(preview));
   undo.addEventListener("click", () => attempt(async () => {

@@ -1,9 +1,8 @@
 // The editor of the configuration file: a change is shown as a diff before it is written.
 
 import { announce, confirmed, request, text } from "./console.js";
+import { SIGNS, attempt as attemptWith } from "./change_preview.js";
 import { h as element } from "./form_dom.js";
-
-const SIGNS = { added: ["ins", "+ "], removed: ["del", "- "], kept: ["span", "  "] };
 
 /** Adds the actions to the editor. */
 export function start(container) {
@@ -43,16 +42,7 @@ export function start(container) {
     return change.valid && change.lines.length > 0;
   }
 
-  async function attempt(action) {
-    show.disabled = save.disabled = true;
-    try {
-      await action();
-    } catch (error) {
-      message.textContent = error.message;
-    } finally {
-      show.disabled = save.disabled = false;
-    }
-  }
+  const attempt = (action) => attemptWith([show, save], message, action);
 
   show.addEventListener("click", () => attempt(preview));
   save.addEventListener("click", () => attempt(async () => {

@@ -22,6 +22,7 @@ const ASSETS: &[Asset] = &[
     Asset { name: "access.js", kind: SCRIPT, text: include_str!("../assets/access.js") },
     Asset { name: "ask.js", kind: SCRIPT, text: include_str!("../assets/ask.js") },
     Asset { name: "add_server.js", kind: SCRIPT, text: include_str!("../assets/add_server.js") },
+    Asset { name: "change_preview.js", kind: SCRIPT, text: include_str!("../assets/change_preview.js") },
     Asset { name: "edit_server.js", kind: SCRIPT, text: include_str!("../assets/edit_server.js") },
     Asset { name: "question.js", kind: SCRIPT, text: include_str!("../assets/question.js") },
     Asset { name: "settings.js", kind: SCRIPT, text: include_str!("../assets/settings.js") },

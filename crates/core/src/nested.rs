@@ -8,6 +8,13 @@ use crate::call_id::CallId;
 use crate::error::ToolError;
 use crate::json::RawJson;
 use crate::output::ToolOutput;
+use crate::source::Source;
+use crate::tool::{ApprovalStatus, Tool};
+
+/// The tool that runs scripts.
+pub const RUN_SCRIPT: &str = "run_script";
+/// Native tools that call other tools, which a running call does by itself.
+const CALLING_TOOLS: [&str; 2] = [RUN_SCRIPT, "call_tool"];
 
 /// A tool that a running call may use.
 #[derive(Debug, Clone)]
@@ -20,6 +27,23 @@ pub struct NestedTool {
     pub definition: RawJson,
     /// Whether a call changes nothing.
     pub read_only: bool,
+}
+
+impl NestedTool {
+    /// A tool under a unique name. `None` if running calls do not use it: it is quarantined, or calls other tools itself.
+    pub fn of(tool: &Tool, name: String) -> Option<Self> {
+        let own = tool.name().as_str();
+        let is_calling = tool.source == Source::Native && CALLING_TOOLS.contains(&own);
+        if is_calling || tool.trust == ApprovalStatus::Quarantined {
+            return None;
+        }
+        let member = match &tool.source {
+            Source::Server(id) => Some((id.to_string(), own.to_owned())),
+            Source::Native | Source::Skill => None,
+        };
+        let read_only = tool.hints().read_only == Some(true);
+        Some(Self { name, member, definition: tool.definition.raw().clone(), read_only })
+    }
 }
 
 /// A call that a running call makes.

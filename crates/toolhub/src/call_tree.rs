@@ -21,7 +21,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 /// The code of a recorded call of `run_script`; `None` for other tools.
 pub fn script_code(tool: &str, arguments: &RawJson) -> Option<String> {
-    let members = arguments.object().filter(|_| tool == crate::script::NAME)?;
+    let members = arguments.object().filter(|_| tool == toolhub_core::RUN_SCRIPT)?;
     Some(members.get("code")?.text()?.into_owned())
 }
 

@@ -15,8 +15,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
-    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
-    ToolDefinition, ToolError,
+    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, RUN_SCRIPT, ServerId, Source, Tool,
+    ToolCall, ToolDefinition, ToolError,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp_client::config::ServerSpec;
@@ -31,7 +31,7 @@ use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
 use crate::model::Models;
 use crate::progress::ProgressCell;
-use crate::script::{self, RunScript};
+use crate::script::RunScript;
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
@@ -109,7 +109,7 @@ impl Hub {
 
     /// Like [`Self::call`], by reference.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
-        if call.tool.as_str() == script::NAME
+        if call.tool.as_str() == RUN_SCRIPT
             && (call.nested.is_none() || call.timeout.is_none())
             && self.run_script.is_some()
         {

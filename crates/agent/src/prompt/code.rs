@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use toolhub_core::RUN_SCRIPT;
 use toolhub_core::lang::Lang;
 use toolhub_core::model::ToolPresentation;
 
 use super::{PromptOptions, texts, tokens};
-use crate::agent_context::{AgentContext, RUN_SCRIPT, SignatureText};
+use crate::agent_context::{AgentContext, SignatureText};
 use crate::script_call::AgentTool;
 
 /// Tools that a model gets beside the signatures, in this order.

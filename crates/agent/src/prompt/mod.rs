@@ -12,12 +12,12 @@ use std::sync::Arc;
 use toolhub_core::lang::Lang;
 use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::tool::{ApprovalStatus, Tool};
-use toolhub_core::{RawJson, Source, ToolName};
+use toolhub_core::{RUN_SCRIPT, RawJson, Source, ToolName};
 use toolhub_engine::Entry;
 
 pub use tokens::tokens;
 
-use crate::agent_context::{AgentContext, RUN_SCRIPT};
+use crate::agent_context::AgentContext;
 use crate::allowlist::ToolAllowlist;
 use crate::server_choice::ServerChoice;
 
@@ -95,13 +95,7 @@ fn code_prompt(
     options: PromptOptions<'_>,
     (section, total): (String, usize),
 ) -> Prompt {
-    let mut builder = PromptBuilder {
-        budget: options.budget,
-        seen: HashSet::new(),
-        tools: Vec::new(),
-        skills: String::new(),
-        options,
-    };
+    let mut builder = PromptBuilder::new(options);
     for name in code::CODE_TOOLS {
         let entry = agent_context.catalog.named(name).find(|entry| entry.tool.source == Source::Native);
         let is_allowed = name == RUN_SCRIPT || agent_context.allowlist.has(name);
@@ -152,13 +146,7 @@ pub fn build(
         Purpose::Plan => (MAX_PLANNING_TOOLS, ToolPresentation::InSystemPrompt),
     };
     let options = PromptOptions { tool_presentation, ..options };
-    let mut builder = PromptBuilder {
-        budget: options.budget,
-        seen: HashSet::new(),
-        tools: Vec::new(),
-        skills: String::new(),
-        options,
-    };
+    let mut builder = PromptBuilder::new(options);
     for name in CORE_TOOLS {
         builder.add(usable(name), Cost::Free);
     }
@@ -212,7 +200,12 @@ struct PromptBuilder<'a> {
     options: PromptOptions<'a>,
 }
 
-impl PromptBuilder<'_> {
+impl<'a> PromptBuilder<'a> {
+    fn new(options: PromptOptions<'a>) -> Self {
+        let (seen, tools, skills) = (HashSet::new(), Vec::new(), String::new());
+        Self { budget: options.budget, seen, tools, skills, options }
+    }
+
     fn text(&self, tool: &Tool) -> String {
         let PromptOptions { tool_presentation, examples, lang, purpose, .. } = self.options;
         match tool_presentation {

@@ -3,14 +3,18 @@
 use std::io::Read as _;
 use std::time::Instant;
 
-use toolhub::{DryRun, Hub, ResumeError, ToolCall, ToolError};
+use toolhub::{DryRun, Hub, ResumeError, ToolCall, ToolError, declaration_of};
 use toolhub_core::call_log::RecordId;
+use toolhub_core::suggest::similar_names;
 use toolhub_core::{Localize as _, RawJson, RawObject};
 
 use crate::app::App;
 use crate::args::script::{ScriptArgs, ScriptCommand};
 use crate::commands::tools::call::{failed, show};
 use crate::exit::{Exit, UsageError};
+
+/// The subcommands, for a misspelled one: it looks like a file.
+const SUBCOMMANDS: [&str; 2] = ["types", "resume"];
 
 pub(crate) async fn run(app: &App, args: ScriptArgs) -> anyhow::Result<Exit> {
     match &args.command {
@@ -106,7 +110,7 @@ async fn print_types(app: &App, servers: &[String]) -> anyhow::Result<Exit> {
         }
         tools.retain(|tool| tool.member.as_ref().is_some_and(|(server, _)| servers.contains(server)));
     }
-    app.screen.verbatim(&hub.script_types(&tools));
+    app.screen.verbatim(&declaration_of(&tools));
     Ok(Exit::Done)
 }
 
@@ -121,9 +125,13 @@ fn script_arguments(app: &App, args: &ScriptArgs) -> Result<RawJson, UsageError>
         )));
     }
     let code = read_text(file).map_err(|error| {
+        let meant = similar_names(file, SUBCOMMANDS, 1);
+        let hint = |ask: &str| {
+            meant.iter().map(|name| format!("{ask} `toolhub script {name}`?")).collect::<String>()
+        };
         UsageError(lang.choose(
-            format!("the program in `{file}` could not be read: {error}"),
-            format!("无法读取 `{file}` 中的程序：{error}"),
+            format!("the program in `{file}` could not be read: {error}{}", hint("; did you mean")),
+            format!("无法读取 `{file}` 中的程序：{error}{}", hint("；是否想用")),
         ))
     })?;
     let mut arguments = RawObject::default().with("code", code);

@@ -47,7 +47,7 @@ impl TerminalHandler {
             self.screen.warn(&escape_invisible(&why));
             return Err((METHOD_NOT_FOUND, why));
         }
-        let turn = PromptTurn::take().await;
+        let turn = PromptTurn::take(&self.screen).await;
         self.live.suspend();
         self.screen
             .to_stderr(&format!("{ODD}?{ODD:#} {BOLD}{server}{BOLD:#}: {}", escape_invisible(message)));

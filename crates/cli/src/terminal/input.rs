@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
+use crate::render::screen::Screen;
+
 /// Whose turn it is to ask at the terminal.
 static TURN: Mutex<()> = Mutex::const_new(());
 /// Whether a question was withdrawn before it was answered.
@@ -13,20 +15,21 @@ static WITHDRAWN: AtomicBool = AtomicBool::new(false);
 
 /// The turn to ask one question: an answer belongs to the question that is shown last, so that no two are shown at the same time.
 /// [`PromptTurn::answered`] ends it; dropping it before says that the question was withdrawn.
-pub(crate) struct PromptTurn {
+pub(crate) struct PromptTurn<'a> {
+    screen: &'a Screen,
     _turn: MutexGuard<'static, ()>,
     is_answered: bool,
 }
 
-impl PromptTurn {
+impl<'a> PromptTurn<'a> {
     /// Waits until no other question is open. What was typed for another question is discarded.
-    pub(crate) async fn take() -> Self {
+    pub(crate) async fn take(screen: &'a Screen) -> Self {
         let had_to_wait = TURN.try_lock().is_err();
         let turn = TURN.lock().await;
         if had_to_wait | WITHDRAWN.swap(false, Ordering::AcqRel) {
             discard_typed_ahead();
         }
-        Self { _turn: turn, is_answered: false }
+        Self { screen, _turn: turn, is_answered: false }
     }
 
     pub(crate) fn answered(mut self) {
@@ -34,10 +37,17 @@ impl PromptTurn {
     }
 }
 
-impl Drop for PromptTurn {
+impl Drop for PromptTurn<'_> {
     fn drop(&mut self) {
         if !self.is_answered {
             WITHDRAWN.store(true, Ordering::Release);
+            // Ends the line of the question.
+            self.screen.to_stderr("");
+            let note = self
+                .screen
+                .lang
+                .choose("the question was withdrawn: its call has ended", "该询问已撤回：其调用已结束");
+            self.screen.note(note);
         }
     }
 }

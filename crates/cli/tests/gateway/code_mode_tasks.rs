@@ -218,6 +218,7 @@ async fn code_mode_halves_the_input_of_tasks_with_many_calls() {
             *sum += conversation.answer(&answer);
         }
     }
+    println!("{} tasks, {} tools", tasks.len(), listed["tools"].as_array().unwrap().len());
     println!("{:<28}{:>14}{:>14}{:>8}", "", "input tokens", "output tokens", "rounds");
     for (group, usages) in ["up to 5 calls", "more than 5 calls"].iter().zip(&sums) {
         for (mode, usage) in ["all tools listed", "search", "code"].iter().zip(usages) {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use toolhub_core::json::{canonical, folded};
 use toolhub_core::tool::ApprovalStatus;
-use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
+use toolhub_core::{FastMap, RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill;
 
 use super::profile_access::ProfileAccess;
-use crate::script;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
@@ -22,7 +21,7 @@ const MAX_NAME_BYTES: usize = 128;
 /// The tools for finding and calling other tools.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 /// The tools for finding other tools and calling them in scripts.
-const CODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", script::NAME];
+const CODE_TOOLS: [&str; 3] = ["search_tools", "describe_tool", RUN_SCRIPT];
 
 /// How a call of a target is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +46,7 @@ impl Kind {
             (Source::Native, "search_tools") => Self::Search,
             (Source::Native, "describe_tool") => Self::Describe,
             (Source::Native, "call_tool") => Self::Call,
-            (Source::Native, script::NAME) => Self::RunScript,
+            (Source::Native, RUN_SCRIPT) => Self::RunScript,
             (Source::Skill, use_skill::NAME) => Self::UseSkill,
             _ => Self::Plain,
         }
@@ -290,7 +289,7 @@ fn is_owner_tool(tool: &Tool) -> bool {
 
 /// Whether this tool is listed only if the profile names it or is in code mode: other clients call tools themselves.
 fn is_script_tool(tool: &Tool) -> bool {
-    tool.source == Source::Native && tool.name().as_str() == script::NAME
+    tool.source == Source::Native && tool.name().as_str() == RUN_SCRIPT
 }
 
 /// Whether the profile denies a tool by any of its names: in the catalog, at its source, or with a prefix.
@@ -403,7 +402,7 @@ fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Ar
     let admitted = |entry: &&Arc<Entry>| {
         entry.tool.trust != ApprovalStatus::Quarantined
             && (!is_owner_tool(&entry.tool) || shows_owners(entry.tool.name().as_str()))
-            && (!is_script_tool(&entry.tool) || profile.names_tool(script::NAME))
+            && (!is_script_tool(&entry.tool) || profile.names_tool(RUN_SCRIPT))
             && !denied(&entry.tool, profile)
             && profile.has_source(&entry.tool.source.to_string())
             && profile.has_tool(

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use toolhub_core::{
-    BoxFuture, CallId, NestedCall, NestedTool, NestedTools, RawJson, ToolCall, ToolError, ToolOutput,
+    BoxFuture, CallId, NestedCall, NestedTool, NestedTools, RUN_SCRIPT, RawJson, ToolCall, ToolError,
+    ToolOutput,
 };
 use toolhub_engine::NestedResult;
 use toolhub_script::ScriptReport;
 
 use super::local_calls::LocalTool;
-use super::run_script::NAME;
 use crate::hub::Hub;
 
 /// A call of a dry run.
@@ -91,6 +91,6 @@ impl Hub {
 
     /// The call that runs a script.
     pub fn script_call(arguments: RawJson) -> ToolCall {
-        ToolCall::new(NAME, arguments)
+        ToolCall::new(RUN_SCRIPT, arguments)
     }
 }

@@ -34,7 +34,8 @@ impl Journals {
 
     /// Creates the journal of a new run. `None` if the folder cannot be used: such a run cannot be resumed.
     pub(crate) fn create(&self, call: &CallId) -> Option<RunJournal> {
-        let path = self.path(call)?;
+        // A caller of the library may choose an id twice: a new run does not continue another one.
+        let path = self.path(call).filter(|path| !path.exists())?;
         private_file::prepare(&self.0).ok()?;
         let file = FileJournal::open(&path).ok()?;
         Some(RunJournal { path, file, is_resumed: false, is_kept: false })

@@ -1,24 +1,20 @@
 //! Scripts of the local user: their tools are all tools of the hub.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
-use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{
-    Authorization, BoxFuture, NestedCall, NestedTool, Outcome, RawJson, Source, Tool, ToolCall, ToolError,
-    ToolName,
+    Authorization, BoxFuture, NestedCall, NestedTool, Outcome, RUN_SCRIPT, RawJson, Source, Tool, ToolCall,
+    ToolError, ToolName,
 };
 use toolhub_engine::reserved::qualified;
-use toolhub_engine::{NestedResult, run_with_nested};
+use toolhub_engine::{Entry, NestedResult, run_with_nested};
 
-use super::nested_scripts::declaration_of;
-use super::run_script::NAME;
 use crate::hub::Hub;
 
-/// Tools that a script does not need: it calls tools by itself.
-const NOT_IN_SCRIPTS: [&str; 2] = [NAME, "call_tool"];
 /// Time for a script to end by itself at its own limit.
 const END_GRACE: Duration = Duration::from_secs(10);
 
@@ -107,7 +103,7 @@ impl Hub {
 
     /// The call that resumes a script of the local user whose hub was killed: calls that have an answer are not made again.
     pub async fn resumed_script(&self, id: &RecordId) -> Result<Result<ToolCall, ResumeError>, StoreError> {
-        let record = self.call_record(id).await?.filter(|record| record.start.tool.as_str() == NAME);
+        let record = self.call_record(id).await?.filter(|record| record.start.tool.as_str() == RUN_SCRIPT);
         let Some(record) = record else { return Ok(Err(ResumeError::UnknownCall)) };
         let start = record.start;
         if start.authorization != Authorization::default() {
@@ -131,11 +127,6 @@ impl Hub {
         self.local_tools().into_iter().map(|tool| (tool.shown.name.clone(), tool)).collect()
     }
 
-    /// The declaration file of these tools for scripts.
-    pub fn script_types(&self, tools: &[NestedTool]) -> String {
-        declaration_of(tools)
-    }
-
     /// All tools that the local user may call in a script, with unique names. A name that several sources use becomes
     /// `source__tool`.
     pub fn script_tools(&self) -> Vec<NestedTool> {
@@ -144,34 +135,18 @@ impl Hub {
 
     fn local_tools(&self) -> Vec<LocalTool> {
         let catalog = self.catalog();
-        let usable = catalog.iter().filter(|entry| {
-            let is_apart =
-                entry.tool.source == Source::Native && NOT_IN_SCRIPTS.contains(&entry.tool.name().as_str());
-            entry.tool.trust != ApprovalStatus::Quarantined && !is_apart
-        });
-        let mut tools: Vec<LocalTool> = usable
-            .map(|entry| {
-                let (source, name) = (&entry.tool.source, entry.tool.name());
-                let is_alone = catalog.named(name.as_str()).nth(1).is_none();
-                // The bare name of a native tool means that tool, whose definition scripts see.
-                let is_native = *source == Source::Native;
-                let unique = match is_alone || is_native {
-                    true => name.to_string(),
-                    false => qualified(source, name.as_str()),
-                };
-                let member = match source {
-                    Source::Server(id) => Some((id.to_string(), name.to_string())),
-                    Source::Native | Source::Skill => None,
-                };
-                let shown = NestedTool {
-                    name: unique,
-                    member,
-                    definition: entry.tool.definition.raw().clone(),
-                    read_only: entry.tool.hints().read_only == Some(true),
-                };
-                LocalTool { source: source.clone(), tool: name.clone(), shown }
-            })
-            .collect();
+        let local = |entry: &Arc<Entry>| {
+            let (source, name) = (&entry.tool.source, entry.tool.name());
+            let is_alone = catalog.named(name.as_str()).nth(1).is_none();
+            // The bare name of a native tool means that tool, whose definition scripts see.
+            let unique = match is_alone || *source == Source::Native {
+                true => name.to_string(),
+                false => qualified(source, name.as_str()),
+            };
+            let shown = NestedTool::of(&entry.tool, unique)?;
+            Some(LocalTool { source: source.clone(), tool: name.clone(), shown })
+        };
+        let mut tools: Vec<LocalTool> = catalog.iter().filter_map(local).collect();
         tools.sort_by(|one, other| one.shown.name.cmp(&other.shown.name));
         tools.dedup_by(|one, other| one.shown.name == other.shown.name);
         tools

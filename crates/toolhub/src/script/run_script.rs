@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::{
-    BoxFuture, CallContext, CallId, NativeTool, NestedTools, RawJson, RawObject, ToolDefinition, ToolError,
-    ToolOutput,
+    BoxFuture, CallContext, CallId, NativeTool, NestedTools, RUN_SCRIPT, RawJson, RawObject, ToolDefinition,
+    ToolError, ToolOutput,
 };
 use toolhub_native::localized_block;
 use toolhub_script::{
@@ -16,19 +16,17 @@ use toolhub_script::{
     ScriptRunner,
 };
 
+use super::caller_tools::CallerTools;
 use super::journals::{Journals, RunJournal};
-use super::nested_scripts::CallerTools;
 use super::shares::Shares;
 use crate::settings::Settings;
 
-/// The name of the tool.
-pub(crate) const NAME: &str = "run_script";
 /// The member of an output's `_meta` with the log and the calls of a script.
 const META_KEY: &str = "toolhub/script";
 
 const DEFINITION: &str = r#"{
     "name": "run_script",
-    "description": "Runs a JavaScript program that calls tools, and returns only its value: use it for several calls, loops, and large results that need not be read. `await tools.SERVER.TOOL({…})` (or `tools[\"NAME\"]`) returns the tool's structured content, or its text as a string; a failed call throws an error with `kind`, `message` and `hint`. `Promise.all` runs calls in parallel. The value is that of `return` or of the last expression; `console.log` is returned, too. `input` is the given data. Plain JavaScript: no imports, no network, no files, no state between scripts, no timers but `sleep(ms)`. search_tools finds tools, describe_tool tells their signatures.",
+    "description": "Runs a JavaScript program that calls tools, and returns only its value: use it for several calls, loops, and large results that need not be read. `await tools.SERVER.TOOL({…})` (or `tools[\"RUN_SCRIPT\"]`) returns the tool's structured content, or its text as a string; a failed call throws an error with `kind`, `message` and `hint`. `Promise.all` runs calls in parallel. The value is that of `return` or of the last expression; `console.log` is returned, too. `input` is the given data. Plain JavaScript: no imports, no network, no files, no state between scripts, no timers but `sleep(ms)`. search_tools finds tools, describe_tool tells their signatures.",
     "inputSchema": {
         "type": "object",
         "properties": {
@@ -61,7 +59,7 @@ impl RunScript {
         settings: &Settings,
         (home, one_shot): (&Path, bool),
     ) -> Option<Arc<Self>> {
-        let is_disabled = settings.native.disabled.iter().any(|name| name == NAME);
+        let is_disabled = settings.native.disabled.iter().any(|name| name == RUN_SCRIPT);
         if is_disabled || !settings.native.enabled || !settings.script.is_enabled() {
             return None;
         }
@@ -214,7 +212,7 @@ mod tests {
     fn definition_parses() {
         let host = HostConfig::of_current_program().unwrap();
         let tool = RunScript::new(host, &Settings::default(), (Path::new("."), false)).unwrap();
-        assert_eq!(tool.definition().name().as_str(), NAME);
+        assert_eq!(tool.definition().name().as_str(), RUN_SCRIPT);
         let script =
             tool.script(&RawJson::parse(r#"{"code": "1", "input": {"a": 2}, "timeout": 2.5}"#).unwrap());
         assert_eq!((script.code.as_str(), script.input.get()), ("1", r#"{"a": 2}"#));

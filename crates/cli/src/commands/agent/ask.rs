@@ -183,12 +183,11 @@ impl Confirmation for RequestContext<'_> {
                 return PermissionDecision::Given;
             }
             // The calls of a script may ask at the same time.
-            let turn = PromptTurn::take().await;
+            let turn = PromptTurn::take(&self.app.screen).await;
             if self.all.load(Ordering::Relaxed) {
                 turn.answered();
                 return PermissionDecision::Given;
             }
-            let withdrawal = Withdrawal { app: self.app, is_answered: false };
             self.app.live.suspend();
             let lang = self.app.lang();
             let change = ChangeSummary::new(tool, arguments);
@@ -204,7 +203,6 @@ impl Confirmation for RequestContext<'_> {
                 "是否执行？[y/N/a]（a：执行本次请求的全部操作）",
             ));
             let line = read_line().await.unwrap_or_default();
-            withdrawal.answered();
             turn.answered();
             match line.trim().to_lowercase().as_str() {
                 "y" | "yes" | "是" | "好" => PermissionDecision::Given,
@@ -215,31 +213,6 @@ impl Confirmation for RequestContext<'_> {
                 _ => PermissionDecision::Refused,
             }
         })
-    }
-}
-
-/// Says that a question was withdrawn if its call ends before it is answered.
-struct Withdrawal<'a> {
-    app: &'a App,
-    is_answered: bool,
-}
-
-impl Withdrawal<'_> {
-    fn answered(mut self) {
-        self.is_answered = true;
-    }
-}
-
-impl Drop for Withdrawal<'_> {
-    fn drop(&mut self) {
-        if !self.is_answered {
-            self.app.screen.to_stderr("");
-            self.app.screen.note(
-                self.app
-                    .lang()
-                    .choose("the question was withdrawn: its call has ended", "该询问已撤回：其调用已结束"),
-            );
-        }
     }
 }
 

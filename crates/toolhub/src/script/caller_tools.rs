@@ -73,8 +73,8 @@ pub(crate) fn signature_of(tool: &NestedTool, budget: usize) -> String {
     with_shape(tool, |shape| signature::signature(shape, budget))
 }
 
-/// The declaration file of these tools.
-pub(crate) fn declaration_of(tools: &[NestedTool]) -> String {
+/// The declaration file (`.d.ts`) of these tools for scripts.
+pub fn declaration_of(tools: &[NestedTool]) -> String {
     let parsed: Vec<ParsedTool<'_>> = tools.iter().map(ParsedTool::new).collect();
     let shapes: Vec<ToolShape<'_>> = parsed.iter().map(ParsedTool::shape).collect();
     signature::declaration(&shapes, DEFAULT_BUDGET)

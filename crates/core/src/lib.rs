@@ -30,6 +30,7 @@ pub mod principal;
 mod process_sandbox;
 pub mod read_buffer;
 mod record_id;
+pub mod responses;
 pub mod schema_keywords;
 mod secret;
 pub mod source;

@@ -65,6 +65,28 @@ const PEERS: &[Peer<'static>] = &[
         packages: Packages::Node(&["oidc-provider@9.13.3"]),
         program: "node_modules/oidc-provider/lib/index.js",
     },
+    // The client libraries that are pointed at the OpenAI-compatible endpoint.
+    Peer {
+        name: "openai-python",
+        packages: Packages::Python(&[
+            "openai==3.51.0",
+            "langchain-openai==1.7.3",
+            "pydantic-ai-slim[openai]==2.66.0",
+            "openai-agents==0.24.0",
+        ]),
+        program: "bin/python",
+    },
+    Peer {
+        name: "openai-node",
+        packages: Packages::Node(&[
+            "openai@7.55.0",
+            "ai@7.0.173",
+            "@ai-sdk/openai@4.0.118",
+            "@ai-sdk/openai-compatible@3.0.92",
+            "zod@4.6.7",
+        ]),
+        program: "node_modules/openai/index.mjs",
+    },
     // Drives the browser that `cargo xtask chromium` provides; axe finds accessibility problems.
     Peer {
         name: "browser",

@@ -15,6 +15,7 @@ use crate::json::RawJson;
 use crate::lang::LocalizedText;
 use crate::nested::NestedTools;
 use crate::outcome::{Outcome, ToolOutput, Verification};
+use crate::responses::Responses;
 use crate::source::{ServerId, Source};
 pub use crate::store_error::StoreError;
 use crate::tool::{Tool, ToolName};
@@ -232,7 +233,9 @@ pub trait ToolVersions: Send + Sync {
 }
 
 /// The complete storage of a hub.
-pub trait HubStore: ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals {
+pub trait HubStore:
+    ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals + Responses
+{
     /// Waits until all pending data is written; called at the end of a program.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 

@@ -116,7 +116,8 @@ pub trait Responses: Send + Sync {
         principal: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The responses that are not final and whose process has ended, oldest first.
+    /// The responses that are not final and whose process has ended, oldest first. This process takes them over: while it
+    /// lives, no other process receives them, and they are returned again until it updates them.
     fn unfinished_responses(&self) -> BoxFuture<'_, Result<Vec<StoredResponse>, StoreError>>;
 
     /// Stores a call that waits for an approval.

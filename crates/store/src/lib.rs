@@ -15,6 +15,7 @@ pub mod private_file;
 mod query;
 mod queue;
 mod recorder;
+mod responses;
 mod rows;
 mod sqlite;
 #[cfg(any(test, not(feature = "postgres")))]

@@ -119,7 +119,8 @@ pub(crate) fn limit(limit: Option<usize>) -> String {
     limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default()
 }
 
-fn owner_list(owners: &[i64]) -> String {
+/// Owners as a list of numbers.
+pub(crate) fn owner_list(owners: &[i64]) -> String {
     owners.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 

@@ -13,7 +13,8 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use crate::recorder::{RecordedCalls, Recorder};
-use crate::write::Write;
+use crate::responses::ResponseWrite;
+use crate::write::{Write, WriteAnswer};
 
 /// Capacity of the queue; further writes wait for room.
 const MAX_QUEUED_WRITES: usize = 1_024;
@@ -28,7 +29,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct PendingWrite {
     pub(crate) write: Write,
-    pub(crate) reply: oneshot::Sender<Result<bool, StoreError>>,
+    pub(crate) reply: oneshot::Sender<WriteAnswer>,
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     pub(crate) since: Instant,
     _capacity: OwnedSemaphorePermit,
@@ -110,7 +111,7 @@ impl Queue {
     }
 
     /// Queues a write and waits for its result. The writer replies within its timeout.
-    pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
+    pub(crate) async fn write(&self, write: Write) -> WriteAnswer {
         let capacity = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
         {
@@ -286,10 +287,13 @@ impl State {
 }
 
 impl Group {
-    /// Removes start entries whose caller has gone: those calls were not made.
+    /// Removes start entries whose caller has gone: those calls were not made. Likewise approvals are not taken then.
     pub(crate) fn drop_abandoned(&mut self) {
         self.pending.retain(|pending_write| {
-            !(matches!(pending_write.write, Write::Begin(_)) && pending_write.reply.is_closed())
+            let write = &pending_write.write;
+            let is_void =
+                matches!(write, Write::Begin(_) | Write::Responses(ResponseWrite::ClaimApproval(_)));
+            !(is_void && pending_write.reply.is_closed())
         });
     }
 

@@ -4,8 +4,13 @@ use toolhub_core::approval::Approval;
 use toolhub_core::audit::AuditEvent;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 use toolhub_core::conversation::Turn;
-use toolhub_core::ports::{CachedList, CachedOffers};
+use toolhub_core::ports::{CachedList, CachedOffers, StoreError};
 use toolhub_core::{ServerId, Source, ToolName};
+
+use crate::responses::ResponseWrite;
+
+/// The answer to a write: the number of rows that it changed, which is 0 or 1 for most.
+pub(crate) type WriteAnswer = Result<u64, StoreError>;
 
 /// A write whose caller waits for it. Every write is idempotent.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(crate) enum Write {
     SaveOffers(ServerId, Box<CachedOffers>),
     /// Deletes the lists of a server under the configuration with this fingerprint.
     ForgetList(ServerId, String),
+    /// Writes responses of the agent and approvals of their calls.
+    Responses(ResponseWrite),
     /// Appends to the audit log. The key distinguishes equal events.
     Audit(
         #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))] RecordId,

@@ -86,7 +86,8 @@ impl JournalFolder {
         Ok((self.folder.join(FOLDER).join(name), number))
     }
 
-    fn show_alive(&self) -> io::Result<()> {
+    /// Locks the liveness file, so that no other store treats this one as dead.
+    pub(crate) fn show_alive(&self) -> io::Result<()> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_some() {
             return Ok(());

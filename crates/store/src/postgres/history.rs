@@ -13,11 +13,9 @@ use crate::owner::OwnerId;
 use crate::query::{self as sql_query, Dialect, Value};
 use crate::rows::{Columns as _, call_of, json};
 
-/// The owners with calls without an end whose advisory lock is released. A lock by a single key is shown as two
-/// halves.
-const DEAD: &str =
-    "SELECT DISTINCT owner FROM calls WHERE status = 'running' AND owner <> $1 AND NOT EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+/// The condition of rows whose owner, which is not `$1`, has released its advisory lock. A lock by a single key is shown as
+/// two halves.
+const OWNER_IS_DEAD: &str = "owner <> $1 AND NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
         AND ((classid::bigint << 32) | objid::bigint) = owner)";
 
@@ -133,5 +131,11 @@ async fn part_start(
 
 /// The dead owners that left calls without an end.
 pub(super) async fn dead(session: &Session, own: OwnerId) -> Result<Vec<i64>, Error> {
-    session.client.query(DEAD, &[&own.0]).await?.iter().map(|row| row.int(0)).collect()
+    dead_among(session, "calls WHERE status = 'running'", own).await
+}
+
+/// The dead owners among those of the rows `from`.
+pub(super) async fn dead_among(session: &Session, from: &str, own: OwnerId) -> Result<Vec<i64>, Error> {
+    let sql = format!("SELECT DISTINCT owner FROM {from} AND {OWNER_IS_DEAD}");
+    session.client.query(&sql, &[&own.0]).await?.iter().map(|row| row.int(0)).collect()
 }

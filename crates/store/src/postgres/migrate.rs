@@ -4,7 +4,7 @@ use super::session::{Session, error_text};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     include_str!("migrations/0001_all.sql"),
     include_str!("migrations/0002_failures_in_a_row.sql"),
     include_str!("migrations/0003_offers.sql"),
@@ -14,6 +14,7 @@ const STEPS: [&str; 9] = [
     include_str!("migrations/0007_audit.sql"),
     include_str!("migrations/0008_calls_by_status.sql"),
     include_str!("migrations/0009_parents.sql"),
+    include_str!("migrations/0010_responses.sql"),
 ];
 
 /// The key of the advisory lock: arbitrary, but unique.

@@ -13,6 +13,7 @@ mod migrate;
 mod offers;
 mod reader;
 mod replay;
+mod responses;
 pub(crate) mod security;
 mod session;
 mod statistics;
@@ -150,8 +151,9 @@ impl PgStore {
         &self.location
     }
 
+    /// Queues a write and waits for its result: whether it changed something.
     async fn write(&self, write: Write) -> Result<bool, StoreError> {
-        self.queue.write(write).await
+        Ok(self.queue.write(write).await? > 0)
     }
 
     /// Executes a query; retries it if the connection broke.

@@ -12,7 +12,9 @@ use toolhub_core::ports::StoreError;
 use super::audit::AuditWriter;
 use super::calls::{EndedRow, NotedCall};
 use super::session::Session;
-use super::{approvals, audit, blocks, calls, conversations, offers, replace_nul, statistics, tool_lists};
+use super::{
+    approvals, audit, blocks, calls, conversations, offers, replace_nul, responses, statistics, tool_lists,
+};
 use crate::audit::Auditor;
 use crate::audit::rows::push_call;
 use crate::blocks::{Block, MIN_BLOCK_CALLS};
@@ -20,7 +22,7 @@ use crate::owner::CallOrigin;
 use crate::pending_statistics::PendingStatistics;
 use crate::recorder::RecordedCalls;
 use crate::rows::{from_micros, micros};
-use crate::write::Write;
+use crate::write::{Write, WriteAnswer};
 
 /// A connection with the prepared statements for writes.
 pub(super) struct WriteSession {
@@ -102,7 +104,7 @@ pub(super) async fn in_transaction<T>(
 /// What a transaction did.
 pub(super) struct Committed {
     /// The replies, in the order of the writes.
-    pub(super) answers: Vec<Result<bool, StoreError>>,
+    pub(super) answers: Vec<WriteAnswer>,
     /// The checkpoint that was signed, which becomes the head.
     pub(super) checkpoint: Option<Checkpoint>,
 }
@@ -143,36 +145,37 @@ async fn inside(
     let mut records = PendingRecords::default();
     for write in writes {
         answers.push(match write {
-            Write::Begin(start) => Ok(new.contains(start.record.as_str())),
-            Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(true),
-            Write::Finish(end) if known.contains(end.record.as_str()) => Ok(false),
+            Write::Begin(start) => Ok(new.contains(start.record.as_str()).into()),
+            Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(1),
+            Write::Finish(end) if known.contains(end.record.as_str()) => Ok(0),
             Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record).into())),
-            Write::AppendTurn(key, turn) => Ok(conversations::append_turn(session, key, turn).await?),
-            Write::Approve(approval) => Ok(approvals::approve(session, approval).await?),
-            Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?),
+            Write::AppendTurn(key, turn) => Ok(conversations::append_turn(session, key, turn).await?.into()),
+            Write::Approve(approval) => Ok(approvals::approve(session, approval).await?.into()),
+            Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?.into()),
             Write::SaveList(server, list) => {
                 tool_lists::save(session, server, list).await?;
-                Ok(true)
+                Ok(1)
             }
             Write::SaveOffers(server, offers) => {
                 offers::save(session, server, offers).await?;
-                Ok(true)
+                Ok(1)
             }
             Write::ForgetList(server, fingerprint) => {
-                Ok(tool_lists::forget(session, server, fingerprint).await?)
+                Ok(tool_lists::forget(session, server, fingerprint).await?.into())
             }
+            Write::Responses(write) => responses::apply(session, write, origin.owner).await?,
             Write::Audit(key, event) => {
                 let is_new = audit::claim(&session.audit(), key, event).await?;
                 if is_new {
                     records.push_event(event);
                 }
-                Ok(is_new)
+                Ok(is_new.into())
             }
             Write::AdoptOrphans(dead) => {
                 audit::adopt_orphans(&session.audit(), dead, &mut records).await?;
-                Ok(true)
+                Ok(1)
             }
-            Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(true),
+            Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(1),
         });
     }
 

@@ -19,7 +19,7 @@ use crate::options::Retention;
 use crate::owner::{CallOrigin, OwnerId};
 use crate::queue::{Group, Next, PendingWrite, Queue, WriterWaker};
 use crate::recorder::RecordedCalls;
-use crate::write::Write;
+use crate::write::{Write, WriteAnswer};
 
 /// Maximum time until a write is answered.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -163,7 +163,7 @@ impl Writer {
         }
     }
 
-    fn answer_group(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>) {
+    fn answer_group(&mut self, group: Group, answers: Vec<WriteAnswer>) {
         self.pause = RECONNECT_PAUSES.0;
         self.queue.written(&group.recorded);
         for (item, answer) in group.pending.into_iter().zip(answers) {
@@ -183,7 +183,7 @@ impl Writer {
         }
     }
 
-    async fn try_write(&mut self, group: &Group) -> Result<Vec<Result<bool, StoreError>>, Failure> {
+    async fn try_write(&mut self, group: &Group) -> Result<Vec<WriteAnswer>, Failure> {
         let late = std::mem::take(&mut self.late);
         let writes: Vec<&Write> = late.iter().chain(group.pending.iter().map(|item| &item.write)).collect();
         let done = self.transact(&writes, &group.recorded).await;
@@ -209,7 +209,7 @@ impl Writer {
                 Err(StoreError(why.to_owned().into()))
             } else {
                 match self.transact(&[&item.write], &RecordedCalls::default()).await {
-                    Ok(mut answers) => answers.pop().unwrap_or(Ok(true)),
+                    Ok(mut answers) => answers.pop().unwrap_or(Ok(1)),
                     Err(Failure::Transient(why) | Failure::Permanent(why)) => Err(StoreError(why.into())),
                 }
             };
@@ -217,9 +217,8 @@ impl Writer {
         }
         let recorded = self.record_singly(group.recorded).await;
         for item in settles {
-            let _ = item
-                .reply
-                .send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.clone().into())));
+            let _ =
+                item.reply.send(recorded.as_ref().map(|()| 1).map_err(|why| StoreError(why.clone().into())));
         }
     }
 
@@ -255,7 +254,7 @@ impl Writer {
         &mut self,
         writes: &[&Write],
         recorded: &RecordedCalls,
-    ) -> Result<Vec<Result<bool, StoreError>>, Failure> {
+    ) -> Result<Vec<WriteAnswer>, Failure> {
         let origin = CallOrigin { owner: self.owner, audit: self.auditor.is_some() };
         let session = self.ready().await.map_err(Failure::Transient)?;
         match timeout(TRANSACTION_TIMEOUT, transact(session, origin, writes, recorded)).await {

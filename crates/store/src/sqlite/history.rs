@@ -121,8 +121,17 @@ fn part_start(
 
 /// The dead owners that left calls without an end.
 pub(super) fn dead(connection: &Connection, folder: &Path, own: OwnerId) -> rusqlite::Result<Vec<i64>> {
-    let mut select =
-        connection.prepare_cached("SELECT DISTINCT owner FROM calls WHERE status = 'running'")?;
+    dead_among(connection, "calls WHERE status = 'running'", folder, own)
+}
+
+/// The dead owners among those of the rows `from`.
+pub(super) fn dead_among(
+    connection: &Connection,
+    from: &str,
+    folder: &Path,
+    own: OwnerId,
+) -> rusqlite::Result<Vec<i64>> {
+    let mut select = connection.prepare_cached(&format!("SELECT DISTINCT owner FROM {from}"))?;
     let owners = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
     Ok(owners.into_iter().filter(|id| *id != own.0 && folder::is_dead(folder, OwnerId(*id))).collect())
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::sums::Sums;
-use super::{SqliteStore, audit, counters, history, journal};
+use super::{SqliteStore, audit, counters, history, journal, responses};
 use crate::audit::Auditor;
 use crate::journal::folder;
 use crate::options::Retention;
@@ -131,14 +131,15 @@ impl Housekeeping {
     }
 }
 
-/// The number of bytes by which the database exceeds its maximum size. Free pages are reused and do not count, nor does
-/// the audit log, which has its own retention.
+/// The number of bytes by which the database exceeds its maximum size. Free pages are reused and do not count, nor do
+/// the audit log and the responses, which have their own retention.
 fn excess_bytes(connection: &Connection, retention: &Retention) -> rusqlite::Result<u64> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     let bytes = pages.saturating_mul(pragma("page_size")?);
-    let audit = counters::value(connection, counters::AUDIT_BYTES)?;
-    Ok(bytes.saturating_sub(audit).max(0).unsigned_abs().saturating_sub(retention.max_bytes))
+    let others = counters::value(connection, counters::AUDIT_BYTES)?
+        .saturating_add(responses::total_bytes(connection)?);
+    Ok(bytes.saturating_sub(others).max(0).unsigned_abs().saturating_sub(retention.max_bytes))
 }
 
 /// Whether the first time is the older one; `None` for a table without rows.

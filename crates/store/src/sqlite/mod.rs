@@ -12,6 +12,7 @@ mod housekeeping;
 mod journal;
 mod migrate;
 mod offers;
+mod responses;
 mod statistics;
 mod sums;
 mod tool_lists;
@@ -43,7 +44,7 @@ use crate::private_file::{self, PrivateError};
 use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
-use crate::write::Write;
+use crate::write::{Write, WriteAnswer};
 
 /// Capacity of the read queue.
 const MAX_QUEUED_READS: usize = 256;
@@ -172,8 +173,13 @@ impl SqliteStore {
         answer.await.map_err(|_| thread_ended())?.map_err(|error| store_error(&error))
     }
 
-    /// Queues a write and waits for its result.
+    /// Queues a write and waits for its result: whether it changed something.
     pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
+        Ok(self.write_counted(write).await? > 0)
+    }
+
+    /// Queues a write and waits for the number of rows that it changed.
+    pub(crate) async fn write_counted(&self, write: Write) -> WriteAnswer {
         self.start_writer()?;
         self.queue.write(write).await
     }

@@ -13,8 +13,8 @@ use super::housekeeping::Housekeeping;
 use super::journal::{Batch, MoveStep, PendingEntries, is_new};
 use super::sums::Sums;
 use super::{
-    SqliteStore, approvals, audit, blocks, connect, conversations, offers, set_durability, store_error,
-    tool_lists,
+    SqliteStore, approvals, audit, blocks, connect, conversations, offers, responses, set_durability,
+    store_error, tool_lists,
 };
 use crate::audit::Auditor;
 use crate::audit::rows::push_call;
@@ -24,7 +24,7 @@ use crate::options::{Durability, StoreOptions};
 use crate::owner::CallOrigin;
 use crate::queue::{Group, Next, Queue};
 use crate::recorder::RecordedCalls;
-use crate::write::Write;
+use crate::write::{Write, WriteAnswer};
 
 /// Owns the write connection.
 pub(super) struct Writer {
@@ -257,7 +257,7 @@ impl Writer {
                 Err(error.to_store())
             } else {
                 let answers = self.transact(&[&item.write], &RecordedCalls::default());
-                answers.map_or_else(|error| Err(error.to_store()), |mut all| all.pop().unwrap_or(Ok(true)))
+                answers.map_or_else(|error| Err(error.to_store()), |mut all| all.pop().unwrap_or(Ok(1)))
             };
             let _ = item.reply.send(answer);
         }
@@ -273,8 +273,7 @@ impl Writer {
             },
         };
         for item in settles {
-            let _ =
-                item.reply.send(recorded.as_ref().map(|()| true).map_err(|why| StoreError(why.0.clone())));
+            let _ = item.reply.send(recorded.as_ref().map(|()| 1).map_err(|why| StoreError(why.0.clone())));
         }
     }
 
@@ -329,7 +328,7 @@ impl Writer {
         &mut self,
         writes: &[&Write],
         recorded: &RecordedCalls,
-    ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
+    ) -> Result<Vec<WriteAnswer>, WriteError> {
         let requested = if writes.is_empty() { Durability::Program } else { self.options.durability };
         let (origin, auditor) = (self.origin, self.auditor.clone());
         if writes.iter().any(|write| matches!(write, Write::AdoptOrphans(_))) {
@@ -340,37 +339,40 @@ impl Writer {
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             answers.push(match write {
-                Write::Begin(start) => Ok(calls::begin(&transaction, start, origin)?),
+                Write::Begin(start) => Ok(calls::begin(&transaction, start, origin)?.into()),
                 Write::Finish(end) => match calls::finish(&transaction, end, &mut sums)? {
-                    FinishResult::Now => Ok(true),
-                    FinishResult::Before => Ok(false),
+                    FinishResult::Now => Ok(1),
+                    FinishResult::Before => Ok(0),
                     FinishResult::NeverBegun => {
                         Err(StoreError(format!("no call `{}` was begun", end.record).into()))
                     }
                 },
-                Write::AppendTurn(key, turn) => Ok(conversations::append_turn(&transaction, key, turn)?),
-                Write::Approve(approval) => Ok(approvals::approve(&transaction, approval)?),
-                Write::Revoke(source, tool) => Ok(approvals::revoke(&transaction, source, tool)?),
+                Write::AppendTurn(key, turn) => {
+                    Ok(conversations::append_turn(&transaction, key, turn)?.into())
+                }
+                Write::Approve(approval) => Ok(approvals::approve(&transaction, approval)?.into()),
+                Write::Revoke(source, tool) => Ok(approvals::revoke(&transaction, source, tool)?.into()),
                 Write::SaveList(server, list) => {
                     tool_lists::save(&transaction, server, list)?;
-                    Ok(true)
+                    Ok(1)
                 }
                 Write::SaveOffers(server, offers) => {
                     offers::save(&transaction, server, offers)?;
-                    Ok(true)
+                    Ok(1)
                 }
                 Write::ForgetList(server, fingerprint) => {
-                    Ok(tool_lists::forget(&transaction, server, fingerprint)?)
+                    Ok(tool_lists::forget(&transaction, server, fingerprint)?.into())
                 }
+                Write::Responses(write) => responses::apply(&transaction, write, origin.owner)?,
                 Write::Audit(_, event) => {
                     sums.audit.push_event(event);
-                    Ok(true)
+                    Ok(1)
                 }
                 Write::AdoptOrphans(dead) => {
                     audit::adopt_orphans(&transaction, dead, &mut sums.audit)?;
-                    Ok(true)
+                    Ok(1)
                 }
-                Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(true),
+                Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(1),
             });
         }
         for block in &recorded.blocks {

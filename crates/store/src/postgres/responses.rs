@@ -1,0 +1,172 @@
+//! Responses of the agent, and calls that wait for an approval.
+
+use std::time::SystemTime;
+
+use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
+use toolhub_core::BoxFuture;
+use toolhub_core::call_log::RecordId;
+use toolhub_core::ports::StoreError;
+use toolhub_core::responses::{PendingApproval, ResponseLimits, Responses, StoredResponse};
+
+use super::transact::WriteSession;
+use super::{PgStore, history, query};
+use crate::owner::OwnerId;
+use crate::query::Value;
+use crate::responses::{
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, UNFINISHED,
+    approval_of, check_names, has_nul, response_of,
+};
+use crate::rows::micros;
+use crate::write::{Write, WriteAnswer};
+
+impl Responses for PgStore {
+    fn add_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            check_names(&response.id, &response.principal)?;
+            self.write_response(ResponseWrite::Add(Box::new(response))).await.map(drop)
+        })
+    }
+
+    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            if has_nul(&response.id, &response.principal) {
+                return Ok(false);
+            }
+            Ok(self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0)
+        })
+    }
+
+    fn response<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredResponse>, StoreError>> {
+        Box::pin(async move {
+            if has_nul(id, principal) {
+                return Ok(None);
+            }
+            let values = key(id, principal);
+            self.read(move |session| {
+                let values = values.clone();
+                async move { query(&session, RESPONSE, values).await?.first().map(response_of).transpose() }
+            })
+            .await
+        })
+    }
+
+    fn delete_response<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            if has_nul(id, principal) {
+                return Ok(false);
+            }
+            let (id, principal) = (id.to_owned(), principal.to_owned());
+            Ok(self.write_response(ResponseWrite::Delete { id, principal }).await? > 0)
+        })
+    }
+
+    fn unfinished_responses(&self) -> BoxFuture<'_, Result<Vec<StoredResponse>, StoreError>> {
+        Box::pin(async move {
+            let dead = self.dead_owners_of_responses().await?;
+            if !dead.is_empty() {
+                self.write_response(ResponseWrite::Adopt(dead)).await?;
+            }
+            let values = vec![Value::Int(self.owner.0), Value::Int(micros(SystemTime::now()))];
+            self.read(move |session| {
+                let values = values.clone();
+                async move { query(&session, ADOPTED, values).await?.iter().map(response_of).collect() }
+            })
+            .await
+        })
+    }
+
+    fn put_approval(&self, approval: PendingApproval) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            check_names(&approval.id, &approval.principal)?;
+            self.write_response(ResponseWrite::PutApproval(approval)).await.map(drop)
+        })
+    }
+
+    fn take_approval<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<PendingApproval>, StoreError>> {
+        Box::pin(async move {
+            if has_nul(id, principal) {
+                return Ok(None);
+            }
+            let values = key(id, principal);
+            let waiting = self.read(move |session| {
+                let values = values.clone();
+                async move { query(&session, APPROVAL, values).await?.first().map(approval_of).transpose() }
+            });
+            let Some(approval) = waiting.await? else { return Ok(None) };
+            let (id, principal) = (id.to_owned(), principal.to_owned());
+            let claim = ApprovalClaim { key: RecordId::generate(), id, principal };
+            if self.write_response(ResponseWrite::ClaimApproval(claim.clone())).await? == 0 {
+                return Ok(None);
+            }
+            // If this fails, the row stays reserved until it expires.
+            let _ = self.write_response(ResponseWrite::DeleteApproval(claim)).await;
+            Ok(Some(approval))
+        })
+    }
+
+    fn purge_responses(&self, limits: ResponseLimits) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let dead = self.dead_owners_of_responses().await?;
+            let mut deleted = 0;
+            loop {
+                let rows = self.write_response(ResponseWrite::Purge { limits, dead: dead.clone() }).await?;
+                deleted += rows;
+                if rows < MAX_PURGED_ROWS {
+                    return Ok(deleted);
+                }
+            }
+        })
+    }
+}
+
+impl PgStore {
+    async fn write_response(&self, write: ResponseWrite) -> WriteAnswer {
+        self.queue.write(Write::Responses(write)).await
+    }
+
+    /// The dead stores that left unfinished responses.
+    async fn dead_owners_of_responses(&self) -> Result<Vec<i64>, StoreError> {
+        let own = self.owner;
+        self.read(move |session| async move { history::dead_among(&session, UNFINISHED, own).await }).await
+    }
+}
+
+/// The values that select a row of a principal that has not expired.
+fn key(id: &str, principal: &str) -> Vec<Value> {
+    let texts = [id, principal].map(|text| Value::Text(text.to_owned()));
+    texts.into_iter().chain([Value::Int(micros(SystemTime::now()))]).collect()
+}
+
+/// Executes a write of the store `owner`.
+pub(super) async fn apply(
+    session: &WriteSession,
+    write: &ResponseWrite,
+    owner: OwnerId,
+) -> Result<WriteAnswer, Error> {
+    let mut rows = 0;
+    for statement in write.statements(owner.0, SystemTime::now()) {
+        let values: Vec<&(dyn ToSql + Sync)> = statement
+            .values
+            .iter()
+            .map(|value| match value {
+                Bind::Text(text) => text as &(dyn ToSql + Sync),
+                Bind::Int(number) => number,
+            })
+            .collect();
+        rows += session.client().execute(&*statement.sql, &values).await?;
+    }
+    Ok(write.answer(rows))
+}

@@ -1,0 +1,172 @@
+//! Responses of the agent, and calls that wait for an approval.
+
+use std::time::SystemTime;
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params, params_from_iter};
+use toolhub_core::BoxFuture;
+use toolhub_core::call_log::RecordId;
+use toolhub_core::ports::StoreError;
+use toolhub_core::responses::{PendingApproval, ResponseLimits, Responses, StoredResponse};
+
+use super::{SqliteStore, history};
+use crate::owner::OwnerId;
+use crate::responses::{
+    ADOPTED, APPROVAL, ApprovalClaim, Bind, MAX_PURGED_ROWS, RESPONSE, ResponseWrite, UNFINISHED,
+    approval_of, check_names, has_nul, response_of,
+};
+use crate::rows::micros;
+use crate::write::{Write, WriteAnswer};
+
+impl Responses for SqliteStore {
+    fn add_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            check_names(&response.id, &response.principal)?;
+            self.show_alive()?;
+            self.write_response(ResponseWrite::Add(Box::new(response))).await.map(drop)
+        })
+    }
+
+    fn update_response(&self, response: StoredResponse) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(async move {
+            if has_nul(&response.id, &response.principal) {
+                return Ok(false);
+            }
+            self.show_alive()?;
+            Ok(self.write_response(ResponseWrite::Update(Box::new(response))).await? > 0)
+        })
+    }
+
+    fn response<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<StoredResponse>, StoreError>> {
+        let (id, principal, now) = (id.to_owned(), principal.to_owned(), micros(SystemTime::now()));
+        Box::pin(self.run(move |connection| {
+            let mut select = connection.prepare_cached(RESPONSE)?;
+            select.query_row(params![id, principal, now], |row| response_of(row)).optional()
+        }))
+    }
+
+    fn delete_response<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let (id, principal) = (id.to_owned(), principal.to_owned());
+            Ok(self.write_response(ResponseWrite::Delete { id, principal }).await? > 0)
+        })
+    }
+
+    fn unfinished_responses(&self) -> BoxFuture<'_, Result<Vec<StoredResponse>, StoreError>> {
+        Box::pin(async move {
+            let dead = self.dead_owners_of_responses().await?;
+            if !dead.is_empty() {
+                self.show_alive()?;
+                self.write_response(ResponseWrite::Adopt(dead)).await?;
+            }
+            let (OwnerId(own), now) = (self.owner, micros(SystemTime::now()));
+            self.run(move |connection| {
+                let mut select = connection.prepare_cached(ADOPTED)?;
+                let rows = select.query_map([own, now], |row| response_of(row))?;
+                rows.collect()
+            })
+            .await
+        })
+    }
+
+    fn put_approval(&self, approval: PendingApproval) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            check_names(&approval.id, &approval.principal)?;
+            self.write_response(ResponseWrite::PutApproval(approval)).await.map(drop)
+        })
+    }
+
+    fn take_approval<'a>(
+        &'a self,
+        id: &'a str,
+        principal: &'a str,
+    ) -> BoxFuture<'a, Result<Option<PendingApproval>, StoreError>> {
+        Box::pin(async move {
+            let (id, principal, now) = (id.to_owned(), principal.to_owned(), micros(SystemTime::now()));
+            let claim = ApprovalClaim { key: RecordId::generate(), id, principal };
+            let (id, principal) = (claim.id.clone(), claim.principal.clone());
+            let waiting = self.run(move |connection| {
+                let mut select = connection.prepare_cached(APPROVAL)?;
+                select.query_row(params![id, principal, now], |row| approval_of(row)).optional()
+            });
+            let Some(approval) = waiting.await? else { return Ok(None) };
+            if self.write_response(ResponseWrite::ClaimApproval(claim.clone())).await? == 0 {
+                return Ok(None);
+            }
+            // If this fails, the row stays reserved until it expires.
+            let _ = self.write_response(ResponseWrite::DeleteApproval(claim)).await;
+            Ok(Some(approval))
+        })
+    }
+
+    fn purge_responses(&self, limits: ResponseLimits) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let dead = self.dead_owners_of_responses().await?;
+            let mut deleted = 0;
+            loop {
+                let rows = self.write_response(ResponseWrite::Purge { limits, dead: dead.clone() }).await?;
+                deleted += rows;
+                if rows < MAX_PURGED_ROWS {
+                    return Ok(deleted);
+                }
+            }
+        })
+    }
+}
+
+impl SqliteStore {
+    async fn write_response(&self, write: ResponseWrite) -> WriteAnswer {
+        self.write_counted(Write::Responses(write)).await
+    }
+
+    /// The dead stores that left unfinished responses.
+    async fn dead_owners_of_responses(&self) -> Result<Vec<i64>, StoreError> {
+        let (folder, own) = (self.folder.clone(), self.owner);
+        self.run(move |connection| history::dead_among(connection, UNFINISHED, &folder, own)).await
+    }
+
+    /// Shows other stores that this one is alive, before it owns a response.
+    fn show_alive(&self) -> Result<(), StoreError> {
+        self.journals.show_alive().map_err(|error| {
+            StoreError(format!("the lock file of this process could not be created: {error}").into())
+        })
+    }
+}
+
+/// Executes a write of the store `owner`.
+pub(super) fn apply(
+    connection: &Connection,
+    write: &ResponseWrite,
+    owner: OwnerId,
+) -> rusqlite::Result<WriteAnswer> {
+    let mut rows = 0;
+    for statement in write.statements(owner.0, SystemTime::now()) {
+        let mut prepared = connection.prepare_cached(&statement.sql)?;
+        rows += prepared.execute(params_from_iter(&statement.values))? as u64;
+    }
+    Ok(write.answer(rows))
+}
+
+/// The size of all responses.
+pub(super) fn total_bytes(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached(TOTAL_BYTES)?.query_row([], |row| row.get(0))
+}
+
+const TOTAL_BYTES: &str = "SELECT coalesce(sum(bytes), 0) FROM responses";
+
+impl ToSql for Bind<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::Text(text) => text.to_sql(),
+            Self::Int(number) => number.to_sql(),
+        }
+    }
+}

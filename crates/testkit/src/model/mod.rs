@@ -61,10 +61,36 @@ pub struct ModelServer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// How the action for a request is chosen.
+enum Acts {
+    /// One per request; the last one repeats.
+    InOrder(Vec<Act>),
+    /// From the body of the request.
+    ByRequest(Box<dyn Fn(&Value) -> Act + Send + Sync>),
+}
+
+impl Acts {
+    fn choose(&self, number: usize, body: &Value) -> Act {
+        match self {
+            Self::InOrder(acts) => acts.get(number).or(acts.last()).cloned().expect("the script has an act"),
+            Self::ByRequest(choose) => choose(body),
+        }
+    }
+}
+
+impl std::fmt::Debug for Acts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::InOrder(acts) => f.debug_tuple("InOrder").field(acts).finish(),
+            Self::ByRequest(_) => f.write_str("ByRequest"),
+        }
+    }
+}
+
 /// State shared by all requests.
 #[derive(Debug)]
 struct ServerState {
-    acts: Vec<Act>,
+    acts: Acts,
     models: Vec<String>,
     received: Mutex<Vec<ReceivedRequest>>,
     counters: watch::Sender<RequestCounters>,
@@ -86,9 +112,19 @@ impl ModelServer {
     /// As `start`, listing these models.
     #[must_use]
     pub fn listing(models: &[&str], acts: impl IntoIterator<Item = Act>) -> Self {
+        Self::serve(models, Acts::InOrder(acts.into_iter().collect()))
+    }
+
+    /// Starts a server that chooses its action from the body of each request, independent of their order.
+    #[must_use]
+    pub fn by_request(choose: impl Fn(&Value) -> Act + Send + Sync + 'static) -> Self {
+        Self::serve(&["scripted"], Acts::ByRequest(Box::new(choose)))
+    }
+
+    fn serve(models: &[&str], acts: Acts) -> Self {
         let (sender, counters) = watch::channel(RequestCounters::default());
         let server_state = Arc::new(ServerState {
-            acts: acts.into_iter().collect(),
+            acts,
             models: models.iter().map(|name| (*name).to_owned()).collect(),
             received: Mutex::default(),
             counters: sender,
@@ -169,12 +205,8 @@ async fn route(
 ) -> Response<Body> {
     let text = String::from_utf8_lossy(&body).into_owned();
     let line = format!("{verb} {uri}");
-    server_state.received().push(ReceivedRequest {
-        line,
-        headers,
-        body: serde_json::from_str(&text).unwrap_or(Value::Null),
-        text,
-    });
+    let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    server_state.received().push(ReceivedRequest { line, headers, body: body.clone(), text });
     let wire = match (verb.as_str(), uri.path()) {
         ("POST", path) if path.ends_with("/chat/completions") => Wire::OpenAi,
         ("POST", path) if path.ends_with("/v1/messages") => Wire::Anthropic,
@@ -187,8 +219,7 @@ async fn route(
         counters.asked += 1;
     });
     let guard = Guard::new(Arc::clone(&server_state));
-    let act = server_state.acts.get(number).or(server_state.acts.last()).cloned();
-    match act.expect("the script has an act") {
+    match server_state.acts.choose(number, &body) {
         Act::Reply(reply) => {
             let (kind, body) = match (wire, reply.whole) {
                 (Wire::OpenAi, false) => ("text/event-stream", openai::stream(&reply)),

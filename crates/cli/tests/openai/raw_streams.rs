@@ -15,6 +15,8 @@ const REQUESTS: [&str; 5] = [
 ];
 
 async fn post(hub: &ServedHub, path: &str, body: &Value) -> reqwest::Response {
+    // The client needs a provider even for plain HTTP; another test may have installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/{path}", hub.base_url());
     let request = reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap().post(url);
     let request = request.bearer_auth(&hub.key).header("content-type", "application/json");

@@ -24,7 +24,7 @@ fn in_an_hour() -> SystemTime {
 }
 
 /// A response of `ann` that expires in an hour. Each is one second younger than the previous one.
-fn response(status: ResponseStatus) -> StoredResponse {
+pub(crate) fn response(status: ResponseStatus) -> StoredResponse {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let body = format!(r#"{{"n": 12345678901234567890.10, "text": "答案\u0000 {number}", "n": 2}}"#);

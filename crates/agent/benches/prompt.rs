@@ -43,6 +43,7 @@ fn prompts(criterion: &mut Criterion) {
             budget: 3_000,
             lang: Lang::En,
             examples: &examples,
+            client_tools: &[],
         };
         criterion.bench_function(&format!("prompt of 1,000 tools, {name}"), |bencher| {
             bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), (&relevant, options))));

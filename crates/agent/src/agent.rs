@@ -19,7 +19,7 @@ use crate::model_session::ModelSession;
 use crate::named_call;
 use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
-use crate::tool_loop::{LoopResult, talk};
+use crate::tool_loop::{Conversation, LoopResult, talk};
 use crate::withheld::offered;
 use toolhub_planner::exceeds_limits;
 use toolhub_planner::plan::{Plan, Slot, Step, StepId};
@@ -154,7 +154,7 @@ impl Agent<'_> {
         if is_complete { with_file } else { plan }
     }
 
-    fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
+    pub(crate) fn wanted<'b>(&'b self, request: &'b str, purpose: Purpose) -> PromptOptions<'b> {
         PromptOptions {
             purpose,
             query: Some(request),
@@ -163,6 +163,7 @@ impl Agent<'_> {
             budget: self.agent_context.budget.prompt_tokens,
             lang: detect_language(request),
             examples: &self.examples,
+            client_tools: &[],
         }
     }
 
@@ -181,8 +182,9 @@ impl Agent<'_> {
         chat.tool_presentation = prompt.tool_presentation;
         chat.max_tokens = self.max_tokens;
         chat.messages = messages(agent_request);
-        let LoopResult { text, steps, broken } =
-            talk(model_session, &self.agent_context, (chat, agent_request.request)).await;
+        let conversation = Conversation { chat, request: agent_request.request, client_tools: &[] };
+        let LoopResult { text, steps, broken, .. } =
+            talk(model_session, &self.agent_context, conversation).await;
         match broken {
             // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
@@ -315,7 +317,11 @@ impl Agent<'_> {
         Answer { usage: model_session.usage(), ..self.answer_by_rules(agent_request, notes).await }
     }
 
-    async fn answer_by_rules(&self, agent_request: AgentRequest<'_>, notes: Vec<LocalizedText>) -> Answer {
+    pub(crate) async fn answer_by_rules(
+        &self,
+        agent_request: AgentRequest<'_>,
+        notes: Vec<LocalizedText>,
+    ) -> Answer {
         // A request in Chinese is answered in Chinese.
         let lang = if is_chinese(agent_request.request) { Lang::Zh } else { self.agent_context.lang };
         if let Some(text) = greeting::answer(

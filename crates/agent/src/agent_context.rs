@@ -21,6 +21,7 @@ use crate::absolute_path::absolute_path;
 use crate::allowlist::ToolAllowlist;
 use crate::change_summary::ChangeSummary;
 use crate::server_choice::ServerChoice;
+use crate::supervision::{CallDecision, CallSupervisor, SupervisedCall};
 
 /// Length to which a request is truncated when it is stored with its calls, in characters.
 const MAX_STORED_REQUEST_CHARS: usize = 1_000;
@@ -43,6 +44,8 @@ pub enum PermissionDecision {
     Refused,
     /// No user is connected to confirm the call.
     NoUser,
+    /// The request came over an interface that cannot ask about this call.
+    NotAsked,
 }
 
 /// Confirmation without a user: destructive calls are not run.
@@ -100,6 +103,8 @@ pub struct AgentContext<'a> {
     pub events: &'a dyn EventSink,
     /// Confirms destructive calls.
     pub confirmation: &'a dyn Confirmation,
+    /// Decides about every call but those of scripts, instead of the confirmation.
+    pub supervisor: Option<&'a dyn CallSupervisor>,
     /// The tools that may be used.
     pub allowlist: ToolAllowlist,
     /// Truncation limits for results in a prompt.
@@ -152,10 +157,21 @@ impl AgentContext<'_> {
         let waited = started.elapsed();
         self.waited.fetch_add(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         let outcome = match permitted {
-            Ok(()) => self.run(&mut call, request).await,
+            Ok(()) => {
+                let outcome = self.run(&mut call, request).await;
+                if let Some(supervisor) = self.supervisor_of(&call) {
+                    supervisor.finished(&call, &self.brief(&outcome)).await;
+                }
+                outcome
+            }
             Err(error) => Outcome::refused(call.id, call.tool, error),
         };
         (outcome, waited)
+    }
+
+    /// The supervisor, if it decides about this call.
+    fn supervisor_of(&self, call: &ToolCall) -> Option<&dyn CallSupervisor> {
+        self.supervisor.filter(|_| call.parent.is_none())
     }
 
     async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
@@ -202,6 +218,16 @@ impl AgentContext<'_> {
         if let Some(why) = servers.refusal(call, request) {
             return Err(ToolError::failed(why));
         }
+        if let Some(supervisor) = self.supervisor_of(call) {
+            return match supervisor.decide(SupervisedCall { call, tools: &tools }).await {
+                CallDecision::Run => Ok(()),
+                CallDecision::Refuse(why) => Err(ToolError::failed(why)),
+                CallDecision::Defer => Err(ToolError::failed(LocalizedText::new(
+                    format!("`{name}` waits for approval"),
+                    format!("`{name}` 等待批准"),
+                ))),
+            };
+        }
         if !tools.iter().any(|entry| entry.tool.hints().destructive == Some(true)) {
             return Ok(());
         }
@@ -215,6 +241,10 @@ impl AgentContext<'_> {
             PermissionDecision::Refused => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and you did not agree"),
                 |change| format!("没有执行：{change}，而你没有同意"),
+            ))),
+            PermissionDecision::NotAsked => Err(ToolError::failed(refusal(
+                |change| format!("not run: {change}, which needs an approval that cannot be asked for here"),
+                |change| format!("没有执行：{change}，这需要批准，而此处无法请求批准"),
             ))),
             PermissionDecision::NoUser => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),

@@ -20,7 +20,9 @@ pub mod prompt;
 mod script_call;
 mod server_choice;
 mod step_result;
+mod supervision;
 mod tool_loop;
+mod turn;
 mod withheld;
 
 pub use agent::{Agent, AgentMode, AgentRequest, detect_language};
@@ -32,7 +34,9 @@ pub use answer::Answer;
 pub use change_summary::ChangeSummary;
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
+pub use supervision::{CallDecision, CallSupervisor, SupervisedCall};
 pub use toolhub_planner::plan::{Plan, Slot, Step, StepId};
+pub use turn::{TurnFailure, TurnRequest, TurnResult};
 
 /// The current date in the local time zone.
 pub fn today() -> jiff::civil::Date {

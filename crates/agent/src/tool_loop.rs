@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice, ToolPresentation};
+use toolhub_core::model::{
+    ChatReply, ChatRequest, Message, ModelCall, OfferedTool, StopReason, ToolChoice, ToolPresentation,
+};
 use toolhub_core::{CallId, EventKind, RUN_SCRIPT, RawObject, ToolCall, ToolName};
 
 use crate::agent::detect_language;
@@ -31,13 +33,32 @@ pub(crate) struct LoopResult {
     pub(crate) steps: Vec<StepResult>,
     /// Why the loop ended early, if it did.
     pub(crate) broken: Option<ReplyError>,
+    /// The calls of the client's functions that the last reply made.
+    pub(crate) client_calls: Vec<ModelCall>,
+    /// Why the last reply ended.
+    pub(crate) stop: StopReason,
+}
+
+impl LoopResult {
+    fn broken(text: String, steps: Vec<StepResult>, why: ReplyError) -> Self {
+        Self { text, steps, broken: Some(why), client_calls: Vec::new(), stop: StopReason::End }
+    }
+}
+
+/// A conversation that the loop continues.
+pub(crate) struct Conversation<'a> {
+    pub(crate) chat: ChatRequest,
+    /// The request that is answered.
+    pub(crate) request: &'a str,
+    /// Functions that the client runs. The loop ends when the model calls one, after the other calls of that reply.
+    pub(crate) client_tools: &'a [OfferedTool],
 }
 
 /// Runs the loop until the model answers without a call.
 pub(crate) async fn talk(
     talk: &ModelSession<'_>,
     agent_context: &AgentContext<'_>,
-    (mut chat, request): (ChatRequest, &str),
+    Conversation { mut chat, request, client_tools }: Conversation<'_>,
 ) -> LoopResult {
     let mut steps: Vec<StepResult> = Vec::new();
     let mut repeats = Repeats::default();
@@ -53,21 +74,27 @@ pub(crate) async fn talk(
         }
         let reply = match talk.ask(chat.clone(), purpose()).await {
             Ok(reply) => with_script(reply, &chat),
-            Err(why) => return LoopResult { text: String::new(), steps, broken: Some(why) },
+            Err(why) => return LoopResult::broken(String::new(), steps, why),
         };
         let stuck = repeats.count > MAX_IDENTICAL_CALLS;
         if reply.calls.is_empty() && reply.unreadable.is_empty() {
-            return LoopResult { text: reply.text, steps, broken: stuck.then(repeated_calls_error) };
+            return LoopResult {
+                text: reply.text,
+                steps,
+                broken: stuck.then(repeated_calls_error),
+                client_calls: Vec::new(),
+                stop: reply.stop,
+            };
         }
         if stuck {
-            return LoopResult { text: reply.text, steps, broken: Some(repeated_calls_error()) };
+            return LoopResult::broken(reply.text, steps, repeated_calls_error());
         }
         if chat.choice == ToolChoice::Forbidden {
-            let broken = Some(ReplyError::Budget(LocalizedText::new(
+            let why = ReplyError::Budget(LocalizedText::new(
                 "the model may not be asked more often for this request, and has not come to an end",
                 "该请求询问模型的次数已用完，模型还没有结束",
-            )));
-            return LoopResult { text: reply.text, steps, broken };
+            ));
+            return LoopResult::broken(reply.text, steps, why);
         }
         repeats.record(&reply.calls);
         if repeats.count > MAX_IDENTICAL_CALLS {
@@ -75,7 +102,20 @@ pub(crate) async fn talk(
             chat.choice = ToolChoice::Forbidden;
             continue;
         }
+        // The model was required to call a tool once.
+        if chat.choice == ToolChoice::Required {
+            chat.choice = ToolChoice::Free;
+        }
+        let is_of_client = |call: &ModelCall| client_tools.iter().any(|tool| tool.name == call.tool);
+        let mut reply = reply;
+        let (client_calls, own) = std::mem::take(&mut reply.calls).into_iter().partition(is_of_client);
+        reply.calls = own;
+        let text = reply.text.clone();
         answer_calls(agent_context, (&mut chat, &mut steps), reply, request).await;
+        let is_deferred = agent_context.supervisor.is_some_and(|supervisor| supervisor.has_deferred());
+        if is_deferred || !client_calls.is_empty() {
+            return LoopResult { text, steps, broken: None, client_calls, stop: StopReason::Calls };
+        }
     }
 }
 
@@ -213,7 +253,7 @@ fn is_shortened(outcome: &toolhub_core::Outcome, displayed: &str) -> bool {
     outcome.truncated || full_length > displayed.len()
 }
 
-fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
+pub(crate) fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
     let CallTarget { tool, arguments, source } = call_tool::target(&call.tool, &call.arguments);
     let description = match arguments.get() {
         "{}" => tool.to_string(),
@@ -237,7 +277,11 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
     (step, planned_calls)
 }
 
-async fn run(agent_context: &AgentContext<'_>, (step, call): (Step, ToolCall), request: &str) -> StepResult {
+pub(crate) async fn run(
+    agent_context: &AgentContext<'_>,
+    (step, call): (Step, ToolCall),
+    request: &str,
+) -> StepResult {
     let started = Instant::now();
     agent_context.emit(EventKind::StepStarted {
         step: step.id.to_string(),

@@ -123,6 +123,13 @@ impl Catalog {
         Self::of(others.chain(new).collect(), Arc::clone(&self.tagger))
     }
 
+    /// A catalog of some of the tools; the entries are shared.
+    #[must_use]
+    pub fn filtered(&self, mut is_kept: impl FnMut(&Entry) -> bool) -> Self {
+        let kept = self.entries.iter().filter(|entry| is_kept(entry)).cloned();
+        Self::of(kept.collect(), Arc::clone(&self.tagger))
+    }
+
     /// The tools called `name`, of all sources.
     pub fn named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.entries.get(*index))

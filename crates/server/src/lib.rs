@@ -3,6 +3,7 @@
 
 mod access;
 mod access_log;
+mod api_app;
 mod authenticator;
 mod authority;
 mod body;
@@ -31,6 +32,7 @@ mod workers;
 
 pub use access::Access;
 pub use access_log::{AccessLog, LogDestination, ReportProblem};
+pub use api_app::{ApiApp, ApiRequest};
 pub use authenticator::{Authenticator, Key, KeyTable, TokenRefusal, Verified, hash_of};
 pub use error::ServeError;
 pub use metrics::ServerMetrics;

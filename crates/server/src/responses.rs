@@ -8,10 +8,11 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use toolhub_mcp_gateway::RateLimitExceeded;
 
 use crate::access::Refusal;
+use crate::api_app::PLAIN_TEXT;
 
 /// A plain-text response of one line.
 pub(crate) fn text(status: StatusCode, text: &str) -> Response<Body> {
-    typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
+    typed(status, PLAIN_TEXT, format!("{text}\n"))
 }
 
 pub(crate) fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {

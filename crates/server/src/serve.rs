@@ -21,6 +21,7 @@ use toolhub_core::EventSink;
 use toolhub_mcp_gateway::{Limits, PrincipalTable};
 
 use crate::access::Access;
+use crate::api_app::ApiApp;
 use crate::connection::{Command, ConnectionGuard, Connections, MonitoredStream, Timeouts};
 use crate::error::ServeError;
 use crate::fast_path::{FastPathConnection, FastPathExit};
@@ -125,6 +126,13 @@ impl HubServer {
     #[must_use]
     pub fn with_events(mut self, events: Arc<dyn EventSink>) -> Self {
         self.shared.events = events;
+        self
+    }
+
+    /// Serves an API below `/v1`.
+    #[must_use]
+    pub fn with_api(mut self, app: Arc<dyn ApiApp>) -> Self {
+        self.shared.api_app = Some(app);
         self
     }
 

@@ -17,6 +17,7 @@ use toolhub_mcp_gateway::{
 };
 
 use crate::access::{Access, AccessRequest, Refusal, VerifiedCredentials};
+use crate::api_app::ApiApp;
 use crate::authenticator::{TokenRefusal, Verified};
 use crate::connection::{ActiveRequest, Connections};
 use crate::fast_path::Head;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
     /// The web application beside the gateway.
     pub(crate) web_app: Option<Arc<dyn WebApp>>,
+    pub(crate) api_app: Option<Arc<dyn ApiApp>>,
 }
 
 /// The limits of requests.
@@ -141,6 +143,7 @@ impl Shared {
             sampler: None,
             losses: Vec::new(),
             web_app: None,
+            api_app: None,
         }
     }
 

@@ -7,6 +7,7 @@ mod calls;
 mod full_disk;
 mod hammer;
 mod measure;
+mod responses;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ fn main() {
     match arguments[..] {
         ["hammer", location, data] => block_on(hammer::run(location, data, None)),
         ["hammer", location, data, key] => block_on(hammer::run(location, data, Some(key))),
+        ["respond", location, data] => block_on(responses::run(location, data)),
         ["full-disk", folder] => block_on(full_disk::run(folder)),
         ["measure", location] => measure::run(location),
         ["measure-intents", location] => measure::intents(location),
@@ -28,7 +30,7 @@ fn main() {
             block_on(measure::record(folder, calls.parse().unwrap(), Some(key)));
         }
         _ => println!(
-            "usage: store-load hammer PLACE DATA [KEY] | full-disk FOLDER | measure PLACE | measure-intents PLACE | record PLACE CALLS [KEY]"
+            "usage: store-load hammer PLACE DATA [KEY] | respond PLACE DATA | full-disk FOLDER | measure PLACE | measure-intents PLACE | record PLACE CALLS [KEY]"
         ),
     }
 }

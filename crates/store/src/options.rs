@@ -55,7 +55,7 @@ pub enum Durability {
     Power,
 }
 
-/// Retention times and sizes. Statistics, conversations and approvals are kept forever.
+/// Retention times and sizes. Statistics, conversations and approvals are kept forever; responses have their own limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
     /// Calls.

@@ -12,7 +12,6 @@ use toolhub_core::responses::{PendingApproval, ResponseLimits, ResponseStatus, S
 
 use crate::query::owner_list;
 use crate::rows::{Columns, from_micros, json, micros};
-use crate::write::WriteAnswer;
 
 /// Maximum number of rows of a table that one write deletes, so that other writes are delayed only briefly.
 pub(crate) const MAX_PURGED_ROWS: u64 = 50;
@@ -205,7 +204,7 @@ impl ResponseWrite {
     }
 
     /// The answer to this write, which changed so many rows.
-    pub(crate) fn answer(&self, rows: u64) -> WriteAnswer {
+    pub(crate) fn answer(&self, rows: u64) -> Result<u64, StoreError> {
         match self {
             Self::Add(response) if rows == 0 => Err(id_in_use(&response.id)),
             Self::PutApproval(approval) if rows == 0 => Err(id_in_use(&approval.id)),

@@ -152,6 +152,7 @@ impl Hub {
             unavailable,
             events: self.events.as_ref(),
             confirmation,
+            supervisor: None,
             allowlist: settings.allowlist(),
             output_limits: self.settings.limits.result.output_limits(),
             budget: settings.budget(),
@@ -182,7 +183,7 @@ impl Hub {
     }
 
     /// The model to use, or why the configured endpoint is unavailable.
-    async fn model_for(
+    pub(crate) async fn model_for(
         &self,
         options: &AskOptions,
         settings: &AgentSettings,

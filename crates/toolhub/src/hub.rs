@@ -362,6 +362,11 @@ impl Hub {
         &self.notes
     }
 
+    /// The store of the hub.
+    pub fn store(&self) -> Option<&Arc<dyn HubStore>> {
+        self.store.as_ref()
+    }
+
     /// Why the store is unavailable, if it is; also among the notes.
     pub fn store_problem(&self) -> Option<&LocalizedText> {
         self.store_problem.as_ref()

@@ -61,7 +61,9 @@ pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use call_tree::script_code;
 pub use disk_space::free_bytes;
-pub use gateway::{DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedTool};
+pub use gateway::{
+    AgentTurn, DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedTool, TurnError,
+};
 pub use hub::Hub;
 pub use listeners::Listeners;
 pub use login::LoginError;
@@ -75,8 +77,8 @@ pub use server_view::ServerView;
 pub use skills::SkillChange;
 pub use tool_switch::switch_tool;
 pub use toolhub_agent::{
-    AgentMode, AllowAll, Answer, ChangeSummary, Confirmation, DenyAll, PermissionDecision, Plan, Slot, Step,
-    StepResult,
+    AgentMode, AllowAll, Answer, CallDecision, CallSupervisor, ChangeSummary, Confirmation, DenyAll,
+    PermissionDecision, Plan, Slot, Step, StepResult, SupervisedCall, TurnFailure, TurnRequest, TurnResult,
 };
 pub use toolhub_core::model::{LanguageModel, ReplyDelta};
 pub use toolhub_core::{

@@ -48,8 +48,15 @@ const RULES: &[(&str, MayUse)] = &[
     ("toolhub-planner", Only(&["toolhub-core"])),
     ("toolhub-agent", Only(&["toolhub-engine", "toolhub-core", "toolhub-planner"])),
     ("toolhub-server", Only(&["toolhub-core", "toolhub-http1", "toolhub-mcp-wire", "toolhub-mcp-gateway"])),
-    ("toolhub", AllBut(&["toolhub-cli", "toolhub-console", SCRIPT_HOST, TESTKIT, XTASK])),
-    ("toolhub-console", AllBut(&["toolhub-cli", SCRIPT_HOST, TESTKIT, XTASK])),
+    (
+        "toolhub",
+        AllBut(&["toolhub-cli", "toolhub-console", "toolhub-openai-api", SCRIPT_HOST, TESTKIT, XTASK]),
+    ),
+    ("toolhub-console", AllBut(&["toolhub-cli", "toolhub-openai-api", SCRIPT_HOST, TESTKIT, XTASK])),
+    (
+        "toolhub-openai-api",
+        Only(&["toolhub", "toolhub-agent", "toolhub-core", "toolhub-mcp-gateway", "toolhub-server"]),
+    ),
     ("toolhub-cli", AllBut(&[TESTKIT, XTASK])),
     (TESTKIT, AllBut(&["toolhub-cli", XTASK])),
     (XTASK, Only(&[])),

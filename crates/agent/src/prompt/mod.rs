@@ -58,6 +58,8 @@ pub struct PromptOptions<'a> {
     pub lang: Lang,
     /// Arguments of successful calls, by tool.
     pub examples: &'a HashMap<ToolName, RawJson>,
+    /// Functions of the client, which are shown in any case.
+    pub client_tools: &'a [OfferedTool],
 }
 
 /// A prompt.
@@ -241,7 +243,7 @@ impl<'a> PromptBuilder<'a> {
     }
 
     fn into_prompt(self, total: usize) -> Prompt {
-        let PromptOptions { purpose, tool_presentation, instructions, lang, .. } = self.options;
+        let PromptOptions { purpose, tool_presentation, instructions, lang, client_tools, .. } = self.options;
         let mut system = String::new();
         if let Some(instructions) = instructions {
             system.push_str(instructions.trim());
@@ -254,13 +256,17 @@ impl<'a> PromptBuilder<'a> {
         let mut tokens_apart = 0;
         match tool_presentation {
             ToolPresentation::Native => {
-                tokens_apart = self.tools.iter().map(|(_, text)| tokens(text)).sum();
+                let client_texts = client_tools.iter().map(|tool| tokens(&client_text(tool)));
+                tokens_apart = self.tools.iter().map(|(_, text)| tokens(text)).chain(client_texts).sum();
             }
             ToolPresentation::InSystemPrompt => {
                 system.push_str(lang.choose("\nTools:\n\n", "\n工具：\n\n"));
                 for (_, text) in &self.tools {
                     system.push_str(text);
                     system.push('\n');
+                }
+                for tool in client_tools {
+                    system.push_str(&client_text(tool));
                 }
             }
         }
@@ -277,8 +283,16 @@ impl<'a> PromptBuilder<'a> {
             description: tool_text::described(tool),
             schema: tool.definition.input_schema().clone(),
         };
-        let tools = self.tools.iter().map(|(tool, _)| offered(tool)).collect();
+        let is_hidden = |tool: &Tool| client_tools.iter().any(|client| client.name == *tool.name());
+        let own = self.tools.iter().filter(|(tool, _)| !is_hidden(tool));
+        let tools = own.map(|(tool, _)| offered(tool)).chain(client_tools.iter().cloned()).collect();
         let tokens = tokens(&system) + tokens_apart;
         Prompt { system, tools, tool_presentation, total, tokens }
     }
+}
+
+/// A function of the client as text: its description is not shortened.
+fn client_text(tool: &OfferedTool) -> String {
+    let OfferedTool { name, description, schema } = tool;
+    format!("**{name}**: {description}\n{}\n\n", schema.get())
 }

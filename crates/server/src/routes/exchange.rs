@@ -90,7 +90,7 @@ impl Exchange<'_> {
         Ok(Message { gateway, principal, body, context })
     }
 
-    async fn read_body(&mut self, principal: &PrincipalHandle) -> Result<Bytes, EarlyResponse> {
+    pub(super) async fn read_body(&mut self, principal: &PrincipalHandle) -> Result<Bytes, EarlyResponse> {
         let max_bytes = self.shared.body_bytes;
         let too_large = || {
             let hint = format!("a message has at most {} KiB", max_bytes >> 10);

@@ -1,6 +1,7 @@
 //! The HTTP routes: [`ROUTES`] lists each with its methods, its permission and its handler. A new endpoint is a module with a
 //! handler and an entry in the table.
 
+mod api;
 mod exchange;
 mod health;
 mod login;
@@ -20,6 +21,7 @@ use http::uri::Authority;
 use http::{Method, Request, Response, StatusCode, header};
 
 use crate::access::{AccessRequest, Refusal};
+use crate::api_app::in_form_of;
 use crate::connection::ActiveRequest;
 use crate::request_record::RequestRecord;
 use crate::responses::{
@@ -56,6 +58,8 @@ enum ProfileSegment {
     None,
     /// The name of a profile may follow as one more segment.
     Optional,
+    /// Any segments may follow; they name no profile.
+    Subpaths,
 }
 
 struct Route {
@@ -93,6 +97,14 @@ const ROUTES: &[Route] = &[
         permission: Permission::Limited,
         handler: |exchange| Box::pin(sse::receive(exchange)),
         usage: "messages are sent with POST to the address that the stream of /sse names",
+    },
+    Route {
+        path: api::PATH,
+        profile: ProfileSegment::Subpaths,
+        methods: "GET, POST, DELETE",
+        permission: Permission::Limited,
+        handler: |exchange| Box::pin(api::handle(exchange)),
+        usage: "the API is used with GET, POST and DELETE",
     },
     Route {
         path: "/metrics",
@@ -163,6 +175,7 @@ impl Route {
                 Some(profile) if route.profile == ProfileSegment::Optional && !profile.contains('/') => {
                     Some((route, Some(profile)))
                 }
+                Some(_) if route.profile == ProfileSegment::Subpaths => Some((route, None)),
                 _ => None,
             }
         })
@@ -250,6 +263,11 @@ impl Shared {
                 dispatch(found.map(|(route, _)| route), exchange).await
             }
         };
+        if let Some(app) = &self.api_app
+            && found.is_some_and(|(route, _)| route.path == api::PATH)
+        {
+            response = in_form_of(&**app, response).await;
+        }
         if !elsewhere {
             allow_origin(headers, response.headers_mut());
         }
@@ -342,6 +360,8 @@ mod tests {
             ("/messages", Some(("/messages", None))),
             ("/metrics", Some(("/metrics", None))),
             ("/mcp/ops/more", None),
+            ("/v1/responses/a/cancel", Some(("/v1", None))),
+            ("/v1x", None),
             ("/messages/ops", Some(("/messages", Some("ops")))),
             ("/metrics/ops", None),
             ("/mcpx", None),

@@ -13,12 +13,6 @@ use crate::owner::OwnerId;
 use crate::query::{self as sql_query, Dialect, Value};
 use crate::rows::{Columns as _, call_of, json};
 
-/// The condition of rows whose owner, which is not `$1`, has released its advisory lock. A lock by a single key is shown as
-/// two halves.
-const OWNER_IS_DEAD: &str = "owner <> $1 AND NOT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND ((classid::bigint << 32) | objid::bigint) = owner)";
-
 impl CallHistory for PgStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
         let own = self.owner;
@@ -131,11 +125,5 @@ async fn part_start(
 
 /// The dead owners that left calls without an end.
 pub(super) async fn dead(session: &Session, own: OwnerId) -> Result<Vec<i64>, Error> {
-    dead_among(session, "calls WHERE status = 'running'", own).await
-}
-
-/// The dead owners among those of the rows `from`.
-pub(super) async fn dead_among(session: &Session, from: &str, own: OwnerId) -> Result<Vec<i64>, Error> {
-    let sql = format!("SELECT DISTINCT owner FROM {from} AND {OWNER_IS_DEAD}");
-    session.client.query(&sql, &[&own.0]).await?.iter().map(|row| row.int(0)).collect()
+    session.dead_owners("calls WHERE status = 'running'", own).await
 }

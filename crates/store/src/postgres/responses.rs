@@ -2,15 +2,14 @@
 
 use std::time::SystemTime;
 
-use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
 use toolhub_core::responses::{PendingApproval, ResponseLimits, Responses, StoredResponse};
 
-use super::transact::WriteSession;
-use super::{PgStore, history, query};
+use super::{PgStore, query};
 use crate::owner::OwnerId;
 use crate::query::Value;
 use crate::responses::{
@@ -140,7 +139,7 @@ impl PgStore {
     /// The dead stores that left unfinished responses.
     async fn dead_owners_of_responses(&self) -> Result<Vec<i64>, StoreError> {
         let own = self.owner;
-        self.read(move |session| async move { history::dead_among(&session, UNFINISHED, own).await }).await
+        self.read(move |session| async move { session.dead_owners(UNFINISHED, own).await }).await
     }
 }
 
@@ -152,7 +151,7 @@ fn key(id: &str, principal: &str) -> Vec<Value> {
 
 /// Executes a write of the store `owner`.
 pub(super) async fn apply(
-    session: &WriteSession,
+    client: &Client,
     write: &ResponseWrite,
     owner: OwnerId,
 ) -> Result<WriteAnswer, Error> {
@@ -166,7 +165,7 @@ pub(super) async fn apply(
                 Bind::Int(number) => number,
             })
             .collect();
-        rows += session.client().execute(&*statement.sql, &values).await?;
+        rows += client.execute(&*statement.sql, &values).await?;
     }
     Ok(write.answer(rows))
 }

@@ -22,6 +22,13 @@ const SETTINGS: &str = "SET search_path TO toolhub; SET client_min_messages TO w
     SET statement_timeout TO '20s'; SET lock_timeout TO '8s'; SET idle_in_transaction_session_timeout TO '20s';
     SET tcp_keepalives_idle TO 30; SET tcp_keepalives_interval TO 10; SET tcp_keepalives_count TO 3;";
 
+/// The condition of rows whose owner, which is not `$1`, has released its advisory lock. A lock by a single key is shown as
+/// two halves.
+const OWNER_IS_DEAD: &str = "owner <> $1 AND NOT EXISTS (
+    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND ((classid::bigint << 32) | objid::bigint) = owner)";
+
 /// The data needed to connect repeatedly.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -82,6 +89,12 @@ impl Session {
         Ok(answer
             .iter()
             .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
+    }
+
+    /// The dead owners among those of the rows `from`, other than `own`.
+    pub(super) async fn dead_owners(&self, from: &str, own: OwnerId) -> Result<Vec<i64>, Error> {
+        let sql = format!("SELECT DISTINCT owner FROM {from} AND {OWNER_IS_DEAD}");
+        self.client.query(&sql, &[&own.0]).await?.iter().map(|row| row.try_get(0)).collect()
     }
 }
 

@@ -163,7 +163,7 @@ async fn inside(
             Write::ForgetList(server, fingerprint) => {
                 Ok(tool_lists::forget(session, server, fingerprint).await?.into())
             }
-            Write::Responses(write) => responses::apply(session, write, origin.owner).await?,
+            Write::Responses(write) => responses::apply(session.client(), write, origin.owner).await?,
             Write::Audit(key, event) => {
                 let is_new = audit::claim(&session.audit(), key, event).await?;
                 if is_new {

@@ -121,3 +121,30 @@ async fn begin_without_a_waiting_caller_is_dropped_from_its_group() {
     assert_eq!(left, [true, false], "only beginnings depend on their caller");
     drop(remaining);
 }
+
+/// An approval is not taken for a caller that has stopped waiting, since no other caller would receive it then.
+#[tokio::test]
+async fn abandoned_claim_of_an_approval_is_not_written() {
+    use crate::responses::ApprovalClaim;
+    use toolhub_core::call_log::RecordId;
+
+    let queue = queue();
+    let claim = || {
+        let (id, principal) = ("mcpr_1".to_owned(), "key:ann".to_owned());
+        Write::Responses(ResponseWrite::ClaimApproval(ApprovalClaim {
+            key: RecordId::generate(),
+            id,
+            principal,
+        }))
+    };
+    let mut waiting = Box::pin(queue.write(claim()));
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    let mut abandoned = Box::pin(queue.write(claim()));
+    assert!(futures_util::poll!(&mut abandoned).is_pending());
+    drop(abandoned);
+    let Next::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
+    assert_eq!(group.pending.len(), 2);
+    group.drop_abandoned();
+    assert_eq!(group.pending.len(), 1);
+    assert!(!group.pending[0].reply.is_closed());
+}

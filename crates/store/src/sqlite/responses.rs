@@ -170,3 +170,96 @@ impl ToSql for Bind<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use toolhub_core::RawJson;
+    use toolhub_core::responses::ResponseStatus;
+
+    use super::*;
+    use crate::sqlite::migrate::migrate;
+
+    fn database() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        connection
+    }
+
+    fn response() -> StoredResponse {
+        let json = |text| RawJson::parse(text).unwrap();
+        StoredResponse {
+            id: "resp_1".to_owned(),
+            principal: "key:ann".to_owned(),
+            previous: None,
+            status: ResponseStatus::InProgress,
+            request: json("{}"),
+            input: json("[]"),
+            body: json("{}"),
+            created_at: UNIX_EPOCH,
+            expires_at: SystemTime::now() + Duration::from_secs(60),
+        }
+    }
+
+    /// The result of a commit may be unknown; then the write is repeated.
+    #[test]
+    fn repeated_writes_have_the_same_answer() {
+        let connection = database();
+        let claim = |key: &RecordId| ApprovalClaim {
+            key: key.clone(),
+            id: "mcpr_1".to_owned(),
+            principal: "key:ann".to_owned(),
+        };
+        let approval = PendingApproval {
+            id: "mcpr_1".to_owned(),
+            principal: "key:ann".to_owned(),
+            call: RawJson::null(),
+            expires_at: SystemTime::now() + Duration::from_secs(60),
+        };
+        let (first, second) = (RecordId::generate(), RecordId::generate());
+        let apply = |write: &ResponseWrite| apply(&connection, write, OwnerId(7)).unwrap();
+        for write in [
+            ResponseWrite::Add(Box::new(response())),
+            ResponseWrite::Update(Box::new(response())),
+            ResponseWrite::PutApproval(approval),
+            ResponseWrite::ClaimApproval(claim(&first)),
+        ] {
+            for repetition in 0..3 {
+                assert_eq!(apply(&write).unwrap(), 1, "{write:?}, repetition {repetition}");
+            }
+        }
+        assert_eq!(apply(&ResponseWrite::ClaimApproval(claim(&second))).unwrap(), 0);
+        assert_eq!(apply(&ResponseWrite::DeleteApproval(claim(&second))).unwrap(), 0);
+        assert_eq!(apply(&ResponseWrite::DeleteApproval(claim(&first))).unwrap(), 1);
+    }
+
+    /// The texts of responses are large: a purge must not read them, nor all rows.
+    #[test]
+    fn purge_uses_indexes() {
+        let connection = database();
+        let plan = |sql: &str, values: &[Bind<'_>]| {
+            let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let rows = explain.query_map(params_from_iter(values), |row| row.get(3)).unwrap();
+            rows.collect::<rusqlite::Result<Vec<String>>>().unwrap().join("\n")
+        };
+        let write = ResponseWrite::Purge { limits: ResponseLimits { max_bytes: 1 }, dead: vec![7] };
+        let statements = write.statements(1, SystemTime::now());
+        let expected = [
+            "SEARCH responses USING INDEX responses_by_expiry (expires_at<?)",
+            "SCAN responses USING COVERING INDEX responses_by_age",
+            "SEARCH response_approvals USING INDEX response_approvals_by_expiry (expires_at<?)",
+        ];
+        for (statement, expected) in statements.iter().zip(expected) {
+            let plan = plan(&statement.sql, &statement.values);
+            let reads_table = |line: &str| line.starts_with("SCAN response") && !line.contains("COVERING");
+            assert!(plan.contains(expected) && !plan.lines().any(reads_table), "{plan}");
+        }
+        let plan_of_sum = plan(TOTAL_BYTES, &[]);
+        assert!(plan_of_sum.contains("COVERING INDEX responses_by_age"), "{plan_of_sum}");
+        let owners = plan(&format!("SELECT DISTINCT owner FROM {UNFINISHED}"), &[]);
+        assert!(owners.contains("INDEX responses_unfinished"), "{owners}");
+        let adopted = plan(ADOPTED, &[Bind::Int(1), Bind::Int(1)]);
+        assert!(adopted.contains("responses_unfinished (owner=?)"), "{adopted}");
+    }
+}

@@ -15,6 +15,7 @@ mod older_database;
 mod owners;
 mod parents;
 mod principals;
+mod responses;
 mod retention;
 mod sqlite_file;
 mod statistics;
@@ -59,6 +60,11 @@ contract! {
         calls_of_an_older_database_have_no_parent;
     principals: filter_finds_all_and_only_calls_of_a_principal filter_finds_one_of_very_many_principals
         reads_calls_of_an_older_database_as_local;
+    responses: returns_what_was_stored_last other_principals_have_no_access new_rows_replace_nothing
+        names_with_nul_are_rejected deleted_responses_stay_deleted one_of_many_callers_takes_an_approval
+        unfinished_responses_are_those_of_ended_processes expired_rows_do_not_exist purge_deletes_expired_rows
+        purge_deletes_the_oldest_final_responses_beyond_the_limit concurrent_purges_delete_no_more_than_one
+        older_database_stores_responses;
     retention: deletes_old_calls deletes_old_results_before_their_calls deletes_results_with_their_calls deletes_excess_results
         deletes_excess_results_in_blocks deletes_old_blocks;
     statistics: counts_calls_by_day cancelled_attempts_are_not_counted statistics_are_summed_over_stores summaries_equal_sums_over_all_tools;

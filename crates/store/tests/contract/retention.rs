@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use toolhub_core::RawJson;
 use toolhub_core::call_log::{CallQuery, RecordId};
 use toolhub_core::ports::HubStore;
+use toolhub_core::responses::ResponseStatus;
 use toolhub_store::{Retention, StoreOptions};
 
 use crate::database::{Database, start, success};
@@ -152,6 +154,28 @@ async fn database_stays_within_its_size_in_sqlite() {
     let gone_with_output_left = present.iter().zip(&outputs).any(|(present, output)| !present && *output);
     assert!(!gone_with_output_left);
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 8_000, "statistics stay");
+}
+
+/// `max_bytes` is the limit of calls and results: responses have their own, and delete none of these.
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_do_not_count_as_calls_in_sqlite() {
+    let database = Database::sqlite();
+    let retention = Retention { max_bytes: 1_000_000, ..Retention::default() };
+    let store = database.open_with(options_with_retention(retention)).await;
+    for index in 0..20 {
+        let mut response = crate::responses::response(ResponseStatus::Completed);
+        response.id = format!("large_{index}");
+        response.body = RawJson::of(&"x".repeat(100_000));
+        store.add_response(response).await.unwrap();
+    }
+    let records: Vec<RecordId> = (0..40).map(|_| record_call(&*store, 0)).collect();
+    store.flush().await.unwrap();
+    // An old call that retention deletes shows that it ran.
+    let old = record_call(&*store, 100);
+    let mut all = records;
+    all.push(old);
+    let expected: Vec<bool> = (0..41).map(|index| index < 40).collect();
+    wait_until_stored(&*store, &all, (expected.clone(), expected)).await;
 }
 
 /// Results over `result_bytes` are deleted while calls are recorded, not only by the next hourly run.

@@ -83,11 +83,15 @@ async fn check(location: &str, data: &Path) {
     assert_eq!(counted, ended as u64);
 }
 
-/// Starts `store-load hammer`, kills it after a random delay of 1 to 120 ms, and returns the lines it printed. With
-/// `key`, its audit log is on.
+/// Runs `store-load hammer` until it is killed. With `key`, its audit log is on.
 pub(crate) fn hammer_until_killed(location: &str, data: &Path, key: Option<&Path>) -> Vec<String> {
+    run_until_killed("hammer", location, data, key)
+}
+
+/// Starts `store-load` in a mode, kills it after a random delay of 1 to 120 ms, and returns the lines it printed.
+pub(crate) fn run_until_killed(mode: &str, location: &str, data: &Path, key: Option<&Path>) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
-        .args(["hammer", location])
+        .args([mode, location])
         .arg(data)
         .args(key)
         .stdout(Stdio::piped())

@@ -69,9 +69,9 @@ impl HubBackend {
         };
         let access = self.access_of_caller(&call.caller);
         let is_of_script = matches!(script, ScriptRole::CallOf(_));
-        // A script may run for longer than its credential is valid.
-        if is_of_script && !self.access.is_valid(principal) {
-            return Err(Err(RpcError::new(REFUSED, "the credential of this script is no longer valid")));
+        // A script or a turn of an agent may take longer than its credential is valid.
+        if (is_of_script || matches!(script, ScriptRole::CallOfTurn)) && !self.access.is_valid(principal) {
+            return Err(Err(RpcError::new(REFUSED, "the credential of this request is no longer valid")));
         }
         let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {
             let principal = Arc::clone(principal.id());

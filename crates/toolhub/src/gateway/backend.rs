@@ -388,7 +388,7 @@ impl HubBackend {
         let authorized = self.authorize(target, &call, &script).await?;
         let mut tool_call = ToolCall::of(target.tool.clone(), call.arguments);
         match script {
-            ScriptRole::None => {}
+            ScriptRole::None | ScriptRole::CallOfTurn => {}
             ScriptRole::Script(nested) => tool_call.nested = Some(nested),
             ScriptRole::CallOf(parent) => tool_call.parent = Some(parent),
         }

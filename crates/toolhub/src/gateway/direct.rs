@@ -103,14 +103,7 @@ impl Gateways {
     pub async fn call_for(&self, call: DirectCall, client: Arc<dyn DirectClient>) -> Option<DirectAnswer> {
         let DirectCall { principal, profile, name, arguments, described_in } = call;
         let backend = Arc::clone(self.usable_backend(profile.as_deref(), &principal)?);
-        let direct = Arc::new(DirectCaller {
-            number: NEXT_CALLER.fetch_add(1, Ordering::Relaxed),
-            principal,
-            client,
-            none: RawObject::default(),
-            described_in,
-            outcome: Mutex::new(None),
-        });
+        let direct = Arc::new(DirectCaller { described_in, ..DirectCaller::new(principal, client) });
         let caller = CallerHandle::new(Arc::<DirectCaller>::clone(&direct));
         let result = backend.call(GatewayCall { name, arguments, caller }).await;
         let outcome = direct.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -125,11 +118,20 @@ impl Gateways {
         Some(backend.final_arguments(target, &call.arguments).map(drop))
     }
 
-    fn usable_backend(&self, profile: Option<&str>, principal: &Principal) -> Option<&Arc<HubBackend>> {
+    pub(super) fn usable_backend(
+        &self,
+        profile: Option<&str>,
+        principal: &Principal,
+    ) -> Option<&Arc<HubBackend>> {
         let profile = profile.unwrap_or(&self.default);
         let (backend, _) = self.profiles.get(profile)?;
         principal.may_use_profile(profile).then_some(backend)
     }
+}
+
+/// The caller of calls for a principal, without a client that receives messages.
+pub(super) fn silent_caller(principal: Arc<Principal>) -> CallerHandle {
+    CallerHandle::new(Arc::new(DirectCaller::new(principal, Arc::new(SilentClient))))
 }
 
 /// The client of a direct call.
@@ -173,6 +175,19 @@ struct DirectCaller {
     described_in: Option<Lang>,
     /// The outcome of the last call; `call_tool` and logins may cause several.
     outcome: Mutex<Option<RawObject>>,
+}
+
+impl DirectCaller {
+    fn new(principal: Arc<Principal>, client: Arc<dyn DirectClient>) -> Self {
+        Self {
+            number: NEXT_CALLER.fetch_add(1, Ordering::Relaxed),
+            principal,
+            client,
+            none: RawObject::default(),
+            described_in: None,
+            outcome: Mutex::new(None),
+        }
+    }
 }
 
 /// The members of a rendered outcome that repeat the output.

@@ -1,5 +1,6 @@
 //! The gateway of the hub: a backend for each profile, and the task that keeps the backends up to date.
 
+mod agent_turns;
 mod answers;
 mod authorize;
 mod backend;
@@ -37,6 +38,7 @@ use toolhub_core::principal::Origin;
 use toolhub_mcp_gateway::{Gateway, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
+pub use agent_turns::{AgentTurn, TurnError};
 pub use direct::{DirectAnswer, DirectCall, DirectClient, OfferedTool};
 pub use notification_bus::NotificationBus;
 

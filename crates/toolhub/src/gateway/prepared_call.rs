@@ -20,6 +20,8 @@ pub(super) enum ScriptRole {
     Script(Arc<dyn NestedTools>),
     /// The script of this call makes it.
     CallOf(CallId),
+    /// An agent makes it in a turn for the caller.
+    CallOfTurn,
 }
 
 /// Removes arguments that are `null`: models write `null` for arguments that they omit.

@@ -7,6 +7,7 @@ mod bind;
 mod edit;
 mod known_keys;
 mod llm;
+mod openai;
 mod places;
 mod profiles;
 mod restart_sections;
@@ -31,6 +32,7 @@ pub use auth::{AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, T
 pub use bind::Bind;
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;
+pub use openai::OpenAiSettings;
 pub use places::{Places, PlacesError};
 pub use profiles::{DEFAULT_PROFILE, Expose, Override, ProfileSettings};
 pub use restart_sections::RestartSections;

@@ -7,12 +7,13 @@ use sha2::{Digest as _, Sha256};
 
 /// Sections that are read when a hub is built. `[auth]`, `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
 /// included: a running hub applies their changes.
-const RESTART_SECTIONS: [&str; 14] = [
+const RESTART_SECTIONS: [&str; 15] = [
     "agents",
     "audit",
     "limits",
     "llm",
     "native",
+    "openai",
     "profiles",
     "script",
     "search",

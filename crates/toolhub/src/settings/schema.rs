@@ -2,6 +2,7 @@
 //! in `known_keys`, the schema in `docs/reference` and the settings.
 
 mod auth;
+mod openai;
 mod script;
 
 use serde_json::{Map, Value, json};
@@ -32,6 +33,7 @@ pub fn schema() -> Value {
             ("web_search", web_search()),
             ("llm", llm()),
             ("agents", map("Agents by name; `default` is used without `--agent`", agent())),
+            ("openai", openai::openai()),
             ("script", script::script()),
             ("skills", skills()),
             (

@@ -20,6 +20,7 @@ use super::audit::AuditSettings;
 use super::auth::AuthSettings;
 use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
+use super::openai::OpenAiSettings;
 use super::places::Places;
 use super::profiles::ProfileSettings;
 use super::restart_sections::RestartSections;
@@ -67,6 +68,8 @@ pub struct Settings {
     pub approvals: ApprovalSettings,
     /// The folders and permissions of skills.
     pub skills: SkillSettings,
+    /// `[openai]`: the OpenAI-compatible endpoint.
+    pub openai: OpenAiSettings,
     /// The limits of scripts.
     pub script: ScriptSettings,
     /// The search service of `search_web`.

@@ -27,6 +27,7 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
         budget: args.budget.unwrap_or(agent_context.budget.prompt_tokens),
         lang: detect_language(app, args.query.as_deref()),
         examples: &examples,
+        client_tools: &[],
     };
     let prompt = prompt(&agent_context, prompt_options).await;
     show(app, &prompt);

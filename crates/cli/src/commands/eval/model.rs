@@ -37,6 +37,7 @@ impl ModelPlanner {
             unavailable: Vec::new(),
             events: &NullSink,
             confirmation: &DenyAll,
+            supervisor: None,
             allowlist: ToolAllowlist::default(),
             output_limits: OutputLimits::default(),
             budget: Budget::default(),

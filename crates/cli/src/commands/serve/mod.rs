@@ -19,6 +19,7 @@ use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
 use toolhub_console::{Console, PublishedAddress};
 use toolhub_engine::similar_names;
 use toolhub_mcp_gateway::secret;
+use toolhub_openai_api::OpenAiApi;
 use toolhub_server::{HubServer, PendingConnections, ServeError, hash_of};
 
 use crate::app::{App, StopSignal, script_hosted};
@@ -202,6 +203,11 @@ async fn http(
     let address = serving.address()?;
     let console = Arc::new(Console::new(Arc::clone(gateways), lang));
     let serving = serving.with_web_app(Arc::clone(&console) as _);
+    let openai = settings.openai.is_enabled().then(|| Arc::new(OpenAiApi::new(Arc::clone(gateways))));
+    let serving = match &openai {
+        Some(api) => serving.with_api(Arc::clone(api) as _),
+        None => serving,
+    };
     let published = PublishedAddress::publish(&gateways.hub().places().home, address);
     if let Err(error) = &published {
         app.screen.warn(&lang.choose(
@@ -209,9 +215,12 @@ async fn http(
             format!("`toolhub console` 将找不到此 hub：{error}"),
         ));
     }
-    let mut console_tasks = tokio::task::JoinSet::new();
+    let mut app_tasks = tokio::task::JoinSet::new();
     let following = Arc::clone(&console);
-    console_tasks.spawn(async move { following.follow().await });
+    app_tasks.spawn(async move { following.follow().await });
+    if let Some(api) = openai {
+        app_tasks.spawn(async move { api.work().await });
+    }
     let stop = CancellationToken::new();
     // Before the address is printed: from then on commands may be run.
     #[cfg(unix)]

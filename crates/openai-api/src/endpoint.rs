@@ -1,0 +1,465 @@
+//! The handlers of the routes.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use toolhub::{Gateways, TurnError};
+use toolhub_agent::ToolAllowlist;
+use toolhub_core::lang::Localize as _;
+use toolhub_core::model::{ModelCall, ToolChoice};
+use toolhub_core::ports::HubStore;
+use toolhub_core::responses::{ResponseStatus, StoredResponse};
+use toolhub_core::{CallId, Principal, RawJson, ToolName};
+use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
+use toolhub_server::ApiRequest;
+
+use crate::chat::assembler::{ChatAssembler, ChatHead};
+use crate::chat::request::ChatCompletion;
+use crate::connection::{Connection, Keep};
+use crate::conversation::Messages;
+use crate::error::{ApiError, json_response};
+use crate::models;
+use crate::responses::assembler::{ResponseAssembler, ResponseHead};
+use crate::responses::background::{Job, Jobs};
+use crate::responses::history::{History, with_ids};
+use crate::responses::progress::Progress;
+use crate::responses::request::ResponseRequest;
+use crate::supervisor::{ApprovalForm, ApprovedCall, TurnSupervisor};
+use crate::tools::RequestTools;
+use crate::turn::{LANG, Turn, turn_error};
+use crate::turn_log::{Assembler, TurnLog};
+
+/// The header by which clients of the API name a project: here, a profile.
+const PROFILE_HEADER: &str = "openai-project";
+/// How long a cancelled response may take to end, and how often it is looked at.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
+const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
+/// Default and maximum number of listed input items.
+const DEFAULT_ITEMS: usize = 20;
+const MAX_ITEMS: usize = 100;
+
+/// A request and what it is answered with.
+pub(crate) struct Endpoint<'a> {
+    gateways: &'a Arc<Gateways>,
+    jobs: &'a Arc<Jobs>,
+    request: ApiRequest,
+    profile: Option<String>,
+}
+
+impl<'a> Endpoint<'a> {
+    pub(crate) fn new(
+        gateways: &'a Arc<Gateways>,
+        jobs: &'a Arc<Jobs>,
+        request: ApiRequest,
+    ) -> Result<Self, ApiError> {
+        let profile = request.headers.get(PROFILE_HEADER).and_then(|name| name.to_str().ok());
+        let profile = profile.filter(|name| !name.is_empty()).map(str::to_owned);
+        if !gateways.may_use_profile(profile.as_deref(), request.principal.identity()) {
+            let message = "there is no such profile for this key: name one with the header `OpenAI-Project` (此密钥没有该配置档)";
+            return Err(ApiError::new(StatusCode::NOT_FOUND, "profile_not_found", message));
+        }
+        Ok(Self { gateways, jobs, request, profile })
+    }
+
+    pub(crate) fn models(&self) -> Response<Body> {
+        let names = models::names(self.gateways);
+        let models: Vec<Value> = names.iter().map(|name| models::model(name)).collect();
+        json_response(StatusCode::OK, &json!({ "object": "list", "data": models }))
+    }
+
+    pub(crate) fn model(&self, name: &str) -> Result<Response<Body>, ApiError> {
+        models::agent_of(self.gateways, name)?;
+        Ok(json_response(StatusCode::OK, &models::model(name)))
+    }
+
+    pub(crate) async fn create_completion(self) -> Result<Response<Body>, ApiError> {
+        let chat = ChatCompletion::parse(&self.request.body)?;
+        let agent = models::agent_of(self.gateways, &chat.model)?;
+        let model = self.check_model(agent.as_deref(), chat.choice).await?;
+        let messages = Messages::of(&[], &chat.items).map_err(|error| match error.param.as_deref() {
+            Some(param) => {
+                let param = param.replacen("input", "messages", 1);
+                ApiError { param: Some(param), ..error }
+            }
+            None => error,
+        })?;
+        let permit = self.start()?;
+        let key = crate::new_key();
+        let id = format!("chatcmpl-{key}");
+        let head = ChatHead {
+            id: id.clone(),
+            created: crate::unix_time(),
+            model: chat.model,
+            fingerprint: fingerprint(model.as_deref()),
+            includes_usage: chat.includes_usage,
+            is_stream: chat.is_stream,
+        };
+        let log = Arc::new(TurnLog::new(Assembler::Chat(ChatAssembler::new(head))));
+        let supervisor = TurnSupervisor {
+            tools: chat.tools,
+            form: ApprovalForm::Refused,
+            ..supervisor(self.gateways, log)
+        };
+        let turn = Turn {
+            gateways: Arc::clone(self.gateways),
+            principal: Arc::clone(self.principal()),
+            profile: self.profile.clone(),
+            agent,
+            conversation: id,
+            messages,
+            approved: Vec::new(),
+            choice: chat.choice,
+            only_tool: chat.only_tool,
+            instructions: None,
+            max_tokens: chat.max_tokens,
+            temperature: chat.temperature,
+            answer_schema: chat.answer_schema,
+            supervisor,
+        };
+        let principal = self.request.principal.clone();
+        let connection = Connection { turn, keep: None, principal, permit };
+        if chat.is_stream { Ok(connection.stream()) } else { connection.answer().await }
+    }
+
+    pub(crate) async fn create_response(self) -> Result<Response<Body>, ApiError> {
+        let request = ResponseRequest::parse(&self.request.body)?;
+        let agent = models::agent_of(self.gateways, &request.model)?;
+        self.check_model(agent.as_deref(), request.choice).await?;
+        let key = crate::new_key();
+        let history = self.history();
+        let earlier = history.items(request.previous.as_deref()).await?;
+        let input = history.resolve(request.input.clone(), &earlier).await?;
+        let messages = Messages::of(&earlier, &input)?;
+        let permit = self.start()?;
+        let head = ResponseHead {
+            key: key.clone(),
+            created: crate::unix_time(),
+            echo: request.echo.clone(),
+            is_stream: request.is_stream,
+        };
+        let mut assembler = ResponseAssembler::new(head, Vec::new());
+        self.list_tools(&request.tools, &earlier, &mut assembler).await?;
+        let (is_stream, is_background) = (request.is_stream, request.is_background);
+        let stored = self.stored(&request, (&assembler, &input, &key));
+        let approved = self.take_approvals(&messages.approved).await?;
+        let prepared = PreparedResponse {
+            gateways: self.gateways,
+            principal: self.principal(),
+            profile: self.profile.clone(),
+            agent,
+            request,
+            messages,
+            assembler,
+            key,
+        };
+        let store = self.gateways.hub().store().cloned();
+        if is_background {
+            let store = store.ok_or_else(no_store)?;
+            let queued = StoredResponse { status: ResponseStatus::Queued, ..stored };
+            return self.start_background(prepared, (store, queued), (approved, permit)).await;
+        }
+        let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, stored });
+        let turn = prepared.turn(approved, None);
+        let principal = self.request.principal.clone();
+        let connection = Connection { turn, keep, principal, permit };
+        if is_stream { Ok(connection.stream()) } else { connection.answer().await }
+    }
+
+    async fn start_background(
+        &self,
+        prepared: PreparedResponse<'_>,
+        (store, stored): (Arc<dyn HubStore>, StoredResponse),
+        (approved, permit): (Vec<(ApprovedCall, ModelCall)>, Permit),
+    ) -> Result<Response<Body>, ApiError> {
+        let mut body = prepared.assembler.body();
+        body["status"] = json!(ResponseStatus::Queued.name());
+        let stored = StoredResponse { body: RawJson::from(body.clone()), ..stored };
+        let failed =
+            |error: &dyn std::fmt::Display| ApiError::internal(format!("it could not be stored: {error}"));
+        store.add_response(stored.clone()).await.map_err(|error| failed(&error))?;
+        let id = stored.id.clone();
+        let progress = Progress { store: Arc::clone(&store), stored };
+        let turn = prepared.turn(approved, Some(progress.clone()));
+        let principal = Some((self.request.principal.clone(), permit));
+        if !self.jobs.add(Job { turn, progress, principal }) {
+            let _ = store.delete_response(&id, self.principal().id()).await;
+            return Err(busy("too many background responses wait to begin"));
+        }
+        Ok(json_response(StatusCode::OK, &body))
+    }
+
+    pub(crate) async fn read_response(self, id: &str) -> Result<Response<Body>, ApiError> {
+        let query = self.request.query.as_deref().unwrap_or_default();
+        if query.split('&').any(|pair| pair == "stream=true") {
+            return Err(ApiError::unsupported("stream", "read the response again until its status is final"));
+        }
+        let stored = self.history().response(id).await?;
+        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
+        Ok(json_response(StatusCode::OK, &body))
+    }
+
+    pub(crate) async fn delete_response(self, id: &str) -> Result<Response<Body>, ApiError> {
+        let stored = self.history().response(id).await?;
+        if !stored.status.is_final() {
+            self.jobs.cancel(id);
+        }
+        let store = self.gateways.hub().store().ok_or_else(no_store)?;
+        let deleted = store.delete_response(id, self.principal().id()).await;
+        match deleted.map_err(|error| ApiError::internal(error.to_string()))? {
+            true => {
+                Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "response", "deleted": true })))
+            }
+            false => Err(ApiError::not_found("response", id)),
+        }
+    }
+
+    pub(crate) async fn cancel_response(self, id: &str) -> Result<Response<Body>, ApiError> {
+        let stored = self.history().response(id).await?;
+        let mut body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
+        if body["background"] != json!(true) {
+            let message = "only background responses can be cancelled; close the connection of others (仅可取消后台响应)";
+            return Err(ApiError::invalid("response_id", message));
+        }
+        if stored.status.is_final() {
+            return Ok(json_response(StatusCode::OK, &body));
+        }
+        if !self.jobs.cancel(id) {
+            // No process works on it any more.
+            body["status"] = json!(ResponseStatus::Cancelled.name());
+            let store = self.gateways.hub().store().ok_or_else(no_store)?;
+            let cancelled = StoredResponse {
+                status: ResponseStatus::Cancelled,
+                body: RawJson::from(body.clone()),
+                ..stored
+            };
+            let updated = store.update_response(cancelled).await;
+            updated.map_err(|error| ApiError::internal(error.to_string()))?;
+            return Ok(json_response(StatusCode::OK, &body));
+        }
+        let ended = tokio::time::timeout(CANCEL_TIME, async {
+            loop {
+                let stored = self.history().response(id).await?;
+                if stored.status.is_final() {
+                    return Ok(stored);
+                }
+                tokio::time::sleep(CANCEL_INTERVAL).await;
+            }
+        });
+        let stored = ended.await.map_err(|_| ApiError::internal("the response has not ended yet"))??;
+        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
+        Ok(json_response(StatusCode::OK, &body))
+    }
+
+    pub(crate) async fn input_items(self, id: &str) -> Result<Response<Body>, ApiError> {
+        let stored = self.history().response(id).await?;
+        let mut items: Vec<Value> = serde_json::from_str(stored.input.get()).unwrap_or_default();
+        let query = self.request.query.as_deref().unwrap_or_default();
+        let value = |name: &str| {
+            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
+        };
+        if value("order").as_deref() != Some("asc") {
+            items.reverse();
+        }
+        if let Some(after) = value("after") {
+            let position = items.iter().position(|item| item["id"] == json!(after));
+            items.drain(..position.map_or(0, |position| position + 1));
+        }
+        let limit = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(DEFAULT_ITEMS);
+        let limit = limit.clamp(1, MAX_ITEMS);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let (first, last) = (items.first().map(|item| &item["id"]), items.last().map(|item| &item["id"]));
+        let list = json!({ "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more });
+        Ok(json_response(StatusCode::OK, &list))
+    }
+
+    fn principal(&self) -> &Arc<Principal> {
+        self.request.principal.identity()
+    }
+
+    fn history(&self) -> History<'_> {
+        let store = self.gateways.hub().store().map(|store| &**store);
+        History { store, principal: self.principal().id() }
+    }
+
+    /// Counts a turn against the limits of the principal, until the permit is dropped.
+    fn start(&self) -> Result<Permit, ApiError> {
+        let handle: &PrincipalHandle = &self.request.principal;
+        handle.take(Resource::InFlightRequest, 1).map_err(|exceeded| busy(&exceeded.to_string()))
+    }
+
+    /// Checks that the model of an agent can be used. Returns its name; `None` if rules answer.
+    async fn check_model(&self, agent: Option<&str>, choice: ToolChoice) -> Result<Option<String>, ApiError> {
+        let model = self.gateways.model_of_agent(agent).await.map_err(|error| {
+            let message = turn_error(&error).localize(LANG);
+            match error {
+                TurnError::NoProfile => ApiError::new(StatusCode::NOT_FOUND, "profile_not_found", message),
+                TurnError::Agent(_) | TurnError::Unreachable(_) => {
+                    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "model_unavailable", message)
+                }
+            }
+        })?;
+        if model.is_none() && choice == ToolChoice::Required {
+            let why = "this hub has no model, and rules choose their tools themselves: set up `[llm]`, or leave it out";
+            return Err(ApiError::unsupported("tool_choice", why));
+        }
+        Ok(model)
+    }
+
+    /// Lists the tools of the named servers, unless the conversation lists them already.
+    async fn list_tools(
+        &self,
+        tools: &RequestTools,
+        earlier: &[Value],
+        assembler: &mut ResponseAssembler,
+    ) -> Result<(), ApiError> {
+        if tools.servers.is_empty() {
+            return Ok(());
+        }
+        self.gateways.settled().await;
+        let visible = self.gateways.tools_of_principal(self.profile.as_deref(), self.principal());
+        tools.check_servers(&visible)?;
+        for server in tools.servers.iter().filter(|server| !server.is_deferred) {
+            let is_listed = |item: &Value| {
+                item["type"] == json!("mcp_list_tools") && item["server_label"] == json!(server.label)
+            };
+            if !earlier.iter().any(is_listed) {
+                assembler.list_tools(&server.label, &RequestTools::listed(server, &visible));
+            }
+        }
+        Ok(())
+    }
+
+    /// The calls that the client approves. Each approval is used up.
+    async fn take_approvals(&self, ids: &[String]) -> Result<Vec<(ApprovedCall, ModelCall)>, ApiError> {
+        let mut approved = Vec::new();
+        for id in ids {
+            let store = self.gateways.hub().store().ok_or_else(no_store)?;
+            let taken = store.take_approval(id, self.principal().id()).await;
+            let taken = taken.map_err(|error| ApiError::internal(error.to_string()))?;
+            let Some(pending) = taken else {
+                let message = format!(
+                    "the approval request `{id}` was answered before, or has expired: nothing was run (此批准请求已使用或已过期)"
+                );
+                return Err(ApiError::invalid("input", message));
+            };
+            let call: Value = serde_json::from_str(pending.call.get()).unwrap_or_default();
+            let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
+            let (tool, arguments) = (text("name"), text("arguments"));
+            let model_call = ModelCall {
+                id: CallId::new(id.as_str()),
+                tool: ToolName::new(tool.as_str()),
+                arguments: RawJson::parse(arguments.clone()).unwrap_or_else(|_| RawJson::empty_object()),
+                source: Some(text("server_label")),
+                repaired: Vec::new(),
+            };
+            approved.push((ApprovedCall { id: id.clone(), tool, arguments }, model_call));
+        }
+        Ok(approved)
+    }
+
+    /// The response as it is stored, before its turn.
+    fn stored(
+        &self,
+        request: &ResponseRequest,
+        (assembler, input, key): (&ResponseAssembler, &[Value], &str),
+    ) -> StoredResponse {
+        let body: Value = serde_json::from_slice(&self.request.body).unwrap_or_default();
+        let now = SystemTime::now();
+        StoredResponse {
+            id: assembler.id(),
+            principal: self.principal().id().to_string(),
+            previous: request.previous.clone(),
+            status: assembler.status(),
+            request: RawJson::from(json!({ "body": body, "profile": self.profile })),
+            input: RawJson::from(Value::Array(with_ids(input.to_vec(), key))),
+            body: RawJson::from(assembler.body()),
+            created_at: now,
+            expires_at: now + self.gateways.hub().settings().openai.keep(),
+        }
+    }
+}
+
+/// A response whose turn can begin.
+pub(crate) struct PreparedResponse<'a> {
+    pub(crate) gateways: &'a Arc<Gateways>,
+    pub(crate) principal: &'a Arc<Principal>,
+    pub(crate) profile: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) request: ResponseRequest,
+    pub(crate) messages: Messages,
+    pub(crate) assembler: ResponseAssembler,
+    pub(crate) key: String,
+}
+
+impl PreparedResponse<'_> {
+    /// The turn of the response.
+    pub(crate) fn turn(self, approved: Vec<(ApprovedCall, ModelCall)>, progress: Option<Progress>) -> Turn {
+        let Self { gateways, principal, profile, agent, request, messages, assembler, key } = self;
+        let conversation = assembler.id();
+        let log = Arc::new(TurnLog::new(Assembler::Response(assembler)));
+        let (approved, calls) = approved.into_iter().unzip();
+        let form = match gateways.hub().store().cloned() {
+            Some(store) => ApprovalForm::Requests { store, key, principal: Arc::clone(principal.id()) },
+            None => ApprovalForm::Refused,
+        };
+        let supervisor = TurnSupervisor {
+            tools: request.tools,
+            form,
+            approved: Mutex::new(approved),
+            max_calls: request.max_calls,
+            progress,
+            ..supervisor(gateways, log)
+        };
+        Turn {
+            gateways: Arc::clone(gateways),
+            principal: Arc::clone(principal),
+            profile,
+            agent,
+            conversation,
+            messages,
+            approved: calls,
+            choice: request.choice,
+            only_tool: request.only_tool,
+            instructions: request.instructions,
+            max_tokens: request.max_tokens,
+            temperature: request.temperature,
+            answer_schema: request.answer_schema,
+            supervisor,
+        }
+    }
+}
+
+/// The supervisor of a request without tools.
+fn supervisor(gateways: &Gateways, log: Arc<TurnLog>) -> TurnSupervisor {
+    TurnSupervisor {
+        log,
+        tools: RequestTools::default(),
+        approved_tools: ToolAllowlist::only(gateways.hub().settings().openai.approved_tools.clone()),
+        form: ApprovalForm::Refused,
+        approved: Mutex::default(),
+        max_calls: None,
+        calls: Default::default(),
+        requests: Default::default(),
+        is_deferred: Default::default(),
+        progress: None,
+        lang: LANG,
+    }
+}
+
+fn fingerprint(model: Option<&str>) -> String {
+    let kind = if model.is_some() { "agent" } else { "rules" };
+    format!("toolhub-{}-{kind}", env!("CARGO_PKG_VERSION"))
+}
+
+fn busy(why: &str) -> ApiError {
+    let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded", why);
+    ApiError { retry_after: Some(1), ..error }
+}
+
+fn no_store() -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_store", "this hub has no store (此 hub 没有存储)")
+}

@@ -1,0 +1,94 @@
+//! Errors in the form of the API: `{"error": {"message", "type", "param", "code"}}`.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+
+/// An error of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+    /// The parameter that is wrong.
+    pub(crate) param: Option<String>,
+    pub(crate) code: Option<&'static str>,
+    /// Seconds after which the request may be repeated.
+    pub(crate) retry_after: Option<u16>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), param: None, code: Some(code), retry_after: None }
+    }
+
+    /// A parameter with a wrong value.
+    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+        let error = Self::new(StatusCode::BAD_REQUEST, "invalid_value", message);
+        Self { param: Some(param.into()), ..error }
+    }
+
+    /// A parameter that this endpoint does not support.
+    pub(crate) fn unsupported(param: &str, why: &str) -> Self {
+        let message = format!("`{param}` is not supported here: {why} (此处不支持 `{param}`)");
+        Self { code: Some("unsupported_parameter"), ..Self::invalid(param, message) }
+    }
+
+    pub(crate) fn not_found(what: &str, id: &str) -> Self {
+        let message = format!("there is no {what} `{id}`, or it has expired (没有 `{id}`，或已过期)");
+        Self { code: Some("not_found"), ..Self::new(StatusCode::NOT_FOUND, "not_found", message) }
+    }
+
+    /// A failure of the hub itself.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
+    /// The value of `error`.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "message": self.message,
+            "type": kind(self.status),
+            "param": self.param,
+            "code": self.code,
+        })
+    }
+
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = json_response(self.status, &json!({ "error": self.to_json() }));
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// The type of errors with a status.
+fn kind(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    }
+}
+
+/// The body of an error of the server itself.
+pub(crate) fn body(status: StatusCode, message: &str) -> String {
+    let code = match status.as_u16() {
+        401 => Some("invalid_api_key"),
+        413 => Some("request_too_large"),
+        429 => Some("rate_limit_exceeded"),
+        _ => None,
+    };
+    json!({ "error": { "message": message, "type": kind(status), "param": null, "code": code } }).to_string()
+}
+
+pub(crate) fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(Bytes::from(body.to_string())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

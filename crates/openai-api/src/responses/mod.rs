@@ -1,0 +1,7 @@
+//! The responses of `/v1/responses`: requests, their output, and responses that run in the background.
+
+pub(crate) mod assembler;
+pub(crate) mod background;
+pub(crate) mod history;
+pub(crate) mod progress;
+pub(crate) mod request;

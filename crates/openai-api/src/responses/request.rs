@@ -1,0 +1,169 @@
+//! A request for a response.
+
+use serde_json::{Value, json};
+use toolhub_core::RawJson;
+use toolhub_core::model::ToolChoice;
+
+use crate::chat::request::answer_schema;
+use crate::error::ApiError;
+use crate::parameters::{Parameters, missing};
+use crate::tools::{RequestTools, choice};
+
+const MAX_METADATA: usize = 16;
+/// Parts that `include` may name. They are included anyway, or the agent has none of them.
+const INCLUDED: [&str; 6] = [
+    "reasoning.encrypted_content",
+    "web_search_call.action.sources",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+];
+
+/// A request for a response.
+#[derive(Debug)]
+pub(crate) struct ResponseRequest {
+    pub(crate) model: String,
+    /// The new items.
+    pub(crate) input: Vec<Value>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) previous: Option<String>,
+    pub(crate) is_stream: bool,
+    pub(crate) is_stored: bool,
+    pub(crate) is_background: bool,
+    pub(crate) tools: RequestTools,
+    pub(crate) choice: ToolChoice,
+    pub(crate) only_tool: Option<String>,
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) max_calls: Option<u32>,
+    pub(crate) temperature: Option<f32>,
+    pub(crate) answer_schema: Option<(String, RawJson)>,
+    /// Members of the response that repeat the request.
+    pub(crate) echo: Value,
+}
+
+impl ResponseRequest {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let mut members = Parameters::parse(body)?;
+        let model = members.required_text("model")?;
+        let input = match members.take("input") {
+            Some(Value::String(text)) => vec![json!({ "type": "message", "role": "user", "content": text })],
+            Some(Value::Array(items)) if !items.is_empty() => items,
+            Some(_) => return Err(ApiError::invalid("input", "`input` is a text or a list of items")),
+            None => return Err(missing("input")),
+        };
+        let instructions = members.text("instructions")?;
+        let previous = members.text("previous_response_id")?;
+        let is_stream = members.flag("stream")?.unwrap_or(false);
+        let is_stored = members.flag("store")?.unwrap_or(true);
+        let is_background = members.flag("background")?.unwrap_or(false);
+        if is_background && !is_stored {
+            let why = "a background response is read later: leave out `store`, or set it to true";
+            return Err(ApiError::invalid("store", why));
+        }
+        if is_background && is_stream {
+            let why = "read a background response with `GET /v1/responses/ID`";
+            return Err(ApiError::unsupported("stream", why));
+        }
+        let tool_values = members.list("tools")?;
+        let choice_value = members.take("tool_choice");
+        let tools = RequestTools::parse(tool_values.clone())?;
+        let (choice, only_tool) = choice(choice_value.as_ref(), &tools)?;
+        let max_tokens = members.count("max_output_tokens", 1)?;
+        let max_calls = members.count("max_tool_calls", 0)?;
+        let parallel = members.flag("parallel_tool_calls")?.unwrap_or(true);
+        let temperature = members.number("temperature", (0.0, 2.0))?;
+        let metadata = metadata(members.take("metadata"))?;
+        let (text, answer_schema) = text_format(members.take("text"))?;
+        let reasoning = members.take("reasoning").unwrap_or(json!({ "effort": null, "summary": null }));
+        if !reasoning.is_object() {
+            return Err(ApiError::invalid("reasoning", "`reasoning` must be an object"));
+        }
+        for name in members.list("include")? {
+            if !name.as_str().is_some_and(|name| INCLUDED.contains(&name)) {
+                return Err(ApiError::invalid("include", format!("{name} cannot be included (不支持)")));
+            }
+        }
+        members.neutral("top_p", &[json!(1)])?;
+        members.neutral("top_logprobs", &[json!(0)])?;
+        members.neutral("truncation", &[json!("disabled")])?;
+        members.neutral("service_tier", &[json!("auto"), json!("default")])?;
+        members.neutral("frequency_penalty", &[json!(0)])?;
+        members.neutral("presence_penalty", &[json!(0)])?;
+        for name in ["conversation", "prompt", "context_management"] {
+            members.neutral(name, &[])?;
+        }
+        let [user, safety, cache_key] =
+            ["user", "safety_identifier", "prompt_cache_key"].map(|name| members.take(name));
+        members.accept(&["stream_options", "prompt_cache_retention"]);
+        members.finish("")?;
+        let echo = json!({
+            "background": is_background,
+            "instructions": instructions,
+            "max_output_tokens": max_tokens,
+            "max_tool_calls": max_calls,
+            "metadata": metadata,
+            "model": model,
+            "parallel_tool_calls": parallel,
+            "previous_response_id": previous,
+            "prompt_cache_key": cache_key,
+            "reasoning": reasoning,
+            "safety_identifier": safety,
+            "service_tier": "default",
+            "store": is_stored,
+            "temperature": temperature.unwrap_or(1.0),
+            "text": text,
+            "tool_choice": choice_value.unwrap_or(json!("auto")),
+            "tools": tool_values,
+            "top_logprobs": 0,
+            "top_p": 1.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
+            "truncation": "disabled",
+            "user": user,
+        });
+        Ok(Self {
+            model,
+            input,
+            instructions,
+            previous,
+            is_stream,
+            is_stored,
+            is_background,
+            tools,
+            choice,
+            only_tool,
+            max_tokens,
+            max_calls,
+            temperature: temperature.map(|number| number as f32),
+            answer_schema,
+            echo,
+        })
+    }
+}
+
+fn metadata(value: Option<Value>) -> Result<Value, ApiError> {
+    match value {
+        None => Ok(json!({})),
+        Some(Value::Object(members))
+            if members.len() <= MAX_METADATA && members.values().all(Value::is_string) =>
+        {
+            Ok(Value::Object(members))
+        }
+        Some(_) => Err(ApiError::invalid("metadata", format!("`metadata` has at most {MAX_METADATA} texts"))),
+    }
+}
+
+/// `text`, as the response repeats it, and the schema of a structured answer.
+fn text_format(value: Option<Value>) -> Result<(Value, Option<(String, RawJson)>), ApiError> {
+    let plain = json!({ "type": "text" });
+    let Some(text) = value else { return Ok((json!({ "format": plain }), None)) };
+    if !text.is_object() {
+        return Err(ApiError::invalid("text", "`text` must be an object"));
+    }
+    let format = text.get("format").filter(|format| !format.is_null()).cloned();
+    let schema = answer_schema(format.clone(), "text.format")?;
+    let mut text = text;
+    text["format"] = format.unwrap_or(plain);
+    Ok((text, schema))
+}

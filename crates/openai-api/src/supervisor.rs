@@ -1,0 +1,180 @@
+//! Decides about the calls of a turn: a call that needs approval waits for the client, and the number of calls is limited.
+//! Of the request, the hints of the tool and the hub's rules, the strictest counts; the rules are applied when a call runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+use toolhub::{CallDecision, CallSupervisor, SupervisedCall};
+use toolhub_agent::ToolAllowlist;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::ports::HubStore;
+use toolhub_core::responses::PendingApproval;
+use toolhub_core::{BoxFuture, Outcome, RawJson, ToolCall};
+
+use crate::responses::progress::Progress;
+use crate::tools::RequestTools;
+use crate::turn_event::{HubCall, TurnEvent};
+use crate::turn_log::TurnLog;
+
+/// How long an approval request can be answered.
+const APPROVAL_TIME: Duration = Duration::from_hours(24);
+
+/// A call that the client has approved.
+#[derive(Debug, Clone)]
+pub(crate) struct ApprovedCall {
+    /// The id of the approval request.
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+}
+
+/// How calls that need approval are handled.
+pub(crate) enum ApprovalForm {
+    /// The turn ends with approval requests, which are stored here.
+    Requests { store: Arc<dyn HubStore>, key: String, principal: Arc<str> },
+    /// They are refused: the interface cannot ask.
+    Refused,
+}
+
+/// Supervises the calls of one turn.
+pub(crate) struct TurnSupervisor {
+    pub(crate) log: Arc<TurnLog>,
+    pub(crate) tools: RequestTools,
+    /// Tools that run without approval although they may destroy something.
+    pub(crate) approved_tools: ToolAllowlist,
+    pub(crate) form: ApprovalForm,
+    pub(crate) approved: Mutex<Vec<ApprovedCall>>,
+    pub(crate) max_calls: Option<u32>,
+    pub(crate) calls: AtomicU32,
+    pub(crate) requests: AtomicU32,
+    pub(crate) is_deferred: AtomicBool,
+    /// Keeps the progress of a background response durable.
+    pub(crate) progress: Option<Progress>,
+    pub(crate) lang: Lang,
+}
+
+impl TurnSupervisor {
+    /// The approval request that allows this call. It allows one call.
+    fn take_approval(&self, call: &ToolCall) -> Option<String> {
+        let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
+        let matches =
+            |one: &ApprovedCall| one.tool == call.tool.as_str() && one.arguments == call.arguments.get();
+        let position = approved.iter().position(matches)?;
+        Some(approved.remove(position).id)
+    }
+
+    /// Whether the client must approve a call.
+    fn needs_approval(&self, call: SupervisedCall<'_>) -> bool {
+        let name = call.call.tool.as_str();
+        let is_required = |source: &str| self.tools.requires_approval(source, name);
+        call.tools.iter().any(|entry| is_required(&entry.tool.source.to_string()))
+            || (call.is_destructive() && !self.is_approved_in_advance(name))
+    }
+
+    fn is_approved_in_advance(&self, name: &str) -> bool {
+        self.approved_tools.has(name)
+    }
+
+    async fn decide_call(&self, call: SupervisedCall<'_>) -> CallDecision {
+        let approval = self.take_approval(call.call);
+        let is_read_only = call.is_read_only();
+        let mut hub_call = HubCall {
+            id: call.call.id.as_str().to_owned(),
+            server: call.source(),
+            tool: call.call.tool.as_str().to_owned(),
+            arguments: call.call.arguments.get().to_owned(),
+            is_read_only,
+            approval,
+        };
+        let is_asked = hub_call.approval.is_none()
+            // The order of changes may matter: what follows a call that waits, waits too.
+            && (self.needs_approval(call) || (self.has_deferred() && !is_read_only));
+        if is_asked {
+            return self.defer(hub_call).await;
+        }
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        if self.max_calls.is_some_and(|max| number >= max) {
+            return CallDecision::Refuse(LocalizedText::new(
+                "not run: `max_tool_calls` of this request is reached",
+                "没有执行：已达到此请求的 `max_tool_calls`",
+            ));
+        }
+        hub_call.is_read_only = is_read_only;
+        self.log.feed(TurnEvent::CallStarted(hub_call));
+        match self.save().await {
+            Ok(()) => CallDecision::Run,
+            Err(why) => CallDecision::Refuse(why),
+        }
+    }
+
+    async fn defer(&self, mut call: HubCall) -> CallDecision {
+        let ApprovalForm::Requests { store, key, principal } = &self.form else {
+            let tool = &call.tool;
+            return CallDecision::Refuse(LocalizedText::new(
+                format!(
+                    "not run: `{tool}` needs approval, which chat completions cannot ask for; use `/v1/responses`, or let the \
+                     owner of the hub add `{tool}` to `approved_tools` in `[openai]`"
+                ),
+                format!(
+                    "没有执行：`{tool}` 需要批准，而 chat completions 无法询问；请使用 `/v1/responses`，或由 hub 的所有者将 `{tool}` 加入 \
+                     `[openai]` 的 `approved_tools`"
+                ),
+            ));
+        };
+        let id = format!("mcpr_{key}_{}", self.requests.fetch_add(1, Ordering::Relaxed));
+        let stored = json!({ "server_label": call.server, "name": call.tool, "arguments": call.arguments });
+        let pending = PendingApproval {
+            id: id.clone(),
+            principal: principal.to_string(),
+            call: RawJson::from(stored),
+            expires_at: SystemTime::now() + APPROVAL_TIME,
+        };
+        if let Err(error) = store.put_approval(pending).await {
+            return CallDecision::Refuse(LocalizedText::new(
+                format!("not run: it needs approval, and the request for it could not be stored: {error}"),
+                format!("没有执行：需要批准，但无法保存批准请求：{error}"),
+            ));
+        }
+        call.approval = Some(id);
+        self.is_deferred.store(true, Ordering::Release);
+        self.log.feed(TurnEvent::ApprovalNeeded(call));
+        CallDecision::Defer
+    }
+
+    async fn save(&self) -> Result<(), LocalizedText> {
+        match &self.progress {
+            Some(progress) => progress.save(&self.log).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl CallSupervisor for TurnSupervisor {
+    fn decide<'a>(&'a self, call: SupervisedCall<'a>) -> BoxFuture<'a, CallDecision> {
+        Box::pin(self.decide_call(call))
+    }
+
+    fn finished<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let result = match &outcome.result {
+                Ok(output) => {
+                    let (texts, _) = output.texts();
+                    Ok(match texts.is_empty() {
+                        false => texts.join("\n"),
+                        true => output.structured().map(|data| data.get().to_owned()).unwrap_or_default(),
+                    })
+                }
+                Err(error) => Err(error.localize(self.lang)),
+            };
+            self.log.feed(TurnEvent::CallFinished(call.id.as_str().to_owned(), result));
+            // A result that cannot be stored does not undo the call; the next call is not made then.
+            let _ = self.save().await;
+        })
+    }
+
+    fn has_deferred(&self) -> bool {
+        self.is_deferred.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,320 @@
+//! Turns of agents for principals, such as the clients of the OpenAI-compatible endpoint. The tools of the agent are those that
+//! a profile shows to the principal, and each call is decided and recorded like a call of an MCP client.
+
+use std::sync::Arc;
+
+use toolhub_agent::{
+    Agent, AgentContext, CallSupervisor, Confirmation, PermissionDecision, SignatureText, TurnRequest,
+    TurnResult,
+};
+use toolhub_core::finder::{SearchResult, ToolFinder};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::model::ReplyListener;
+use toolhub_core::outcome::Verification;
+use toolhub_core::ports::ToolCaller;
+use toolhub_core::{
+    BoxFuture, CallBy, CallerHandle, Coercion, Event, EventKind, EventSink, Lang, Outcome, Principal,
+    RUN_SCRIPT, RawJson, RawObject, Tool, ToolCall, ToolError, ToolName, ToolOutput,
+};
+use toolhub_engine::{Catalog, Entry, similar_names};
+use toolhub_mcp_gateway::{Backend as _, GatewayCall, RpcError};
+
+use super::Gateways;
+use super::backend::HubBackend;
+use super::direct::silent_caller;
+use super::prepared_call::{PreparedCall, ScriptRole};
+use super::view::{Kind, Target, View};
+use crate::agent_setup::AskError;
+use crate::settings::AgentSettings;
+use crate::{AskOptions, Hub};
+
+/// The number of similar names that are suggested.
+const MAX_SUGGESTIONS: usize = 3;
+/// Factor by which a search is deepened if the principal sees only some of the hits.
+const DEPTH_FACTOR: usize = 8;
+
+/// A turn of an agent for a principal.
+pub struct AgentTurn<'a> {
+    /// The principal for which the agent acts.
+    pub principal: &'a Arc<Principal>,
+    /// The profile; `None` for the default profile.
+    pub profile: Option<&'a str>,
+    /// The agent of the configuration; `None` for the default agent.
+    pub agent: Option<&'a str>,
+    /// Which tools the client wants.
+    pub selection: &'a (dyn Fn(&Tool) -> bool + Send + Sync),
+    /// Instructions of the client, which follow those of the owner.
+    pub instructions: Option<&'a str>,
+    /// Token limit of one reply.
+    pub max_tokens: Option<u32>,
+    /// The id under which the calls are recorded.
+    pub conversation: &'a str,
+    /// The conversation.
+    pub request: TurnRequest<'a>,
+    /// Decides about calls.
+    pub supervisor: &'a dyn CallSupervisor,
+    /// Receives the text of the model while it is streamed.
+    pub listener: ReplyListener<'a>,
+    /// Is called when a reply of the model is complete.
+    pub replied: &'a (dyn Fn() + Send + Sync),
+    /// The language of messages to the client.
+    pub lang: Lang,
+}
+
+impl std::fmt::Debug for AgentTurn<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentTurn").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+/// Why a turn could not begin.
+#[derive(Debug, Clone)]
+pub enum TurnError {
+    /// The principal may not use the profile, or there is no such profile.
+    NoProfile,
+    /// The agent or its model is not available.
+    Agent(AskError),
+    /// The model cannot be reached.
+    Unreachable(LocalizedText),
+}
+
+impl Gateways {
+    /// The name of the model that an agent uses; `None` if rules answer.
+    pub async fn model_of_agent(&self, agent: Option<&str>) -> Result<Option<String>, TurnError> {
+        let hub = self.hub();
+        let settings = hub.agent_settings(agent).map_err(TurnError::Agent)?;
+        let (model, why) =
+            hub.model_for(&AskOptions::default(), &settings).await.map_err(TurnError::Agent)?;
+        match why {
+            Some(why) => Err(TurnError::Unreachable(why)),
+            None => Ok(model.map(|model| model.name().to_owned())),
+        }
+    }
+
+    /// Whether a principal may use a profile: the default profile if none is named.
+    pub fn may_use_profile(&self, profile: Option<&str>, principal: &Principal) -> bool {
+        self.usable_backend(profile, principal).is_some()
+    }
+
+    /// The tools that a profile shows to a principal.
+    pub fn tools_of_principal(&self, profile: Option<&str>, principal: &Arc<Principal>) -> Vec<Tool> {
+        let Some(backend) = self.usable_backend(profile, principal) else { return Vec::new() };
+        let view = backend.view(&backend.access_of(principal));
+        let catalog = self.hub().catalog();
+        let visible = catalog.iter().filter(|entry| view.name_of(&entry.tool).is_some());
+        visible.map(|entry| entry.tool.clone()).collect()
+    }
+
+    /// Takes a turn of an agent. Dropping the future cancels it and its calls.
+    pub async fn take_turn(&self, turn: AgentTurn<'_>) -> Result<TurnResult, TurnError> {
+        let backend = self.usable_backend(turn.profile, turn.principal).ok_or(TurnError::NoProfile)?;
+        let hub = self.hub();
+        let settings = hub.agent_settings(turn.agent).map_err(TurnError::Agent)?;
+        let options = AskOptions {
+            conversation: Some(turn.conversation.to_owned()),
+            lang: turn.lang,
+            ..AskOptions::default()
+        };
+        let (model, unreachable) = hub.model_for(&options, &settings).await.map_err(TurnError::Agent)?;
+        if let Some(why) = unreachable {
+            return Err(TurnError::Unreachable(why));
+        }
+        backend.settled().await;
+        let tools = PrincipalTools::new(backend, &turn);
+        let events = ReplyEvents { hub, replied: turn.replied };
+        let agent = Agent {
+            agent_context: AgentContext {
+                caller: &tools,
+                finder: &tools,
+                catalog: Arc::clone(&tools.catalog),
+                unavailable: Vec::new(),
+                events: &events,
+                supervisor: Some(turn.supervisor),
+                signature: tools.signature(hub),
+                ..hub.agent_context(&settings, (&options, &NoConfirmation))
+            },
+            model: model.as_deref(),
+            mode: settings.mode.map(Into::into).unwrap_or_default(),
+            instructions: instructions(&settings, turn.instructions),
+            // Arguments of earlier calls may be those of other principals.
+            examples: Default::default(),
+            max_tokens: turn.max_tokens,
+        };
+        Ok(agent.take_turn(turn.request, turn.listener).await)
+    }
+}
+
+/// The instructions of the owner, then those of the client.
+fn instructions(settings: &AgentSettings, client: Option<&str>) -> Option<String> {
+    let parts: Vec<&str> = settings.instructions.as_deref().into_iter().chain(client).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+/// The supervisor decides about calls of the agent; calls of its scripts cannot be asked about.
+struct NoConfirmation;
+
+impl Confirmation for NoConfirmation {
+    fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
+        Box::pin(async { PermissionDecision::NotAsked })
+    }
+}
+
+/// Passes events on, and tells when a reply is complete.
+struct ReplyEvents<'a> {
+    hub: &'a Hub,
+    replied: &'a (dyn Fn() + Send + Sync),
+}
+
+impl EventSink for ReplyEvents<'_> {
+    fn emit(&self, event: Event) {
+        if matches!(event.kind, EventKind::ModelReplied { .. } | EventKind::ModelFailed { .. }) {
+            (self.replied)();
+        }
+        self.hub.events.emit(event);
+    }
+}
+
+/// The tools of an agent that acts for a principal.
+struct PrincipalTools<'a> {
+    backend: &'a HubBackend,
+    view: Arc<View>,
+    /// The tools that the principal sees and the client wants.
+    catalog: Arc<Catalog>,
+    caller: CallerHandle,
+}
+
+impl<'a> PrincipalTools<'a> {
+    fn new(backend: &'a HubBackend, turn: &AgentTurn<'_>) -> Self {
+        let view = backend.view(&backend.access_of(turn.principal));
+        let is_visible = |entry: &Entry| view.name_of(&entry.tool).is_some() && (turn.selection)(&entry.tool);
+        let catalog = Arc::new(backend.hub.catalog().filtered(is_visible));
+        let caller = silent_caller(Arc::clone(turn.principal));
+        Self { backend, catalog, view, caller }
+    }
+
+    /// How tools are described for scripts, if the principal may run them.
+    fn signature(&self, hub: &Hub) -> Option<SignatureText> {
+        let has_scripts = self.catalog.named(RUN_SCRIPT).next().is_some() && hub.run_script.is_some();
+        has_scripts.then_some(crate::script::signature_of as SignatureText)
+    }
+
+    /// The offered name and the target of a call.
+    fn target(&self, call: &ToolCall) -> Option<(&str, Target)> {
+        let source = call.source.as_deref();
+        let is_admitted =
+            |entry: &&Arc<Entry>| source.is_none_or(|source| entry.tool.source.to_string() == source);
+        let entry = match call.by {
+            CallBy::Name => self.catalog.named(call.tool.as_str()).find(is_admitted),
+            CallBy::Capability => {
+                let tagged = self.catalog.tagged(call.tool.as_str()).flat_map(|(.., entries)| entries);
+                tagged.filter(is_admitted).find(|entry| entry.declares_all(&call.arguments))
+            }
+        }?;
+        let name = self.view.name_of(&entry.tool)?;
+        let target = match source {
+            Some(source) => self.view.target_at(entry.tool.name().as_str(), source)?,
+            None => self.view.targets.get(name)?.clone(),
+        };
+        Some((name, target))
+    }
+
+    async fn run(&self, call: ToolCall) -> Outcome {
+        let (id, tool) = (call.id.clone(), call.tool.clone());
+        let Some((name, target)) = self.target(&call) else {
+            let error = ToolError::failed(LocalizedText::new(
+                format!("there is no tool `{tool}`"),
+                format!("没有工具 `{tool}`"),
+            ));
+            return Outcome::refused(id, tool, error);
+        };
+        let gateway_call =
+            GatewayCall { name: name.to_owned(), arguments: call.arguments, caller: self.caller.clone() };
+        let is_plain = matches!(target.kind, Kind::Plain) || call.nested.is_some();
+        if !is_plain {
+            let answer = self.backend.dispatch(&self.view, &target, gateway_call).await;
+            return outcome_of(answer, id, tool);
+        }
+        let prepared = self.backend.prepared(&target, gateway_call);
+        let script = match (call.nested, call.parent) {
+            (Some(nested), _) => ScriptRole::Script(nested),
+            (None, Some(parent)) => ScriptRole::CallOf(parent),
+            (None, None) => ScriptRole::CallOfTurn,
+        };
+        // Models write nearly correct arguments.
+        let coercion = if call.coercion == Coercion::On { Coercion::On } else { prepared.coercion };
+        let prepared = PreparedCall { script, coercion, ..prepared };
+        match self.backend.run_for_outcome(&self.view, &target, prepared).await {
+            Ok(outcome) => outcome,
+            Err(refusal) => outcome_of(refusal, id, tool),
+        }
+    }
+}
+
+/// The outcome of a call that a control tool answered, or that was refused.
+fn outcome_of(answer: Result<RawJson, RpcError>, id: toolhub_core::CallId, tool: ToolName) -> Outcome {
+    let failed = |text: String| ToolError::failed(LocalizedText::from(text));
+    let result = match answer {
+        Ok(answer) => {
+            let is_error = answer
+                .object()
+                .is_some_and(|answer| answer.get("isError").is_some_and(|flag| flag.get() == "true"));
+            match ToolOutput::from_raw(answer) {
+                Some(output) if is_error => Err(failed(output.texts().0.join("\n"))),
+                Some(output) => Ok(output),
+                None => Err(ToolError::Internal),
+            }
+        }
+        Err(error) => Err(failed(error.message)),
+    };
+    match result {
+        Ok(output) => Outcome { result: Ok(output), ..Outcome::refused(id, tool, ToolError::Internal) },
+        Err(error) => Outcome::refused(id, tool, error),
+    }
+}
+
+impl ToolCaller for PrincipalTools<'_> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
+        Box::pin(self.run(call))
+    }
+
+    fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+        ToolCaller::verify(&*self.backend.hub, call, outcome)
+    }
+}
+
+impl ToolFinder for PrincipalTools<'_> {
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
+        let is_visible = |tool: &Tool| {
+            self.catalog.named(tool.name().as_str()).any(|entry| entry.tool.source == tool.source)
+        };
+        Box::pin(async move {
+            let mut depth = limit.saturating_mul(DEPTH_FACTOR);
+            loop {
+                let mut found = self.backend.hub.search(request, depth).await;
+                let is_exhausted = found.hits.len() < depth;
+                let best = found.hits.first().is_some_and(|hit| is_visible(&hit.tool));
+                found.hits.retain(|hit| is_visible(&hit.tool));
+                if found.hits.len() < limit && !is_exhausted {
+                    // All tools that the principal sees may rank below tools that it does not see.
+                    depth = depth.saturating_mul(DEPTH_FACTOR);
+                    continue;
+                }
+                found.hits.truncate(limit);
+                // `fits` and `confidence` describe the best hit. If that hit was removed, they are lowered.
+                if !best {
+                    found.fits = false;
+                    found.confidence *= 0.5;
+                }
+                return found;
+            }
+        })
+    }
+
+    fn describe(&self, name: &str) -> Vec<RawObject> {
+        self.catalog.named(name).map(|entry| entry.describe()).collect()
+    }
+
+    fn similar_names(&self, name: &str) -> Vec<String> {
+        similar_names(name, self.catalog.names(), MAX_SUGGESTIONS)
+    }
+}

@@ -1,0 +1,44 @@
+//! `[openai]` of `toolhub.toml`: the OpenAI-compatible endpoint.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::size::Size;
+use super::span::DurationSetting;
+
+/// How long responses are stored.
+const KEEP: Duration = Duration::from_hours(30 * 24);
+/// The total size of stored responses.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// `[openai]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct OpenAiSettings {
+    /// Whether the endpoint exists; it does by default.
+    pub enabled: Option<bool>,
+    /// Tools that run without approval although they may destroy something, with `*` as a wildcard.
+    pub approved_tools: Vec<String>,
+    /// How long responses are stored.
+    pub keep: Option<DurationSetting>,
+    /// The maximum size of all stored responses.
+    pub max_size: Option<Size>,
+}
+
+impl OpenAiSettings {
+    /// Whether the endpoint exists.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.unwrap_or(true)
+    }
+
+    /// How long responses are stored.
+    pub fn keep(&self) -> Duration {
+        self.keep.map_or(KEEP, |span| span.0)
+    }
+
+    /// The maximum size of all stored responses, in bytes.
+    pub fn max_bytes(&self) -> u64 {
+        self.max_size.map_or(MAX_BYTES, |size| size.0)
+    }
+}

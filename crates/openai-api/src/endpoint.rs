@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use toolhub::{Gateways, TurnError};
 use toolhub_agent::ToolAllowlist;
@@ -125,7 +125,8 @@ impl<'a> Endpoint<'a> {
     }
 
     pub(crate) async fn create_response(self) -> Result<Response<Body>, ApiError> {
-        let request = ResponseRequest::parse(&self.request.body)?;
+        let host = self.request.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let request = ResponseRequest::parse(&self.request.body, Some(host.unwrap_or_default()))?;
         let agent = models::agent_of(self.gateways, &request.model)?;
         self.check_model(agent.as_deref(), request.choice).await?;
         let key = crate::new_key();

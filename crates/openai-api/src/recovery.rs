@@ -77,8 +77,8 @@ async fn resume(
     let output: Vec<Value> = output.into_iter().filter(|item| !is_open_call(item)).collect();
     let request: Value = serde_json::from_str(stored.request.get()).unwrap_or_default();
     let profile = request["profile"].as_str().map(str::to_owned);
-    let request =
-        ResponseRequest::parse(request["body"].to_string().as_bytes()).map_err(|error| error.message)?;
+    let request = ResponseRequest::parse(request["body"].to_string().as_bytes(), None)
+        .map_err(|error| error.message)?;
     let agent = models::agent_of(gateways, &request.model).map_err(|error| error.message)?;
     let history = History { store: Some(&**store), principal: &stored.principal };
     let mut items = history.items(stored.previous.as_deref()).await.map_err(|error| error.message)?;

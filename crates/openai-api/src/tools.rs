@@ -65,15 +65,15 @@ impl ServerTool {
 }
 
 impl RequestTools {
-    /// Parses the tools of a responses request.
-    pub(crate) fn parse(values: Vec<Value>) -> Result<Self, ApiError> {
+    /// Parses the tools of a responses request that was sent to a host; `None` if the request was checked before.
+    pub(crate) fn parse(values: Vec<Value>, host: Option<&str>) -> Result<Self, ApiError> {
         let mut tools = Self::default();
         for (index, value) in values.into_iter().enumerate() {
             let at = format!("tools[{index}]");
             let mut members = members(&value, &at)?;
             match members.required_text("type")?.as_str() {
                 "function" => tools.functions.push(function(members, &at)?),
-                "mcp" => tools.servers.push(server(members, &at)?),
+                "mcp" => tools.servers.push(server(members, (&at, host))?),
                 other => {
                     let why = format!(
                         "tools of type `{other}` do not exist here; use `function` for your own functions and `mcp` with \
@@ -193,11 +193,25 @@ fn function(mut members: Parameters, at: &str) -> Result<OfferedTool, ApiError> 
     Ok(OfferedTool { name: ToolName::new(name), description, schema: RawJson::from(schema) })
 }
 
-fn server(mut members: Parameters, at: &str) -> Result<ServerTool, ApiError> {
-    for foreign in ["server_url", "connector_id", "authorization", "headers"] {
-        if members.take(foreign).is_some() {
+/// Whether a URL is that of the hub itself. Some clients require one beside the label; the hub never connects to it.
+fn is_own_url(url: &Value, host: Option<&str>) -> bool {
+    let Some(host) = host else { return true };
+    let Some((scheme, rest)) = url.as_str().and_then(|url| url.split_once("://")) else { return false };
+    ["http", "https"].contains(&scheme) && rest.strip_prefix(host).is_some_and(|path| path == "/mcp")
+}
+
+fn server(mut members: Parameters, (at, host): (&str, Option<&str>)) -> Result<ServerTool, ApiError> {
+    let url = members.take("server_url");
+    let is_foreign = url.is_some_and(|url| !is_own_url(&url, host));
+    for (name, is_foreign) in [
+        ("server_url", is_foreign),
+        ("connector_id", members.take("connector_id").is_some()),
+        ("authorization", members.take("authorization").is_some()),
+        ("headers", members.take("headers").is_some()),
+    ] {
+        if is_foreign {
             let why = "the hub calls only servers of its own configuration: name one by `server_label`";
-            return Err(ApiError::unsupported(&format!("{at}.{foreign}"), why));
+            return Err(ApiError::unsupported(&format!("{at}.{name}"), why));
         }
     }
     let label = members.required_text("server_label")?;
@@ -302,5 +316,51 @@ pub(crate) fn choice(
                 )),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_foreign_servers() {
+        let parse = |tool: Value| RequestTools::parse(vec![tool], Some("hub.example:7460"));
+        let server = |url: &str| json!({ "type": "mcp", "server_label": "s", "server_url": url });
+        for own in ["http://hub.example:7460/mcp", "https://hub.example:7460/mcp"] {
+            assert!(parse(server(own)).is_ok(), "{own}");
+        }
+        for foreign in [
+            "http://169.254.169.254/mcp",
+            "http://hub.example:7460.evil/mcp",
+            "http://hub.example:7460@evil/mcp",
+            "http://hub.example:7460/mcp/../x",
+            "file://hub.example:7460/mcp",
+            "hub.example:7460/mcp",
+            "",
+        ] {
+            let error = parse(server(foreign)).unwrap_err();
+            assert_eq!(error.param.as_deref(), Some("tools[0].server_url"), "{foreign}");
+        }
+        for (name, value) in [("headers", json!({})), ("authorization", json!("x")), ("connector_id", json!("x"))] {
+            let mut tool = json!({ "type": "mcp", "server_label": "s" });
+            tool[name] = value;
+            assert!(parse(tool).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn tools_need_approval_unless_the_client_says_never() {
+        let needs = |rule: Value, tool: &str| {
+            let value = json!({ "type": "mcp", "server_label": "s", "require_approval": rule });
+            let tools = RequestTools::parse(vec![value], None).unwrap();
+            assert!(!tools.requires_approval("other", tool));
+            tools.requires_approval("s", tool)
+        };
+        assert!(needs(Value::Null, "a") && needs(json!("always"), "a") && !needs(json!("never"), "a"));
+        let named = json!({ "never": { "tool_names": ["a"] }, "always": { "tool_names": ["b"] } });
+        assert!(!needs(named.clone(), "a") && needs(named.clone(), "b") && needs(named, "c"));
+        let wrong = json!({ "type": "mcp", "server_label": "s", "require_approval": { "sometimes": {} } });
+        assert!(RequestTools::parse(vec![wrong], None).is_err());
     }
 }

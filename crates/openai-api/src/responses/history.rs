@@ -113,6 +113,12 @@ pub(crate) fn with_ids(input: Vec<Value>, key: &str) -> Vec<Value> {
             if item["type"].is_null() && item["role"].is_string() {
                 item["type"] = json!("message");
             }
+            if item["type"] == json!("message")
+                && let Value::String(text) = &item["content"]
+            {
+                let kind = if item["role"] == json!("assistant") { "output_text" } else { "input_text" };
+                item["content"] = json!([{ "type": kind, "text": text }]);
+            }
             item
         })
         .collect()

@@ -43,7 +43,8 @@ pub(crate) struct ResponseRequest {
 }
 
 impl ResponseRequest {
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    /// Parses a request that was sent to a host; `None` if it was checked before.
+    pub(crate) fn parse(body: &[u8], host: Option<&str>) -> Result<Self, ApiError> {
         let mut members = Parameters::parse(body)?;
         let model = members.required_text("model")?;
         let input = match members.take("input") {
@@ -67,7 +68,7 @@ impl ResponseRequest {
         }
         let tool_values = members.list("tools")?;
         let choice_value = members.take("tool_choice");
-        let tools = RequestTools::parse(tool_values.clone())?;
+        let tools = RequestTools::parse(tool_values.clone(), host)?;
         let (choice, only_tool) = choice(choice_value.as_ref(), &tools)?;
         let max_tokens = members.count("max_output_tokens", 1)?;
         let max_calls = members.count("max_tool_calls", 0)?;

@@ -6,8 +6,9 @@ use crate::served_hub::{ServedHub, TEST_TIMEOUT};
 use crate::sse_frames::{self, Frame};
 use crate::{chat_stream_rules, stream_rules};
 
-const REQUESTS: [&str; 5] = [
+const REQUESTS: [&str; 6] = [
     "Say hello.",
+    "Think, and say hello.",
     "Work out 17 * 23.",
     "Read row 3.",
     "What is the weather in Kyoto?",

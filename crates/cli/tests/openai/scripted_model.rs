@@ -25,6 +25,7 @@ fn reply(body: &Value) -> Act {
     let says = |text: &str| ScriptedReply::text(text);
     let scripted = match (request.trim(), results.is_empty()) {
         ("Say hello.", _) => says(HELLO),
+        ("Think, and say hello.", _) => says(HELLO).thinking("The user wants a greeting."),
         ("Work out 17 * 23.", true) => says("").call("calculate", r#"{"expression":"17 * 23"}"#),
         ("Read row 3.", true) => says("").call("read_sheet", r#"{"row":3}"#),
         ("What is the weather in Kyoto?", true) => says("").call("get_weather", r#"{"city":"Kyoto"}"#),

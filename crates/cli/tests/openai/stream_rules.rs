@@ -207,6 +207,8 @@ impl OpenItem {
                 self.part(event, name)?.complete(complete).map(|()| None)
             }
             ("message", "output_text.annotation.added") => Ok(None),
+            ("reasoning", "reasoning_text.delta") => self.think(event).map(|()| None),
+            ("reasoning", "reasoning_text.done") => self.end_thought(event).map(|()| None),
             ("function_call", "function_call_arguments.delta") => self.arguments.append(event).map(|()| None),
             ("function_call", "function_call_arguments.done") => {
                 self.arguments.complete(event).map(|()| None)
@@ -252,6 +254,20 @@ impl OpenItem {
         Ok(part)
     }
 
+    /// Thoughts have no `content_part` events.
+    fn think(&mut self, event: &Value) -> Result<(), String> {
+        require(event["content_index"] == self.parts.len(), || "the content index".to_owned())?;
+        let begin = || OpenPart { kind: "reasoning_text".into(), text: String::new(), complete: None };
+        self.part.get_or_insert_with(begin).append(&text(event, "delta")?)
+    }
+
+    fn end_thought(&mut self, event: &Value) -> Result<(), String> {
+        let mut open = self.part.take().ok_or("no thought is open")?;
+        let complete = text(event, "text")?;
+        self.parts.push(json!({ "type": open.kind, "text": complete }));
+        open.complete(complete)
+    }
+
     fn advance_call(&mut self, name: &str) -> Result<(), String> {
         let step = name.strip_prefix(&self.kind).and_then(|rest| rest.strip_prefix('.'));
         self.call = match (&self.call, step) {
@@ -278,6 +294,10 @@ impl OpenItem {
                 require(item["content"] == parts, || format!("the content is not {parts}"))?;
                 let status = &item["status"];
                 require(status == "completed" || status == "incomplete", || format!("status {status}"))
+            }
+            "reasoning" => {
+                let parts = Value::from(self.parts);
+                require(item["content"] == parts, || format!("the content is not {parts}"))
             }
             "function_call" => self.arguments.require_in(item),
             "mcp_call" => {

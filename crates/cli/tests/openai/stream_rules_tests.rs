@@ -12,6 +12,7 @@ fn good_response() -> Vec<Value> {
         "output": "three", "error": null, "status": "completed"});
     let part = json!({"type": "output_text", "text": "Row 3.", "annotations": []});
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]});
+    let thought = json!({"id": "rs_1", "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]});
     let function =
         json!({"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"});
     let response = |status: &str, output: Value| json!({"id": "resp_1", "status": status, "output": output});
@@ -51,11 +52,17 @@ fn good_response() -> Vec<Value> {
         within("output_text.done", 2, &message, json!({"content_index": 0, "text": "Row 3."})),
         within("content_part.done", 2, &message, json!({"content_index": 0, "part": part})),
         done(&message, 2),
-        added(&function, 3, &[("arguments", json!(""))]),
-        within("function_call_arguments.delta", 3, &function, json!({"delta": "{}"})),
-        within("function_call_arguments.done", 3, &function, json!({"arguments": "{}"})),
-        done(&function, 3),
-        json!({"type": "response.completed", "response": response("completed", json!([list, call, message, function]))}),
+        added(&thought, 3, &[("content", json!([]))]),
+        within("reasoning_text.delta", 3, &thought, json!({"content_index": 0, "delta": "H"})),
+        within("reasoning_text.delta", 3, &thought, json!({"content_index": 0, "delta": "m."})),
+        within("reasoning_text.done", 3, &thought, json!({"content_index": 0, "text": "Hm."})),
+        done(&thought, 3),
+        added(&function, 4, &[("arguments", json!(""))]),
+        within("function_call_arguments.delta", 4, &function, json!({"delta": "{}"})),
+        within("function_call_arguments.done", 4, &function, json!({"arguments": "{}"})),
+        done(&function, 4),
+        json!({"type": "response.completed",
+            "response": response("completed", json!([list, call, message, thought, function]))}),
     ];
     number(&mut events);
     events
@@ -222,6 +229,13 @@ fn rejects_wrong_text() {
         let message = events.iter_mut().find(|event| event["item"]["type"] == "message").unwrap();
         message["item"]["content"] = json!([{"type": "output_text", "text": "Row 3."}]);
     });
+}
+
+#[test]
+fn rejects_wrong_thoughts() {
+    check_bad_order("the deltas are", remove("reasoning_text.delta"));
+    check_bad_order("a content part is still open", remove("reasoning_text.done"));
+    check_bad_order("no thought is open", repeat("reasoning_text.done"));
 }
 
 #[test]

@@ -342,7 +342,9 @@ mod tests {
             let error = parse(server(foreign)).unwrap_err();
             assert_eq!(error.param.as_deref(), Some("tools[0].server_url"), "{foreign}");
         }
-        for (name, value) in [("headers", json!({})), ("authorization", json!("x")), ("connector_id", json!("x"))] {
+        for (name, value) in
+            [("headers", json!({})), ("authorization", json!("x")), ("connector_id", json!("x"))]
+        {
             let mut tool = json!({ "type": "mcp", "server_label": "s" });
             tool[name] = value;
             assert!(parse(tool).is_err(), "{name}");

@@ -19,6 +19,7 @@
     reason = "a failed expectation fails the test, and says with what"
 )]
 
+mod attacks;
 mod chat_stream_rules;
 mod client_library;
 mod expectations;

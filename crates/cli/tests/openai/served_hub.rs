@@ -24,6 +24,8 @@ pub(crate) struct ServedHub {
     root: String,
     /// A key of the hub.
     pub(crate) key: String,
+    /// A key of another principal.
+    pub(crate) other_key: String,
     cli: CommandLine,
     model: Option<ModelServer>,
 }
@@ -41,24 +43,44 @@ impl ServedHub {
         Self::start(&format!("[llm]\nenabled = false\n{AGENT}"), None)
     }
 
-    fn start(settings: &str, model: Option<ModelServer>) -> Self {
+    /// Starts a hub with these settings.
+    pub(crate) fn start(settings: &str, model: Option<ModelServer>) -> Self {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
         cli.server("sheets", &sheets(&journal(cli.folder())));
-        let made = cli.run(&["keys", "new", "ann", "--json"]);
-        let key = made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned();
-        let mut command = cli.command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
-        let mut child = command.stderr(File::create(stderr(cli.folder())).unwrap()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let startup: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
-            panic!(
-                "`toolhub serve` does not serve: {line}{}",
-                fs::read_to_string(stderr(cli.folder())).unwrap()
-            )
+        let [key, other_key] = ["ann", "ben"].map(|name| {
+            let made = cli.run(&["keys", "new", name, "--json"]);
+            made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
         });
-        let root = startup["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
-        Self { child, root, key, cli, model }
+        let (child, root) = serve(&cli);
+        Self { child, root, key, other_key, cli, model }
+    }
+
+    /// Kills the hub, and starts it again with the same data.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        (self.child, self.root) = serve(&self.cli);
+    }
+
+    /// Runs a command beside the hub.
+    pub(crate) fn run(&self, arguments: &[&str]) -> toolhub_testkit::CommandOutput {
+        self.cli.run(arguments)
+    }
+
+    /// Waits until a tool of `sheets` was called this many times.
+    pub(crate) async fn await_called(&self, tool: &str, count: usize) {
+        let since = Instant::now();
+        while self.called().iter().filter(|called| *called == tool).count() < count {
+            assert!(since.elapsed() < TEST_TIMEOUT, "{:?} {}", self.called(), self.stderr());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The messages that `sheets` received, by their methods.
+    pub(crate) fn received(&self) -> Vec<String> {
+        let journal = Journal::read(journal(self.folder()));
+        journal.methods().into_iter().map(str::to_owned).collect()
     }
 
     /// The base URL that clients are configured with.
@@ -110,6 +132,19 @@ impl Drop for ServedHub {
     }
 }
 
+/// Starts the program, and returns its process and its address.
+fn serve(cli: &CommandLine) -> (Child, String) {
+    let mut command = cli.command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
+    let mut child = command.stderr(File::create(stderr(cli.folder())).unwrap()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let startup: Value = serde_json::from_str(&line).unwrap_or_else(|_| {
+        panic!("`toolhub serve` does not serve: {line}{}", fs::read_to_string(stderr(cli.folder())).unwrap())
+    });
+    let root = startup["mcp"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
+    (child, root)
+}
+
 fn stderr(folder: &Path) -> PathBuf {
     folder.join("stderr")
 }
@@ -118,7 +153,7 @@ fn journal(folder: &Path) -> PathBuf {
     folder.join("journal")
 }
 
-/// A server with a tool that reads, and one that changes something. Both return their arguments.
+/// A server with a tool that reads and one that changes something, which return their arguments, and two that never answer.
 fn sheets(journal: &Path) -> Script {
     let tool = |name: &str, is_reading: bool| {
         json!({
@@ -127,5 +162,16 @@ fn sheets(journal: &Path) -> Script {
             "annotations": {"readOnlyHint": is_reading, "destructiveHint": !is_reading}
         })
     };
-    Script::both().tool(tool("read_sheet", true)).tool(tool("write_sheet", false)).journal(journal)
+    // It may change something, and needs no approval.
+    let mut hold_write = tool("hold_write", false);
+    hold_write["annotations"]["destructiveHint"] = false.into();
+    let silence = json!([{"ignore": true}]);
+    Script::both()
+        .tool(tool("read_sheet", true))
+        .tool(tool("write_sheet", false))
+        .tool(tool("hold_read", true))
+        .tool(hold_write)
+        .on("tools/call:hold_read", &silence)
+        .on("tools/call:hold_write", &silence)
+        .journal(journal)
 }

@@ -257,6 +257,13 @@ pub(crate) fn refused_in_chat(observed: &Value) -> Result<(), String> {
     require(!text(observed).is_empty() && !is_written, "the call was not refused")
 }
 
+/// The call is made without a question.
+pub(crate) fn written_in_chat(observed: &Value) -> Result<(), String> {
+    is_finished(observed)?;
+    require(text(observed).contains(r#"{"row":7}"#), "the result of the call is not in the text")?;
+    equal("the call of the hub", &observed["steps"][0]["tool"], &"write_sheet".into())
+}
+
 /// A response in the background completes; another one is cancelled.
 pub(crate) fn background(observed: &Value) -> Result<(), String> {
     plain(&observed["final"])?;

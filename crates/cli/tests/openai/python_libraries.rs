@@ -19,6 +19,17 @@ fn openai_python_chat() {
     report.finish();
 }
 
+/// The owner of the hub can approve a tool for all clients, which is the only way in this API.
+#[test]
+fn tool_that_the_owner_approved_runs_in_chat() {
+    let client = ClientLibrary { script: "client_openai.py", api: "chat" };
+    let hub = ServedHub::with_model_and("[openai]\napproved_tools = [\"write_*\"]\n");
+    let mut report = Report::new(&client, client.run(&hub, &["approval"]));
+    report.check("approval", expect::written_in_chat);
+    report.expect_calls(&hub, (0, 1));
+    report.finish();
+}
+
 #[test]
 fn openai_python_responses() {
     let client = ClientLibrary { script: "client_openai.py", api: "responses" };

@@ -33,8 +33,13 @@ pub(crate) struct ServedHub {
 impl ServedHub {
     /// Starts a hub with the scripted model.
     pub(crate) fn with_model() -> Self {
+        Self::with_model_and("")
+    }
+
+    /// Like `with_model`, with further settings.
+    pub(crate) fn with_model_and(more: &str) -> Self {
         let model = scripted_model::start();
-        let settings = format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n{AGENT}", model.url);
+        let settings = format!("[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n{AGENT}{more}", model.url);
         Self::start(&settings, Some(model))
     }
 

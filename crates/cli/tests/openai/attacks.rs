@@ -31,16 +31,10 @@ fn hub(tool: &'static str, settings: &str) -> ServedHub {
     ServedHub::start(&settings, Some(model))
 }
 
-fn client() -> reqwest::Client {
-    // The client needs a provider even for plain HTTP; another test may have installed it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap()
-}
-
 /// A request with its method, path, key and body, and its response with the status.
 async fn send(hub: &ServedHub, (method, path): (&str, &str), key: &str, body: Option<Value>) -> (u16, Value) {
     let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
-    let mut request = client().request(method, format!("{}/{path}", hub.base_url())).bearer_auth(key);
+    let mut request = hub.client.request(method, format!("{}/{path}", hub.base_url())).bearer_auth(key);
     if let Some(body) = body {
         request = request.header("content-type", "application/json").body(body.to_string());
     }
@@ -165,7 +159,7 @@ async fn a_client_that_goes_away_ends_its_turn() {
     let hub = hub("hold_write", "");
     for stream in [true, false] {
         let body = json!({"model": MODEL, "input": "Write row 7.", "stream": stream});
-        let request = client().post(format!("{}/responses", hub.base_url())).bearer_auth(&hub.key);
+        let request = hub.client.post(format!("{}/responses", hub.base_url())).bearer_auth(&hub.key);
         let request = request.header("content-type", "application/json").body(body.to_string());
         let sent = async {
             let response = request.send().await.unwrap();

@@ -23,6 +23,7 @@ mod attacks;
 mod chat_stream_rules;
 mod client_library;
 mod expectations;
+mod generated_turns;
 mod node_libraries;
 mod python_libraries;
 mod raw_streams;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::served_hub::{ServedHub, TEST_TIMEOUT};
+use crate::served_hub::ServedHub;
 use crate::sse_frames::{self, Frame};
 use crate::{chat_stream_rules, stream_rules};
 
@@ -16,22 +16,19 @@ const REQUESTS: [&str; 6] = [
 ];
 
 async fn post(hub: &ServedHub, path: &str, body: &Value) -> reqwest::Response {
-    // The client needs a provider even for plain HTTP; another test may have installed it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let url = format!("{}/{path}", hub.base_url());
-    let request = reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap().post(url);
+    let request = hub.client.post(format!("{}/{path}", hub.base_url()));
     let request = request.bearer_auth(&hub.key).header("content-type", "application/json");
     request.body(body.to_string()).send().await.unwrap()
 }
 
-async fn unstreamed(hub: &ServedHub, path: &str, body: &Value) -> Value {
+pub(crate) async fn unstreamed(hub: &ServedHub, path: &str, body: &Value) -> Value {
     let response = post(hub, path, body).await;
     let (status, text) = (response.status(), response.text().await.unwrap());
     assert_eq!(status, 200, "{text}");
     serde_json::from_str(&text).unwrap()
 }
 
-async fn streamed(hub: &ServedHub, path: &str, body: &Value) -> (String, Vec<Frame>) {
+pub(crate) async fn streamed(hub: &ServedHub, path: &str, body: &Value) -> (String, Vec<Frame>) {
     let mut body = body.clone();
     body["stream"] = true.into();
     let response = post(hub, path, &body).await;
@@ -43,7 +40,7 @@ async fn streamed(hub: &ServedHub, path: &str, body: &Value) -> (String, Vec<Fra
 }
 
 /// The items without what differs from one response to another.
-fn comparable(response: &Value) -> Value {
+pub(crate) fn comparable(response: &Value) -> Value {
     let mut items = response["output"].clone();
     for item in items.as_array_mut().unwrap() {
         item.as_object_mut().unwrap().retain(|member, _| member != "id" && member != "call_id");

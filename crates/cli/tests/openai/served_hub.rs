@@ -26,6 +26,8 @@ pub(crate) struct ServedHub {
     pub(crate) key: String,
     /// A key of another principal.
     pub(crate) other_key: String,
+    /// A client for requests to it.
+    pub(crate) client: reqwest::Client,
     cli: CommandLine,
     model: Option<ModelServer>,
 }
@@ -58,7 +60,10 @@ impl ServedHub {
             made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
         });
         let (child, root) = serve(&cli);
-        Self { child, root, key, other_key, cli, model }
+        // The client needs a provider even for plain HTTP; another test may have installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap();
+        Self { child, root, key, other_key, client, cli, model }
     }
 
     /// Kills the hub, and starts it again with the same data.

@@ -126,8 +126,7 @@ impl ResponseAssembler {
     /// Lists the tools of a server.
     pub(crate) fn list_tools(&mut self, server: &str, tools: &Value) {
         let id = self.item_id("mcpl");
-        let mut item =
-            json!({ "id": id, "type": "mcp_list_tools", "server_label": server, "tools": [], "error": null });
+        let mut item = json!({ "id": id, "type": "mcp_list_tools", "server_label": server, "tools": [] });
         let index = self.add(item.clone());
         let at = json!({ "item_id": id, "output_index": index });
         self.emit("response.mcp_list_tools.in_progress", at.clone());

@@ -44,8 +44,6 @@ pub enum PermissionDecision {
     Refused,
     /// No user is connected to confirm the call.
     NoUser,
-    /// The request came over an interface that cannot ask about this call.
-    NotAsked,
 }
 
 /// Confirmation without a user: destructive calls are not run.
@@ -103,7 +101,7 @@ pub struct AgentContext<'a> {
     pub events: &'a dyn EventSink,
     /// Confirms destructive calls.
     pub confirmation: &'a dyn Confirmation,
-    /// Decides about every call but those of scripts, instead of the confirmation.
+    /// Decides about every call, instead of the confirmation.
     pub supervisor: Option<&'a dyn CallSupervisor>,
     /// The tools that may be used.
     pub allowlist: ToolAllowlist,
@@ -169,7 +167,7 @@ impl AgentContext<'_> {
         (outcome, waited)
     }
 
-    /// The supervisor, if it decides about this call.
+    /// The supervisor, if it is told about this call.
     fn supervisor_of(&self, call: &ToolCall) -> Option<&dyn CallSupervisor> {
         self.supervisor.filter(|_| call.parent.is_none())
     }
@@ -177,7 +175,7 @@ impl AgentContext<'_> {
     async fn run(&self, call: &mut ToolCall, request: &str) -> Outcome {
         call.conversation.clone_from(&self.conversation);
         call.request = Some(cut(request, MAX_STORED_REQUEST_CHARS).unwrap_or_else(|| request.to_owned()));
-        if call.tool.as_str() == RUN_SCRIPT {
+        if self.runs_script(call) {
             return self.run_script(call, request).await;
         }
         let outcome = self.caller.call(call.clone()).await;
@@ -218,6 +216,16 @@ impl AgentContext<'_> {
         if let Some(why) = servers.refusal(call, request) {
             return Err(ToolError::failed(why));
         }
+        if let Some(supervisor) = self.supervisor.filter(|_| call.parent.is_some()) {
+            let call = SupervisedCall { call, tools: &tools };
+            return match supervisor.permits_in_script(call) {
+                true => Ok(()),
+                false => Err(ToolError::failed(LocalizedText::new(
+                    format!("not run: `{name}` needs an approval that a script cannot ask for here"),
+                    format!("没有执行：`{name}` 需要批准，而脚本在此处无法请求批准"),
+                ))),
+            };
+        }
         if let Some(supervisor) = self.supervisor_of(call) {
             return match supervisor.decide(SupervisedCall { call, tools: &tools }).await {
                 CallDecision::Run => Ok(()),
@@ -241,10 +249,6 @@ impl AgentContext<'_> {
             PermissionDecision::Refused => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and you did not agree"),
                 |change| format!("没有执行：{change}，而你没有同意"),
-            ))),
-            PermissionDecision::NotAsked => Err(ToolError::failed(refusal(
-                |change| format!("not run: {change}, which needs an approval that cannot be asked for here"),
-                |change| format!("没有执行：{change}，这需要批准，而此处无法请求批准"),
             ))),
             PermissionDecision::NoUser => Err(ToolError::failed(refusal(
                 |change| format!("not run: {change}, and there is no terminal to ask at; agree with `--yes`"),

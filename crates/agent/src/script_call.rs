@@ -1,9 +1,12 @@
-//! Scripts of an agent (`run_script`): their tools are those of the agent, and each call needs the same permission as a
+//! Scripts of an agent (`run_script`, or those of skills): their tools are those of the agent, and each call needs the same permission as a
 //! call of the model itself.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
-use toolhub_core::{BoxFuture, NestedCall, NestedTool, Outcome, ToolCall, ToolError};
+use toolhub_core::{
+    BoxFuture, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT, ToolCall, ToolError,
+};
 use toolhub_engine::{Entry, NestedResult, run_with_nested};
 
 use crate::agent_context::AgentContext;
@@ -48,20 +51,33 @@ impl AgentContext<'_> {
         })
     }
 
-    /// Runs a call of `run_script`, whose own permission is checked.
+    /// Whether a call runs a script: one of `run_script`, or one of a skill.
+    pub(crate) fn runs_script(&self, call: &ToolCall) -> bool {
+        call.tool.as_str() == RUN_SCRIPT || self.catalog.scripts(call.by, call.tool.as_str()).next().is_some()
+    }
+
+    /// Runs a call of a script, whose own permission is checked.
     pub(crate) fn run_script<'a>(&'a self, script: &'a ToolCall, request: &'a str) -> BoxFuture<'a, Outcome> {
-        let tools: HashMap<String, AgentTool> =
-            self.script_tools().into_iter().map(|tool| (tool.shown.name.clone(), tool)).collect();
         Box::pin(async move {
-            let shown = tools.values().map(|tool| tool.shown.clone()).collect();
-            let tools = &tools;
+            let tools = OnceLock::new();
+            let tools = || tools.get_or_init(|| self.tools_of_script(script));
             run_with_nested(
-                shown,
+                || {
+                    let shown = tools().values().map(|tool| tool.shown.clone()).collect();
+                    Arc::new(NestedToolList::new(shown))
+                },
                 |nested| self.caller.call(ToolCall { nested: Some(nested), ..script.clone() }),
-                |nested| Box::pin(self.call_from_script(tools, nested, request)),
+                |nested| Box::pin(self.call_from_script(tools(), nested, request)),
             )
             .await
         })
+    }
+
+    /// The tools of a script by name. A script of a skill calls no other scripts.
+    fn tools_of_script(&self, script: &ToolCall) -> HashMap<String, AgentTool> {
+        let is_of_model = script.tool.as_str() == RUN_SCRIPT;
+        let tools = self.script_tools().into_iter().filter(|tool| is_of_model || !tool.shown.is_script);
+        tools.map(|tool| (tool.shown.name.clone(), tool)).collect()
     }
 
     async fn call_from_script(
@@ -74,6 +90,7 @@ impl AgentContext<'_> {
         let mut call = ToolCall::new(tool.as_str(), nested.arguments);
         call.source.clone_from(source);
         call.parent = Some(nested.parent);
+        call.storage = Some(nested.storage);
         let (outcome, _) = Box::pin(self.call(call, request)).await;
         outcome.result
     }

@@ -44,10 +44,13 @@ pub enum CallDecision {
     Refuse(LocalizedText),
 }
 
-/// Decides about the calls of an agent. The calls of scripts are not decided here: they need the agent's confirmation.
+/// Decides about the calls of an agent.
 pub trait CallSupervisor: Send + Sync {
-    /// Decides about a call. If it runs, [`CallSupervisor::finished`] follows, unless the turn is dropped.
+    /// Decides about a call of the agent itself. If it runs, [`CallSupervisor::finished`] follows, unless the turn is dropped.
     fn decide<'a>(&'a self, call: SupervisedCall<'a>) -> BoxFuture<'a, CallDecision>;
+
+    /// Whether a script of the agent may make a call. It cannot wait for the client.
+    fn permits_in_script(&self, call: SupervisedCall<'_>) -> bool;
 
     /// Receives the outcome of a call that ran, as the model sees it.
     fn finished<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, ()>;

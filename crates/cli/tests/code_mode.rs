@@ -269,6 +269,23 @@ fn a_resumed_script_repeats_no_answered_call() {
     assert!(none.code == Some(2) && none.stderr.contains("not a script in the history"), "{none:?}");
 }
 
+/// The history keeps a part of long arguments; the journal has them all.
+#[test]
+fn a_script_that_is_longer_than_the_history_keeps_is_resumed() {
+    let (cli, journal) = without_model();
+    let comment = "// what it is for\n".repeat(2_000);
+    // The first call has its answer when the second one is made, and the second one only reads: it may be repeated.
+    let code = format!(
+        "{comment}await tools.store.write_item({{ n: 1 }}); await tools.store.read_item({{ n: 2 }}); await sleep(2000); 'both'"
+    );
+    assert!(code.len() > 32 << 10);
+    killed_after(&cli, &journal, &code, 2);
+    let resumed = cli.run(&["script", "resume", &script_id(&cli)]);
+    assert_eq!((resumed.code, resumed.stdout.trim()), (Some(0), "both"), "{resumed:?}");
+    let written = names(&journal).iter().filter(|name| *name == "write_item").count();
+    assert_eq!(written, 1, "{:?}", names(&journal));
+}
+
 #[test]
 fn a_script_that_was_killed_during_a_change_is_not_run_again() {
     let (cli, journal) = without_model();
@@ -420,6 +437,25 @@ fn an_agent_in_code_mode_writes_scripts() {
     // The model gets the value, not the results of the calls.
     let last = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(last.contains("[1,2,3]"), "{last}");
+}
+
+#[test]
+fn says_that_code_mode_has_no_effect_without_a_model_or_scripts() {
+    let (cli, journal) = without_model();
+    let ask = ["ask", "--mode", "code", "what is 6*7"];
+    let ran = cli.run(&ask);
+    assert!(ran.code == Some(0) && ran.stdout.contains("42"), "{ran:?}");
+    assert!(ran.stderr.contains("the mode `code` had no effect: only a model writes scripts"), "{ran:?}");
+    let chinese = cli.run(&[&ask[..], &["--lang", "zh"]].concat());
+    assert!(chinese.stderr.contains("模式 `code` 没有作用：脚本由模型编写"), "{chinese:?}");
+    let talk = cli.run(&["ask", "--mode", "talk", "what is 6*7"]);
+    assert!(!talk.stderr.contains("had no effect"), "{talk:?}");
+    assert_eq!(calls(&journal), []);
+
+    let model = ModelServer::start([reply("42")]);
+    let (cli, _) = with_model(&model, "[script]\nenabled = false\n");
+    let ran = cli.run(&ask);
+    assert!(ran.code == Some(0) && ran.stderr.contains("`run_script` is disabled"), "{ran:?}");
 }
 
 #[test]

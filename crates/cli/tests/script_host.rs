@@ -16,10 +16,10 @@ use toolhub_script::{
 struct Echo;
 
 impl ScriptTools for Echo {
-    fn tools(&self) -> Vec<ScriptTool> {
+    fn tools(&self) -> BoxFuture<'_, Vec<ScriptTool>> {
         let member = Some(("test".to_owned(), "echo".to_owned()));
         let path = ToolPath { name: "echo".to_owned(), member };
-        vec![ScriptTool { path, read_only: true }]
+        Box::pin(std::future::ready(vec![ScriptTool { path, read_only: true }]))
     }
 
     fn signature(&self, _: &str) -> Option<String> {

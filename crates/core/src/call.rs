@@ -6,7 +6,7 @@ use std::time::Duration;
 pub use crate::call_id::CallId;
 use crate::caller::CallerHandle;
 use crate::json::RawJson;
-use crate::nested::NestedTools;
+use crate::nested::{NestedTools, StorageBudget};
 use crate::principal::Authorization;
 use crate::source::Source;
 use crate::tool::ToolName;
@@ -60,6 +60,8 @@ pub struct ToolCall {
     pub authorization: Authorization,
     /// The call that makes this one, if a tool does.
     pub parent: Option<CallId>,
+    /// The bytes that may be stored of its result, if calls share them.
+    pub storage: Option<Arc<StorageBudget>>,
     /// The tools that the tool may call in turn; `None` if the tool decides that by itself.
     pub nested: Option<Arc<dyn NestedTools>>,
 }
@@ -86,6 +88,7 @@ impl ToolCall {
             caller: None,
             authorization: Authorization::default(),
             parent: None,
+            storage: None,
             nested: None,
         }
     }

@@ -2,6 +2,8 @@
 //! caller.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::BoxFuture;
 use crate::call_id::CallId;
@@ -25,8 +27,10 @@ pub struct NestedTool {
     pub member: Option<(String, String)>,
     /// Its definition as the caller sees it.
     pub definition: RawJson,
-    /// Whether a call changes nothing.
+    /// Whether a call changes nothing. A script of a skill cannot promise that: it depends on the tools that it calls.
     pub read_only: bool,
+    /// Whether it is a script of a skill, which calls tools itself.
+    pub is_script: bool,
 }
 
 impl NestedTool {
@@ -41,8 +45,69 @@ impl NestedTool {
             Source::Server(id) => Some((id.to_string(), own.to_owned())),
             Source::Native | Source::Skill => None,
         };
-        let read_only = tool.hints().read_only == Some(true);
-        Some(Self { name, member, definition: tool.definition.raw().clone(), read_only })
+        let read_only = tool.hints().read_only == Some(true) && !tool.is_script;
+        let (definition, is_script) = (tool.definition.raw().clone(), tool.is_script);
+        Some(Self { name, member, definition, read_only, is_script })
+    }
+}
+
+/// The tools that a running call may use, sorted by name. One list serves all calls that see the same tools.
+#[derive(Debug)]
+pub struct NestedToolList(Vec<NestedTool>);
+
+impl NestedToolList {
+    /// A list of these tools. Of several with the same name, the first one stays.
+    pub fn new(mut tools: Vec<NestedTool>) -> Self {
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        tools.dedup_by(|one, other| one.name == other.name);
+        Self(tools)
+    }
+
+    /// The tool with this unique name.
+    pub fn get(&self, name: &str) -> Option<&NestedTool> {
+        let index = self.0.binary_search_by(|tool| tool.name.as_str().cmp(name)).ok()?;
+        self.0.get(index)
+    }
+
+    /// All tools, sorted by name.
+    pub fn iter(&self) -> std::slice::Iter<'_, NestedTool> {
+        self.0.iter()
+    }
+
+    /// The tools that a script of a skill may use: scripts do not start further ones without end.
+    #[must_use]
+    pub fn without_scripts(self: &Arc<Self>) -> Arc<Self> {
+        match self.0.iter().any(|tool| tool.is_script) {
+            true => Arc::new(Self(self.0.iter().filter(|tool| !tool.is_script).cloned().collect())),
+            false => Arc::clone(self),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a NestedToolList {
+    type Item = &'a NestedTool;
+    type IntoIter = std::slice::Iter<'a, NestedTool>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// How many bytes of the results of the calls that one call makes are stored in full. Further results are stored shortened,
+/// so that a script that reads much does not fill the history.
+#[derive(Debug)]
+pub struct StorageBudget(AtomicUsize);
+
+impl StorageBudget {
+    /// A budget of so many bytes.
+    pub fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self(AtomicUsize::new(bytes)))
+    }
+
+    /// Takes bytes for a result. Returns whether they are left; if not, none are taken.
+    pub fn take(&self, bytes: usize) -> bool {
+        let left = |left: usize| left.checked_sub(bytes);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
     }
 }
 
@@ -51,6 +116,8 @@ impl NestedTool {
 pub struct NestedCall {
     /// The running call.
     pub parent: CallId,
+    /// The budget of the running call, shared by all its calls.
+    pub storage: Arc<StorageBudget>,
     /// The unique name of the tool.
     pub tool: String,
     /// The arguments: an object.
@@ -59,8 +126,8 @@ pub struct NestedCall {
 
 /// The tools that a running call may use: those that its caller may use, with the same checks and confirmations.
 pub trait NestedTools: Debug + Send + Sync {
-    /// All tools; their names are unique.
-    fn tools(&self) -> Vec<NestedTool>;
+    /// All tools. The list is made when it is requested: a call that waits for its turn holds none.
+    fn tools(&self) -> BoxFuture<'_, Arc<NestedToolList>>;
 
     /// Runs a call. Dropping the future cancels it.
     fn call(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;

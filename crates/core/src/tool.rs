@@ -289,13 +289,15 @@ pub struct Tool {
     pub tags: Vec<String>,
     /// The relation to the approved definition.
     pub trust: ApprovalStatus,
+    /// Whether it is a script of a skill that calls tools for its caller.
+    pub is_script: bool,
 }
 
 impl Tool {
     /// A tool without configured properties.
     pub fn new(source: Source, definition: ToolDefinition) -> Self {
         let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), ApprovalStatus::default());
-        Self { source, definition: Arc::new(definition), owner_hints, tags, trust }
+        Self { source, definition: Arc::new(definition), owner_hints, tags, trust, is_script: false }
     }
 
     /// The name.

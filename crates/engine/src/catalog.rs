@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use toolhub_core::{Coercion, FastMap, RawJson, RawObject, Source, Tool, ToolError, ToolName};
+use toolhub_core::{CallBy, Coercion, FastMap, RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
 use crate::definition_scan::{Finding, scan_definition};
 use crate::schema::{Instance, Schema, Steps};
@@ -93,6 +93,8 @@ pub struct Catalog {
     /// Built on first use; most processes never need it.
     by_tag: OnceLock<HashMap<String, Vec<Group>>>,
     tagger: Arc<Tagger>,
+    /// Whether any tool is a script of a skill.
+    has_scripts: bool,
 }
 
 /// The indexes of the tools of one source, in order. Never empty.
@@ -112,7 +114,8 @@ impl Catalog {
         for (index, entry) in entries.iter().enumerate() {
             by_name.entry(entry.tool.name().clone()).or_default().push(index);
         }
-        Self { entries, by_name, by_tag: OnceLock::new(), tagger }
+        let has_scripts = entries.iter().any(|entry| entry.tool.is_script);
+        Self { entries, by_name, by_tag: OnceLock::new(), tagger, has_scripts }
     }
 
     /// A copy of the catalog with the tools of one source replaced; the other entries are shared.
@@ -176,6 +179,19 @@ impl Catalog {
     /// Every tool.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
         self.entries.iter()
+    }
+
+    /// The scripts of skills that a call by this name or capability may reach.
+    pub fn scripts<'a>(&'a self, by: CallBy, tool: &'a str) -> impl Iterator<Item = &'a Arc<Entry>> {
+        let tool = Some(tool).filter(|_| self.has_scripts);
+        let (name, capability) = match by {
+            CallBy::Name => (tool, None),
+            CallBy::Capability => (None, tool),
+        };
+        let own = name.and_then(|name| name.strip_prefix("skill__"));
+        let named = name.into_iter().chain(own).flat_map(|name| self.named(name));
+        let tagged = capability.into_iter().flat_map(|capability| self.tagged(capability));
+        named.chain(tagged.flat_map(|(_, _, entries)| entries)).filter(|entry| entry.tool.is_script)
     }
 
     /// Every name, each once, in no particular order.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
-use toolhub_core::{BoxFuture, NestedCall, NestedTool, NestedTools, ToolError, ToolOutput};
+use toolhub_core::{BoxFuture, NestedCall, NestedToolList, NestedTools, ToolError, ToolOutput};
 
 /// How many nested calls may wait to be forwarded.
 const MAX_QUEUED_CALLS: usize = 16;
@@ -14,58 +14,67 @@ const MAX_QUEUED_CALLS: usize = 16;
 /// The result of a nested call.
 pub type NestedResult = Result<ToolOutput, ToolError>;
 
-/// A nested call and where its result goes.
-type Forwarded = (NestedCall, oneshot::Sender<NestedResult>);
-
-/// Forwards nested calls to the task of the outer call.
-struct Relay {
-    tools: Vec<NestedTool>,
-    calls: mpsc::Sender<Forwarded>,
+/// A request of the outer call, and where its answer goes.
+enum Forwarded {
+    List(oneshot::Sender<Arc<NestedToolList>>),
+    Call(NestedCall, oneshot::Sender<NestedResult>),
 }
+
+/// Forwards the requests of the outer call to its task.
+struct Relay(mpsc::Sender<Forwarded>);
 
 impl fmt::Debug for Relay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").field("tools", &self.tools.len()).finish_non_exhaustive()
+        f.debug_struct("Relay").finish_non_exhaustive()
     }
 }
 
 impl NestedTools for Relay {
-    fn tools(&self) -> Vec<NestedTool> {
-        self.tools.clone()
+    fn tools(&self) -> BoxFuture<'_, Arc<NestedToolList>> {
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            // The other side ends only with the outer call, which then needs no list.
+            let _ = self.0.send(Forwarded::List(answer)).await;
+            answered.await.unwrap_or_else(|_| Arc::new(NestedToolList::new(Vec::new())))
+        })
     }
 
     fn call(&self, call: NestedCall) -> BoxFuture<'_, NestedResult> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             // The other side ends only with the outer call.
-            self.calls.send((call, answer)).await.map_err(|_| ToolError::Cancelled)?;
+            self.0.send(Forwarded::Call(call, answer)).await.map_err(|_| ToolError::Cancelled)?;
             answered.await.unwrap_or(Err(ToolError::Cancelled))
         })
     }
 }
 
-/// Runs `outer`, which gets the port for nested calls, and `nested` for each of them. Nested calls run concurrently; one
-/// that is no longer waited for is dropped, and all are when the outer call ends.
+/// Runs `outer`, which gets the port for nested calls, and `nested` for each of them; `list` makes the list of tools when
+/// the outer call needs it. Nested calls run concurrently; one that is no longer waited for is dropped, and all are when the
+/// outer call ends.
 pub async fn run_with_nested<'a, T>(
-    tools: Vec<NestedTool>,
+    list: impl Fn() -> Arc<NestedToolList>,
     outer: impl FnOnce(Arc<dyn NestedTools>) -> BoxFuture<'a, T>,
     nested: impl Fn(NestedCall) -> BoxFuture<'a, NestedResult>,
 ) -> T {
-    let (calls, mut forwarded) = mpsc::channel::<Forwarded>(MAX_QUEUED_CALLS);
-    let mut outer = outer(Arc::new(Relay { tools, calls }));
+    let (requests, mut forwarded) = mpsc::channel::<Forwarded>(MAX_QUEUED_CALLS);
+    let mut outer = outer(Arc::new(Relay(requests)));
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
             result = &mut outer => return result,
-            Some((call, mut answer)) = forwarded.recv() => {
-                let work = nested(call);
-                running.push(async move {
-                    tokio::select! {
-                        result = work => drop(answer.send(result)),
-                        () = answer.closed() => {}
-                    }
-                });
-            }
+            Some(request) = forwarded.recv() => match request {
+                Forwarded::List(answer) => drop(answer.send(list())),
+                Forwarded::Call(call, mut answer) => {
+                    let work = nested(call);
+                    running.push(async move {
+                        tokio::select! {
+                            result = work => drop(answer.send(result)),
+                            () = answer.closed() => {}
+                        }
+                    });
+                }
+            },
             Some(()) = running.next(), if !running.is_empty() => {}
         }
     }

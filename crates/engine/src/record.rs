@@ -9,7 +9,8 @@ use toolhub_core::call_log::{
 use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{
-    CallId, Event, EventKind, EventSink, Localize as _, Outcome, ToolCall, ToolError, ToolName, ToolOutput,
+    CallId, Event, EventKind, EventSink, Localize as _, Outcome, RawJson, RawObject, ToolCall, ToolError,
+    ToolName, ToolOutput,
 };
 
 use crate::coerce::Coerced;
@@ -144,6 +145,24 @@ impl<'a> Record<'a> {
         self.record.take().filter(|_| output_of(ran).is_some())
     }
 
+    /// The output as it is stored: complete, or its beginning if the calls of a script have used up their storage.
+    fn stored_output(&self, output: &ToolOutput) -> RawJson {
+        let raw = output.raw();
+        let bytes = raw.get().len();
+        if bytes <= MAX_STORED_TEXT_BYTES
+            || self.call.storage.as_ref().is_none_or(|storage| storage.take(bytes))
+        {
+            return raw.clone();
+        }
+        let texts = output.texts().0.join("\n");
+        let text = if texts.is_empty() { raw.get() } else { &texts };
+        let start = ToolOutput::text(format!("{}…", prefix(text, MAX_STORED_TEXT_BYTES)));
+        let truncated = RawObject::default().with("bytes", RawJson::of(&bytes));
+        let mut members = start.raw().object().unwrap_or_default();
+        members.set("_meta", RawObject::default().with("toolhub/truncated", truncated));
+        members.into_raw()
+    }
+
     fn end(&self, record: &RecordId, ran: &CallResult, took: Duration) -> CallEnd {
         let error = ran.result.as_ref().err();
         CallEnd {
@@ -153,7 +172,7 @@ impl<'a> Record<'a> {
             error: error.map(stored_error),
             sources: ran.sources.clone(),
             attempts: ran.attempts.iter().map(stored_attempt).collect(),
-            output: output_of(ran).map(|output| output.raw().clone()),
+            output: output_of(ran).map(|output| self.stored_output(output)),
         }
     }
 }

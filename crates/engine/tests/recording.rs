@@ -10,8 +10,8 @@ use toolhub_core::call_log::{CallEnd, CallLog, CallStart, Status};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{NullSink, StoreError};
 use toolhub_core::{
-    BoxFuture, CallContext, CallId, Lang, Localize as _, Outcome, RawJson, Source, Tool, ToolCall,
-    ToolDefinition, ToolError, ToolHost, ToolOutput,
+    BoxFuture, CallContext, CallId, Lang, Localize as _, Outcome, RawJson, Source, StorageBudget, Tool,
+    ToolCall, ToolDefinition, ToolError, ToolHost, ToolOutput,
 };
 use toolhub_engine::{Deadlines, Engine, Policy};
 
@@ -30,9 +30,9 @@ impl ToolHost for Host {
         _: &'a CallContext,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let fails = arguments.get().contains("fail");
-        Box::pin(
-            async move { if fails { Err(ToolError::failed("no")) } else { Ok(ToolOutput::text("done")) } },
-        )
+        let count = arguments.object().and_then(|members| members.get("bytes")?.decode::<usize>().ok());
+        let text = count.map_or_else(|| "done".to_owned(), |count| "x".repeat(count));
+        Box::pin(async move { if fails { Err(ToolError::failed("no")) } else { Ok(ToolOutput::text(text)) } })
     }
 }
 
@@ -43,6 +43,7 @@ struct Log {
     starts: Mutex<Vec<CallStart>>,
     written: Mutex<Vec<String>>,
     errors: Mutex<Vec<String>>,
+    outputs: Mutex<Vec<RawJson>>,
 }
 
 impl Log {
@@ -60,6 +61,7 @@ impl CallLog for Log {
 
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>> {
         self.write(format!("ended: {}", end.status.name()));
+        self.outputs.lock().unwrap().extend(end.output);
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -68,6 +70,7 @@ impl CallLog for Log {
         let tried = end.attempts.len();
         self.write(format!("noted: {}, {tried}", end.status.name()));
         self.errors.lock().unwrap().extend(end.error.map(|(_, text)| text.localize(Lang::En)));
+        self.outputs.lock().unwrap().extend(end.output);
         self.starts.lock().unwrap().push(start);
     }
 
@@ -129,6 +132,29 @@ async fn records_of_large_calls_have_a_bounded_size() {
         let more = [&third.conversation, &third.request].into_iter().flatten().map(String::len);
         assert!(texts.chain(more).all(|len| len <= 8 << 10));
         assert!(log.errors.lock().unwrap().iter().all(|error| error.len() <= 8 << 10));
+    }
+}
+
+/// Calls of one script share the bytes that are stored of their results; what is beyond them is stored shortened.
+#[tokio::test]
+async fn results_of_one_script_are_stored_up_to_a_limit() {
+    for read_only in [true, false] {
+        let log = Arc::new(Log { has_capacity: true, ..Log::default() });
+        let storage = StorageBudget::new(1 << 20);
+        for bytes in [600_000, 600_000, 400_000, 100] {
+            let storage = Some(Arc::clone(&storage));
+            let call = ToolCall { storage, ..ToolCall::new("t", json!({"bytes": bytes})) };
+            let outcome = call_of(&log, read_only, call).await;
+            // The caller gets the whole result.
+            assert_eq!(outcome.result.unwrap().texts().0[0].len(), bytes);
+        }
+        let outputs = log.outputs.lock().unwrap();
+        let lengths: Vec<usize> = outputs.iter().map(|output| output.get().len()).collect();
+        let [first, second, third, small] = lengths[..] else { panic!("{lengths:?}") };
+        assert!(first > 600_000 && second < 10_000 && third > 400_000 && small > 100, "{lengths:?}");
+        let cut = outputs[1].value();
+        assert!(cut["_meta"]["toolhub/truncated"]["bytes"].as_u64().unwrap() > 600_000, "{cut}");
+        assert!(cut["content"][0]["text"].as_str().unwrap().starts_with("xxx"), "{cut}");
     }
 }
 

@@ -70,11 +70,7 @@ impl TurnSupervisor {
         let name = call.call.tool.as_str();
         let is_required = |source: &str| self.tools.requires_approval(source, name);
         call.tools.iter().any(|entry| is_required(&entry.tool.source.to_string()))
-            || (call.is_destructive() && !self.is_approved_in_advance(name))
-    }
-
-    fn is_approved_in_advance(&self, name: &str) -> bool {
-        self.approved_tools.has(name)
+            || (call.is_destructive() && !self.approved_tools.has(name))
     }
 
     async fn decide_call(&self, call: SupervisedCall<'_>) -> CallDecision {
@@ -154,6 +150,11 @@ impl TurnSupervisor {
 impl CallSupervisor for TurnSupervisor {
     fn decide<'a>(&'a self, call: SupervisedCall<'a>) -> BoxFuture<'a, CallDecision> {
         Box::pin(self.decide_call(call))
+    }
+
+    fn permits_in_script(&self, call: SupervisedCall<'_>) -> bool {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        !self.needs_approval(call) && self.max_calls.is_none_or(|max| number < max)
     }
 
     fn finished<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, ()> {

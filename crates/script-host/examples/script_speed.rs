@@ -21,9 +21,9 @@ const CALLS: u32 = 1_000;
 struct Echo;
 
 impl ScriptTools for Echo {
-    fn tools(&self) -> Vec<ScriptTool> {
+    fn tools(&self) -> BoxFuture<'_, Vec<ScriptTool>> {
         let path = ToolPath { name: "echo".to_owned(), member: Some(("test".to_owned(), "echo".to_owned())) };
-        vec![ScriptTool { path, read_only: true }]
+        Box::pin(std::future::ready(vec![ScriptTool { path, read_only: true }]))
     }
 
     fn signature(&self, _: &str) -> Option<String> {

@@ -13,12 +13,12 @@ use toolhub_script::{
 struct Tools;
 
 impl ScriptTools for Tools {
-    fn tools(&self) -> Vec<ScriptTool> {
+    fn tools(&self) -> BoxFuture<'_, Vec<ScriptTool>> {
         let tool = |name: &str| ScriptTool {
             path: ToolPath { name: name.to_owned(), member: None },
             read_only: false,
         };
-        vec![tool("begin"), tool("wait")]
+        Box::pin(std::future::ready(vec![tool("begin"), tool("wait")]))
     }
 
     fn signature(&self, _: &str) -> Option<String> {

@@ -21,6 +21,42 @@ pub(crate) struct Shared {
     pub(crate) state: Rc<RefCell<State>>,
     /// Lines before the script in its source text.
     pub(crate) skipped_lines: Rc<Cell<u32>>,
+    pub(crate) memory: MemoryFailures,
+}
+
+/// What shows that the engine has run out of memory. It throws `null` if the error itself does not fit, and loses promises
+/// whose continuation does not fit, with an exception that it leaves behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryFailures {
+    /// Whether the script itself throws `null`.
+    throws_null: Rc<Cell<bool>>,
+    /// Whether the engine has left such an exception behind.
+    is_lost: Rc<Cell<bool>>,
+}
+
+impl MemoryFailures {
+    /// Begins with a script.
+    pub(crate) fn begin(&self, code: &str) {
+        self.throws_null.set(hints::throws_null(code));
+    }
+
+    /// Whether the engine threw this value for a lack of memory.
+    pub(crate) fn explains(&self, thrown: &Value<'_>) -> bool {
+        let message = thrown.as_exception().and_then(rquickjs::Exception::message);
+        message.is_some_and(|message| message == "out of memory") || self.explains_null(thrown.is_null())
+    }
+
+    fn explains_null(&self, is_null: bool) -> bool {
+        is_null && !self.throws_null.get()
+    }
+
+    /// Takes an exception that the engine has left behind. Returns whether one was about memory, now or before.
+    pub(crate) fn check(&self, ctx: &Ctx<'_>) -> bool {
+        if ctx.has_exception() && self.explains(&ctx.catch()) {
+            self.is_lost.set(true);
+        }
+        self.is_lost.get()
+    }
 }
 
 /// Makes the object of all functions.
@@ -65,18 +101,30 @@ fn add_requests<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Res
 }
 
 fn add_ends<'js>(ctx: &Ctx<'js>, host: &Object<'js>, shared: &Shared) -> Result<()> {
-    let state = Rc::clone(&shared.state);
-    host.set("finish", Function::new(ctx.clone(), move |json: String| state.borrow_mut().finish(json))?)?;
-    let state = Rc::clone(&shared.state);
-    let unwritable = move |message: String| {
-        let error = HostError { kind: HostErrorKind::Result, message, ..HostError::default() };
-        state.borrow_mut().fail(error);
+    let (state, memory) = (Rc::clone(&shared.state), shared.memory.clone());
+    let finish = move |json: String| {
+        // The value may be what was lost.
+        if json == "null" && memory.is_lost.get() {
+            state.borrow_mut().fail(HostError { kind: HostErrorKind::Memory, ..HostError::default() });
+        } else {
+            state.borrow_mut().finish(json);
+        }
+    };
+    host.set("finish", Function::new(ctx.clone(), finish)?)?;
+    let (state, memory) = (Rc::clone(&shared.state), shared.memory.clone());
+    let unwritable = move |message: String, is_null: bool| {
+        let is_memory = memory.explains_null(is_null) || message == "out of memory";
+        let kind = if is_memory { HostErrorKind::Memory } else { HostErrorKind::Result };
+        state.borrow_mut().fail(HostError { kind, message, ..HostError::default() });
     };
     host.set("unwritable", Function::new(ctx.clone(), unwritable)?)?;
     let shared = shared.clone();
     let fail = move |error: Object<'js>| -> Result<()> {
-        let error = thrown(&error, shared.skipped_lines.get())?;
-        shared.state.borrow_mut().fail(error);
+        let mut failure = thrown(&error, shared.skipped_lines.get())?;
+        if shared.memory.explains_null(error.get("isNull")?) {
+            failure.kind = HostErrorKind::Memory;
+        }
+        shared.state.borrow_mut().fail(failure);
         Ok(())
     };
     host.set("fail", Function::new(ctx.clone(), fail)?)

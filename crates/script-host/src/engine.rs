@@ -14,7 +14,7 @@ use rquickjs::{
 };
 use toolhub_script::protocol::{CallError, HostError, HostErrorKind, HostLimits, Run, ToHost, ToolPath};
 
-use crate::bindings::{Shared, host_object};
+use crate::bindings::{MemoryFailures, Shared, host_object};
 use crate::position::{self, FILE_NAME};
 use crate::state::{self, State};
 use crate::{cpu_time, hints};
@@ -103,6 +103,7 @@ pub(crate) fn serve(mut input: impl BufRead, started: &SyncSender<Duration>) {
     let shared = Shared {
         state: Rc::new(RefCell::new(State::new(limits, Vec::new(), (0, 0)))),
         skipped_lines: Rc::new(Cell::new(0)),
+        memory: MemoryFailures::default(),
     };
     let cpu =
         CpuLimit { deadline: Rc::new(Cell::new(Duration::MAX)), is_exceeded: Rc::new(Cell::new(false)) };
@@ -201,6 +202,7 @@ struct Script {
 impl Script {
     fn run(&self, run: Run, input: &mut impl BufRead) -> ScriptEnd {
         let Run { code, input: given, limits, tools, seed, clock, report_idle } = run;
+        self.shared.memory.begin(&code);
         let prepared =
             self.enter(|inside| inside.prepare(&tools, given.get()).map_err(|error| inside.failed(error)));
         *self.shared.state.borrow_mut() = State::new(limits, tools, (seed, clock));
@@ -223,7 +225,8 @@ impl Script {
                 }
             }
             if !self.shared.state.borrow().waits() {
-                return if self.is_memory_full() { ScriptEnd::Memory } else { ScriptEnd::Stalled };
+                let is_lost = self.has_lost_memory() || self.is_memory_full();
+                return if is_lost { ScriptEnd::Memory } else { ScriptEnd::Stalled };
             }
             if report_idle {
                 state::send_idle();
@@ -266,17 +269,22 @@ impl Script {
                 return Some(ScriptEnd::Done);
             }
             match self.runtime.execute_pending_job() {
-                Ok(true) => {}
+                Ok(true) => drop(self.has_lost_memory()),
                 Ok(false) => return None,
                 // A callback of `queueMicrotask` has thrown, or the engine could not run the job.
                 Err(error) => {
-                    let is_memory = error.0.with(|ctx| is_out_of_memory(&ctx.catch()));
+                    let is_memory = error.0.with(|ctx| self.shared.memory.explains(&ctx.catch()));
                     if is_memory {
                         return Some(ScriptEnd::Memory);
                     }
                 }
             }
         }
+    }
+
+    /// Whether the engine has lost something for a lack of memory without an error.
+    fn has_lost_memory(&self) -> bool {
+        self.context.with(|ctx| self.shared.memory.check(&ctx))
     }
 
     fn is_memory_full(&self) -> bool {
@@ -343,11 +351,12 @@ impl<'js> EngineScope<'js, '_> {
     fn settle(&self, awaited: &ScriptPromise) -> Result<PromiseOutcome, ScriptEnd> {
         let failed = |error| self.failed(error);
         let promise = awaited.promise.clone().restore(&self.ctx).map_err(failed)?;
+        self.shared.memory.check(&self.ctx);
         let value = match promise.result::<Value>() {
             None => return Ok(PromiseOutcome::Pending),
             Some(Err(_)) => {
                 let thrown = self.ctx.catch();
-                if is_out_of_memory(&thrown) && !thrown.is_null() {
+                if self.shared.memory.explains(&thrown) {
                     return Err(ScriptEnd::Memory);
                 }
                 self.controls.fail.call::<_, ()>((thrown,)).map_err(failed)?;
@@ -423,10 +432,10 @@ impl<'js> EngineScope<'js, '_> {
     fn failed(&self, error: Error) -> ScriptEnd {
         let (text, is_memory) = match CaughtError::from_error(&self.ctx, error) {
             CaughtError::Exception(exception) => {
-                let is_memory = is_out_of_memory(exception.as_object().as_value());
+                let is_memory = self.shared.memory.explains(exception.as_object().as_value());
                 (exception.message().unwrap_or_default(), is_memory)
             }
-            CaughtError::Value(value) => (format!("{value:?}"), is_out_of_memory(&value)),
+            CaughtError::Value(value) => (format!("{value:?}"), self.shared.memory.explains(&value)),
             CaughtError::Error(error) => (error.to_string(), matches!(error, Error::Allocation)),
         };
         if self.cpu.is_exceeded.get() {
@@ -460,12 +469,6 @@ impl<'js> EngineScope<'js, '_> {
         self.shared.state.borrow_mut().fail(error);
         ScriptEnd::Done
     }
-}
-
-/// Whether the engine threw this for a lack of memory. It throws `null` if the error itself does not fit.
-fn is_out_of_memory(thrown: &Value<'_>) -> bool {
-    let message = thrown.as_exception().and_then(rquickjs::Exception::message);
-    thrown.is_null() || message.is_some_and(|message| message == "out of memory")
 }
 
 /// Whether the engine rejects a `return` outside of functions.

@@ -122,6 +122,16 @@ pub(crate) fn missing_name(message: &str) -> Option<&str> {
     message.strip_suffix(" is not defined").map(|name| name.trim_matches('\''))
 }
 
+/// Whether the code throws `null`, or rejects a promise with it, by itself.
+pub(crate) fn throws_null(code: &str) -> bool {
+    ["throw", "reject"].iter().any(|word| {
+        let given = code.split(word).skip(1);
+        given
+            .map(|rest| rest.trim_start_matches(|c: char| c.is_whitespace() || c == '('))
+            .any(|rest| rest.starts_with("null"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +169,19 @@ mod tests {
         }
         assert_eq!(for_missing("rows"), None);
         assert_eq!(missing_name("cannot read property 'x' of undefined"), None);
+    }
+
+    #[test]
+    fn recognizes_code_that_throws_null() {
+        for (code, expect) in [
+            ("throw null", true),
+            ("if (a) throw(null);", true),
+            ("Promise.reject( null )", true),
+            ("reject(\n null)", true),
+            ("throw e; const a = null", false),
+            ("const a = null", false),
+        ] {
+            assert_eq!(throws_null(code), expect, "{code}");
+        }
     }
 }

@@ -291,6 +291,7 @@
       hint: isToolError ? part(error, 'hint') : undefined,
       kind: isToolError ? part(error, 'kind') : undefined,
       tool: typeof tool === 'string' ? tool : undefined,
+      isNull: error === null,
     });
   };
   const finish = (value) => {
@@ -298,7 +299,7 @@
     try {
       json = toJson(value);
     } catch (cause) {
-      host.unwritable(messageOf(cause));
+      host.unwritable(messageOf(cause), cause === null);
       return;
     }
     host.finish(json === undefined ? 'null' : json);

@@ -7,14 +7,19 @@ use std::sync::Arc;
 
 use toolhub_core::BoxFuture;
 
-use crate::journal::{Durability, Journal, JournalEntry};
-use crate::protocol::join_lines;
+use crate::journal::{Durability, Journal, JournalEntry, RunHeader};
+use crate::protocol::append_line;
+
+/// Bytes of entries that are buffered.
+const MAX_BUFFERED_BYTES: usize = 64 << 10;
 
 /// A journal in a file with mode 0600.
 #[derive(Debug)]
 pub struct FileJournal {
     file: Arc<LockedFile>,
     entries: Vec<JournalEntry>,
+    /// Whole lines that are not in the file yet.
+    buffer: Vec<u8>,
 }
 
 /// A file that is unlocked when its last user is gone. Closing it would not be enough: a process that was started
@@ -79,7 +84,17 @@ impl FileJournal {
             file.set_len(complete as u64).map_err(failed)?;
         }
         file.seek(SeekFrom::End(0)).map_err(failed)?;
-        Ok(Self { file: Arc::new(locked), entries })
+        Ok(Self { file: Arc::new(locked), entries, buffer: Vec::new() })
+    }
+}
+
+impl FileJournal {
+    /// The header of the run that wrote it, before `take_entries` is called.
+    pub fn header(&self) -> Option<&RunHeader> {
+        match self.entries.first()? {
+            JournalEntry::Started(header) => Some(header),
+            _ => None,
+        }
     }
 }
 
@@ -94,16 +109,29 @@ impl Journal for FileJournal {
         durability: Durability,
     ) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
-            let mut line = serde_json::to_vec(entry)?;
-            join_lines(&mut line);
-            line.push(b'\n');
-            let file = Arc::clone(&self.file);
-            if durability == Durability::Process {
-                return (&file.0).write_all(&line);
+            append_line(&mut self.buffer, entry)?;
+            match durability {
+                Durability::Buffered if self.buffer.len() < MAX_BUFFERED_BYTES => Ok(()),
+                Durability::Buffered | Durability::Process => self.flush(),
+                Durability::Disk => {
+                    let (file, lines) = (Arc::clone(&self.file), std::mem::take(&mut self.buffer));
+                    let write = move || (&file.0).write_all(&lines).and_then(|()| file.0.sync_data());
+                    let written = tokio::task::spawn_blocking(write).await;
+                    written.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
+                }
             }
-            let write = move || (&file.0).write_all(&line).and_then(|()| file.0.sync_data());
-            tokio::task::spawn_blocking(write).await.unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
         })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = (&self.file.0).write_all(&self.buffer);
+        self.buffer.clear();
+        // The buffer of a large entry is not kept.
+        self.buffer.shrink_to(MAX_BUFFERED_BYTES);
+        written
     }
 }
 
@@ -128,11 +156,16 @@ fn open_private(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::{CallRecord, RunHeader};
+    use crate::journal::CallRecord;
     use toolhub_core::RawJson;
 
     fn started() -> JournalEntry {
-        JournalEntry::Started(RunHeader { digest: "d".to_owned(), seed: u64::MAX, clock: -1 })
+        JournalEntry::Started(RunHeader {
+            digest: "d".to_owned(),
+            seed: u64::MAX,
+            clock: -1,
+            arguments: None,
+        })
     }
 
     fn begun() -> JournalEntry {
@@ -146,8 +179,13 @@ mod tests {
         let path = folder.path().join("journal");
         let mut journal = FileJournal::open(&path).unwrap();
         assert!(journal.take_entries().is_empty());
-        journal.append(&started(), Durability::Process).await.unwrap();
+        let length = || path.metadata().unwrap().len();
+        journal.append(&started(), Durability::Buffered).await.unwrap();
+        assert_eq!(length(), 0);
         journal.append(&begun(), Durability::Disk).await.unwrap();
+        let written = length();
+        journal.append(&begun(), Durability::Buffered).await.unwrap();
+        assert_eq!(length(), written, "a dropped journal loses what is buffered");
         assert!(matches!(FileJournal::open(&path), Err(JournalError::InUse(_))));
         drop(journal);
         #[cfg(unix)]
@@ -166,6 +204,27 @@ mod tests {
             drop(journal);
             assert_eq!(std::fs::read(&path).unwrap(), whole);
         }
+    }
+
+    #[tokio::test]
+    async fn buffered_entries_are_stored_in_order_and_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = FileJournal::open(&path).unwrap();
+        journal.append(&started(), Durability::Buffered).await.unwrap();
+        journal.append(&begun(), Durability::Buffered).await.unwrap();
+        journal.flush().unwrap();
+        let stored = path.metadata().unwrap().len();
+        let mut count = 2;
+        while path.metadata().unwrap().len() == stored {
+            journal.append(&begun(), Durability::Buffered).await.unwrap();
+            count += 1;
+            assert!(count < 10_000, "the buffer is bounded");
+        }
+        drop(journal);
+        let entries = FileJournal::open(&path).unwrap().take_entries();
+        assert_eq!(entries.len(), count);
+        assert!(matches!(entries[0], JournalEntry::Started(_)));
     }
 
     #[test]

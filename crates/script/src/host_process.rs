@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use toolhub_core::lang::LocalizedText;
@@ -13,7 +14,7 @@ use toolhub_sandbox::{
 };
 
 use crate::limits::ScriptLimits;
-use crate::protocol::{self, FromHost, ToHost};
+use crate::protocol::{self, FromHost};
 use crate::violation::Violation;
 
 /// Time for a new process until its first message.
@@ -243,12 +244,11 @@ impl HostProcess {
     }
 
     /// Queues a message; `next` writes it.
-    pub(crate) fn send(&mut self, message: &ToHost) -> Result<(), serde_json::Error> {
-        let line = protocol::encode(message)?;
-        if self.stdin.is_some() {
-            self.outgoing.extend_from_slice(&line);
+    pub(crate) fn send(&mut self, message: &impl Serialize) -> Result<(), serde_json::Error> {
+        match self.stdin.is_some() {
+            true => protocol::append_line(&mut self.outgoing, message),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Bytes that are queued.
@@ -280,16 +280,18 @@ impl HostProcess {
             };
             let has_unsent = stdin_has_work(*written, outgoing);
             tokio::select! {
-                read = stdout.read(stdout_buffer) => match read {
-                    Ok(0) | Err(_) => return HostEvent::Closed,
-                    Ok(count) => self.incoming.extend_from_slice(self.stdout_buffer.get(..count).unwrap_or_default()),
-                },
+                // The host waits for what is queued. Writing comes first, since there is nothing to read before.
+                biased;
                 wrote = write, if has_unsent => {
                     self.note_written(wrote.unwrap_or(0));
                     if self.unsent() == 0 {
                         return HostEvent::Written;
                     }
                 }
+                read = stdout.read(stdout_buffer) => match read {
+                    Ok(0) | Err(_) => return HostEvent::Closed,
+                    Ok(count) => self.incoming.extend_from_slice(self.stdout_buffer.get(..count).unwrap_or_default()),
+                },
                 read = read_stderr => self.note_stderr(read.unwrap_or(0)),
             }
         }

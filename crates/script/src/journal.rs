@@ -1,8 +1,10 @@
 //! The journal of a run: what a re-run after a crash needs in order to send no call twice.
 //!
 //! A run is a function of its code, input, tools, seed and clock, and of the order in which answers and ends of sleeps
-//! reach it. The journal holds all of that. `begun` is written before a call is sent, `answered` before the script sees
-//! the answer.
+//! reach it. The journal holds all of that. For a call that may change something, `begun` is written before it is sent, and
+//! `answered` before the script sees the answer. A call that only reads may be made again: its entries are buffered, and are
+//! written at the latest before the next call that may change something is sent. So what is lost in a crash is a suffix of
+//! the run in which nothing was changed.
 
 use std::io;
 
@@ -29,7 +31,7 @@ pub enum JournalEntry {
 }
 
 /// What determines a run, apart from the answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunHeader {
     /// Hash of the code, the input and the names of the tools.
     pub digest: String,
@@ -37,6 +39,9 @@ pub struct RunHeader {
     pub seed: u64,
     /// The time at the start, in milliseconds since 1970.
     pub clock: i64,
+    /// The arguments of the call that runs the script, as the caller of the runner gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<RawJson>,
 }
 
 /// A call that is about to be sent.
@@ -79,6 +84,8 @@ pub struct WakeRecord {
 /// How an entry must be stored before `append` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
+    /// It may be lost with this process. It is stored before any later entry is.
+    Buffered,
     /// It survives the end of this process.
     Process,
     /// It survives a power failure, too: used for calls that may change something.
@@ -96,4 +103,7 @@ pub trait Journal: Send {
         entry: &'a JournalEntry,
         durability: Durability,
     ) -> BoxFuture<'a, io::Result<()>>;
+
+    /// Stores the entries that are buffered, so that they survive the end of this process.
+    fn flush(&mut self) -> io::Result<()>;
 }

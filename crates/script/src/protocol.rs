@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use toolhub_core::RawJson;
 
 /// The version of this protocol. Hub and host are the same program, unless it was replaced while the hub runs.
 pub const VERSION: u32 = 1;
@@ -85,6 +86,19 @@ pub struct Answer {
     /// Why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
+}
+
+/// [`ToHost::Answer`] of a result that the hub keeps.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AnswerMessage<'a> {
+    Answer {
+        id: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<&'a RawJson>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a CallError>,
+    },
 }
 
 /// A failed call, as the script sees it.
@@ -261,14 +275,25 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
 
 /// Writes a message as one line.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let mut line = serde_json::to_vec(message)?;
-    join_lines(&mut line);
-    line.push(b'\n');
+    let mut line = Vec::new();
+    append_line(&mut line, message)?;
     Ok(line)
 }
 
+/// Appends a value as one line, or nothing if it cannot be written.
+pub(crate) fn append_line(lines: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serde_json::Error> {
+    let start = lines.len();
+    if let Err(error) = serde_json::to_writer(&mut *lines, value) {
+        lines.truncate(start);
+        return Err(error);
+    }
+    join_lines(lines.get_mut(start..).unwrap_or_default());
+    lines.push(b'\n');
+    Ok(())
+}
+
 /// Makes one line of a JSON text. Its line breaks are white space: JSON escapes them in strings.
-pub(crate) fn join_lines(text: &mut [u8]) {
+fn join_lines(text: &mut [u8]) {
     // Most texts have none, which is found quickly.
     if text.contains(&b'\n') || text.contains(&b'\r') {
         text.iter_mut().filter(|byte| matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
@@ -286,6 +311,10 @@ mod tests {
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
         let ToHost::Answer(answer) = serde_json::from_slice(&line).unwrap() else { panic!() };
         assert_eq!(answer.value.unwrap().get(), "{   \"a\\n\": 1  }");
+        // The hub writes the same from a result that it keeps.
+        let value = RawJson::parse("{\n  \"a\\n\": 1\r\n}").unwrap();
+        let kept = AnswerMessage::Answer { id: 1, value: Some(&value), error: None };
+        assert_eq!(encode(&kept).unwrap(), line);
     }
 
     #[test]

@@ -125,7 +125,7 @@ mod tests {
     use crate::report::{FailureKind, ScriptFailure};
 
     fn started() -> JournalEntry {
-        JournalEntry::Started(RunHeader { digest: "d".to_owned(), seed: 1, clock: 2 })
+        JournalEntry::Started(RunHeader { digest: "d".to_owned(), seed: 1, clock: 2, arguments: None })
     }
 
     fn begun(id: u32) -> JournalEntry {

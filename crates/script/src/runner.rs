@@ -51,12 +51,14 @@ pub struct Script {
     pub input: RawJson,
     /// Lower limits than those of the runner.
     pub limits: Option<ScriptLimits>,
+    /// The arguments of the call that runs the script: the journal keeps them, so that the call can be repeated.
+    pub arguments: Option<RawJson>,
 }
 
 impl Script {
     /// A script without input.
     pub fn new(code: impl Into<String>) -> Self {
-        Self { code: code.into(), input: RawJson::null(), limits: None }
+        Self { code: code.into(), input: RawJson::null(), limits: None, arguments: None }
     }
 }
 
@@ -77,6 +79,13 @@ impl ScriptRunner {
             running: Arc::new(Semaphore::new(max_running.max(1))),
             limits,
         }
+    }
+
+    /// A runner with the same hosts and limits, whose scripts have places of their own: a script of it may be called by one of
+    /// this runner, which keeps its place meanwhile.
+    #[must_use]
+    pub fn with_own_places(&self, max_running: usize) -> Self {
+        Self { running: Arc::new(Semaphore::new(max_running.max(1))), ..self.clone() }
     }
 
     /// Starts the hosts that are kept ready, and waits for them. Without this, the first script starts its own.
@@ -119,25 +128,29 @@ impl ScriptRunner {
         let limits = script.limits.map_or(self.limits, |limits| limits.at_most(&self.limits));
         let deadline = Instant::now() + limits.wall;
         check_lengths(script, &limits)?;
-        let listed = by_name(tools.tools())?;
-        let digest = digest(script, &listed);
         let entries = journal.as_mut().map(|journal| journal.take_entries()).unwrap_or_default();
         let replay = match History::read(entries) {
             History::New => None,
             History::Finished(report) => return Ok(*report),
-            History::Interrupted(replay) if replay.started.digest != digest => {
-                return Err(failure::other_script());
-            }
             History::Interrupted(replay) => Some(replay),
             History::Unknown(calls) => return Err(failure::unknown(&calls)),
             History::Damaged => return Err(failure::journal_damaged()),
         };
-        let started = match &replay {
-            Some(replay) => replay.started.clone(),
-            None => RunHeader { digest, seed: fastrand::u64(..), clock: now() },
-        };
         let running = tokio::time::timeout_at(deadline, self.running.acquire()).await;
         let _permit = running.ok().and_then(Result::ok).ok_or_else(failure::busy)?;
+        // A run that waits for its place holds no list of tools, which may be long.
+        let listed = by_name(tools.tools().await)?;
+        let digest = digest(script, &listed);
+        if replay.as_ref().is_some_and(|replay| replay.started.digest != digest) {
+            return Err(failure::other_script());
+        }
+        let started = match &replay {
+            Some(replay) => replay.started.clone(),
+            None => {
+                let arguments = script.arguments.clone();
+                RunHeader { digest, seed: fastrand::u64(..), clock: now(), arguments }
+            }
+        };
         if let (Some(journal), None) = (&mut journal, &replay) {
             let entry = JournalEntry::Started(started.clone());
             journal.append(&entry, Durability::Process).await.map_err(|error| failure::journal(&error))?;
@@ -173,11 +186,15 @@ impl ScriptRunner {
         };
         // A host that died has not run the script to its end: the run may be repeated.
         let is_crash = report.failure().is_some_and(|failure| failure.kind == FailureKind::Crashed);
-        if let Some(journal) = journal.filter(|_| !is_crash) {
-            // Without this entry a re-run ends with the same report, or with `unknown`.
-            // What the script did must not be lost because of it.
-            let entry = JournalEntry::Finished(Box::new(report.clone()));
-            let _ = journal.append(&entry, Durability::Process).await;
+        // Without this entry a re-run ends with the same report, or with `unknown`.
+        // What the script did must not be lost because of it.
+        match journal {
+            Some(journal) if is_crash => drop(journal.flush()),
+            Some(journal) => {
+                let entry = JournalEntry::Finished(Box::new(report.clone()));
+                let _ = journal.append(&entry, Durability::Process).await;
+            }
+            None => {}
         }
         Ok(report)
     }

@@ -13,7 +13,7 @@ use crate::failure;
 use crate::host_process::{HostEvent, HostProcess};
 use crate::journal::{AnswerRecord, AnswerResult, CallRecord, Durability, Journal, JournalEntry, WakeRecord};
 use crate::limits::{MAX_PENDING_SLEEPS, MAX_SLEEPS, ScriptLimits};
-use crate::protocol::{Answer, Call, CallError, Finish, FromHost, LogLine, Sleep, ToHost, Wake};
+use crate::protocol::{AnswerMessage, Call, CallError, Finish, FromHost, LogLine, Sleep, ToHost, Wake};
 use crate::replay::{Delivery, JournalMatch, Replay};
 use crate::report::{CallReport, CallStatus, ScriptFailure};
 use crate::tools::{ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
@@ -21,6 +21,9 @@ use crate::violation::Violation;
 
 /// Bytes counted for each line of the log beside its text.
 const LOG_LINE_BYTES: usize = 1;
+
+/// Time after which buffered entries of the journal are stored. In a loop of short calls, one write serves many of them.
+const MAX_BUFFER_TIME: Duration = Duration::from_millis(50);
 
 /// What a run needs beside its host.
 pub(crate) struct SessionSetup<'a> {
@@ -46,9 +49,13 @@ pub(crate) struct Session<'a> {
     sleeps: u32,
     pending_sleeps: usize,
     running_calls: usize,
+    /// Running calls that only read. They are written to the journal together with their answers.
+    running_reads: HashMap<u32, CallRecord>,
     running: FuturesUnordered<BoxFuture<'a, Completion>>,
     /// Messages to the host that allow it one more `idle`.
     idle_allowed: u64,
+    /// Whether the journal may have entries that are not stored.
+    has_buffered: bool,
     pub(crate) log: Vec<LogLine>,
     log_bytes: usize,
     pub(crate) dropped_lines: u64,
@@ -77,8 +84,10 @@ impl<'a> Session<'a> {
             sleeps: 0,
             pending_sleeps: 0,
             running_calls: 0,
+            running_reads: HashMap::new(),
             running: FuturesUnordered::new(),
             idle_allowed: 1,
+            has_buffered: false,
             log: Vec::new(),
             log_bytes: 0,
             dropped_lines: 0,
@@ -87,17 +96,29 @@ impl<'a> Session<'a> {
 
     /// Drives the script to its end. Dropping the session kills the host.
     pub(crate) async fn run(&mut self) -> Result<RawJson, Box<ScriptFailure>> {
+        let deadline = tokio::time::sleep_until(self.setup.deadline);
+        let flush = tokio::time::sleep_until(self.setup.deadline);
+        tokio::pin!(deadline, flush);
+        // Whether `flush` is set to the time at which the journal is flushed.
+        let mut is_flush_set = false;
         loop {
             self.start_queued().await?;
+            if self.has_buffered && !is_flush_set {
+                flush.as_mut().reset(Instant::now() + MAX_BUFFER_TIME);
+                is_flush_set = true;
+            }
             let step = tokio::select! {
                 event = self.host.next() => self.on_event(event).await?,
                 Some(done) = self.running.next(), if !self.running.is_empty() => {
                     self.on_done(done).await?;
                     Step::Continue
                 }
-                () = tokio::time::sleep_until(self.setup.deadline) => {
-                    return Err(failure::wall(self.setup.limits.wall));
+                () = &mut flush, if is_flush_set => {
+                    is_flush_set = false;
+                    self.flush()?;
+                    Step::Continue
                 }
+                () = &mut deadline => return Err(failure::wall(self.setup.limits.wall)),
             };
             if let Step::Value(value) = step {
                 return Ok(value);
@@ -221,7 +242,7 @@ impl<'a> Session<'a> {
                 Err(failure::diverged_missing())
             }
             Some(_) => match replay.take() {
-                Some(Delivery::Answer(answer)) => self.deliver_answer(answer),
+                Some(Delivery::Answer(answer)) => self.deliver_answer(&answer),
                 Some(Delivery::Wake(woken)) => {
                     self.held_sleeps.retain(|held| held.id != woken.id);
                     self.deliver_wake(woken.id)
@@ -268,8 +289,11 @@ impl<'a> Session<'a> {
             let begun =
                 CallRecord { id: call.id, tool: call.tool.clone(), arguments: call.arguments.clone() };
             let is_read_only = self.setup.listed.get(&call.tool).is_some_and(|tool| tool.read_only);
-            let durability = if is_read_only { Durability::Process } else { Durability::Disk };
-            self.append(&JournalEntry::Begun(begun), durability).await?;
+            match is_read_only {
+                // It may be made again after a crash.
+                true => drop(self.running_reads.insert(call.id, begun)),
+                false => self.append(&JournalEntry::Begun(begun), Durability::Disk).await?,
+            }
             self.set_status(call.id, CallStatus::Cancelled);
             self.running_calls += 1;
             let tools = self.setup.tools;
@@ -291,29 +315,29 @@ impl<'a> Session<'a> {
                 let signature = || self.setup.tools.signature(&called?.tool);
                 let result = bounded(result, signature, self.setup.limits.answer);
                 let answer = AnswerRecord { id, result };
-                self.append(&JournalEntry::Answered(answer.clone()), Durability::Process).await?;
-                self.deliver_answer(answer)
+                let mut durability = Durability::Process;
+                if let Some(begun) = self.running_reads.remove(&id) {
+                    durability = Durability::Buffered;
+                    self.append(&JournalEntry::Begun(begun), durability).await?;
+                }
+                self.append(&JournalEntry::Answered(answer.clone()), durability).await?;
+                self.deliver_answer(&answer)
             }
             Completion::Sleep(id) => {
-                self.append(&JournalEntry::Woken(WakeRecord { id }), Durability::Process).await?;
+                self.append(&JournalEntry::Woken(WakeRecord { id }), Durability::Buffered).await?;
                 self.deliver_wake(id)
             }
         }
     }
 
-    fn deliver_answer(&mut self, answer: AnswerRecord) -> Result<(), Box<ScriptFailure>> {
-        let (value, error, status) = match answer.result {
-            AnswerResult::Value(value) => {
-                let raw = serde_json::value::RawValue::from_string(value.get().to_owned());
-                (Some(raw.map_err(failure::internal)?), None, CallStatus::Succeeded)
-            }
-            AnswerResult::Error(error) => {
-                let status = CallStatus::Failed(error.kind.clone());
-                (None, Some(error), status)
-            }
+    fn deliver_answer(&mut self, answer: &AnswerRecord) -> Result<(), Box<ScriptFailure>> {
+        let (value, error, status) = match &answer.result {
+            AnswerResult::Value(value) => (Some(value), None, CallStatus::Succeeded),
+            AnswerResult::Error(error) => (None, Some(error), CallStatus::Failed(error.kind.clone())),
         };
         self.set_status(answer.id, status);
-        self.send(&ToHost::Answer(Answer { id: answer.id, value, error }))
+        self.idle_allowed += 1;
+        self.host.send(&AnswerMessage::Answer { id: answer.id, value, error }).map_err(failure::internal)
     }
 
     fn deliver_wake(&mut self, id: u32) -> Result<(), Box<ScriptFailure>> {
@@ -331,12 +355,15 @@ impl<'a> Session<'a> {
         entry: &JournalEntry,
         durability: Durability,
     ) -> Result<(), Box<ScriptFailure>> {
-        match &mut self.setup.journal {
-            Some(journal) => {
-                journal.append(entry, durability).await.map_err(|error| failure::journal(&error))
-            }
-            None => Ok(()),
-        }
+        let Some(journal) = &mut self.setup.journal else { return Ok(()) };
+        self.has_buffered = durability == Durability::Buffered;
+        journal.append(entry, durability).await.map_err(|error| failure::journal(&error))
+    }
+
+    fn flush(&mut self) -> Result<(), Box<ScriptFailure>> {
+        let Some(journal) = self.setup.journal.as_mut().filter(|_| self.has_buffered) else { return Ok(()) };
+        self.has_buffered = false;
+        journal.flush().map_err(|error| failure::journal(&error))
     }
 
     fn set_status(&mut self, id: u32, status: CallStatus) {

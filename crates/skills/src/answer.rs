@@ -26,7 +26,7 @@ pub(crate) fn answer(exit: &ScriptExit, runner: &Runner) -> Result<ToolOutput, T
         )));
     };
     match runner {
-        Runner::Script => Ok(output(&text)),
+        Runner::Script | Runner::Calling => Ok(output(&text)),
         Runner::PythonClass(_) => from_runner(&text, exit),
     }
 }

@@ -17,7 +17,9 @@ const METADATA_KEY: &str = "toolhub";
 const MAX_TOOLS: usize = 64;
 /// Maximum length of a tool name.
 const MAX_TOOL_NAME_CHARS: usize = 64;
-const TOOL_KEYS: [&str; 6] = ["name", "description", "script", "input", "hints", "tags"];
+const TOOL_KEYS: [&str; 7] = ["name", "description", "script", "runtime", "input", "hints", "tags"];
+/// The `runtime` of scripts that call tools.
+const CALLING_RUNTIME: &str = "toolhub";
 const HINT_KEYS: [&str; 4] = ["read_only", "destructive", "idempotent", "open_world"];
 
 /// How a tool's file is run.
@@ -27,6 +29,8 @@ pub enum Runner {
     Script,
     /// A Python file with a class of this name.
     PythonClass(String),
+    /// JavaScript that calls the tools of its caller, in a process without files and network.
+    Calling,
 }
 
 /// A tool of a skill.
@@ -255,13 +259,14 @@ impl Reader<'_> {
             return None;
         };
         self.script(line_of(node, "script"), script)?;
+        let runner = self.runner(node, script)?;
         let schema = self.schema(node)?;
         let (hints, tags) = (self.hints(node), self.tags(node));
         Some(SkillTool {
             name: name.to_owned(),
             description: description.to_owned(),
             file: script.to_owned(),
-            runner: Runner::Script,
+            runner,
             schema,
             hints,
             tags,
@@ -314,6 +319,41 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// Reads `runtime`. Without it, the script is a program of its own.
+    fn runner(&mut self, node: &Node, script: &str) -> Option<Runner> {
+        let Some(runtime) = node.get("runtime") else { return Some(Runner::Script) };
+        let name = runtime.node.text().map(str::trim).unwrap_or_default();
+        if name != CALLING_RUNTIME {
+            self.report_error(
+                runtime.line,
+                (
+                    LocalizedText::new(format!("unknown runtime `{name}`"), format!("未知的运行环境 `{name}`")),
+                    LocalizedText::new(
+                        format!("write `runtime: {CALLING_RUNTIME}` for JavaScript that calls tools, or leave it out"),
+                        format!("调用工具的 JavaScript 请写 `runtime: {CALLING_RUNTIME}`，否则请省略"),
+                    ),
+                ),
+            );
+            return None;
+        }
+        if !script.ends_with(".js") {
+            self.report_error(
+                runtime.line,
+                (
+                    LocalizedText::new(
+                        format!("`{script}` is not JavaScript, which `runtime: {CALLING_RUNTIME}` needs"),
+                        format!("`runtime: {CALLING_RUNTIME}` 需要 JavaScript，而 `{script}` 不是"),
+                    ),
+                    LocalizedText::new("end its name in .js", "文件名请以 .js 结尾"),
+                ),
+            );
+            return None;
+        }
+        // It reaches more than its own folder, so that even a skill of the user needs an approval.
+        self.declarations.requested.tools = true;
+        Some(Runner::Calling)
     }
 
     /// Reads the schema of an object. If only the properties are given, completes the rest.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toolhub_core::lang::{Lang, Localize};
 
-/// Permissions beyond reading the skill's folder and writing to a temporary folder.
+/// Permissions beyond reading the skill's folder and writing to a temporary folder. Scripts that call tools have none of
+/// these but `tools`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Grants {
@@ -17,10 +18,13 @@ pub struct Grants {
     pub network: bool,
     /// Environment variables that are passed to the script.
     pub environment: Vec<String>,
+    /// Whether its scripts may call the tools that their caller may call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tools: bool,
 }
 
 /// The keys of a grants table.
-pub const GRANT_KEYS: [&str; 4] = ["read", "write", "network", "environment"];
+pub const GRANT_KEYS: [&str; 5] = ["read", "write", "network", "environment", "tools"];
 
 impl Grants {
     /// Whether nothing is granted.
@@ -36,6 +40,7 @@ impl Grants {
             && all(&self.write, &other.write)
             && all(&self.environment, &other.environment)
             && (!self.network || other.network)
+            && (!self.tools || other.tools)
     }
 
     /// The union of both.
@@ -51,6 +56,7 @@ impl Grants {
             write: both(&self.write, &other.write),
             network: self.network || other.network,
             environment: both(&self.environment, &other.environment),
+            tools: self.tools || other.tools,
         }
     }
 }
@@ -72,6 +78,9 @@ impl Localize for Grants {
         }
         if self.network {
             parts.push(lang.choose("use the network", "使用网络").to_owned());
+        }
+        if self.tools {
+            parts.push(lang.choose("call the tools of their caller", "调用其调用者可用的工具").to_owned());
         }
         match parts.is_empty() {
             true => lang.choose("nothing beyond its own folder", "仅限自己的文件夹").to_owned(),
@@ -109,6 +118,9 @@ mod tests {
         assert!(!grants(&["/"], false).within(&grants(&["."], true)));
         assert!(!grants(&[], true).within(&grants(&["."], false)));
         assert_eq!(grants(&["."], true).localize(Lang::En), "read `.`, use the network");
+        let calling = Grants { tools: true, ..Grants::default() };
+        assert!(!calling.within(&grants(&[], true)) && calling.within(&calling.and(&grants(&[], false))));
+        assert_eq!(calling.localize(Lang::En), "call the tools of their caller");
         assert_eq!(Grants::default().localize(Lang::Zh), "仅限自己的文件夹");
         assert_eq!(absolute("./a", Path::new("/w")), Path::new("/w/a"));
         assert_eq!(absolute(".", Path::new("/w")), Path::new("/w/"));

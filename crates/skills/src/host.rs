@@ -13,6 +13,7 @@ use toolhub_sandbox::{Network, Policy, Program};
 
 use crate::answer;
 use crate::approval_state::ApprovalState;
+use crate::calling_script::{CallingScript, CallingScripts, MAX_SCRIPT_BYTES};
 use crate::declarations::{Runner, SkillTool};
 use crate::file_set::{FileKind, FileSet, sha256};
 use crate::grants::absolute;
@@ -27,6 +28,8 @@ use crate::{resource, use_skill};
 pub struct SkillHost {
     registry: Arc<SkillRegistry>,
     fetch: Arc<dyn Fetch>,
+    /// `None` if the hub runs no scripts that call tools.
+    calling_scripts: Option<Arc<dyn CallingScripts>>,
 }
 
 impl std::fmt::Debug for SkillHost {
@@ -61,7 +64,13 @@ impl ToolHost for SkillHost {
 impl SkillHost {
     /// Creates the host of a registry; `fetch` reads files of skills on MCP servers.
     pub fn new(registry: Arc<SkillRegistry>, fetch: Arc<dyn Fetch>) -> Self {
-        Self { registry, fetch }
+        Self { registry, fetch, calling_scripts: None }
+    }
+
+    /// Sets what runs scripts that call tools. Without it, such scripts are not run.
+    #[must_use]
+    pub fn with_calling_scripts(self, calling_scripts: Option<Arc<dyn CallingScripts>>) -> Self {
+        Self { calling_scripts, ..self }
     }
 
     async fn activate(&self, arguments: &RawJson) -> Result<ToolOutput, ToolError> {
@@ -131,6 +140,17 @@ impl SkillHost {
             return Err(ToolError::UnknownTool(Box::new(UnknownTool { tool, ..UnknownTool::default() })));
         };
         let (registry, checked) = (Arc::clone(&self.registry), known.clone());
+        if script.runner == Runner::Calling {
+            let file = script.file.clone();
+            let code = blocking(move || {
+                let files = registry.verify_approval(&checked)?;
+                approved_text(&checked, &file, files.as_ref())
+            })
+            .await?;
+            let runs = self.calling_scripts.as_ref().ok_or_else(no_calling_scripts)?;
+            context.sending();
+            return runs.run(CallingScript { code, input: arguments.clone() }, context).await;
+        }
         let work_folder = blocking(move || {
             let files = registry.verify_approval(&checked)?;
             WorkFolder::prepare(&checked, files.as_ref())
@@ -204,6 +224,8 @@ impl SkillHost {
     ) -> Result<(Program, Vec<OsString>), LocalizedText> {
         Ok(match runner {
             Runner::PythonClass(class) => self.registry.python.run_class(file, class).await?,
+            // A script that calls tools is never started as a program.
+            Runner::Calling => return Err(LocalizedText::new("it is not a program", "它不是程序")),
             Runner::Script => match interpreter::of(file).map_err(|why| why.text())? {
                 Interpreter::Python => self.registry.python.run_script(file).await?,
                 Interpreter::Program(program, mut words) => {
@@ -214,6 +236,37 @@ impl SkillHost {
             },
         })
     }
+}
+
+/// Reads a script of a skill, if its bytes are the approved ones.
+fn approved_text(
+    known: &RegisteredSkill,
+    file: &str,
+    approved: Option<&FileSet>,
+) -> Result<String, ToolError> {
+    let folder = known.skill.folder.canonicalize().unwrap_or_else(|_| known.skill.folder.clone());
+    let bytes =
+        resource::read(&folder, file, MAX_SCRIPT_BYTES).map_err(|error| not_run(error.text().clone()))?;
+    // The file could change between check and start, so exactly the verified bytes are run.
+    let path: Vec<_> = Path::new(file).components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    let is_approved =
+        |files: &FileSet| files.files.get(&path.join("/")).is_some_and(|file| sha256(&bytes) == file.digest);
+    if approved.is_some_and(|files| !is_approved(files)) {
+        return Err(not_approved(known, &ApprovalState::Changed));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        not_run(LocalizedText::new(
+            format!("`{file}` is not UTF-8: save it as UTF-8"),
+            format!("`{file}` 不是 UTF-8：请以 UTF-8 保存"),
+        ))
+    })
+}
+
+fn no_calling_scripts() -> ToolError {
+    not_run(LocalizedText::new(
+        "scripts that call tools are disabled: write `enabled = true` below `[script]` in the config, or use the program `toolhub`",
+        "调用工具的脚本已停用：请在配置的 `[script]` 下写 `enabled = true`，或使用程序 `toolhub`",
+    ))
 }
 
 /// Returns the canonical path of a skill's file. Rejects symbolic links that lead out of the skill.

@@ -3,6 +3,7 @@
 
 mod answer;
 mod approval_state;
+mod calling_script;
 mod declarations;
 mod diagnostic;
 mod discover;
@@ -29,6 +30,7 @@ mod yaml;
 mod yaml_repair;
 
 pub use approval_state::{ApprovalState, SkillApprovals};
+pub use calling_script::{CallingScript, CallingScripts};
 pub use declarations::{Runner, SkillTool};
 pub use diagnostic::{Diagnostic, Severity};
 pub use discover::Skipped;

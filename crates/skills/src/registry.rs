@@ -12,7 +12,7 @@ use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinit
 use toolhub_sandbox::Protection;
 
 use crate::approval_state::{ApprovalState, SkillApprovals, approval};
-use crate::declarations::SkillTool;
+use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::discover::{Discovery, Skipped, discover};
 use crate::file_set::{Digests, FileSet, Stamp};
@@ -272,8 +272,8 @@ impl SkillRegistry {
                     ApprovalState::Approved => ApprovalStatus::Approved,
                     _ => ApprovalStatus::Quarantined,
                 };
-                let tags = tool.tags.clone();
-                tools.push(Tool { tags, trust, ..Tool::new(Source::Skill, definition) });
+                let (tags, is_script) = (tool.tags.clone(), tool.runner == Runner::Calling);
+                tools.push(Tool { tags, trust, is_script, ..Tool::new(Source::Skill, definition) });
             }
         }
         tools
@@ -390,8 +390,13 @@ fn definition(known: &RegisteredSkill, tool: &SkillTool, name: &str) -> Option<T
         .with("name", name)
         .with("description", tool.description.as_str())
         .with("inputSchema", tool.schema.clone());
-    if tool.hints != Hints::default() {
-        members.set("annotations", RawJson::of(&tool.hints));
+    let hints = match tool.runner {
+        // What such a script changes depends on the tools that it calls: it cannot promise to be repeatable.
+        Runner::Calling => Hints { read_only: None, idempotent: None, ..tool.hints },
+        Runner::Script | Runner::PythonClass(_) => tool.hints,
+    };
+    if hints != Hints::default() {
+        members.set("annotations", RawJson::of(&hints));
     }
     ToolDefinition::parse(members.with("_meta", meta).into_raw()).ok()
 }

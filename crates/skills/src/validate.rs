@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::LocalizedText;
 
+use crate::calling_script::MAX_SCRIPT_BYTES;
 use crate::declarations::{Runner, SkillTool};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::frontmatter;
@@ -398,8 +399,14 @@ fn no_files(folder: &Path) -> Vec<Diagnostic> {
 /// Reports scripts that cannot be run.
 fn scripts(skill: &Skill) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    for tool in skill.tools.iter().filter(|tool| tool.runner == Runner::Script) {
+    for tool in &skill.tools {
         let path = skill.folder.join(&tool.file);
+        if tool.runner == Runner::Calling {
+            diagnostics.extend(unusable_calling_script(&path));
+        }
+        if tool.runner != Runner::Script {
+            continue;
+        }
         let (severity, texts) = match interpreter::of(&path) {
             Ok(_) => continue,
             Err(ScriptError::NoInterpreter(problem, remedy) | ScriptError::Refused(problem, remedy)) => {
@@ -411,4 +418,27 @@ fn scripts(skill: &Skill) -> Vec<Diagnostic> {
         diagnostics.push(Diagnostic::new(&path, severity, texts));
     }
     diagnostics
+}
+
+/// Reports a script that calls tools if it is too long or not UTF-8. Its syntax is checked when it runs.
+fn unusable_calling_script(path: &Path) -> Option<Diagnostic> {
+    let texts = match std::fs::read(path) {
+        Ok(bytes) if bytes.len() as u64 > MAX_SCRIPT_BYTES => {
+            let limit = MAX_SCRIPT_BYTES >> 10;
+            (
+                LocalizedText::new(
+                    format!("the script is larger than {limit} KiB"),
+                    format!("脚本超过 {limit} KiB"),
+                ),
+                LocalizedText::new("make it smaller", "请缩短"),
+            )
+        }
+        Ok(bytes) if std::str::from_utf8(&bytes).is_err() => (
+            LocalizedText::new("the script is not UTF-8", "脚本不是 UTF-8"),
+            LocalizedText::new("save it as UTF-8", "请以 UTF-8 保存"),
+        ),
+        // A file that is missing is reported with its declaration.
+        _ => return None,
+    };
+    Some(Diagnostic::new(path, Severity::Error, texts))
 }

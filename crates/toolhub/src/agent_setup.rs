@@ -94,9 +94,27 @@ impl Hub {
                     ),
                 );
             }
+            if agent.mode == AgentMode::Code {
+                answer.notes.extend(self.code_mode_note(agent.model.is_some()));
+            }
             self.remember(request, &answer, options.conversation.as_deref()).await;
             Ok(answer)
         })
+    }
+
+    /// Why code mode had no effect on a request; `None` if it had.
+    fn code_mode_note(&self, has_model: bool) -> Option<LocalizedText> {
+        match (has_model, &self.run_script) {
+            (true, Some(_)) => None,
+            (false, _) => Some(LocalizedText::new(
+                "the mode `code` had no effect: only a model writes scripts, and there is none (`toolhub doctor`)",
+                "模式 `code` 没有作用：脚本由模型编写，而这里没有模型（见 `toolhub doctor`）",
+            )),
+            (true, None) => Some(LocalizedText::new(
+                "the mode `code` had no effect: `run_script` is disabled (`[script]` and `[native]` in the config)",
+                "模式 `code` 没有作用：`run_script` 已停用（见配置的 `[script]` 和 `[native]`）",
+            )),
+        }
     }
 
     /// Plans a request without running anything: with a model if there is one, otherwise by rules. Returns an error text if the

@@ -22,7 +22,7 @@ use toolhub_mcp_client::{ClientHandler, Dialer, RejectingHandler, Server, Server
 use toolhub_native::{BuiltinDeps, Caller, Finder as NativeFinder, Folders, Memory, NativeHost, builtin};
 use toolhub_oauth::TokenStore;
 use toolhub_script::HostConfig as ScriptHost;
-use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
+use toolhub_skills::{CallingScripts, Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private_file::PrivateError;
 use toolhub_store::{AuditedStore, OpenError, StoreLocation};
@@ -37,7 +37,7 @@ use crate::listeners::Listeners;
 use crate::model::{ChosenModel, ModelMerger, Models};
 use crate::progress::ProgressCell;
 use crate::reload::{add_host, server_for};
-use crate::script::RunScript;
+use crate::script::{RunScript, ScriptRuns, SkillScripts};
 use crate::server_set::ServerSet;
 use crate::settings::{Places, PlacesError, Settings, load_servers};
 use crate::skills::{ServerSkills, has_skills_needing_approval, read_approvals};
@@ -274,8 +274,9 @@ impl HubBuilder {
             let native = Arc::new(native_host(&settings, deps, self.tools));
             let script_host =
                 self.script_host.map(|host| ScriptHost { protected: places.private_folders(), ..host });
-            let run_script =
-                script_host.and_then(|host| RunScript::new(host, &settings, (&places.home, self.one_shot)));
+            let scripts =
+                script_host.and_then(|host| ScriptRuns::new(host, &settings, (&places.home, self.one_shot)));
+            let run_script = scripts.as_ref().and_then(|runs| RunScript::new(runs, &settings));
             if let Some(tool) = &run_script {
                 native.add(Arc::clone(tool) as Arc<dyn NativeTool>);
             }
@@ -307,13 +308,16 @@ impl HubBuilder {
             let skills = skills_of(&settings, registry, (store.as_deref(), &mut notes)).await;
             let server_skills = Arc::new(ServerSkills::new(Arc::clone(&servers)));
             let fetch = Arc::clone(&server_skills) as Arc<dyn Fetch>;
-            let host: Arc<dyn ToolHost> = Arc::new(SkillHost::new(Arc::clone(&skills), fetch));
+            let calling = scripts.clone().map(|runs| Arc::new(SkillScripts(runs)) as Arc<dyn CallingScripts>);
+            let host = SkillHost::new(Arc::clone(&skills), fetch).with_calling_scripts(calling);
+            let host: Arc<dyn ToolHost> = Arc::new(host);
             engine.add_host(&host, limits);
             let (lists, lists_version) = (Mutex::new(lists), watch::Sender::new(0));
             let hub = Hub {
                 engine,
                 finder,
                 native,
+                scripts,
                 run_script,
                 skills,
                 server_skills,

@@ -15,8 +15,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
-    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, RUN_SCRIPT, ServerId, Source, Tool,
-    ToolCall, ToolDefinition, ToolError,
+    BoxFuture, CallBy, Event, EventKind, EventSink, NativeTool, Outcome, ServerId, Source, Tool, ToolCall,
+    ToolDefinition, ToolError,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp_client::config::ServerSpec;
@@ -31,7 +31,7 @@ use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
 use crate::model::Models;
 use crate::progress::ProgressCell;
-use crate::script::RunScript;
+use crate::script::{RunScript, ScriptRuns};
 use crate::server_set::ServerSet;
 use crate::server_view::ServerView;
 use crate::settings::{Places, ServerExtras, Settings};
@@ -48,6 +48,8 @@ pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
+    /// `None` if the settings disable scripts.
+    pub(crate) scripts: Option<Arc<ScriptRuns>>,
     pub(crate) run_script: Option<Arc<RunScript>>,
     pub(crate) skills: Arc<SkillRegistry>,
     pub(crate) server_skills: Arc<ServerSkills>,
@@ -109,10 +111,7 @@ impl Hub {
 
     /// Like [`Self::call`], by reference.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
-        if call.tool.as_str() == RUN_SCRIPT
-            && (call.nested.is_none() || call.timeout.is_none())
-            && self.run_script.is_some()
-        {
+        if self.is_unprepared_script(call) {
             return self.run_script_call(call).await;
         }
         let started = Instant::now();
@@ -405,8 +404,8 @@ impl Hub {
     }
 
     async fn stop_scripts(&self) {
-        if let Some(tool) = &self.run_script {
-            tool.shutdown().await;
+        if let Some(runs) = &self.scripts {
+            runs.shutdown().await;
         }
     }
 

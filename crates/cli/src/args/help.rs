@@ -190,7 +190,9 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/ask agent" | "/chat agent" | "/prompt agent" => "使用配置中的哪个智能体 [默认：`default`，若有]",
         "/ask model" | "/chat model" => "模型，按其在已配置端点上的名称",
         "/ask no_llm" | "/chat no_llm" => "不用模型：按规则规划",
-        "/ask mode" | "/chat mode" => "模型如何工作：talk（边说边调用工具）或 plan（先制定计划）",
+        "/ask mode" | "/chat mode" => {
+            "模型如何工作：talk（边说边调用工具）、plan（先制定计划）或 code（编写脚本）"
+        }
         "/ask yes" | "/chat yes" => "事先同意运行会更改或删除数据的工具",
         "/ask stream" | "/chat stream" => "模型边说边输出，写入管道时也是",
         "/call" => "调用工具",
@@ -201,7 +203,7 @@ fn chinese(key: &str) -> Option<&'static str> {
         "/script timeout" => "最长运行时间，例如 30s 或 2m",
         "/script/types" => "输出脚本可调用的工具的 TypeScript 声明（.d.ts）",
         "/script/types servers" => "只看这些服务器的工具",
-        "/script/resume" => "继续因 hub 被终止而中断的脚本；已有结果的调用不会重复",
+        "/script/resume" => "继续因 hub 被终止而中断的脚本；已有结果的改动不会重复",
         "/script/resume id" => "`toolhub history` 中该脚本的编号",
         "/call tool" => "工具名；使用 `--capability` 时为第一个参数",
         "/explain tool" | "/tools/show tool" => "工具名",

@@ -26,7 +26,7 @@ pub(crate) struct ScriptArgs {
 pub(crate) enum ScriptCommand {
     /// Print TypeScript declarations (.d.ts) of the tools that a script can call
     Types(ScriptTypesArgs),
-    /// Resume a script whose hub was killed; calls that have an answer are not repeated
+    /// Resume a script whose hub was killed; changes that have an answer are not repeated
     Resume(ScriptResumeArgs),
 }
 

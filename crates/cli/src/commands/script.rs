@@ -191,9 +191,9 @@ fn resume_error(app: &App, id: &str, why: ResumeError) -> UsageError {
             ),
             format!("脚本 `{id}` 由智能体编写，更改前需要询问：请重新提出请求"),
         ),
-        ResumeError::TooLong => lang.choose(
-            format!("the script `{id}` is too long to be kept in the history: it cannot be resumed"),
-            format!("脚本 `{id}` 过长，历史中没有完整保存：无法继续"),
+        ResumeError::OfScript => lang.choose(
+            format!("the script `{id}` was called by another script: resume that one"),
+            format!("脚本 `{id}` 由另一个脚本调用：请继续那个脚本"),
         ),
         ResumeError::OtherPrincipal => lang.choose(
             format!("the script `{id}` was run by another principal: only its caller can run it again"),

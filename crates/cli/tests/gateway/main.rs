@@ -74,6 +74,7 @@ mod serve_check;
 mod serving;
 mod settings;
 mod shutdown;
+mod skill_scripts;
 mod skills;
 mod streams;
 #[cfg(target_arch = "x86_64")]

@@ -19,7 +19,7 @@ fn arguments(code: &str) -> String {
     json!({ "code": code }).to_string()
 }
 
-fn called(journal: &Path) -> Vec<String> {
+pub(crate) fn called(journal: &Path) -> Vec<String> {
     let journal = Journal::read(journal);
     let messages = journal.messages().into_iter();
     let calls = messages.filter(|message| message["method"] == "tools/call");
@@ -126,7 +126,7 @@ async fn rules_apply_to_each_call_of_a_script() {
 }
 
 /// Approves or denies the next call that waits.
-async fn decide(serving: &Serving, decision: &str) {
+pub(crate) async fn decide(serving: &Serving, decision: &str) {
     let since = Instant::now();
     loop {
         let waiting = serving.cli().run(&["waiting", "--json"]).json();

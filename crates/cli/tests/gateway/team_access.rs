@@ -54,7 +54,7 @@ roles = ["owner"]
 servers = ["s"]
 "#;
 
-fn sheets() -> Script {
+pub(crate) fn sheets() -> Script {
     Script::both().plain_tool("read_sheet").plain_tool("write_sheet").plain_tool("delete_sheet")
 }
 

@@ -48,6 +48,8 @@ pub(crate) fn short() -> ScriptLimits {
 #[derive(Debug, Default)]
 pub(crate) struct TestTools {
     pub(crate) calls: Mutex<Vec<(String, Value)>>,
+    /// How often the tools were listed.
+    pub(crate) listings: AtomicUsize,
     running: AtomicUsize,
     pub(crate) most_running: AtomicUsize,
     /// Calls whose future was dropped before its end.
@@ -77,12 +79,13 @@ fn tool(server: &str, name: &str) -> ScriptTool {
             name: format!("{server}_{name}"),
             member: Some((server.to_owned(), name.to_owned())),
         },
-        read_only: true,
+        read_only: false,
     }
 }
 
 impl ScriptTools for TestTools {
-    fn tools(&self) -> Vec<ScriptTool> {
+    fn tools(&self) -> BoxFuture<'_, Vec<ScriptTool>> {
+        self.listings.fetch_add(1, Ordering::Relaxed);
         let mut tools: Vec<ScriptTool> = ["echo", "fail", "slow", "never", "panic", "big", "text", "deep"]
             .map(|name| tool("test", name))
             .into();
@@ -91,7 +94,7 @@ impl ScriptTools for TestTools {
             path: ToolPath { name: "calculate".to_owned(), member: None },
             read_only: true,
         });
-        tools
+        Box::pin(std::future::ready(tools))
     }
 
     fn signature(&self, tool: &str) -> Option<String> {

@@ -38,6 +38,13 @@ impl Journal for InterruptedJournal<'_> {
         self.entries_left -= 1;
         self.journal.append(entry, durability)
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.entries_left {
+            0 => Err(io::Error::other("the hub ends here")),
+            _ => self.journal.flush(),
+        }
+    }
 }
 
 async fn run_until(path: &Path, code: &str, entries: usize, tools: &TestTools) -> ScriptReport {
@@ -149,7 +156,8 @@ async fn a_run_that_does_something_else_sends_nothing() {
         ("{\"woken\":{\"id\":1}}", "{\"woken\":{\"id\":7}}", "did not make all calls"),
     ] {
         let path = interrupted(&format!("changed {from}").replace(['/', '\\'], "_"));
-        run_until(&path, code, 4, &TestTools::default()).await;
+        // The answer of the second call stores the end of the sleep, too.
+        run_until(&path, code, 6, &TestTools::default()).await;
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{from}: {text}");
         std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
@@ -187,4 +195,80 @@ async fn a_dropped_run_is_unknown_and_its_calls_are_dropped() {
         failed(&run_again(&path, "await tools.test.never({ a: 1 })", &tools).await, FailureKind::Unknown);
     assert!(text.contains("1. `test_never`"), "{text}");
     assert_eq!(tools.calls.lock().unwrap().len(), 1);
+}
+
+/// Counts how often entries are stored.
+struct CountingJournal<'a> {
+    journal: &'a mut FileJournal,
+    stored: usize,
+    appended: usize,
+}
+
+impl Journal for CountingJournal<'_> {
+    fn take_entries(&mut self) -> Vec<JournalEntry> {
+        self.journal.take_entries()
+    }
+
+    fn append<'b>(
+        &'b mut self,
+        entry: &'b JournalEntry,
+        durability: Durability,
+    ) -> BoxFuture<'b, io::Result<()>> {
+        self.appended += 1;
+        self.stored += usize::from(durability != Durability::Buffered);
+        self.journal.append(entry, durability)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stored += 1;
+        self.journal.flush()
+    }
+}
+
+#[tokio::test]
+async fn calls_that_only_read_are_stored_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut file = FileJournal::open(&folder.path().join("journal")).unwrap();
+    let mut journal = CountingJournal { journal: &mut file, stored: 0, appended: 0 };
+    let code = "for (let i = 0; i < 90; i++) await tools.calculate({ i }); return 'read'";
+    let report = runner().run(&Script::new(code), &TestTools::default(), Some(&mut journal)).await;
+    assert_eq!(value(&report), json!("read"));
+    // Started, 90 × (begun, answered), finished.
+    assert_eq!(journal.appended, 182);
+    // At most one write per 50 ms beside the first and the last entry.
+    let limit = 3 + report.duration.as_millis() / 50;
+    assert!(journal.stored as u128 <= limit, "{} of {limit}", journal.stored);
+}
+
+#[tokio::test]
+async fn a_call_that_only_reads_is_made_again_and_a_change_is_not() {
+    let code = "const seen = [];
+        for (let i = 0; i < 3; i++) { await tools.calculate({ i }); seen.push(i); await tools.test.echo({ i }) }
+        await tools.calculate({ i: 3 }); seen.push(3);
+        return seen";
+    // Started, 3 × (begun, answered) of each tool, the last read, finished.
+    let whole = 1 + 3 * 4 + 2 + 1;
+    for entries in 0..=whole {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let tools = TestTools::default();
+        run_until(&path, code, entries, &tools).await;
+        let changes_before = tools.names().iter().filter(|name| *name == "test_echo").count();
+        let second = TestTools::default();
+        let again = run_again(&path, code, &second).await;
+        let changes = second.names().iter().filter(|name| *name == "test_echo").count();
+        match again.failure().map(|failure| failure.kind) {
+            Some(FailureKind::Unknown) => {
+                assert!(
+                    second.names().is_empty() && again.notes(Lang::En).contains("test_echo"),
+                    "{entries}"
+                );
+            }
+            Some(kind) => panic!("{entries}: {kind:?} {}", again.notes(Lang::En)),
+            None => {
+                assert_eq!(value(&again), json!([0, 1, 2, 3]), "{entries}");
+                assert_eq!(changes_before + changes, 3, "{entries}: every change once");
+            }
+        }
+    }
 }

@@ -10,4 +10,5 @@ mod forged;
 mod harness;
 mod journal;
 mod language;
+mod memory;
 mod processes;

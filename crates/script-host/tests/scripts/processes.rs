@@ -1,7 +1,10 @@
 //! Processes of scripts: one for each, none left, many at once, and a pool that is never used twice.
 
 use std::collections::BTreeSet;
+use std::future::Future as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use serde_json::json;
@@ -246,4 +249,25 @@ async fn killing_the_hub_leaves_no_host_and_repeats_no_call() {
             assert_none_left(&program).await;
         }
     }
+}
+
+#[tokio::test]
+async fn scripts_that_wait_for_a_place_hold_no_list_of_tools() {
+    let runner = ScriptRunner::new(RunnerConfig { max_running: 1, ..config() });
+    let tools = TestTools::default();
+    let (first, next) = (Script::new("await tools.test.never({})"), Script::new("1"));
+    let mut running = Box::pin(runner.run(&first, &tools, None));
+    while tools.calls.lock().unwrap().is_empty() {
+        let _ = tokio::time::timeout(Duration::from_millis(10), &mut running).await;
+    }
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(runner.run(&next, &tools, None))).collect();
+    for run in &mut waiting {
+        assert!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    assert_eq!(tools.listings.load(Ordering::Relaxed), 1);
+    drop(running);
+    for run in waiting {
+        assert_eq!(value(&run.await), json!(1));
+    }
+    assert_eq!(tools.listings.load(Ordering::Relaxed), 11);
 }

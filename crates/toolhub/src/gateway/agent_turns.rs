@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use toolhub_agent::{
-    Agent, AgentContext, CallSupervisor, Confirmation, PermissionDecision, SignatureText, TurnRequest,
-    TurnResult,
-};
+use toolhub_agent::{Agent, AgentContext, CallSupervisor, DenyAll, SignatureText, TurnRequest, TurnResult};
 use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ReplyListener;
@@ -131,7 +128,7 @@ impl Gateways {
                 events: &events,
                 supervisor: Some(turn.supervisor),
                 signature: tools.signature(hub),
-                ..hub.agent_context(&settings, (&options, &NoConfirmation))
+                ..hub.agent_context(&settings, (&options, &DenyAll))
             },
             model: model.as_deref(),
             mode: settings.mode.map(Into::into).unwrap_or_default(),
@@ -148,15 +145,6 @@ impl Gateways {
 fn instructions(settings: &AgentSettings, client: Option<&str>) -> Option<String> {
     let parts: Vec<&str> = settings.instructions.as_deref().into_iter().chain(client).collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))
-}
-
-/// The supervisor decides about calls of the agent; calls of its scripts cannot be asked about.
-struct NoConfirmation;
-
-impl Confirmation for NoConfirmation {
-    fn allow<'a>(&'a self, _: &'a ToolName, _: &'a RawJson) -> BoxFuture<'a, PermissionDecision> {
-        Box::pin(async { PermissionDecision::NotAsked })
-    }
 }
 
 /// Passes events on, and tells when a reply is complete.
@@ -235,11 +223,8 @@ impl<'a> PrincipalTools<'a> {
             return outcome_of(answer, id, tool);
         }
         let prepared = self.backend.prepared(&target, gateway_call);
-        let script = match (call.nested, call.parent) {
-            (Some(nested), _) => ScriptRole::Script(nested),
-            (None, Some(parent)) => ScriptRole::CallOf(parent),
-            (None, None) => ScriptRole::CallOfTurn,
-        };
+        let script =
+            ScriptRole { nested: call.nested, parent: call.parent, storage: call.storage, is_of_turn: true };
         // Models write nearly correct arguments.
         let coercion = if call.coercion == Coercion::On { Coercion::On } else { prepared.coercion };
         let prepared = PreparedCall { script, coercion, ..prepared };

@@ -68,9 +68,9 @@ impl HubBackend {
             return Err(Err(RpcError::new(REFUSED, "no principal")));
         };
         let access = self.access_of_caller(&call.caller);
-        let is_of_script = matches!(script, ScriptRole::CallOf(_));
+        let is_of_script = script.parent.is_some();
         // A script or a turn of an agent may take longer than its credential is valid.
-        if (is_of_script || matches!(script, ScriptRole::CallOfTurn)) && !self.access.is_valid(principal) {
+        if (is_of_script || script.is_of_turn) && !self.access.is_valid(principal) {
             return Err(Err(RpcError::new(REFUSED, "the credential of this request is no longer valid")));
         }
         let authorized = |among: Arc<[Source]>, rule: Option<Arc<str>>, approver: Option<Arc<str>>| {

@@ -356,7 +356,7 @@ impl HubBackend {
         let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
         let call = GatewayCall { arguments: target.with_fixed(arguments), ..call };
         let coercion = if self.profile.coerce_arguments { Coercion::On } else { Coercion::Off };
-        PreparedCall { call, coercion, script: ScriptRole::None }
+        PreparedCall { call, coercion, script: ScriptRole::default() }
     }
 
     /// Decides about a call, and runs it if it is allowed.
@@ -387,11 +387,8 @@ impl HubBackend {
         let PreparedCall { call, coercion, script } = self.coerce_before_rules(target, prepared);
         let authorized = self.authorize(target, &call, &script).await?;
         let mut tool_call = ToolCall::of(target.tool.clone(), call.arguments);
-        match script {
-            ScriptRole::None | ScriptRole::CallOfTurn => {}
-            ScriptRole::Script(nested) => tool_call.nested = Some(nested),
-            ScriptRole::CallOf(parent) => tool_call.parent = Some(parent),
-        }
+        (tool_call.nested, tool_call.parent) = (script.nested, script.parent);
+        tool_call.storage = script.storage;
         tool_call.coercion = coercion;
         tool_call.among = Some(authorized.among);
         tool_call.authorization = authorized.authorization;

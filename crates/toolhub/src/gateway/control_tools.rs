@@ -17,7 +17,7 @@ use super::answers::tool_error;
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
 use super::prepared_call::{PreparedCall, ScriptRole};
-use super::scripts::{declaration, search_signature};
+use super::script_tools::{declaration, search_signature};
 use super::view::{Kind, Target, View};
 use crate::audit_trail::CALL;
 use crate::settings::Expose;
@@ -88,10 +88,15 @@ impl HubBackend {
                     return Ok(tool_error(&unknown.localize(self.lang)));
                 }
                 let call = GatewayCall { arguments, ..call };
-                let prepared = PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::None };
+                let prepared = PreparedCall { call, coercion: Coercion::Off, script: ScriptRole::default() };
                 self.run(view, target, prepared).await
             }
-            Kind::RunScript => self.run_script(target, GatewayCall { arguments, ..call }).await,
+            Kind::RunScript => {
+                let call = GatewayCall { arguments, ..call };
+                let script = ScriptRole::default();
+                self.run_script(target, PreparedCall { call, coercion: Coercion::Off, script }).await
+            }
+            Kind::SkillScript => self.run_script(target, self.prepared(target, call)).await,
         }
     }
 

@@ -19,6 +19,8 @@ mod profile_access;
 mod profile_check;
 mod resource_subscriptions;
 mod script_caller;
+mod script_tool_lists;
+mod script_tools;
 mod scripts;
 mod service;
 mod skills;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::{CallId, Coercion, NestedTools, RawJson};
+use toolhub_core::{CallId, Coercion, NestedTools, RawJson, StorageBudget};
 use toolhub_mcp_gateway::GatewayCall;
 
 /// A call with the arguments that the tool receives, apart from coercion.
@@ -12,16 +12,17 @@ pub(super) struct PreparedCall {
     pub(super) script: ScriptRole,
 }
 
-/// The part of a call in a script.
-pub(super) enum ScriptRole {
-    /// It has none.
-    None,
-    /// It runs a script, with these tools.
-    Script(Arc<dyn NestedTools>),
-    /// The script of this call makes it.
-    CallOf(CallId),
-    /// An agent makes it in a turn for the caller.
-    CallOfTurn,
+/// The part of a call in scripts. A script of a skill that a script calls has both.
+#[derive(Default)]
+pub(super) struct ScriptRole {
+    /// The tools of the script that the call runs, if it runs one.
+    pub(super) nested: Option<Arc<dyn NestedTools>>,
+    /// The call of the script that makes it, if one does.
+    pub(super) parent: Option<CallId>,
+    /// The storage of the results of that script.
+    pub(super) storage: Option<Arc<StorageBudget>>,
+    /// Whether an agent makes it in a turn for the caller.
+    pub(super) is_of_turn: bool,
 }
 
 /// Removes arguments that are `null`: models write `null` for arguments that they omit.

@@ -12,6 +12,7 @@ use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill;
 
 use super::profile_access::ProfileAccess;
+use super::script_tool_lists::ScriptToolLists;
 use crate::settings::{Expose, Override, ProfileSettings};
 
 /// With more tools than this, `auto` enables search.
@@ -38,6 +39,8 @@ pub(super) enum Kind {
     UseSkill,
     /// `run_script`, restricted to the tools of the profile.
     RunScript,
+    /// A script of a skill, restricted to the tools of the profile.
+    SkillScript,
 }
 
 impl Kind {
@@ -48,6 +51,7 @@ impl Kind {
             (Source::Native, "call_tool") => Self::Call,
             (Source::Native, RUN_SCRIPT) => Self::RunScript,
             (Source::Skill, use_skill::NAME) => Self::UseSkill,
+            (Source::Skill, _) if tool.is_script => Self::SkillScript,
             _ => Self::Plain,
         }
     }
@@ -90,6 +94,8 @@ pub(super) struct View {
     holders: HashMap<String, Source>,
     /// Whether all servers had been listed when the view was built.
     pub(super) settled: bool,
+    /// The tools for scripts.
+    pub(super) script_tools: ScriptToolLists,
 }
 
 /// The inputs of a view.
@@ -186,6 +192,7 @@ impl View {
             aliases: HashMap::new(),
             holders: options.previous.map(|previous| previous.holders.clone()).unwrap_or_default(),
             settled: options.settled,
+            script_tools: ScriptToolLists::default(),
         };
         if options.settled {
             view.add_holders();
@@ -378,7 +385,11 @@ impl ViewBuilder {
                 .fold(RawObject::default(), |all, (key, value)| all.with(key.clone(), value.clone()))
         });
         let target = Target {
-            kind: Kind::of(&first.tool),
+            // A call of a group may reach any of its tools, and a script among them needs the tools of its caller.
+            kind: entries
+                .iter()
+                .find(|entry| entry.tool.is_script)
+                .map_or(Kind::of(&first.tool), |entry| Kind::of(&entry.tool)),
             tool: own.clone(),
             among: entries.iter().map(|entry| entry.tool.source.clone()).collect(),
             fixed,
@@ -433,7 +444,7 @@ fn groups<'a>(catalog: &'a Catalog, options: &ViewOptions<'_>) -> Vec<Vec<&'a Ar
 /// do not reveal them.
 fn is_visible(entry: &Entry, access: &ProfileAccess) -> bool {
     match Kind::of(&entry.tool) {
-        Kind::Plain => access.sees_tool(entry),
+        Kind::Plain | Kind::SkillScript => access.sees_tool(entry),
         Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => !access.forbids_finder(entry),
         // It is omitted if no skill is visible.
         Kind::UseSkill => true,
@@ -491,8 +502,8 @@ fn offered(
         Kind::UseSkill => skills_offered(tool, options)?,
         // Rules about arguments concern the tools that these find and call.
         Kind::Search | Kind::Describe | Kind::Call | Kind::RunScript => tool.definition.raw().clone(),
-        Kind::Plain if profile.lossless => definition(),
-        Kind::Plain => portable(&definition()).ok()?,
+        Kind::Plain | Kind::SkillScript if profile.lossless => definition(),
+        Kind::Plain | Kind::SkillScript => portable(&definition()).ok()?,
     };
     if overridden.is_none() && name == tool.name().as_str() {
         return Some(raw);

@@ -1,46 +1,54 @@
 //! The tools of a caller as a script sees them: their paths, TypeScript signatures, results and errors.
 
-use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use toolhub_core::{
-    BoxFuture, CallId, Lang, NestedCall, NestedTool, NestedTools, RawJson, ToolDefinition, ToolError,
-    ToolOutput,
+    BoxFuture, CallId, Lang, NestedCall, NestedTool, NestedToolList, NestedTools, RawJson, StorageBudget,
+    ToolDefinition, ToolError, ToolOutput,
 };
 use toolhub_script::protocol::ToolPath;
 use toolhub_script::signature::{self, DEFAULT_BUDGET, ToolShape};
 use toolhub_script::{INVALID_ARGUMENTS, ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
 
+/// Bytes of the results of one script that the history keeps in full.
+const MAX_STORED_BYTES: usize = 64 << 20;
+
 /// The tools of one run.
 pub(crate) struct CallerTools<'a> {
     nested: &'a dyn NestedTools,
-    tools: HashMap<String, NestedTool>,
-    /// The call of `run_script`.
+    /// Requested when the run begins.
+    tools: OnceLock<Arc<NestedToolList>>,
+    /// The call that runs the script.
     parent: CallId,
+    storage: Arc<StorageBudget>,
 }
 
 impl<'a> CallerTools<'a> {
     pub(crate) fn new(nested: &'a dyn NestedTools, parent: CallId) -> Self {
-        let tools = nested.tools().into_iter().map(|tool| (tool.name.clone(), tool)).collect();
-        Self { nested, tools, parent }
+        Self { nested, tools: OnceLock::new(), parent, storage: StorageBudget::new(MAX_STORED_BYTES) }
     }
 }
 
 impl ScriptTools for CallerTools<'_> {
-    fn tools(&self) -> Vec<ScriptTool> {
+    fn tools(&self) -> BoxFuture<'_, Vec<ScriptTool>> {
         let tool = |tool: &NestedTool| ScriptTool {
             path: ToolPath { name: tool.name.clone(), member: tool.member.clone() },
             read_only: tool.read_only,
         };
-        self.tools.values().map(tool).collect()
+        Box::pin(async move {
+            let tools = self.nested.tools().await;
+            self.tools.get_or_init(|| tools).iter().map(tool).collect()
+        })
     }
 
     fn signature(&self, tool: &str) -> Option<String> {
-        self.tools.get(tool).map(|tool| signature_of(tool, DEFAULT_BUDGET))
+        self.tools.get()?.get(tool).map(|tool| signature_of(tool, DEFAULT_BUDGET))
     }
 
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {
-        let nested = NestedCall { parent: self.parent.clone(), tool: call.tool, arguments: call.arguments };
+        let (parent, storage) = (self.parent.clone(), Arc::clone(&self.storage));
+        let nested = NestedCall { parent, storage, tool: call.tool, arguments: call.arguments };
         Box::pin(async move {
             self.nested.call(nested).await.map(|output| value_of(&output)).map_err(|error| thrown(&error))
         })
@@ -146,6 +154,7 @@ mod tests {
             member: Some(("excel".to_owned(), "read".to_owned())),
             definition: RawJson::from(definition),
             read_only: true,
+            is_script: false,
         };
         assert_eq!(
             signature_of(&tool, DEFAULT_BUDGET),

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::{
-    BoxFuture, CallId, NestedCall, NestedTool, NestedTools, RUN_SCRIPT, RawJson, ToolCall, ToolError,
+    BoxFuture, CallId, NestedCall, NestedToolList, NestedTools, RUN_SCRIPT, RawJson, ToolCall, ToolError,
     ToolOutput,
 };
 use toolhub_engine::NestedResult;
@@ -47,8 +47,9 @@ impl fmt::Debug for DryRunTools<'_> {
 }
 
 impl NestedTools for DryRunTools<'_> {
-    fn tools(&self) -> Vec<NestedTool> {
-        self.tools.values().map(|tool| tool.shown.clone()).collect()
+    fn tools(&self) -> BoxFuture<'_, Arc<NestedToolList>> {
+        let shown = self.tools.values().map(|tool| tool.shown.clone()).collect();
+        Box::pin(std::future::ready(Arc::new(NestedToolList::new(shown))))
     }
 
     fn call(&self, call: NestedCall) -> BoxFuture<'_, NestedResult> {
@@ -76,7 +77,7 @@ impl Hub {
             self.list_missing().await;
             let (tools, calls) = (self.local_tools_by_name(), Mutex::default());
             let tools = DryRunTools { hub: self, tools, calls };
-            let report = tool.run(arguments, (&tools, CallId::generate()), None).await;
+            let report = tool.run(arguments, (&tools, CallId::generate())).await;
             let calls = tools.calls.into_inner().unwrap_or_else(PoisonError::into_inner);
             Some(DryRun { calls, report })
         })

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::CallId;
+use toolhub_core::{CallId, RawJson};
 use toolhub_script::{FailureKind, FileJournal, Journal, ScriptReport};
 use toolhub_store::private_file;
 
@@ -82,6 +82,11 @@ impl Journals {
 }
 
 impl RunJournal {
+    /// The arguments of the call that wrote it.
+    pub(crate) fn arguments(&self) -> Option<&RawJson> {
+        self.file.header()?.arguments.as_ref()
+    }
+
     pub(crate) fn as_journal(&mut self) -> &mut dyn Journal {
         &mut self.file
     }

@@ -1,14 +1,14 @@
 //! Scripts of the local user: their tools are all tools of the hub.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use toolhub_core::call_log::RecordId;
 use toolhub_core::ports::StoreError;
 use toolhub_core::{
-    Authorization, BoxFuture, NestedCall, NestedTool, Outcome, RUN_SCRIPT, RawJson, Source, Tool, ToolCall,
-    ToolError, ToolName,
+    Authorization, BoxFuture, CallBy, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT, RawJson,
+    Source, Tool, ToolCall, ToolError, ToolName,
 };
 use toolhub_engine::reserved::qualified;
 use toolhub_engine::{Entry, NestedResult, run_with_nested};
@@ -47,7 +47,7 @@ impl LocalTool {
 /// Why a script cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeError {
-    /// The call is not recorded, or is not one of `run_script`.
+    /// The call is not recorded, or runs no script.
     UnknownCall,
     /// It has ended, or left no journal.
     NothingLeft,
@@ -55,11 +55,32 @@ pub enum ResumeError {
     OtherPrincipal,
     /// An agent made it, whose user confirms changes.
     OfAgent,
-    /// Its code is too long to be in the history.
-    TooLong,
+    /// Another script called it, and waits for its result no more.
+    OfScript,
 }
 
 impl Hub {
+    /// Whether a call runs a script and lacks its tools or its time limit. Only a call of the local user gets tools here: for
+    /// any other one, the part of the hub that decides about its caller provides them.
+    pub(crate) fn is_unprepared_script(&self, call: &ToolCall) -> bool {
+        let is_of_caller = call.tool.as_str() == RUN_SCRIPT && self.run_script.is_some();
+        if !is_of_caller && !self.may_run_skill_script(call) {
+            return false;
+        }
+        let identity = call.caller.as_ref().and_then(|caller| caller.identity());
+        match &call.nested {
+            Some(_) => call.timeout.is_none(),
+            None => identity.is_none(),
+        }
+    }
+
+    /// Whether a call may reach a script of a skill.
+    fn may_run_skill_script(&self, call: &ToolCall) -> bool {
+        self.scripts.is_some()
+            && call.among.as_ref().is_none_or(|among| among.contains(&Source::Skill))
+            && self.catalog().scripts(call.by, call.tool.as_str()).next().is_some()
+    }
+
     /// Runs a script with a time limit, which its own limit ends before; without the tools of a caller, as a script of the local
     /// user.
     pub(crate) fn run_script_call<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Outcome> {
@@ -71,16 +92,19 @@ impl Hub {
                 return self.run_call(&script).await;
             }
             self.list_missing().await;
-            let tools = self.local_tools_by_name();
-            let shown = tools.values().map(|tool| tool.shown.clone()).collect();
-            let tools = &tools;
+            let tools = OnceLock::new();
+            let tools = || tools.get_or_init(|| self.local_tools_by_name());
             run_with_nested(
-                shown,
+                || {
+                    let shown = tools().values().map(|tool| tool.shown.clone()).collect();
+                    let all = Arc::new(NestedToolList::new(shown));
+                    if call.tool.as_str() == RUN_SCRIPT { all } else { all.without_scripts() }
+                },
                 |nested| {
                     let script = ToolCall { nested: Some(nested), timeout, ..call.clone() };
                     Box::pin(async move { self.run_call(&script).await })
                 },
-                |nested| Box::pin(self.call_local_tool(tools, call, nested)),
+                |nested| Box::pin(self.call_local_tool(tools(), call, nested)),
             )
             .await
         })
@@ -92,8 +116,14 @@ impl Hub {
         script: &ToolCall,
         nested: NestedCall,
     ) -> NestedResult {
-        let mut call = tools.get(&nested.tool).ok_or(ToolError::Internal)?.call(nested.arguments);
+        let tool = tools.get(&nested.tool).ok_or(ToolError::Internal)?;
+        // Only the listed tools can be called.
+        if tool.shown.is_script && script.tool.as_str() != RUN_SCRIPT {
+            return Err(ToolError::Internal);
+        }
+        let mut call = tool.call(nested.arguments);
         call.parent = Some(nested.parent);
+        call.storage = Some(nested.storage);
         call.caller.clone_from(&script.caller);
         call.conversation.clone_from(&script.conversation);
         call.request.clone_from(&script.request);
@@ -103,7 +133,10 @@ impl Hub {
 
     /// The call that resumes a script of the local user whose hub was killed: calls that have an answer are not made again.
     pub async fn resumed_script(&self, id: &RecordId) -> Result<Result<ToolCall, ResumeError>, StoreError> {
-        let record = self.call_record(id).await?.filter(|record| record.start.tool.as_str() == RUN_SCRIPT);
+        let catalog = self.catalog();
+        let is_script =
+            |tool: &str| tool == RUN_SCRIPT || catalog.scripts(CallBy::Name, tool).next().is_some();
+        let record = self.call_record(id).await?.filter(|record| is_script(record.start.tool.as_str()));
         let Some(record) = record else { return Ok(Err(ResumeError::UnknownCall)) };
         let start = record.start;
         if start.authorization != Authorization::default() {
@@ -113,14 +146,14 @@ impl Hub {
         if start.request.is_some() {
             return Ok(Err(ResumeError::OfAgent));
         }
-        if start.arguments.object().is_none_or(|members| !members.contains("code")) {
-            return Ok(Err(ResumeError::TooLong));
+        if start.parent.is_some() {
+            return Ok(Err(ResumeError::OfScript));
         }
-        // The journal is locked from here on: the call runs with it, or not at all.
-        if !self.run_script.as_ref().is_some_and(|tool| tool.resume(&start.call)) {
-            return Ok(Err(ResumeError::NothingLeft));
-        }
-        Ok(Ok(ToolCall { id: start.call, ..ToolCall::of(start.tool, start.arguments) }))
+        // The journal is locked from here on: the call runs with it, or not at all. It has all arguments, of which the history
+        // may have a part.
+        let resumed = self.scripts.as_ref().and_then(|runs| runs.resume(&start.call, &start.arguments));
+        let call = |arguments| ToolCall { id: start.call, ..ToolCall::of(start.tool, arguments) };
+        Ok(resumed.map(call).ok_or(ResumeError::NothingLeft))
     }
 
     pub(super) fn local_tools_by_name(&self) -> HashMap<String, LocalTool> {

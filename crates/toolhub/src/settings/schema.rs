@@ -294,6 +294,7 @@ fn skills() -> Value {
             ("write", texts("Files and folders")),
             ("network", flag("Whether the network may be used (default: false)")),
             ("environment", texts("Names of environment variables")),
+            ("tools", flag("Whether its scripts may call the tools of their caller (default: false)")),
         ],
     );
     table(

@@ -153,7 +153,7 @@ pub(crate) fn file_count(files: &FileSet, lang: Lang) -> String {
 }
 
 /// The owner's consent: by a prompt at a terminal. Without a terminal, only skills without suspicious findings that request no
-/// write access, environment variables or network are approved; otherwise returns the reason.
+/// write access, environment variables, network or tools are approved; otherwise returns the reason.
 async fn consent(
     app: &App,
     known: &RegisteredSkill,
@@ -167,7 +167,10 @@ async fn consent(
             false => Err(lang.choose(format!("`{name}` is not approved"), format!("未批准 `{name}`"))),
         });
     }
-    let reaches_out = !requested.write.is_empty() || !requested.environment.is_empty() || requested.network;
+    let reaches_out = !requested.write.is_empty()
+        || !requested.environment.is_empty()
+        || requested.network
+        || requested.tools;
     let why = match (suspicious.is_empty(), reaches_out) {
         (true, false) => return Ok(Ok(())),
         (false, _) => lang.choose("something in it is suspicious".to_owned(), "内容可疑".to_owned()),

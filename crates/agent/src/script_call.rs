@@ -62,6 +62,7 @@ impl AgentContext<'_> {
             let tools = OnceLock::new();
             let tools = || tools.get_or_init(|| self.tools_of_script(script));
             run_with_nested(
+                script.nested_origin(),
                 || {
                     let shown = tools().values().map(|tool| tool.shown.clone()).collect();
                     Arc::new(NestedToolList::new(shown))
@@ -90,7 +91,7 @@ impl AgentContext<'_> {
         let mut call = ToolCall::new(tool.as_str(), nested.arguments);
         call.source.clone_from(source);
         call.parent = Some(nested.parent);
-        call.storage = Some(nested.storage);
+        call.budget = Some(nested.budget);
         let (outcome, _) = Box::pin(self.call(call, request)).await;
         outcome.result
     }

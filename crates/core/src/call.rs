@@ -6,7 +6,7 @@ use std::time::Duration;
 pub use crate::call_id::CallId;
 use crate::caller::CallerHandle;
 use crate::json::RawJson;
-use crate::nested::{NestedTools, StorageBudget};
+use crate::nested::{NestedBudget, NestedOrigin, NestedTools};
 use crate::principal::Authorization;
 use crate::source::Source;
 use crate::tool::ToolName;
@@ -60,8 +60,8 @@ pub struct ToolCall {
     pub authorization: Authorization,
     /// The call that makes this one, if a tool does.
     pub parent: Option<CallId>,
-    /// The bytes that may be stored of its result, if calls share them.
-    pub storage: Option<Arc<StorageBudget>>,
+    /// What it shares with other calls, if a tool makes it.
+    pub budget: Option<Arc<NestedBudget>>,
     /// The tools that the tool may call in turn; `None` if the tool decides that by itself.
     pub nested: Option<Arc<dyn NestedTools>>,
 }
@@ -88,9 +88,24 @@ impl ToolCall {
             caller: None,
             authorization: Authorization::default(),
             parent: None,
-            storage: None,
+            budget: None,
             nested: None,
         }
+    }
+
+    /// Whether a person of this machine made it directly: such a call may be resumed after a crash. Agents and clients repeat
+    /// their request instead.
+    pub fn may_resume(&self) -> bool {
+        let has_identity = self.caller.as_ref().is_some_and(|caller| caller.identity().is_some());
+        self.parent.is_none()
+            && self.request.is_none()
+            && !has_identity
+            && self.authorization == Authorization::default()
+    }
+
+    /// What its nested calls need to know of it.
+    pub fn nested_origin(&self) -> NestedOrigin {
+        NestedOrigin { budget: self.budget.clone(), may_resume: self.may_resume() }
     }
 
     /// A call of any tool with this capability.

@@ -259,6 +259,14 @@ impl ToolError {
                     format!("{after} 内没有回答{effect}"),
                 )
             }
+            Self::InvalidArguments { tool, problems } => {
+                let list =
+                    problems.iter().map(|problem| problem.localize(lang)).collect::<Vec<_>>().join("; ");
+                lang.choose(
+                    format!("wrong arguments for `{tool}`: {list}"),
+                    format!("`{tool}` 的参数不对：{list}"),
+                )
+            }
             other => other.localize(lang),
         }
     }

@@ -54,7 +54,9 @@ pub use fast_map::FastMap;
 pub use function::{IntoOutput, NativeTool};
 pub use json::{RawJson, RawObject};
 pub use lang::{Lang, Localize};
-pub use nested::{NestedCall, NestedTool, NestedToolList, NestedTools, RUN_SCRIPT, StorageBudget};
+pub use nested::{
+    NestedBudget, NestedCall, NestedOrigin, NestedTool, NestedToolList, NestedTools, RUN_SCRIPT,
+};
 pub use oauth_spec::{Grant, OAuthSpec};
 pub use outcome::{Outcome, ToolOutput};
 pub use ports::{BoxFuture, CallContext, EventSink, ToolHost};

@@ -93,22 +93,44 @@ impl<'a> IntoIterator for &'a NestedToolList {
     }
 }
 
-/// How many bytes of the results of the calls that one call makes are stored in full. Further results are stored shortened,
-/// so that a script that reads much does not fill the history.
+/// What all calls share that one call makes, however deep they are nested: a script cannot multiply its limits by calling
+/// scripts of skills.
 #[derive(Debug)]
-pub struct StorageBudget(AtomicUsize);
+pub struct NestedBudget {
+    /// Bytes of results that are stored in full. Further results are stored shortened, so that a script that reads much does
+    /// not fill the history.
+    stored_bytes: AtomicUsize,
+    calls: AtomicUsize,
+}
 
-impl StorageBudget {
-    /// A budget of so many bytes.
-    pub fn new(bytes: usize) -> Arc<Self> {
-        Arc::new(Self(AtomicUsize::new(bytes)))
+impl NestedBudget {
+    /// A budget of so many calls, and so many bytes of their results.
+    pub fn new(calls: usize, stored_bytes: usize) -> Arc<Self> {
+        Arc::new(Self { stored_bytes: AtomicUsize::new(stored_bytes), calls: AtomicUsize::new(calls) })
     }
 
     /// Takes bytes for a result. Returns whether they are left; if not, none are taken.
-    pub fn take(&self, bytes: usize) -> bool {
-        let left = |left: usize| left.checked_sub(bytes);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
+    pub fn take_stored_bytes(&self, bytes: usize) -> bool {
+        take(&self.stored_bytes, bytes)
     }
+
+    /// Takes one call. Returns whether one was left.
+    pub fn take_call(&self) -> bool {
+        take(&self.calls, 1)
+    }
+}
+
+fn take(left: &AtomicUsize, count: usize) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count)).is_ok()
+}
+
+/// What is known of the call that gets a port for nested calls.
+#[derive(Debug, Clone, Default)]
+pub struct NestedOrigin {
+    /// The budget of the outermost call, if another call makes this one.
+    pub budget: Option<Arc<NestedBudget>>,
+    /// Whether the call may be resumed after a crash.
+    pub may_resume: bool,
 }
 
 /// A call that a running call makes.
@@ -117,7 +139,7 @@ pub struct NestedCall {
     /// The running call.
     pub parent: CallId,
     /// The budget of the running call, shared by all its calls.
-    pub storage: Arc<StorageBudget>,
+    pub budget: Arc<NestedBudget>,
     /// The unique name of the tool.
     pub tool: String,
     /// The arguments: an object.
@@ -128,6 +150,11 @@ pub struct NestedCall {
 pub trait NestedTools: Debug + Send + Sync {
     /// All tools. The list is made when it is requested: a call that waits for its turn holds none.
     fn tools(&self) -> BoxFuture<'_, Arc<NestedToolList>>;
+
+    /// What is known of the running call.
+    fn origin(&self) -> NestedOrigin {
+        NestedOrigin::default()
+    }
 
     /// Runs a call. Dropping the future cancels it.
     fn call(&self, call: NestedCall) -> BoxFuture<'_, Result<ToolOutput, ToolError>>;

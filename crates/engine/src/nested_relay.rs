@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::{mpsc, oneshot};
-use toolhub_core::{BoxFuture, NestedCall, NestedToolList, NestedTools, ToolError, ToolOutput};
+use toolhub_core::{BoxFuture, NestedCall, NestedOrigin, NestedToolList, NestedTools, ToolError, ToolOutput};
 
 /// How many nested calls may wait to be forwarded.
 const MAX_QUEUED_CALLS: usize = 16;
@@ -21,7 +21,10 @@ enum Forwarded {
 }
 
 /// Forwards the requests of the outer call to its task.
-struct Relay(mpsc::Sender<Forwarded>);
+struct Relay {
+    requests: mpsc::Sender<Forwarded>,
+    origin: NestedOrigin,
+}
 
 impl fmt::Debug for Relay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,16 +37,20 @@ impl NestedTools for Relay {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             // The other side ends only with the outer call, which then needs no list.
-            let _ = self.0.send(Forwarded::List(answer)).await;
+            let _ = self.requests.send(Forwarded::List(answer)).await;
             answered.await.unwrap_or_else(|_| Arc::new(NestedToolList::new(Vec::new())))
         })
+    }
+
+    fn origin(&self) -> NestedOrigin {
+        self.origin.clone()
     }
 
     fn call(&self, call: NestedCall) -> BoxFuture<'_, NestedResult> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             // The other side ends only with the outer call.
-            self.0.send(Forwarded::Call(call, answer)).await.map_err(|_| ToolError::Cancelled)?;
+            self.requests.send(Forwarded::Call(call, answer)).await.map_err(|_| ToolError::Cancelled)?;
             answered.await.unwrap_or(Err(ToolError::Cancelled))
         })
     }
@@ -53,12 +60,13 @@ impl NestedTools for Relay {
 /// the outer call needs it. Nested calls run concurrently; one that is no longer waited for is dropped, and all are when the
 /// outer call ends.
 pub async fn run_with_nested<'a, T>(
+    origin: NestedOrigin,
     list: impl Fn() -> Arc<NestedToolList>,
     outer: impl FnOnce(Arc<dyn NestedTools>) -> BoxFuture<'a, T>,
     nested: impl Fn(NestedCall) -> BoxFuture<'a, NestedResult>,
 ) -> T {
     let (requests, mut forwarded) = mpsc::channel::<Forwarded>(MAX_QUEUED_CALLS);
-    let mut outer = outer(Arc::new(Relay(requests)));
+    let mut outer = outer(Arc::new(Relay { requests, origin }));
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {

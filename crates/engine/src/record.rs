@@ -145,12 +145,12 @@ impl<'a> Record<'a> {
         self.record.take().filter(|_| output_of(ran).is_some())
     }
 
-    /// The output as it is stored: complete, or its beginning if the calls of a script have used up their storage.
+    /// The output as it is stored: complete, or its beginning if the calls of a script have used up their budget.
     fn stored_output(&self, output: &ToolOutput) -> RawJson {
         let raw = output.raw();
         let bytes = raw.get().len();
         if bytes <= MAX_STORED_TEXT_BYTES
-            || self.call.storage.as_ref().is_none_or(|storage| storage.take(bytes))
+            || self.call.budget.as_ref().is_none_or(|budget| budget.take_stored_bytes(bytes))
         {
             return raw.clone();
         }

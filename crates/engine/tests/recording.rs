@@ -10,7 +10,7 @@ use toolhub_core::call_log::{CallEnd, CallLog, CallStart, Status};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{NullSink, StoreError};
 use toolhub_core::{
-    BoxFuture, CallContext, CallId, Lang, Localize as _, Outcome, RawJson, Source, StorageBudget, Tool,
+    BoxFuture, CallContext, CallId, Lang, Localize as _, NestedBudget, Outcome, RawJson, Source, Tool,
     ToolCall, ToolDefinition, ToolError, ToolHost, ToolOutput,
 };
 use toolhub_engine::{Deadlines, Engine, Policy};
@@ -140,10 +140,10 @@ async fn records_of_large_calls_have_a_bounded_size() {
 async fn results_of_one_script_are_stored_up_to_a_limit() {
     for read_only in [true, false] {
         let log = Arc::new(Log { has_capacity: true, ..Log::default() });
-        let storage = StorageBudget::new(1 << 20);
+        let budget = NestedBudget::new(100, 1 << 20);
         for bytes in [600_000, 600_000, 400_000, 100] {
-            let storage = Some(Arc::clone(&storage));
-            let call = ToolCall { storage, ..ToolCall::new("t", json!({"bytes": bytes})) };
+            let budget = Some(Arc::clone(&budget));
+            let call = ToolCall { budget, ..ToolCall::new("t", json!({"bytes": bytes})) };
             let outcome = call_of(&log, read_only, call).await;
             // The caller gets the whole result.
             assert_eq!(outcome.result.unwrap().texts().0[0].len(), bytes);

@@ -80,7 +80,8 @@ impl FileJournal {
             let damaged = |_| JournalError::Damaged { path: path.to_owned(), line: index + 1 };
             entries.push(serde_json::from_slice(line).map_err(damaged)?);
         }
-        if complete < bytes.len() {
+        // A file without a single whole line was not written by a crash of this program alone, and is kept as it is.
+        if complete > 0 && complete < bytes.len() {
             file.set_len(complete as u64).map_err(failed)?;
         }
         file.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -95,6 +96,16 @@ impl FileJournal {
             JournalEntry::Started(header) => Some(header),
             _ => None,
         }
+    }
+}
+
+impl FileJournal {
+    /// The tools of the calls that were begun, before `take_entries` is called.
+    pub fn begun(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| match entry {
+            JournalEntry::Begun(call) => Some(call.tool.as_str()),
+            _ => None,
+        })
     }
 }
 

@@ -30,6 +30,10 @@ const OWN_MEMORY: u64 = 96 << 20;
 /// CPU time beside that of the script. The host stops the script itself; this bound applies if it does not.
 const OWN_CPU: Duration = Duration::from_secs(3);
 
+/// The niceness of a host: lower priority than the hub.
+#[cfg(target_os = "linux")]
+const HOST_NICENESS: i32 = 5;
+
 /// How script hosts are started.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -172,6 +176,7 @@ impl HostProcess {
         let mut child = command.spawn().map_err(failed)?;
         if let Some(pid) = child.id() {
             confinement.started(pid);
+            lower_priority(pid);
         }
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let stdout = stdout.ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
@@ -258,11 +263,16 @@ impl HostProcess {
 
     /// Writes what is queued until all of it is written or a line has arrived. Cancel-safe.
     pub(crate) async fn next(&mut self) -> HostEvent {
+        self.next_if(true).await
+    }
+
+    /// As `next`; with `reads` unset no line is taken, so that the host blocks as soon as the pipe is full.
+    pub(crate) async fn next_if(&mut self, reads: bool) -> HostEvent {
         loop {
-            if let Some(line) = self.take_line() {
+            if let Some(line) = reads.then(|| self.take_line()).flatten() {
                 return HostEvent::Line(line);
             }
-            if self.incoming.len() > self.max_line {
+            if reads && self.incoming.len() > self.max_line {
                 return HostEvent::LineTooLong;
             }
             let Self { stdin, stdout, stderr, outgoing, written, stdout_buffer, stderr_buffer, .. } = self;
@@ -288,7 +298,7 @@ impl HostProcess {
                         return HostEvent::Written;
                     }
                 }
-                read = stdout.read(stdout_buffer) => match read {
+                read = stdout.read(stdout_buffer), if reads => match read {
                     Ok(0) | Err(_) => return HostEvent::Closed,
                     Ok(count) => self.incoming.extend_from_slice(self.stdout_buffer.get(..count).unwrap_or_default()),
                 },
@@ -361,6 +371,17 @@ impl HostProcess {
         }
         let _ = self.child.start_kill();
     }
+}
+
+/// Scripts that compute must not slow down the hub, which serves all callers.
+fn lower_priority(pid: u32) {
+    #[cfg(target_os = "linux")]
+    {
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed());
+        let _ = rustix::process::setpriority_process(pid, HOST_NICENESS);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = pid;
 }
 
 fn stdin_has_work(written: usize, outgoing: &[u8]) -> bool {

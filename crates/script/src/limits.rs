@@ -63,6 +63,11 @@ impl ScriptLimits {
         self.output / 2
     }
 
+    /// Bytes of the arguments of calls that wait or run at the same time. Beyond it, no further call of the script is read.
+    pub(crate) fn held_arguments(&self) -> usize {
+        self.arguments.saturating_mul(self.concurrent_calls)
+    }
+
     /// The longest line that a host may send. JSON escapes take up to six bytes for one.
     pub(crate) fn host_line(&self) -> usize {
         self.arguments.max(self.output.saturating_mul(6)).saturating_add(4 << 10)

@@ -49,6 +49,8 @@ pub(crate) struct Session<'a> {
     sleeps: u32,
     pending_sleeps: usize,
     running_calls: usize,
+    /// Bytes of the arguments of calls that wait or run. The script keeps none of them, so that its own limit does not bound them.
+    held_bytes: usize,
     /// Running calls that only read. They are written to the journal together with their answers.
     running_reads: HashMap<u32, CallRecord>,
     running: FuturesUnordered<BoxFuture<'a, Completion>>,
@@ -63,7 +65,7 @@ pub(crate) struct Session<'a> {
 
 /// Something that the script waits for has ended.
 enum Completion {
-    Call(u32, Result<RawJson, ScriptToolError>),
+    Call { id: u32, bytes: usize, result: Result<RawJson, ScriptToolError> },
     Sleep(u32),
 }
 
@@ -84,6 +86,7 @@ impl<'a> Session<'a> {
             sleeps: 0,
             pending_sleeps: 0,
             running_calls: 0,
+            held_bytes: 0,
             running_reads: HashMap::new(),
             running: FuturesUnordered::new(),
             idle_allowed: 1,
@@ -107,8 +110,9 @@ impl<'a> Session<'a> {
                 flush.as_mut().reset(Instant::now() + MAX_BUFFER_TIME);
                 is_flush_set = true;
             }
+            let reads = self.held_bytes < self.setup.limits.held_arguments();
             let step = tokio::select! {
-                event = self.host.next() => self.on_event(event).await?,
+                event = self.host.next_if(reads) => self.on_event(event).await?,
                 Some(done) = self.running.next(), if !self.running.is_empty() => {
                     self.on_done(done).await?;
                     Step::Continue
@@ -184,6 +188,7 @@ impl<'a> Session<'a> {
             }
             JournalMatch::New => {
                 let CallRecord { id, tool, arguments } = begun;
+                self.held_bytes = self.held_bytes.saturating_add(arguments.get().len());
                 self.queue.push_back(ScriptCall { id, tool, arguments });
             }
         }
@@ -298,10 +303,11 @@ impl<'a> Session<'a> {
             self.running_calls += 1;
             let tools = self.setup.tools;
             self.running.push(Box::pin(async move {
-                let id = call.id;
+                let (id, bytes) = (call.id, call.arguments.get().len());
                 let answer = AssertUnwindSafe(async { tools.call(call).await }).catch_unwind().await;
                 let panicked = |_| Err(ScriptToolError::new("internal", "the tool failed unexpectedly"));
-                Completion::Call(id, answer.unwrap_or_else(panicked))
+                let result = answer.unwrap_or_else(panicked);
+                Completion::Call { id, bytes, result }
             }));
         }
         Ok(())
@@ -309,8 +315,9 @@ impl<'a> Session<'a> {
 
     async fn on_done(&mut self, done: Completion) -> Result<(), Box<ScriptFailure>> {
         match done {
-            Completion::Call(id, result) => {
+            Completion::Call { id, bytes, result } => {
                 self.running_calls -= 1;
+                self.held_bytes = self.held_bytes.saturating_sub(bytes);
                 let called = self.calls.get(id as usize - 1);
                 let signature = || self.setup.tools.signature(&called?.tool);
                 let result = bounded(result, signature, self.setup.limits.answer);

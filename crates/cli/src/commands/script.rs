@@ -141,10 +141,13 @@ fn script_arguments(app: &App, args: &ScriptArgs) -> Result<RawJson, UsageError>
             None if input == "-" => read_text("-"),
             None => Ok(input.clone()),
         };
-        let parsed = text
-            .map_err(|error| error.to_string())
-            .and_then(|text| RawJson::parse(text.trim().to_owned()).map_err(|error| error.to_string()));
-        let value = parsed.map_err(|error| {
+        let text = text.map_err(|error| {
+            UsageError(lang.choose(
+                format!("the file of `--input` cannot be read: {error}"),
+                format!("无法读取 `--input` 的文件：{error}"),
+            ))
+        })?;
+        let value = RawJson::parse(text.trim().to_owned()).map_err(|error| {
             UsageError(lang.choose(
                 format!("`--input` is not valid JSON: {error}"),
                 format!("`--input` 不是有效的 JSON：{error}"),
@@ -196,8 +199,16 @@ fn resume_error(app: &App, id: &str, why: ResumeError) -> UsageError {
             format!("脚本 `{id}` 由另一个脚本调用：请继续那个脚本"),
         ),
         ResumeError::OtherPrincipal => lang.choose(
-            format!("the script `{id}` was run by another principal: only its caller can run it again"),
-            format!("脚本 `{id}` 由其他调用方运行：只能由其调用方重新运行"),
+            format!("the script `{id}` was run for a client, which repeats its request instead"),
+            format!("脚本 `{id}` 是为客户端运行的：请由客户端重新发出请求"),
+        ),
+        ResumeError::StillRuns => lang.choose(
+            format!("the script `{id}` still runs, or is being resumed by another program: `toolhub history {id}` shows its state"),
+            format!("脚本 `{id}` 仍在运行，或正由另一个程序继续：`toolhub history {id}` 显示其状态"),
+        ),
+        ResumeError::DamagedJournal => lang.choose(
+            format!("the journal of the script `{id}` is damaged or lacks calls that were made, and nothing was called: `toolhub history {id}` lists its calls"),
+            format!("脚本 `{id}` 的日志已损坏或缺少已执行的调用，因此没有调用任何工具：`toolhub history {id}` 列出其调用"),
         ),
     })
 }

@@ -302,3 +302,43 @@ async fn questions_of_servers_reach_the_client_of_the_script() {
         }
     }
 }
+
+/// The report of a script is the script's own text: nothing in it is taken for a hint to the owner, and errors inside of it name
+/// no commands that only the owner can run.
+#[tokio::test]
+async fn reports_of_scripts_reach_clients_unchanged() {
+    let (serving, _, keys) = team(CODE, &[ANN]);
+    let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    let thrown = "throw new Error('first part; second part `toolhub keys` third; fourth')";
+    let answer = ann.call("run_script", &arguments(thrown)).await;
+    let text = answer.text();
+    assert!(text.contains("first part; second part `toolhub keys` third; fourth"), "{text}");
+    assert!(answer.result().contains(r#""isError":true"#), "{answer:?}");
+    let wrong =
+        "try { await tools.s.read_sheet({ row: 'x' }) } catch (e) { return [e.kind, e.message].join(': ') }";
+    let text = ann.call("run_script", &arguments(wrong)).await.text();
+    assert!(text.contains("invalid_arguments: wrong arguments") && !text.contains("toolhub tools"), "{text}");
+    let uncaught = ann.call("run_script", &arguments("await tools.s.read_sheet({ row: 'x' })")).await.text();
+    assert!(uncaught.contains("line 1") && uncaught.contains("tools.s.read_sheet("), "{uncaught}");
+    assert!(!uncaught.contains("`toolhub "), "{uncaught}");
+}
+
+/// Nothing could resume the script of a client, so that no copy of its arguments and results is written.
+#[tokio::test]
+async fn scripts_of_clients_leave_no_journal() {
+    let (serving, _, keys) = team(CODE, &[ANN]);
+    let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
+    let code = "await tools.s.read_sheet({ row: 1 }); await sleep(1500); return 'done'";
+    let arguments = arguments(code);
+    let running = ann.call("run_script", &arguments);
+    let watched = async {
+        let journals = serving.folder().join("data/scripts");
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let files = std::fs::read_dir(&journals).map_or(0, Iterator::count);
+            assert_eq!(files, 0, "{}", journals.display());
+        }
+    };
+    let (answer, ()) = tokio::join!(running, watched);
+    assert_eq!(answer.text(), "done");
+}

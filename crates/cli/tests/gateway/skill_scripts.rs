@@ -110,3 +110,19 @@ async fn a_changed_or_withdrawn_script_is_not_run() {
     }
     assert_eq!(called(&journal), ["read_sheet"]);
 }
+
+/// A script cannot multiply its number of calls by calling scripts of skills, which get their values back as they returned them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scripts_share_the_limit_of_calls_with_those_that_they_call() {
+    let settings = "[profiles.default]\nexpose = \"code\"\n[script]\ncalls = 10\nmax_running = 2\n";
+    let each = "let made = 0; try { for (let i = 0; i < input.row; i++) { await tools.s.read_sheet({ row: i }); made++ } } catch (e) { if (e.kind != 'limit') throw e } return made";
+    let (serving, journal, key) = serving(settings, each);
+    let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&key)).await;
+    let within = json!({"code": "const n = await Promise.all([1, 2, 1].map(row => tools.copy_rows({ row }))); return n.reduce((a, b) => a + b)"});
+    // More scripts of skills at the same time than there are places: they wait for each other.
+    assert_eq!(ann.call("run_script", &within.to_string()).await.text(), "4");
+    assert_eq!(called(&journal).len(), 4);
+    let beyond = json!({"code": "const n = await Promise.all([6, 6, 6].map(row => tools.copy_rows({ row }))); return n.reduce((a, b) => a + b)"});
+    assert_eq!(ann.call("run_script", &beyond.to_string()).await.text(), "7");
+    assert_eq!(called(&journal).len(), 4 + 7);
+}

@@ -1,6 +1,8 @@
 //! Scripts that run out of memory, at many different moments: the report names the memory, and is never a value that the
 //! script does not have.
 
+use std::time::Duration;
+
 use serde_json::json;
 use toolhub_core::lang::Lang;
 use toolhub_script::FailureKind::{MemoryLimit, Thrown};
@@ -68,4 +70,31 @@ async fn null_is_an_error_and_a_value_like_any_other() {
     for code in ["null", "return null", "undefined", "const a = null; a"] {
         assert_eq!(super::harness::value(&run_within(code, short()).await), json!(null), "{code}");
     }
+}
+
+/// A script that makes calls with long arguments faster than they run is not read further: the hub holds few of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_of_waiting_calls_are_bounded() {
+    let code = "const value = 'x'.repeat(200_000); console.log('begun');
+        for (let i = 0; i < 90; i++) { console.log('call ' + i); tools.test.slow({ ms: 60_000, value }) }
+        console.log('all made'); await sleep(1); return 'end'";
+    // Eight calls run, and arguments of eight more may wait; the host blocks at its pipe after that.
+    let limits = ScriptLimits { arguments: 256 << 10, wall: Duration::from_secs(4), ..short() };
+    let script = Script { limits: Some(limits), ..Script::new(code) };
+    let tools = TestTools::default();
+    let report = runner().run(&script, &tools, None).await;
+    let made = report.log.iter().filter(|line| line.text.starts_with("call ")).count();
+    assert!((8..20).contains(&made), "{made} calls were read: {}", report.notes(Lang::En));
+    // Shorter calls need no such limit.
+    let short_ones =
+        "for (let i = 0; i < 90; i++) tools.test.slow({ ms: 1, value: 'x' }); await sleep(500); return 'end'";
+    let report =
+        runner().run(&Script { limits: Some(limits), ..Script::new(short_ones) }, &tools, None).await;
+    assert_eq!(report.value().unwrap().get(), "\"end\"", "{}", report.notes(Lang::En));
+    // Calls with long arguments end, too, if they run.
+    let all = "const value = 'x'.repeat(200_000); let n = 0;
+        await Promise.all(Array.from({ length: 60 }, async () => { await tools.test.text({ value }); n++ })); return n";
+    let limits = ScriptLimits { wall: Duration::from_secs(30), memory: 64 << 20, ..limits };
+    let report = runner().run(&Script { limits: Some(limits), ..Script::new(all) }, &tools, None).await;
+    assert_eq!(report.value().unwrap().get(), "60", "{}", report.notes(Lang::En));
 }

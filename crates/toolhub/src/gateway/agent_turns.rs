@@ -224,7 +224,7 @@ impl<'a> PrincipalTools<'a> {
         }
         let prepared = self.backend.prepared(&target, gateway_call);
         let script =
-            ScriptRole { nested: call.nested, parent: call.parent, storage: call.storage, is_of_turn: true };
+            ScriptRole { nested: call.nested, parent: call.parent, budget: call.budget, is_of_turn: true };
         // Models write nearly correct arguments.
         let coercion = if call.coercion == Coercion::On { Coercion::On } else { prepared.coercion };
         let prepared = PreparedCall { script, coercion, ..prepared };

@@ -388,7 +388,7 @@ impl HubBackend {
         let authorized = self.authorize(target, &call, &script).await?;
         let mut tool_call = ToolCall::of(target.tool.clone(), call.arguments);
         (tool_call.nested, tool_call.parent) = (script.nested, script.parent);
-        tool_call.storage = script.storage;
+        tool_call.budget = script.budget;
         tool_call.coercion = coercion;
         tool_call.among = Some(authorized.among);
         tool_call.authorization = authorized.authorization;

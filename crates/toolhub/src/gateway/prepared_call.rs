@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::{CallId, Coercion, NestedTools, RawJson, StorageBudget};
+use toolhub_core::{CallId, Coercion, NestedBudget, NestedOrigin, NestedTools, RawJson};
 use toolhub_mcp_gateway::GatewayCall;
 
 /// A call with the arguments that the tool receives, apart from coercion.
@@ -19,10 +19,17 @@ pub(super) struct ScriptRole {
     pub(super) nested: Option<Arc<dyn NestedTools>>,
     /// The call of the script that makes it, if one does.
     pub(super) parent: Option<CallId>,
-    /// The storage of the results of that script.
-    pub(super) storage: Option<Arc<StorageBudget>>,
+    /// What it shares with the other calls of that script.
+    pub(super) budget: Option<Arc<NestedBudget>>,
     /// Whether an agent makes it in a turn for the caller.
     pub(super) is_of_turn: bool,
+}
+
+impl ScriptRole {
+    /// What the script that the call runs needs to know of it. Clients repeat their request instead of resuming a script.
+    pub(super) fn origin(&self) -> NestedOrigin {
+        NestedOrigin { budget: self.budget.clone(), may_resume: false }
+    }
 }
 
 /// Removes arguments that are `null`: models write `null` for arguments that they omit.

@@ -25,12 +25,13 @@ impl HubBackend {
         target: &'a Target,
         prepared: PreparedCall,
     ) -> BoxFuture<'a, Result<RawJson, RpcError>> {
-        let caller = prepared.call.caller.clone();
+        let (caller, origin) = (prepared.call.caller.clone(), prepared.script.origin());
         Box::pin(async move {
             let script_caller = ScriptCaller::of(caller.clone());
             self.settled().await;
             let view = &*self.view(&self.access_of_caller(&caller));
             run_with_nested(
+                origin,
                 || view.script_tools(target.kind),
                 |nested| Box::pin(self.run(view, target, with_tools(prepared, nested))),
                 |nested| Box::pin(self.call_from_script((view, target.kind), script_caller.clone(), nested)),
@@ -46,9 +47,10 @@ impl HubBackend {
         target: &'a Target,
         prepared: PreparedCall,
     ) -> BoxFuture<'a, Result<Outcome, Refusal>> {
-        let caller = prepared.call.caller.clone();
+        let (caller, origin) = (prepared.call.caller.clone(), prepared.script.origin());
         Box::pin(async move {
             run_with_nested(
+                origin,
                 || view.script_tools(target.kind),
                 |nested| Box::pin(self.run_for_outcome(view, target, with_tools(prepared, nested))),
                 |nested| Box::pin(self.call_from_script((view, target.kind), caller.clone(), nested)),
@@ -64,7 +66,7 @@ impl HubBackend {
         caller: CallerHandle,
         nested: NestedCall,
     ) -> NestedResult {
-        let NestedCall { parent, storage, tool, arguments } = nested;
+        let NestedCall { parent, budget, tool, arguments } = nested;
         let target = view.script_target(kind, &tool).ok_or(ToolError::Internal)?;
         let call = GatewayCall { name: tool, arguments, caller };
         let prepared = match target.kind {
@@ -77,7 +79,7 @@ impl HubBackend {
             }
             _ => self.prepared(target, call),
         };
-        let script = ScriptRole { parent: Some(parent), storage: Some(storage), ..ScriptRole::default() };
+        let script = ScriptRole { parent: Some(parent), budget: Some(budget), ..ScriptRole::default() };
         let prepared = PreparedCall { script, ..prepared };
         let outcome = match target.kind {
             Kind::SkillScript => self.run_inner_script(view, target, prepared).await,
@@ -95,15 +97,14 @@ fn with_tools(prepared: PreparedCall, nested: Arc<dyn NestedTools>) -> PreparedC
     PreparedCall { script, ..prepared }
 }
 
-/// The error without commands for the owner. Errors about arguments keep their kind, for which scripts get the signature.
+/// The error without commands for the owner. What a tool itself reports stays as it is, and errors about arguments keep their
+/// kind, for which scripts get the signature.
 fn for_scripts(error: ToolError) -> ToolError {
-    let text = error_for_clients(&error, Lang::En);
-    match error {
-        ToolError::Quarantined { .. } | ToolError::LoginNeeded { .. } => {
-            ToolError::failed(LocalizedText::from(text))
-        }
-        other => other,
+    let is_plain = matches!(error, ToolError::Failed { .. } | ToolError::InvalidArguments { .. });
+    if is_plain || !error.brief(Lang::En).contains("`toolhub ") {
+        return error;
     }
+    ToolError::failed(LocalizedText::from(error_for_clients(&error, Lang::En)))
 }
 
 /// The error of a call that was not run, or that a server refused.

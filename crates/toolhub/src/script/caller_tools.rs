@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::script_runs::{META_KEY, VALUE_KEY};
 use serde_json::Value;
 use toolhub_core::{
-    BoxFuture, CallId, Lang, NestedCall, NestedTool, NestedToolList, NestedTools, RawJson, StorageBudget,
+    BoxFuture, CallId, Lang, NestedBudget, NestedCall, NestedTool, NestedToolList, NestedTools, RawJson,
     ToolDefinition, ToolError, ToolOutput,
 };
 use toolhub_script::protocol::ToolPath;
 use toolhub_script::signature::{self, DEFAULT_BUDGET, ToolShape};
 use toolhub_script::{INVALID_ARGUMENTS, ScriptCall, ScriptTool, ScriptToolError, ScriptTools};
 
-/// Bytes of the results of one script that the history keeps in full.
+/// Bytes of the results of one script, with those of the scripts that it calls, that the history keeps in full.
 const MAX_STORED_BYTES: usize = 64 << 20;
 
 /// The tools of one run.
@@ -21,12 +22,15 @@ pub(crate) struct CallerTools<'a> {
     tools: OnceLock<Arc<NestedToolList>>,
     /// The call that runs the script.
     parent: CallId,
-    storage: Arc<StorageBudget>,
+    budget: Arc<NestedBudget>,
 }
 
 impl<'a> CallerTools<'a> {
-    pub(crate) fn new(nested: &'a dyn NestedTools, parent: CallId) -> Self {
-        Self { nested, tools: OnceLock::new(), parent, storage: StorageBudget::new(MAX_STORED_BYTES) }
+    /// The tools of a script that may make `max_calls` calls, together with the scripts of skills that it calls.
+    pub(crate) fn new(nested: &'a dyn NestedTools, parent: CallId, max_calls: u32) -> Self {
+        let new = || NestedBudget::new(max_calls as usize, MAX_STORED_BYTES);
+        let budget = nested.origin().budget.unwrap_or_else(new);
+        Self { nested, tools: OnceLock::new(), parent, budget }
     }
 }
 
@@ -47,9 +51,12 @@ impl ScriptTools for CallerTools<'_> {
     }
 
     fn call(&self, call: ScriptCall) -> BoxFuture<'_, Result<RawJson, ScriptToolError>> {
-        let (parent, storage) = (self.parent.clone(), Arc::clone(&self.storage));
-        let nested = NestedCall { parent, storage, tool: call.tool, arguments: call.arguments };
+        let (parent, budget) = (self.parent.clone(), Arc::clone(&self.budget));
+        let nested = NestedCall { parent, budget, tool: call.tool, arguments: call.arguments };
         Box::pin(async move {
+            if !nested.budget.take_call() {
+                return Err(used_up());
+            }
             self.nested.call(nested).await.map(|output| value_of(&output)).map_err(|error| thrown(&error))
         })
     }
@@ -60,11 +67,29 @@ fn value_of(output: &ToolOutput) -> RawJson {
     if let Some(structured) = output.structured() {
         return structured.clone();
     }
+    if let Some(value) = value_of_script(output) {
+        return value;
+    }
     let (texts, only_text) = output.texts();
     match only_text {
         true => RawJson::of(&texts.join("\n")),
         false => RawJson::of(&output.blocks()),
     }
+}
+
+/// The value of a script of a skill that is neither text nor an object.
+fn value_of_script(output: &ToolOutput) -> Option<RawJson> {
+    // Most results have none.
+    if !output.raw().get().contains(META_KEY) {
+        return None;
+    }
+    let meta = output.raw().object()?.get("_meta")?.object()?;
+    meta.get(META_KEY)?.object()?.get(VALUE_KEY).cloned()
+}
+
+fn used_up() -> ScriptToolError {
+    let message = "the script and the scripts of skills that it calls have used up their number of calls";
+    ScriptToolError::new("limit", message).with_hint("do less per script")
 }
 
 /// The error as a script sees it. Scripts are written by models, which get English.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::{CallId, RawJson};
-use toolhub_script::{FailureKind, FileJournal, Journal, ScriptReport};
+use toolhub_script::{FailureKind, FileJournal, Journal, JournalError, ScriptReport};
 use toolhub_store::private_file;
 
 /// Time after which the journal of a run that did not end is removed.
@@ -27,6 +27,17 @@ pub(crate) struct RunJournal {
     is_kept: bool,
 }
 
+/// Why the journal of an earlier run cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReopenError {
+    /// There is none: the run has ended, or is too old.
+    Missing,
+    /// A run uses it now.
+    InUse,
+    /// It cannot be read.
+    Damaged,
+}
+
 impl Journals {
     pub(crate) fn in_folder(home: &Path) -> Self {
         Self(home.join("scripts"))
@@ -41,21 +52,28 @@ impl Journals {
         Some(RunJournal { path, file, is_resumed: false, is_kept: false })
     }
 
-    /// Opens and locks the journal that an earlier run has left. `None` if there is none with entries, or it cannot be used.
-    pub(crate) fn reopen(&self, call: &CallId) -> Option<RunJournal> {
-        let path = self.path(call)?;
+    /// Opens and locks the journal that an earlier run has left.
+    pub(crate) fn reopen(&self, call: &CallId) -> Result<RunJournal, ReopenError> {
+        let path = self.path(call).ok_or(ReopenError::Missing)?;
         let has_entries =
             || std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() > 0);
         if !has_entries() {
-            return None;
+            return Err(ReopenError::Missing);
         }
-        let file = FileJournal::open(&path).ok()?;
+        let file = FileJournal::open(&path).map_err(|error| match error {
+            JournalError::InUse(_) => ReopenError::InUse,
+            JournalError::Damaged { .. } | JournalError::Io { .. } => ReopenError::Damaged,
+        })?;
         // Another run may have ended and removed its journal just now: the one that was opened is new then.
         if !has_entries() {
             let _ = std::fs::remove_file(&path);
-            return None;
+            return Err(ReopenError::Missing);
         }
-        Some(RunJournal { path, file, is_resumed: true, is_kept: true })
+        // Every journal begins with its header.
+        if file.header().is_none() {
+            return Err(ReopenError::Damaged);
+        }
+        Ok(RunJournal { path, file, is_resumed: true, is_kept: true })
     }
 
     /// Removes journals that are too old to be resumed.
@@ -91,8 +109,14 @@ impl RunJournal {
         &mut self.file
     }
 
-    /// Keeps the journal if the run can be resumed: its process died, or it is unknown what happened.
-    pub(crate) fn end(mut self, report: &ScriptReport) {
+    /// The tools of the calls that were begun.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = &str> {
+        self.file.begun()
+    }
+
+    /// Keeps the journal if the run can be resumed: its process died, or it is unknown what happened. Otherwise it is removed when
+    /// it is dropped: not before the end of the call is recorded, since it has the only copy of the result until then.
+    pub(crate) fn end(&mut self, report: &ScriptReport) {
         self.is_kept = report.failure().is_some_and(|failure| {
             use FailureKind::{Busy, Crashed, Diverged, NotStarted, Unknown};
             matches!(failure.kind, Crashed | Unknown | Diverged)
@@ -121,12 +145,13 @@ mod tests {
             assert!(journals.create(&CallId::new(id)).is_none(), "{id}");
         }
         let id = CallId::generate();
-        assert!(journals.reopen(&id).is_none());
-        let journal = journals.create(&id).unwrap();
+        assert_eq!(journals.reopen(&id).err(), Some(ReopenError::Missing));
+        let mut journal = journals.create(&id).unwrap();
         // It is empty and locked.
-        assert!(journals.reopen(&id).is_none());
+        assert_eq!(journals.reopen(&id).err(), Some(ReopenError::Missing));
         journal
             .end(&ScriptReport::failed(toolhub_script::ScriptFailure::new(FailureKind::Syntax, "x".into())));
+        drop(journal);
         assert_eq!(std::fs::read_dir(&journals.0).unwrap().count(), 0);
     }
 }

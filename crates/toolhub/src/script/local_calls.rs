@@ -4,17 +4,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use toolhub_core::call_log::RecordId;
+use toolhub_core::call_log::{CallQuery, CallStart, RecordId, Status};
 use toolhub_core::ports::StoreError;
 use toolhub_core::{
-    Authorization, BoxFuture, CallBy, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT, RawJson,
-    Source, Tool, ToolCall, ToolError, ToolName,
+    Authorization, BoxFuture, CallBy, CallId, NestedCall, NestedTool, NestedToolList, Outcome, RUN_SCRIPT,
+    RawJson, Source, Tool, ToolCall, ToolError, ToolName,
 };
 use toolhub_engine::reserved::qualified;
 use toolhub_engine::{Entry, NestedResult, run_with_nested};
 
+use super::journals::{ReopenError, RunJournal};
 use crate::hub::Hub;
 
+/// Maximum number of nested calls that are compared with a journal.
+const MAX_COMPARED_CALLS: usize = 100_000;
 /// Time for a script to end by itself at its own limit.
 const END_GRACE: Duration = Duration::from_secs(10);
 
@@ -44,6 +47,20 @@ impl LocalTool {
     }
 }
 
+/// Removes the journal of a script when its call is over.
+struct JournalGuard<'a> {
+    hub: &'a Hub,
+    call: &'a CallId,
+}
+
+impl Drop for JournalGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(runs) = &self.hub.scripts {
+            runs.forget(self.call);
+        }
+    }
+}
+
 /// Why a script cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeError {
@@ -51,6 +68,10 @@ pub enum ResumeError {
     UnknownCall,
     /// It has ended, or left no journal.
     NothingLeft,
+    /// It still runs, or is being resumed.
+    StillRuns,
+    /// Its journal cannot be read, or has fewer calls than the history.
+    DamagedJournal,
     /// Another principal made it: the script would get other tools.
     OtherPrincipal,
     /// An agent made it, whose user confirms changes.
@@ -87,6 +108,8 @@ impl Hub {
         let limit = || self.settings.script.limits().wall.saturating_add(END_GRACE);
         let timeout = Some(call.timeout.unwrap_or_else(limit));
         Box::pin(async move {
+            // The end of the call is recorded when this is dropped.
+            let _journal = JournalGuard { hub: self, call: &call.id };
             if call.nested.is_some() {
                 let script = ToolCall { timeout, ..call.clone() };
                 return self.run_call(&script).await;
@@ -95,6 +118,7 @@ impl Hub {
             let tools = OnceLock::new();
             let tools = || tools.get_or_init(|| self.local_tools_by_name());
             run_with_nested(
+                call.nested_origin(),
                 || {
                     let shown = tools().values().map(|tool| tool.shown.clone()).collect();
                     let all = Arc::new(NestedToolList::new(shown));
@@ -123,7 +147,7 @@ impl Hub {
         }
         let mut call = tool.call(nested.arguments);
         call.parent = Some(nested.parent);
-        call.storage = Some(nested.storage);
+        call.budget = Some(nested.budget);
         call.caller.clone_from(&script.caller);
         call.conversation.clone_from(&script.conversation);
         call.request.clone_from(&script.request);
@@ -149,11 +173,55 @@ impl Hub {
         if start.parent.is_some() {
             return Ok(Err(ResumeError::OfScript));
         }
+        let Some(runs) = &self.scripts else { return Ok(Err(ResumeError::NothingLeft)) };
         // The journal is locked from here on: the call runs with it, or not at all. It has all arguments, of which the history
         // may have a part.
-        let resumed = self.scripts.as_ref().and_then(|runs| runs.resume(&start.call, &start.arguments));
-        let call = |arguments| ToolCall { id: start.call, ..ToolCall::of(start.tool, arguments) };
-        Ok(resumed.map(call).ok_or(ResumeError::NothingLeft))
+        let journal = match runs.reopen(&start.call) {
+            Ok(journal) => journal,
+            Err(ReopenError::Missing) => return Ok(Err(ResumeError::NothingLeft)),
+            Err(ReopenError::InUse) => return Ok(Err(ResumeError::StillRuns)),
+            Err(ReopenError::Damaged) => return Ok(Err(ResumeError::DamagedJournal)),
+        };
+        // A journal may be older than the history, for example from a backup: then it lacks calls that were made.
+        if self.has_ended(&start).await? {
+            return Ok(Err(ResumeError::NothingLeft));
+        }
+        if !self.changes_are_in(&journal, &start).await? {
+            return Ok(Err(ResumeError::DamagedJournal));
+        }
+        let arguments = runs.resume(&start.call, journal, &start.arguments);
+        Ok(Ok(ToolCall { id: start.call, ..ToolCall::of(start.tool, arguments) }))
+    }
+
+    /// Whether a run of this call has succeeded by the history. One whose host was killed has failed, and may be resumed.
+    async fn has_ended(&self, start: &CallStart) -> Result<bool, StoreError> {
+        let query = CallQuery {
+            call: Some(start.call.to_string()),
+            status: Some(Status::Succeeded),
+            since: Some(start.at),
+            limit: Some(1),
+            ..CallQuery::default()
+        };
+        Ok(!self.calls(query).await?.is_empty())
+    }
+
+    /// Whether a journal has all calls of the script that may have changed something: each is in the journal before it is
+    /// recorded.
+    async fn changes_are_in(&self, journal: &RunJournal, start: &CallStart) -> Result<bool, StoreError> {
+        let query = CallQuery {
+            parent: Some(start.call.to_string()),
+            since: Some(start.at),
+            limit: Some(MAX_COMPARED_CALLS),
+            ..CallQuery::default()
+        };
+        let mut begun: Vec<&str> = journal.begun().collect();
+        for record in self.calls(query).await?.iter().filter(|record| record.start.may_change) {
+            let tool = record.start.tool.as_str();
+            let is_of = |name: &&str| *name == tool || name.ends_with(&format!("__{tool}"));
+            let Some(found) = begun.iter().position(is_of) else { return Ok(false) };
+            begun.swap_remove(found);
+        }
+        Ok(true)
     }
 
     pub(super) fn local_tools_by_name(&self) -> HashMap<String, LocalTool> {

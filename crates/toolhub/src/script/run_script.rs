@@ -11,7 +11,7 @@ use toolhub_core::{
 use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptLimits, ScriptOutcome, ScriptReport};
 
-use super::script_runs::{META_KEY, ScriptAuthor, ScriptRuns, details, notes};
+use super::script_runs::{META_KEY, ScriptAuthor, ScriptRuns, details, failed, notes};
 use crate::settings::Settings;
 
 const DEFINITION: &str = r#"{
@@ -82,7 +82,7 @@ impl NativeTool for RunScript {
 
 /// The report as the result of a call: the value, and what else there is to say.
 fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
-    let ScriptOutcome::Value(value) = &report.outcome else { return Err(ToolError::failed(notes(report))) };
+    let ScriptOutcome::Value(value) = &report.outcome else { return Err(failed(report)) };
     let text = value.text().map_or_else(|| value.get().to_owned(), std::borrow::Cow::into_owned);
     let mut blocks = vec![RawObject::default().with("type", "text").with("text", text)];
     if !report.notes(Lang::En).is_empty() {

@@ -6,18 +6,22 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolhub_core::lang::{Lang, LocalizedText};
-use toolhub_core::{CallContext, CallId, NestedTools, RawJson, RawObject, ToolError};
+use toolhub_core::{CallContext, CallId, NestedTools, RawJson, RawObject, ToolError, ToolOutput};
+use toolhub_native::localized_block;
 use toolhub_script::{
     CallStatus, HostConfig, Journal, RunnerConfig, Script, ScriptLimits, ScriptReport, ScriptRunner,
 };
 
 use super::caller_tools::CallerTools;
-use super::journals::{Journals, RunJournal};
+use super::journals::{Journals, ReopenError, RunJournal};
 use super::shares::Shares;
 use crate::settings::Settings;
 
 /// The member of an output's `_meta` with the log and the calls of a script.
 pub(super) const META_KEY: &str = "toolhub/script";
+
+/// The member of it with the value of a script of a skill, if that is neither text nor an object.
+pub(super) const VALUE_KEY: &str = "value";
 
 /// Who wrote a script. Each kind has its own places: a script of a caller waits for the scripts of skills that it calls, and
 /// these call no further scripts, so that no two wait for each other.
@@ -37,6 +41,8 @@ pub(crate) struct ScriptRuns {
     shares_of_skills: Shares,
     /// The journals of runs that are resumed, until their call begins.
     resumed: Mutex<HashMap<CallId, RunJournal>>,
+    /// The journals of runs that have ended, until the end of their call is recorded.
+    ended: Mutex<HashMap<CallId, RunJournal>>,
     /// Created by the first script, within the runtime of the hub.
     runners: OnceLock<Runners>,
 }
@@ -68,6 +74,7 @@ impl ScriptRuns {
             shares_of_skills: Shares::of(config.max_running),
             config,
             resumed: Mutex::default(),
+            ended: Mutex::default(),
             runners: OnceLock::new(),
         }))
     }
@@ -77,13 +84,22 @@ impl ScriptRuns {
         &self.config.limits
     }
 
-    /// Locks the journal that the run with this id has left, for its next run. Returns the arguments of that run, or `None` if
-    /// there is no journal. Journals of earlier versions have no arguments, and the recorded ones are used.
-    pub(crate) fn resume(&self, call: &CallId, recorded: &RawJson) -> Option<RawJson> {
-        let journal = self.journals.reopen(call)?;
+    /// Locks the journal that an earlier run of a call has left.
+    pub(crate) fn reopen(&self, call: &CallId) -> Result<RunJournal, ReopenError> {
+        self.journals.reopen(call)
+    }
+
+    /// Uses a journal for the next run of its call. Returns the arguments of that run. Journals of earlier versions have none, and
+    /// the recorded ones are used.
+    pub(crate) fn resume(&self, call: &CallId, journal: RunJournal, recorded: &RawJson) -> RawJson {
         let arguments = journal.arguments().unwrap_or(recorded).clone();
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner).insert(call.clone(), journal);
-        Some(arguments)
+        arguments
+    }
+
+    /// Removes the journal of a run whose end is recorded.
+    pub(crate) fn forget(&self, call: &CallId) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).remove(call);
     }
 
     /// Ends the processes that wait for a script.
@@ -112,7 +128,7 @@ impl ScriptRuns {
         (nested, call): (&dyn NestedTools, CallId),
         journal: Option<&mut dyn Journal>,
     ) -> ScriptReport {
-        let tools = CallerTools::new(nested, call);
+        let tools = CallerTools::new(nested, call, self.config.limits.calls);
         self.runner(ScriptAuthor::Caller).run(script, &tools, journal).await
     }
 
@@ -131,16 +147,21 @@ impl ScriptRuns {
         // Scripts of a single user need no shares.
         let identity = context.caller.as_ref().and_then(|caller| caller.identity());
         let _place = match identity {
+            // A script that a script calls belongs to that one, which waits for it.
+            Some(principal) if nested.origin().budget.is_some() => Some(shares.wait(principal.id()).await),
             Some(principal) => Some(shares.take(principal.id()).ok_or_else(share_used_up)?),
             None => None,
         };
         let resumed = self.resumed.lock().unwrap_or_else(PoisonError::into_inner).remove(&context.call);
-        let mut journal = resumed.or_else(|| self.journals.create(&context.call));
-        let tools = CallerTools::new(nested, context.call.clone());
+        // A journal that nothing could resume would only be a copy of what the caller reads.
+        let create = || nested.origin().may_resume.then(|| self.journals.create(&context.call)).flatten();
+        let mut journal = resumed.or_else(create);
+        let tools = CallerTools::new(nested, context.call.clone(), self.config.limits.calls);
         let kept = journal.as_mut().map(RunJournal::as_journal);
         let report = self.runner(author).run(script, &tools, kept).await;
-        if let Some(journal) = journal {
+        if let Some(mut journal) = journal {
             journal.end(&report);
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(context.call.clone(), journal);
         }
         Ok(report)
     }
@@ -158,6 +179,17 @@ fn share_used_up() -> ToolError {
         "too many of your scripts run at the same time: wait until one has ended",
         "你的脚本同时运行过多：请等其中之一结束",
     ))
+}
+
+/// The report of a script that failed as the error of its call. It is the text of the script, and reaches clients unchanged.
+pub(super) fn failed(report: &ScriptReport) -> ToolError {
+    let block = localized_block(&notes(report));
+    let members = RawObject::default()
+        .with("content", RawJson::of(&[block]))
+        .with("isError", true)
+        .with("_meta", RawObject::default().with(META_KEY, details(report)));
+    let output = ToolOutput::from_raw(members.into_raw()).map(Box::new);
+    ToolError::Failed { message: notes(report), output }
 }
 
 /// What there is to say beside the value; empty if there is nothing.

@@ -1,14 +1,17 @@
 //! Fair shares of the scripts that run at the same time: no principal can use all of them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The scripts of each principal that run now.
 #[derive(Debug)]
 pub(crate) struct Shares {
     /// Scripts of one principal at the same time.
     limit: usize,
-    running: Mutex<HashMap<Arc<str>, usize>>,
+    /// The places of the principals that use one, or wait for one.
+    places: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
 /// A script that runs. Dropping it frees its place.
@@ -16,34 +19,50 @@ pub(crate) struct Shares {
 pub(crate) struct Place<'a> {
     shares: &'a Shares,
     principal: Arc<str>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Shares {
     /// Half of all places for each principal.
     pub(crate) fn of(max_running: usize) -> Self {
-        Self { limit: max_running.div_ceil(2).max(1), running: Mutex::default() }
+        Self { limit: max_running.div_ceil(2).max(1), places: Mutex::default() }
+    }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn places_of(&self, principal: &Arc<str>) -> Arc<Semaphore> {
+        let new = || Arc::new(Semaphore::new(self.limit));
+        Arc::clone(self.places().entry(Arc::clone(principal)).or_insert_with(new))
+    }
+
+    fn place(&self, principal: &Arc<str>, permit: Option<OwnedSemaphorePermit>) -> Place<'_> {
+        Place { shares: self, principal: Arc::clone(principal), permit }
     }
 
     /// A place for one more script of a principal; `None` if its share is used up.
     pub(crate) fn take(&self, principal: &Arc<str>) -> Option<Place<'_>> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = running.entry(Arc::clone(principal)).or_default();
-        if *count >= self.limit {
-            return None;
-        }
-        *count += 1;
-        Some(Place { shares: self, principal: Arc::clone(principal) })
+        let permit = self.places_of(principal).try_acquire_owned().ok()?;
+        Some(self.place(principal, Some(permit)))
+    }
+
+    /// Waits for a place. Only scripts that another script calls wait: their number is bounded by that script.
+    pub(crate) async fn wait(&self, principal: &Arc<str>) -> Place<'_> {
+        let places = self.places_of(principal);
+        // The semaphore is never closed.
+        let permit = places.acquire_owned().await.ok();
+        self.place(principal, permit)
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut running = self.shares.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = running.get_mut(&self.principal) {
-            *count -= 1;
-            if *count == 0 {
-                running.remove(&self.principal);
-            }
+        let mut places = self.shares.places();
+        drop(self.permit.take());
+        // Each script that runs or waits has a reference.
+        if places.get(&self.principal).is_some_and(|own| Arc::strong_count(own) == 1) {
+            places.remove(&self.principal);
         }
     }
 }
@@ -62,6 +81,21 @@ mod tests {
         assert!(shares.take(&bob).is_some());
         drop(first);
         assert!(shares.take(&ann).is_some());
-        assert_eq!(shares.running.lock().unwrap().len(), 1);
+        drop(shares.take(&ann));
+        assert_eq!(shares.places().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn inner_scripts_wait_for_a_place() {
+        let shares = Arc::new(Shares::of(2));
+        let ann: Arc<str> = "key:ann".into();
+        let first = shares.take(&ann).unwrap();
+        let mut waiting = Box::pin(shares.wait(&ann));
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        drop(first);
+        let second = waiting.await;
+        assert!(shares.take(&ann).is_none());
+        drop(second);
+        assert!(shares.places().is_empty());
     }
 }

@@ -7,7 +7,7 @@ use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptOutcome, ScriptReport};
 use toolhub_skills::{CallingScript, CallingScripts};
 
-use super::script_runs::{META_KEY, ScriptAuthor, ScriptRuns, details, notes};
+use super::script_runs::{META_KEY, ScriptAuthor, ScriptRuns, VALUE_KEY, details, failed, notes};
 
 /// Runs the scripts of skills.
 pub(crate) struct SkillScripts(pub(crate) Arc<ScriptRuns>);
@@ -30,7 +30,7 @@ impl CallingScripts for SkillScripts {
 /// The report as the result of a tool: the value alone, with the log in `_meta`. Calls that the script did not await are
 /// named, since they may have run.
 fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
-    let ScriptOutcome::Value(value) = &report.outcome else { return Err(ToolError::failed(notes(report))) };
+    let ScriptOutcome::Value(value) = &report.outcome else { return Err(failed(report)) };
     let output = match value.text() {
         Some(text) => ToolOutput::text(text.into_owned()),
         None => ToolOutput::json(value.clone()),
@@ -41,6 +41,11 @@ fn output(report: &ScriptReport) -> Result<ToolOutput, ToolError> {
         blocks.push(localized_block(&notes(report)).into_raw());
         members.set("content", toolhub_core::RawJson::of(&blocks));
     }
-    members.set("_meta", RawObject::default().with(META_KEY, details(report)));
+    let mut details = details(report);
+    if value.text().is_none() && !value.is_object() {
+        // Structured content is an object; a script that calls this one gets the value itself.
+        details.set(VALUE_KEY, value.clone());
+    }
+    members.set("_meta", RawObject::default().with(META_KEY, details));
     ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)
 }

@@ -16,14 +16,16 @@ use toolhub_core::{CallId, Principal, RawJson, ToolName};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::ApiRequest;
 
+use crate::Services;
 use crate::chat::assembler::{ChatAssembler, ChatHead};
 use crate::chat::request::ChatCompletion;
 use crate::connection::{Connection, Keep};
 use crate::conversation::Messages;
 use crate::error::{ApiError, json_response};
 use crate::models;
+use crate::parameters::Parameters;
 use crate::responses::assembler::{ResponseAssembler, ResponseHead};
-use crate::responses::background::{Job, Jobs};
+use crate::responses::background::Job;
 use crate::responses::history::{History, with_ids};
 use crate::responses::progress::Progress;
 use crate::responses::request::ResponseRequest;
@@ -31,6 +33,7 @@ use crate::supervisor::{ApprovalForm, ApprovedCall, TurnSupervisor};
 use crate::tools::RequestTools;
 use crate::turn::{LANG, Turn, turn_error};
 use crate::turn_log::{Assembler, TurnLog};
+use crate::unfinished_changes::{ChangeMark, RequestIdentity};
 
 /// The header by which clients of the API name a project: here, a profile.
 const PROFILE_HEADER: &str = "openai-project";
@@ -43,25 +46,24 @@ const MAX_ITEMS: usize = 100;
 
 /// A request and what it is answered with.
 pub(crate) struct Endpoint<'a> {
+    services: &'a Services,
     gateways: &'a Arc<Gateways>,
-    jobs: &'a Arc<Jobs>,
     request: ApiRequest,
     profile: Option<String>,
 }
 
 impl<'a> Endpoint<'a> {
-    pub(crate) fn new(
-        gateways: &'a Arc<Gateways>,
-        jobs: &'a Arc<Jobs>,
-        request: ApiRequest,
-    ) -> Result<Self, ApiError> {
-        let profile = request.headers.get(PROFILE_HEADER).and_then(|name| name.to_str().ok());
-        let profile = profile.filter(|name| !name.is_empty()).map(str::to_owned);
+    pub(crate) fn new(services: &'a Services, request: ApiRequest) -> Result<Self, ApiError> {
+        let gateways = &services.gateways;
+        let profile = request.headers.get(PROFILE_HEADER);
+        // A name that is no text is the name of no profile, and not a missing one.
+        let profile = profile.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        let profile = profile.filter(|name| !name.is_empty());
         if !gateways.may_use_profile(profile.as_deref(), request.principal.identity()) {
             let message = "there is no such profile for this key: name one with the header `OpenAI-Project` (此密钥没有该配置档)";
             return Err(ApiError::new(StatusCode::NOT_FOUND, "profile_not_found", message));
         }
-        Ok(Self { gateways, jobs, request, profile })
+        Ok(Self { services, gateways, request, profile })
     }
 
     pub(crate) fn models(&self) -> Response<Body> {
@@ -86,6 +88,7 @@ impl<'a> Endpoint<'a> {
             }
             None => error,
         })?;
+        let mark = self.mark()?;
         let permit = self.start()?;
         let key = crate::new_key();
         let id = format!("chatcmpl-{key}");
@@ -101,6 +104,7 @@ impl<'a> Endpoint<'a> {
         let supervisor = TurnSupervisor {
             tools: chat.tools,
             form: ApprovalForm::Refused,
+            mark: Some(Arc::clone(&mark)),
             ..supervisor(self.gateways, log)
         };
         let turn = Turn {
@@ -120,7 +124,7 @@ impl<'a> Endpoint<'a> {
             supervisor,
         };
         let principal = self.request.principal.clone();
-        let connection = Connection { turn, keep: None, principal, permit };
+        let connection = Connection { turn, keep: None, principal, permit, mark };
         if chat.is_stream { Ok(connection.stream()) } else { connection.answer().await }
     }
 
@@ -134,6 +138,7 @@ impl<'a> Endpoint<'a> {
         let earlier = history.items(request.previous.as_deref()).await?;
         let input = history.resolve(request.input.clone(), &earlier).await?;
         let messages = Messages::of(&earlier, &input)?;
+        let mark = self.mark()?;
         let permit = self.start()?;
         let head = ResponseHead {
             key: key.clone(),
@@ -162,10 +167,12 @@ impl<'a> Endpoint<'a> {
             let queued = StoredResponse { status: ResponseStatus::Queued, ..stored };
             return self.start_background(prepared, (store, queued), (approved, permit)).await;
         }
-        let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, stored });
-        let turn = prepared.turn(approved, None);
+        let purge = Arc::clone(&self.services.purge);
+        let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, purge, stored });
+        let mut turn = prepared.turn(approved, None);
+        turn.supervisor.mark = Some(Arc::clone(&mark));
         let principal = self.request.principal.clone();
-        let connection = Connection { turn, keep, principal, permit };
+        let connection = Connection { turn, keep, principal, permit, mark };
         if is_stream { Ok(connection.stream()) } else { connection.answer().await }
     }
 
@@ -180,12 +187,13 @@ impl<'a> Endpoint<'a> {
         let stored = StoredResponse { body: RawJson::from(body.clone()), ..stored };
         let failed =
             |error: &dyn std::fmt::Display| ApiError::internal(format!("it could not be stored: {error}"));
+        self.services.purge.record(&stored);
         store.add_response(stored.clone()).await.map_err(|error| failed(&error))?;
         let id = stored.id.clone();
         let progress = Progress { store: Arc::clone(&store), stored };
         let turn = prepared.turn(approved, Some(progress.clone()));
         let principal = Some((self.request.principal.clone(), permit));
-        if !self.jobs.add(Job { turn, progress, principal }) {
+        if !self.services.jobs.add(Job { turn, progress, principal }) {
             let _ = store.delete_response(&id, self.principal().id()).await;
             return Err(busy("too many background responses wait to begin"));
         }
@@ -193,10 +201,15 @@ impl<'a> Endpoint<'a> {
     }
 
     pub(crate) async fn read_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let query = self.request.query.as_deref().unwrap_or_default();
-        if query.split('&').any(|pair| pair == "stream=true") {
-            return Err(ApiError::unsupported("stream", "read the response again until its status is final"));
+        let mut query = Parameters::of_query(self.request.query.as_deref());
+        let why = "read the response again until its status is final";
+        for (name, neutral) in [("stream", "false"), ("starting_after", "")] {
+            if query.take(name).is_some_and(|value| value != neutral) {
+                return Err(ApiError::unsupported(name, why));
+            }
         }
+        query.accept(&["include", "include[]", "include_obfuscation"]);
+        query.finish("")?;
         let stored = self.history().response(id).await?;
         let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
         Ok(json_response(StatusCode::OK, &body))
@@ -205,7 +218,7 @@ impl<'a> Endpoint<'a> {
     pub(crate) async fn delete_response(self, id: &str) -> Result<Response<Body>, ApiError> {
         let stored = self.history().response(id).await?;
         if !stored.status.is_final() {
-            self.jobs.cancel(id);
+            self.services.jobs.cancel(id);
         }
         let store = self.gateways.hub().store().ok_or_else(no_store)?;
         let deleted = store.delete_response(id, self.principal().id()).await;
@@ -227,7 +240,7 @@ impl<'a> Endpoint<'a> {
         if stored.status.is_final() {
             return Ok(json_response(StatusCode::OK, &body));
         }
-        if !self.jobs.cancel(id) {
+        if !self.services.jobs.cancel(id) {
             // No process works on it any more.
             body["status"] = json!(ResponseStatus::Cancelled.name());
             let store = self.gateways.hub().store().ok_or_else(no_store)?;
@@ -257,19 +270,19 @@ impl<'a> Endpoint<'a> {
     pub(crate) async fn input_items(self, id: &str) -> Result<Response<Body>, ApiError> {
         let stored = self.history().response(id).await?;
         let mut items: Vec<Value> = serde_json::from_str(stored.input.get()).unwrap_or_default();
-        let query = self.request.query.as_deref().unwrap_or_default();
-        let value = |name: &str| {
-            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
-        };
-        if value("order").as_deref() != Some("asc") {
+        let page = ItemPage::parse(self.request.query.as_deref())?;
+        if !page.is_ascending {
             items.reverse();
         }
-        if let Some(after) = value("after") {
+        if let Some(after) = page.after {
             let position = items.iter().position(|item| item["id"] == json!(after));
-            items.drain(..position.map_or(0, |position| position + 1));
+            let position = position.ok_or_else(|| ApiError {
+                param: Some("after".to_owned()),
+                ..ApiError::not_found("item", &after)
+            })?;
+            items.drain(..=position);
         }
-        let limit = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(DEFAULT_ITEMS);
-        let limit = limit.clamp(1, MAX_ITEMS);
+        let limit = page.limit;
         let has_more = items.len() > limit;
         items.truncate(limit);
         let (first, last) = (items.first().map(|item| &item["id"]), items.last().map(|item| &item["id"]));
@@ -284,6 +297,20 @@ impl<'a> Endpoint<'a> {
     fn history(&self) -> History<'_> {
         let store = self.gateways.hub().store().map(|store| &**store);
         History { store, principal: self.principal().id() }
+    }
+
+    /// The mark of this request, which may not be a repetition of one whose tools may have changed something.
+    fn mark(&self) -> Result<Arc<ChangeMark>, ApiError> {
+        let mark = self.services.changes.of_request(RequestIdentity {
+            principal: self.principal().id(),
+            profile: self.profile.as_deref(),
+            path: &self.request.path,
+            body: &self.request.body,
+        });
+        match mark.is_repetition(&self.request.headers) {
+            true => Err(ApiError::repetition()),
+            false => Ok(Arc::new(mark)),
+        }
     }
 
     /// Counts a turn against the limits of the principal, until the permit is dropped.
@@ -357,7 +384,8 @@ impl<'a> Endpoint<'a> {
                 source: Some(text("server_label")),
                 repaired: Vec::new(),
             };
-            approved.push((ApprovedCall { id: id.clone(), tool, arguments }, model_call));
+            let server = text("server_label");
+            approved.push((ApprovedCall { id: id.clone(), server, tool, arguments }, model_call));
         }
         Ok(approved)
     }
@@ -368,19 +396,52 @@ impl<'a> Endpoint<'a> {
         request: &ResponseRequest,
         (assembler, input, key): (&ResponseAssembler, &[Value], &str),
     ) -> StoredResponse {
-        let body: Value = serde_json::from_slice(&self.request.body).unwrap_or_default();
+        // Only what runs in the background is continued after a restart.
+        let request_body = match request.is_background {
+            true => serde_json::from_slice(&self.request.body).unwrap_or_default(),
+            false => Value::Null,
+        };
         let now = SystemTime::now();
         StoredResponse {
             id: assembler.id(),
             principal: self.principal().id().to_string(),
             previous: request.previous.clone(),
             status: assembler.status(),
-            request: RawJson::from(json!({ "body": body, "profile": self.profile })),
+            request: RawJson::from(json!({ "body": request_body, "profile": self.profile })),
             input: RawJson::from(Value::Array(with_ids(input.to_vec(), key))),
             body: RawJson::from(assembler.body()),
             created_at: now,
             expires_at: now + self.gateways.hub().settings().openai.keep(),
         }
+    }
+}
+
+/// The part of the input items that is listed.
+struct ItemPage {
+    is_ascending: bool,
+    after: Option<String>,
+    limit: usize,
+}
+
+impl ItemPage {
+    fn parse(query: Option<&str>) -> Result<Self, ApiError> {
+        let mut query = Parameters::of_query(query);
+        let is_ascending = match query.text("order")?.as_deref() {
+            None | Some("desc") => false,
+            Some("asc") => true,
+            Some(_) => return Err(ApiError::invalid("order", "`order` is `asc` or `desc`")),
+        };
+        let after = query.text("after")?;
+        let limit = match query.text("limit")?.map(|limit| limit.parse()) {
+            None => DEFAULT_ITEMS,
+            Some(Ok(limit)) if (1..=MAX_ITEMS).contains(&limit) => limit,
+            Some(_) => {
+                return Err(ApiError::invalid("limit", format!("`limit` is a number from 1 to {MAX_ITEMS}")));
+            }
+        };
+        query.accept(&["include", "include[]"]);
+        query.finish("")?;
+        Ok(Self { is_ascending, after, limit })
     }
 }
 
@@ -446,6 +507,7 @@ fn supervisor(gateways: &Gateways, log: Arc<TurnLog>) -> TurnSupervisor {
         calls: Default::default(),
         requests: Default::default(),
         is_deferred: Default::default(),
+        mark: None,
         progress: None,
         lang: LANG,
     }

@@ -320,7 +320,7 @@ async fn dispatch(route: Option<&Route>, mut exchange: Exchange<'_>) -> Response
         Err(too_fast) => return rate_limited(too_fast),
     };
     let Some(route) = route else {
-        return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp");
+        return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients use /mcp, OpenAI clients a base URL that ends with /v1");
     };
     if !route.allows(&exchange.parts.method) {
         return method_not_allowed(route.methods, route.usage);

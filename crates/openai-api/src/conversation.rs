@@ -37,7 +37,9 @@ impl Messages {
                 Some(_) => error,
             })?;
         }
-        builder.flush()?;
+        builder
+            .flush()
+            .map_err(|error| ApiError { param: error.param.or(Some("input".to_owned())), ..error })?;
         let messages = builder.messages;
         if messages.before.is_empty() && messages.after.is_empty() {
             return Err(ApiError::invalid("input", "the conversation has no message (对话中没有消息)"));

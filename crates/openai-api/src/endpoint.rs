@@ -1,13 +1,14 @@
 //! The handlers of the routes.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use toolhub::{Gateways, TurnError};
 use toolhub_agent::ToolAllowlist;
+use toolhub_core::instance::{INSTANCE_HEADER, instance_id};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::model::{ModelCall, ToolChoice};
 use toolhub_core::ports::HubStore;
@@ -23,7 +24,6 @@ use crate::connection::{Connection, Keep};
 use crate::conversation::Messages;
 use crate::error::{ApiError, json_response};
 use crate::models;
-use crate::parameters::Parameters;
 use crate::responses::assembler::{ResponseAssembler, ResponseHead};
 use crate::responses::background::Job;
 use crate::responses::history::{History, with_ids};
@@ -37,23 +37,20 @@ use crate::unfinished_changes::{ChangeMark, RequestIdentity};
 
 /// The header by which clients of the API name a project: here, a profile.
 const PROFILE_HEADER: &str = "openai-project";
-/// How long a cancelled response may take to end, and how often it is looked at.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
-const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
-/// Default and maximum number of listed input items.
-const DEFAULT_ITEMS: usize = 20;
-const MAX_ITEMS: usize = 100;
 
 /// A request and what it is answered with.
 pub(crate) struct Endpoint<'a> {
-    services: &'a Services,
+    pub(crate) services: &'a Services,
     gateways: &'a Arc<Gateways>,
-    request: ApiRequest,
+    pub(crate) request: ApiRequest,
     profile: Option<String>,
 }
 
 impl<'a> Endpoint<'a> {
     pub(crate) fn new(services: &'a Services, request: ApiRequest) -> Result<Self, ApiError> {
+        if request.headers.get(INSTANCE_HEADER).is_some_and(|id| id == instance_id()) {
+            return Err(ApiError::own_model());
+        }
         let gateways = &services.gateways;
         let profile = request.headers.get(PROFILE_HEADER);
         // A name that is no text is the name of no profile, and not a missing one.
@@ -200,101 +197,12 @@ impl<'a> Endpoint<'a> {
         Ok(json_response(StatusCode::OK, &body))
     }
 
-    pub(crate) async fn read_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let mut query = Parameters::of_query(self.request.query.as_deref());
-        let why = "read the response again until its status is final";
-        for (name, neutral) in [("stream", "false"), ("starting_after", "")] {
-            if query.take(name).is_some_and(|value| value != neutral) {
-                return Err(ApiError::unsupported(name, why));
-            }
-        }
-        query.accept(&["include", "include[]", "include_obfuscation"]);
-        query.finish("")?;
-        let stored = self.history().response(id).await?;
-        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-        Ok(json_response(StatusCode::OK, &body))
-    }
-
-    pub(crate) async fn delete_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let stored = self.history().response(id).await?;
-        if !stored.status.is_final() {
-            self.services.jobs.cancel(id);
-        }
-        let store = self.gateways.hub().store().ok_or_else(no_store)?;
-        let deleted = store.delete_response(id, self.principal().id()).await;
-        match deleted.map_err(|error| ApiError::internal(error.to_string()))? {
-            true => {
-                Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "response", "deleted": true })))
-            }
-            false => Err(ApiError::not_found("response", id)),
-        }
-    }
-
-    pub(crate) async fn cancel_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let stored = self.history().response(id).await?;
-        let mut body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-        if body["background"] != json!(true) {
-            let message = "only background responses can be cancelled; close the connection of others (仅可取消后台响应)";
-            return Err(ApiError::invalid("response_id", message));
-        }
-        if stored.status.is_final() {
-            return Ok(json_response(StatusCode::OK, &body));
-        }
-        if !self.services.jobs.cancel(id) {
-            // No process works on it any more.
-            body["status"] = json!(ResponseStatus::Cancelled.name());
-            let store = self.gateways.hub().store().ok_or_else(no_store)?;
-            let cancelled = StoredResponse {
-                status: ResponseStatus::Cancelled,
-                body: RawJson::from(body.clone()),
-                ..stored
-            };
-            let updated = store.update_response(cancelled).await;
-            updated.map_err(|error| ApiError::internal(error.to_string()))?;
-            return Ok(json_response(StatusCode::OK, &body));
-        }
-        let ended = tokio::time::timeout(CANCEL_TIME, async {
-            loop {
-                let stored = self.history().response(id).await?;
-                if stored.status.is_final() {
-                    return Ok(stored);
-                }
-                tokio::time::sleep(CANCEL_INTERVAL).await;
-            }
-        });
-        let stored = ended.await.map_err(|_| ApiError::internal("the response has not ended yet"))??;
-        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-        Ok(json_response(StatusCode::OK, &body))
-    }
-
-    pub(crate) async fn input_items(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let stored = self.history().response(id).await?;
-        let mut items: Vec<Value> = serde_json::from_str(stored.input.get()).unwrap_or_default();
-        let page = ItemPage::parse(self.request.query.as_deref())?;
-        if !page.is_ascending {
-            items.reverse();
-        }
-        if let Some(after) = page.after {
-            let position = items.iter().position(|item| item["id"] == json!(after));
-            let position = position.ok_or_else(|| ApiError {
-                param: Some("after".to_owned()),
-                ..ApiError::not_found("item", &after)
-            })?;
-            items.drain(..=position);
-        }
-        let limit = page.limit;
-        let has_more = items.len() > limit;
-        items.truncate(limit);
-        let (first, last) = (items.first().map(|item| &item["id"]), items.last().map(|item| &item["id"]));
-        let list = json!({ "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more });
-        Ok(json_response(StatusCode::OK, &list))
-    }
-
-    fn principal(&self) -> &Arc<Principal> {
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
         self.request.principal.identity()
     }
 
-    fn history(&self) -> History<'_> {
+    /// The stored responses of the principal.
+    pub(crate) fn history(&self) -> History<'_> {
         let store = self.gateways.hub().store().map(|store| &**store);
         History { store, principal: self.principal().id() }
     }
@@ -416,35 +324,6 @@ impl<'a> Endpoint<'a> {
     }
 }
 
-/// The part of the input items that is listed.
-struct ItemPage {
-    is_ascending: bool,
-    after: Option<String>,
-    limit: usize,
-}
-
-impl ItemPage {
-    fn parse(query: Option<&str>) -> Result<Self, ApiError> {
-        let mut query = Parameters::of_query(query);
-        let is_ascending = match query.text("order")?.as_deref() {
-            None | Some("desc") => false,
-            Some("asc") => true,
-            Some(_) => return Err(ApiError::invalid("order", "`order` is `asc` or `desc`")),
-        };
-        let after = query.text("after")?;
-        let limit = match query.text("limit")?.map(|limit| limit.parse()) {
-            None => DEFAULT_ITEMS,
-            Some(Ok(limit)) if (1..=MAX_ITEMS).contains(&limit) => limit,
-            Some(_) => {
-                return Err(ApiError::invalid("limit", format!("`limit` is a number from 1 to {MAX_ITEMS}")));
-            }
-        };
-        query.accept(&["include", "include[]"]);
-        query.finish("")?;
-        Ok(Self { is_ascending, after, limit })
-    }
-}
-
 /// A response whose turn can begin.
 pub(crate) struct PreparedResponse<'a> {
     pub(crate) gateways: &'a Arc<Gateways>,
@@ -523,6 +402,6 @@ fn busy(why: &str) -> ApiError {
     ApiError { retry_after: Some(1), ..error }
 }
 
-fn no_store() -> ApiError {
+pub(crate) fn no_store() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_store", "this hub has no store (此 hub 没有存储)")
 }

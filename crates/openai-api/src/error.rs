@@ -53,6 +53,15 @@ impl ApiError {
         Self { is_final: true, ..error }
     }
 
+    /// A request of the hub to itself.
+    pub(crate) fn own_model() -> Self {
+        let message = "the language model of this hub is the hub itself: set `url` in `[llm]`, or `OPENAI_BASE_URL` of the hub's \
+                       environment, to the address of a model server (hub 的语言模型指向了 hub 自身：请将 `[llm]` 的 `url` 或 hub 环境中的 \
+                       `OPENAI_BASE_URL` 设为模型服务器的地址)";
+        let error = Self::new(StatusCode::LOOP_DETECTED, "own_model", message);
+        Self { is_final: true, ..error }
+    }
+
     /// A repetition of a request whose tools may have changed something.
     pub(crate) fn repetition() -> Self {
         let message = "not run again: this is an automatic repetition of a request that was cut off after tools had run that may have \

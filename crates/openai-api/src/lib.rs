@@ -118,6 +118,12 @@ impl ApiApp for OpenAiApi {
         Box::pin(async move { self.handle(request).await.unwrap_or_else(ApiError::into_response) })
     }
 
+    fn is_misplaced(&self, path: &str) -> bool {
+        ["/chat/completions", "/responses", "/models", "/completions", "/embeddings"]
+            .iter()
+            .any(|ending| path.trim_end_matches('/').ends_with(ending))
+    }
+
     fn error_body(&self, status: StatusCode, message: &str) -> String {
         error::body(status, message)
     }
@@ -137,7 +143,8 @@ fn refuse_encoded(request: &ApiRequest) -> Result<(), ApiError> {
     if encoding.is_none_or(|encoding| encoding == "identity") {
         return Ok(());
     }
-    let message = "send the body without `Content-Encoding`: compressed requests are not supported (不支持压缩的请求)";
+    let message =
+        "send the body without `Content-Encoding`: compressed requests are not supported (不支持压缩的请求)";
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message))
 }
 

@@ -27,9 +27,9 @@ fn line(value: &Value) -> String {
         return json;
     }
     // Outside of strings, JSON text is ASCII.
-    LINE_BREAKS.iter().fold(json, |json, character| {
-        json.replace(*character, &format!("\\u{:04x}", u32::from(*character)))
-    })
+    LINE_BREAKS
+        .iter()
+        .fold(json, |json, character| json.replace(*character, &format!("\\u{:04x}", u32::from(*character))))
 }
 
 #[cfg(test)]

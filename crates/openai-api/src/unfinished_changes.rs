@@ -113,7 +113,8 @@ mod tests {
     fn recognises_repetitions_of_unfinished_changes() {
         let changes = Arc::new(UnfinishedChanges::default());
         let mark = |principal: &str, body: &str| {
-            let request = RequestIdentity { principal, profile: None, path: "responses", body: body.as_bytes() };
+            let request =
+                RequestIdentity { principal, profile: None, path: "responses", body: body.as_bytes() };
             changes.of_request(request)
         };
         let (first, again) = (headers("0"), headers("1"));

@@ -27,7 +27,8 @@ impl History<'_> {
     /// A response of the principal.
     pub(crate) async fn response(&self, id: &str) -> Result<StoredResponse, ApiError> {
         let not_found = || ApiError::not_found("response", id);
-        let Some(store) = self.store else { return Err(not_found()) };
+        // A database may refuse a NUL character in a text.
+        let Some(store) = self.store.filter(|_| !id.contains('\0')) else { return Err(not_found()) };
         let found = store.response(id, self.principal).await;
         found.map_err(|error| ApiError::internal(error.to_string()))?.ok_or_else(not_found)
     }

@@ -57,7 +57,12 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let url = |address: &str| format!("http://{address}/v1");
     let subjects = [
         Subject { name: "the model server itself", url: url(&model.url), api: "chat", pid: model.child.id() },
-        Subject { name: "a proxy that copies bytes", url: url(&floor.url), api: "chat", pid: floor.child.id() },
+        Subject {
+            name: "a proxy that copies bytes",
+            url: url(&floor.url),
+            api: "chat",
+            pid: floor.child.id(),
+        },
         Subject { name: "hub, /v1/chat/completions", url: hub.url.clone(), api: "chat", pid: hub.child.id() },
         Subject { name: "hub, /v1/responses", url: hub.url.clone(), api: "responses", pid: hub.child.id() },
     ];

@@ -23,7 +23,13 @@ async fn main() -> Result<()> {
         ["floor", address] => floor::serve(address).await,
         ["load", url, api, clients, requests, tokens, pause] => {
             let plan = plan::Plan { tokens: tokens.parse()?, pause_micros: pause.parse()?, hold_millis: 0 };
-            let load = Load { url, api: Api::parse(api)?, clients: clients.parse()?, requests: requests.parse()?, plan };
+            let load = Load {
+                url,
+                api: Api::parse(api)?,
+                clients: clients.parse()?,
+                requests: requests.parse()?,
+                plan,
+            };
             load.run().await
         }
         ["hold", url, api, clients] => client::hold(url, Api::parse(api)?, clients.parse()?).await,

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use crate::chunked::Connection;
 use crate::plan::Plan;
 
-const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const EVENTS: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 #[expect(clippy::print_stdout, reason = "the address is for the benchmark that started it")]
 pub(crate) async fn serve() -> Result<()> {
@@ -35,9 +36,12 @@ async fn answer_all(stream: TcpStream) -> Result<()> {
     let mut connection = Connection::of(stream)?;
     while let Some(head) = connection.head().await? {
         if head.first_line.starts_with("GET") {
-            let models = json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}).to_string();
-            let response =
-                format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{models}", models.len());
+            let models =
+                json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}).to_string();
+            let response = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{models}",
+                models.len()
+            );
             connection.stream.get_mut().write_all(response.as_bytes()).await?;
             continue;
         }
@@ -64,7 +68,8 @@ async fn write(stream: &mut TcpStream, plan: Plan) -> Result<()> {
     }
     let mut usage = chunk(&json!({}), None);
     usage["choices"] = json!([]);
-    usage["usage"] = json!({"prompt_tokens": 1, "completion_tokens": plan.tokens, "total_tokens": plan.tokens + 1});
+    usage["usage"] =
+        json!({"prompt_tokens": 1, "completion_tokens": plan.tokens, "total_tokens": plan.tokens + 1});
     send(stream, &chunk(&json!({}), Some("stop"))).await?;
     send(stream, &usage).await?;
     stream.write_all(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n").await?;

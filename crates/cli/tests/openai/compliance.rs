@@ -47,7 +47,8 @@ fn user(text: &str) -> Value {
 
 fn weather() -> Value {
     let location = json!({"type": "string", "description": "The city and state, e.g. San Francisco, CA"});
-    let parameters = json!({"type": "object", "properties": {"location": location}, "required": ["location"]});
+    let parameters =
+        json!({"type": "object", "properties": {"location": location}, "required": ["location"]});
     json!([{"type": "function", "name": "get_weather", "description": "Get the current weather for a location", "parameters": parameters}])
 }
 
@@ -95,13 +96,15 @@ async fn text_cases() {
     let pirate = response(&hub, json!({"input": [system, user("Say hello.")]})).await;
     assert_eq!(text_of(&pirate), "Ahoy!");
     // multi-turn
-    let assistant = json!({"type": "message", "role": "assistant", "content": "Hello Alice! Nice to meet you."});
+    let assistant =
+        json!({"type": "message", "role": "assistant", "content": "Hello Alice! Nice to meet you."});
     let turns = json!([user("My name is Alice."), assistant, user("What is my name?")]);
     assert_eq!(text_of(&response(&hub, json!({"input": turns})).await), "Alice.");
     // previous-response-id
     let first =
         response(&hub, json!({"input": "Remember this code word: papaya. Reply with only OK."})).await;
-    let next = json!({"previous_response_id": first["id"], "input": "What code word did I ask you to remember?"});
+    let next =
+        json!({"previous_response_id": first["id"], "input": "What code word did I ask you to remember?"});
     let second = response(&hub, next).await;
     assert_eq!(text_of(&second), "Papaya.");
     assert_eq!(second["previous_response_id"], first["id"]);
@@ -130,9 +133,9 @@ async fn function_cases() {
     let choice = json!({"type": "function", "name": "get_weather"});
     let input = "Use the weather tool to get the temperature in San Francisco.";
     let first = response(&hub, json!({"input": input, "tools": weather(), "tool_choice": choice})).await;
-    let call = &first["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
-    let output =
-        json!([{"type": "function_call_output", "call_id": call["call_id"], "output": "64 degrees and clear"}]);
+    let call =
+        &first["output"].as_array().unwrap().iter().find(|item| item["type"] == "function_call").unwrap();
+    let output = json!([{"type": "function_call_output", "call_id": call["call_id"], "output": "64 degrees and clear"}]);
     let second = response(&hub, json!({"previous_response_id": first["id"], "input": output})).await;
     assert_eq!(text_of(&second), "It is 64 degrees and clear.");
 }
@@ -141,16 +144,17 @@ async fn function_cases() {
 #[tokio::test]
 async fn unsupported_cases_are_refused_by_name() {
     let hub = hub();
-    let content = |part: Value| {
-        json!({"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is it?"}, part]}]})
-    };
+    let content = |part: Value| json!({"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is it?"}, part]}]});
     let image = content(json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}));
     let file = content(
         json!({"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}),
     );
-    let search = json!({"input": "Search.", "tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]});
+    let search =
+        json!({"input": "Search.", "tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]});
     let web = json!({"input": "Find.", "tools": [{"type": "web_search", "external_web_access": false}]});
-    for (body, param) in [(image, "input[0]"), (file, "input[0]"), (search, "tools[0].type"), (web, "tools[0].type")] {
+    for (body, param) in
+        [(image, "input[0]"), (file, "input[0]"), (search, "tools[0].type"), (web, "tools[0].type")]
+    {
         let request = hub.client.post(format!("{}/responses", hub.base_url())).bearer_auth(&hub.key);
         let sent = request.body(with_model(body).to_string()).send().await.unwrap();
         let (status, text) = (sent.status().as_u16(), sent.text().await.unwrap());

@@ -72,7 +72,8 @@ const FUNCTION: [Member; 5] = [
 ];
 const MESSAGE: [Member; 4] =
     [("id", Text, false), ("status", Text, false), ("role", Text, false), ("content", List, false)];
-const OUTPUT_TEXT: [Member; 3] = [("text", Text, false), ("annotations", List, false), ("logprobs", List, false)];
+const OUTPUT_TEXT: [Member; 3] =
+    [("text", Text, false), ("annotations", List, false), ("logprobs", List, false)];
 const FUNCTION_CALL: [Member; 5] = [
     ("id", Text, false),
     ("call_id", Text, false),
@@ -123,13 +124,18 @@ pub(crate) fn check_response(response: &Value) -> Result<(), String> {
     let choice = &response["tool_choice"];
     let choice = if choice.is_object() { &choice["type"] } else { choice };
     one_of("`tool_choice`", choice, &["none", "auto", "required", "function"])?;
-    one_of("`text.format.type`", &response["text"]["format"]["type"], &["text", "json_object", "json_schema"])?;
+    one_of(
+        "`text.format.type`",
+        &response["text"]["format"]["type"],
+        &["text", "json_object", "json_schema"],
+    )?;
     if response["reasoning"].is_object() {
         members("`reasoning`", &response["reasoning"], &[("effort", Text, true), ("summary", Text, true)])?;
     }
     if response["usage"].is_object() {
         members("`usage`", &response["usage"], &USAGE)?;
-        let [read, written] = ["input_tokens_details", "output_tokens_details"].map(|name| &response["usage"][name]);
+        let [read, written] =
+            ["input_tokens_details", "output_tokens_details"].map(|name| &response["usage"][name]);
         members("the read tokens", read, &[("cached_tokens", Integer, false)])?;
         members("the written tokens", written, &[("reasoning_tokens", Integer, false)])?;
     }
@@ -167,7 +173,9 @@ pub(crate) fn check_event(event: &Value) -> Result<(), String> {
     members("an event", event, &EVENT)?;
     let kind = event["type"].as_str().unwrap_or_default();
     match kind.strip_prefix("response.").unwrap_or_default() {
-        "created" | "in_progress" | "completed" | "failed" | "incomplete" => check_response(&event["response"]),
+        "created" | "in_progress" | "completed" | "failed" | "incomplete" => {
+            check_response(&event["response"])
+        }
         "output_item.added" | "output_item.done" => {
             members(kind, event, &[("output_index", Integer, false)])?;
             check_item(&event["item"])

@@ -64,7 +64,10 @@ impl ServedHub {
             let made = cli.run(&["keys", "new", name, "--json"]);
             made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
         });
-        fs::write(cli.folder().join("toolhub.toml"), settings.replace("$KEY", &key)).unwrap();
+        // The command has written its keys into the settings.
+        let config = cli.folder().join("toolhub.toml");
+        let with_keys = fs::read_to_string(&config).unwrap().replace("$KEY", &key);
+        fs::write(config, with_keys).unwrap();
         let (child, root) = serve(&cli, port);
         // The client needs a provider even for plain HTTP; another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -70,7 +70,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "openai",
-        about: "streams of the OpenAI-compatible endpoint beside those of the bare model endpoint; `--release` measures a plain release build",
+        about: "streams of the OpenAI-compatible endpoint beside those of the bare model endpoint; `--release` measures a plain release build, `--programs DIR` those in a folder",
         run: openai::run,
     },
     Benchmark {

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
     process::Stdio,
     thread,
     time::Duration,
@@ -41,15 +41,22 @@ struct Load {
 }
 
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
-    let profile = match args {
-        [] => Profile::Dist,
-        [flag] if flag == "--release" => Profile::Release,
-        [other, ..] => return Err(unknown("argument", other, ["--release"])),
+    let folder = workspace.target.join("bench/openai");
+    let built = |profile| -> Result<Programs> {
+        Ok(Programs {
+            toolhub: build(workspace, "toolhub-cli", "toolhub", profile)?,
+            load: build(workspace, "toolhub-testkit", "openai-load", profile)?,
+            folder: folder.clone(),
+        })
     };
-    let programs = Programs {
-        toolhub: build(workspace, "toolhub-cli", "toolhub", profile)?,
-        load: build(workspace, "toolhub-testkit", "openai-load", profile)?,
-        folder: workspace.target.join("bench/openai"),
+    let programs = match args {
+        [] => built(Profile::Dist)?,
+        [flag] if flag == "--release" => built(Profile::Release)?,
+        [flag, programs] if flag == "--programs" => {
+            let programs = absolute(programs)?;
+            Programs { toolhub: programs.join("toolhub"), load: programs.join("openai-load"), folder }
+        }
+        [other, ..] => return Err(unknown("argument", other, ["--release", "--programs"])),
     };
     let model = programs.start(&["model"])?;
     let floor = programs.start(&["floor", model.url.as_str()])?;

@@ -115,7 +115,10 @@ async fn a_model_that_fails_ends_every_form_of_the_answer() {
         match status {
             // What was written before the failure is kept.
             200 => {
-                assert!(body["status"] == "failed" && body["error"]["message"].is_string(), "{fault}: {body}")
+                assert!(
+                    body["status"] == "failed" && body["error"]["message"].is_string(),
+                    "{fault}: {body}"
+                );
             }
             _ => assert_eq!(
                 (status, body["error"]["code"].as_str()),

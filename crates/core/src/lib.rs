@@ -17,6 +17,7 @@ pub mod event_stream;
 pub mod fast_map;
 pub mod finder;
 pub mod function;
+pub mod instance;
 pub mod json;
 pub mod lang;
 pub mod model;

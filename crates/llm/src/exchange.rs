@@ -8,6 +8,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder, Response};
 use toolhub_core::RawObject;
 use toolhub_core::event_stream::SseParser;
+use toolhub_core::instance::{INSTANCE_HEADER, instance_id};
 use url::Url;
 
 use crate::assembly::Assembly;
@@ -98,6 +99,7 @@ impl Exchange<'_> {
         let body =
             serde_json::to_vec(body).map_err(|error| Failure::unreadable(endpoint, &error.to_string()))?;
         let request = with_headers(self.client.post(endpoint.chat_url()), endpoint)
+            .header(INSTANCE_HEADER, instance_id())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream, application/json")
             .body(body);

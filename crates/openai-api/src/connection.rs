@@ -16,10 +16,12 @@ use toolhub_core::responses::StoredResponse;
 use toolhub_mcp_gateway::{Permit, PrincipalHandle};
 
 use crate::error::{ApiError, json_response};
+use crate::purge::Purge;
 use crate::sse;
 use crate::turn::Turn;
 use crate::turn_event::{EndStatus, TurnEnd};
 use crate::turn_log::TurnLog;
+use crate::unfinished_changes::ChangeMark;
 
 /// How often a comment is sent while nothing happens.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
@@ -32,11 +34,14 @@ pub(crate) struct Connection {
     pub(crate) principal: PrincipalHandle,
     /// Counts the turn against the limit of its principal.
     pub(crate) permit: Permit,
+    /// The mark of the request, which stays if the client goes away.
+    pub(crate) mark: Arc<ChangeMark>,
 }
 
 /// Stores a response when it is complete.
 pub(crate) struct Keep {
     pub(crate) store: Arc<dyn HubStore>,
+    pub(crate) purge: Arc<Purge>,
     /// The response without its final state.
     pub(crate) stored: StoredResponse,
 }
@@ -46,6 +51,7 @@ impl Keep {
     async fn keep(self, log: &TurnLog, body: &mut Value) {
         let Some(status) = log.with_response(|response| response.status()) else { return };
         let stored = StoredResponse { status, body: RawJson::from(body.clone()), ..self.stored };
+        self.purge.record(&stored);
         if self.store.add_response(stored).await.is_err() {
             body["store"] = Value::Bool(false);
         }
@@ -60,7 +66,7 @@ fn revoked() -> TurnEnd {
 impl Connection {
     /// Runs the turn, and returns its final object.
     pub(crate) async fn answer(self) -> Result<Response<Body>, ApiError> {
-        let Self { turn, keep, principal, permit } = self;
+        let Self { turn, keep, principal, permit, mark } = self;
         let log = turn.log();
         let end = tokio::select! {
             biased;
@@ -68,7 +74,11 @@ impl Connection {
             end = Box::pin(turn.run()) => end,
         };
         drop(permit);
-        let mut body = log.finish(&end, crate::unix_time())?;
+        let finished = log.finish(&end, crate::unix_time());
+        let mut body = finished.map_err(|error| match mark.is_set() {
+            true => ApiError::after_change(&error.message),
+            false => error,
+        })?;
         let has_output = log.with_response(|response| !response.output().is_empty());
         if let (EndStatus::Failed(why), Some(false)) = (&end.status, has_output) {
             return Err(ApiError::new(StatusCode::BAD_GATEWAY, "model_error", why.as_str()));
@@ -76,15 +86,16 @@ impl Connection {
         if let Some(keep) = keep {
             keep.keep(&log, &mut body).await;
         }
+        mark.clear();
         Ok(json_response(StatusCode::OK, &body))
     }
 
     /// Runs the turn while its stream is read.
     pub(crate) fn stream(self) -> Response<Body> {
-        let Self { turn, keep, principal, permit } = self;
+        let Self { turn, keep, principal, permit, mark } = self;
         let log = turn.log();
         let running: Pin<Box<dyn Future<Output = TurnEnd> + Send>> = Box::pin(turn.run());
-        let state = StreamState { log, turn: Some(running), keep, principal, _permit: permit };
+        let state = StreamState { log, turn: Some(running), keep, principal, mark, _permit: permit };
         let frames = stream::unfold(state, |mut state| async move {
             let frames = state.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(frames)), state))
@@ -104,6 +115,7 @@ struct StreamState {
     turn: Option<Pin<Box<dyn Future<Output = TurnEnd> + Send>>>,
     keep: Option<Keep>,
     principal: PrincipalHandle,
+    mark: Arc<ChangeMark>,
     _permit: Permit,
 }
 
@@ -123,6 +135,9 @@ impl StreamState {
                 () = tokio::time::sleep(HEARTBEAT_INTERVAL) => return Some(sse::HEARTBEAT.to_owned()),
             };
             self.turn = None;
+            if !matches!(end.status, EndStatus::Failed(_)) {
+                self.mark.clear();
+            }
             // The client may continue the response as soon as it has read the last event.
             if let Ok(mut body) = self.log.finish(&end, crate::unix_time())
                 && let Some(keep) = self.keep.take()

@@ -1,7 +1,7 @@
 //! From the items of a conversation to the messages of an agent: user and assistant texts, calls with their results, and
 //! approvals.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use toolhub_core::model::{Message, ModelCall};
@@ -37,7 +37,9 @@ impl Messages {
                 Some(_) => error,
             })?;
         }
-        builder.flush()?;
+        builder
+            .flush()
+            .map_err(|error| ApiError { param: error.param.or(Some("input".to_owned())), ..error })?;
         let messages = builder.messages;
         if messages.before.is_empty() && messages.after.is_empty() {
             return Err(ApiError::invalid("input", "the conversation has no message (对话中没有消息)"));
@@ -74,8 +76,10 @@ struct Builder {
     /// The text of the open assistant message.
     text: String,
     calls: Vec<OpenCall>,
-    /// The number of calls of the conversation, by id: an id that occurs twice would mix results.
-    seen: HashMap<String, usize>,
+    /// The positions of the open calls, by id.
+    positions: HashMap<String, usize>,
+    /// The ids of all calls: an id that occurs twice would mix results.
+    seen: HashSet<String>,
 }
 
 impl Builder {
@@ -90,8 +94,7 @@ impl Builder {
             "function_call_output" => {
                 let id = required(item, "call_id")?;
                 let text = content(&item["output"], "output")?;
-                let open = self.calls.iter_mut().find(|open| open.is_function && open.call.id.as_str() == id);
-                match open {
+                match self.open(&id).filter(|open| open.is_function) {
                     Some(open) => {
                         open.result = Some(CallResult::Text(text, false));
                         Ok(())
@@ -136,15 +139,18 @@ impl Builder {
         Ok(())
     }
 
+    /// An open call.
+    fn open(&mut self, id: &str) -> Option<&mut OpenCall> {
+        self.calls.get_mut(*self.positions.get(id)?)
+    }
+
     fn call(
         &mut self,
         item: &Value,
         (id, is_function): (&str, bool),
         result: Option<CallResult>,
     ) -> Result<(), ApiError> {
-        let count = self.seen.entry(id.to_owned()).or_default();
-        *count += 1;
-        if *count > 1 {
+        if !self.seen.insert(id.to_owned()) {
             return Err(error(format!("the call `{id}` occurs twice (调用重复)")));
         }
         let arguments = item["arguments"].as_str().unwrap_or("{}");
@@ -159,6 +165,7 @@ impl Builder {
             source: item["server_label"].as_str().map(str::to_owned),
             repaired: Vec::new(),
         };
+        self.positions.insert(id.to_owned(), self.calls.len());
         self.calls.push(OpenCall { call, is_function, result });
         Ok(())
     }
@@ -172,8 +179,7 @@ impl Builder {
             (why, _) => CallResult::Text(why.to_string(), true),
         };
         let request = item["approval_request_id"].as_str();
-        let open = self.calls.iter_mut().find(|open| Some(open.call.id.as_str()) == request);
-        if let Some(open) = open {
+        if let Some(open) = request.and_then(|request| self.open(request)).filter(|open| !open.is_function) {
             open.result = Some(result);
             return Ok(());
         }
@@ -187,8 +193,7 @@ impl Builder {
             return Err(error("`approve` must be true or false"));
         };
         let reason = item["reason"].as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let open = self.calls.iter_mut().find(|open| !open.is_function && open.call.id.as_str() == id);
-        let Some(open) = open else {
+        let Some(open) = self.open(&id).filter(|open| !open.is_function) else {
             return Err(error(format!(
                 "the conversation has no open approval request `{id}` (对话中没有此待批准请求)"
             )));
@@ -205,6 +210,7 @@ impl Builder {
     /// Ends the open assistant message.
     fn flush(&mut self) -> Result<(), ApiError> {
         let (text, open) = (std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
+        self.positions.clear();
         if text.is_empty() && open.is_empty() {
             return Ok(());
         }

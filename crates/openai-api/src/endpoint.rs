@@ -1,13 +1,14 @@
 //! The handlers of the routes.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 use toolhub::{Gateways, TurnError};
 use toolhub_agent::ToolAllowlist;
+use toolhub_core::instance::{INSTANCE_HEADER, instance_id};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::model::{ModelCall, ToolChoice};
 use toolhub_core::ports::HubStore;
@@ -16,6 +17,7 @@ use toolhub_core::{CallId, Principal, RawJson, ToolName};
 use toolhub_mcp_gateway::{Permit, PrincipalHandle, Resource};
 use toolhub_server::ApiRequest;
 
+use crate::Services;
 use crate::chat::assembler::{ChatAssembler, ChatHead};
 use crate::chat::request::ChatCompletion;
 use crate::connection::{Connection, Keep};
@@ -23,7 +25,7 @@ use crate::conversation::Messages;
 use crate::error::{ApiError, json_response};
 use crate::models;
 use crate::responses::assembler::{ResponseAssembler, ResponseHead};
-use crate::responses::background::{Job, Jobs};
+use crate::responses::background::Job;
 use crate::responses::history::{History, with_ids};
 use crate::responses::progress::Progress;
 use crate::responses::request::ResponseRequest;
@@ -31,37 +33,34 @@ use crate::supervisor::{ApprovalForm, ApprovedCall, TurnSupervisor};
 use crate::tools::RequestTools;
 use crate::turn::{LANG, Turn, turn_error};
 use crate::turn_log::{Assembler, TurnLog};
+use crate::unfinished_changes::{ChangeMark, RequestIdentity};
 
 /// The header by which clients of the API name a project: here, a profile.
 const PROFILE_HEADER: &str = "openai-project";
-/// How long a cancelled response may take to end, and how often it is looked at.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
-const CANCEL_INTERVAL: Duration = Duration::from_millis(20);
-/// Default and maximum number of listed input items.
-const DEFAULT_ITEMS: usize = 20;
-const MAX_ITEMS: usize = 100;
 
 /// A request and what it is answered with.
 pub(crate) struct Endpoint<'a> {
+    pub(crate) services: &'a Services,
     gateways: &'a Arc<Gateways>,
-    jobs: &'a Arc<Jobs>,
-    request: ApiRequest,
+    pub(crate) request: ApiRequest,
     profile: Option<String>,
 }
 
 impl<'a> Endpoint<'a> {
-    pub(crate) fn new(
-        gateways: &'a Arc<Gateways>,
-        jobs: &'a Arc<Jobs>,
-        request: ApiRequest,
-    ) -> Result<Self, ApiError> {
-        let profile = request.headers.get(PROFILE_HEADER).and_then(|name| name.to_str().ok());
-        let profile = profile.filter(|name| !name.is_empty()).map(str::to_owned);
+    pub(crate) fn new(services: &'a Services, request: ApiRequest) -> Result<Self, ApiError> {
+        if request.headers.get(INSTANCE_HEADER).is_some_and(|id| id == instance_id()) {
+            return Err(ApiError::own_model());
+        }
+        let gateways = &services.gateways;
+        let profile = request.headers.get(PROFILE_HEADER);
+        // A name that is no text is the name of no profile, and not a missing one.
+        let profile = profile.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        let profile = profile.filter(|name| !name.is_empty());
         if !gateways.may_use_profile(profile.as_deref(), request.principal.identity()) {
             let message = "there is no such profile for this key: name one with the header `OpenAI-Project` (此密钥没有该配置档)";
             return Err(ApiError::new(StatusCode::NOT_FOUND, "profile_not_found", message));
         }
-        Ok(Self { gateways, jobs, request, profile })
+        Ok(Self { services, gateways, request, profile })
     }
 
     pub(crate) fn models(&self) -> Response<Body> {
@@ -86,6 +85,7 @@ impl<'a> Endpoint<'a> {
             }
             None => error,
         })?;
+        let mark = self.mark()?;
         let permit = self.start()?;
         let key = crate::new_key();
         let id = format!("chatcmpl-{key}");
@@ -101,6 +101,7 @@ impl<'a> Endpoint<'a> {
         let supervisor = TurnSupervisor {
             tools: chat.tools,
             form: ApprovalForm::Refused,
+            mark: Some(Arc::clone(&mark)),
             ..supervisor(self.gateways, log)
         };
         let turn = Turn {
@@ -120,7 +121,7 @@ impl<'a> Endpoint<'a> {
             supervisor,
         };
         let principal = self.request.principal.clone();
-        let connection = Connection { turn, keep: None, principal, permit };
+        let connection = Connection { turn, keep: None, principal, permit, mark };
         if chat.is_stream { Ok(connection.stream()) } else { connection.answer().await }
     }
 
@@ -134,6 +135,7 @@ impl<'a> Endpoint<'a> {
         let earlier = history.items(request.previous.as_deref()).await?;
         let input = history.resolve(request.input.clone(), &earlier).await?;
         let messages = Messages::of(&earlier, &input)?;
+        let mark = self.mark()?;
         let permit = self.start()?;
         let head = ResponseHead {
             key: key.clone(),
@@ -162,10 +164,12 @@ impl<'a> Endpoint<'a> {
             let queued = StoredResponse { status: ResponseStatus::Queued, ..stored };
             return self.start_background(prepared, (store, queued), (approved, permit)).await;
         }
-        let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, stored });
-        let turn = prepared.turn(approved, None);
+        let purge = Arc::clone(&self.services.purge);
+        let keep = store.filter(|_| prepared.request.is_stored).map(|store| Keep { store, purge, stored });
+        let mut turn = prepared.turn(approved, None);
+        turn.supervisor.mark = Some(Arc::clone(&mark));
         let principal = self.request.principal.clone();
-        let connection = Connection { turn, keep, principal, permit };
+        let connection = Connection { turn, keep, principal, permit, mark };
         if is_stream { Ok(connection.stream()) } else { connection.answer().await }
     }
 
@@ -180,110 +184,41 @@ impl<'a> Endpoint<'a> {
         let stored = StoredResponse { body: RawJson::from(body.clone()), ..stored };
         let failed =
             |error: &dyn std::fmt::Display| ApiError::internal(format!("it could not be stored: {error}"));
+        self.services.purge.record(&stored);
         store.add_response(stored.clone()).await.map_err(|error| failed(&error))?;
         let id = stored.id.clone();
         let progress = Progress { store: Arc::clone(&store), stored };
         let turn = prepared.turn(approved, Some(progress.clone()));
         let principal = Some((self.request.principal.clone(), permit));
-        if !self.jobs.add(Job { turn, progress, principal }) {
+        if !self.services.jobs.add(Job { turn, progress, principal }) {
             let _ = store.delete_response(&id, self.principal().id()).await;
             return Err(busy("too many background responses wait to begin"));
         }
         Ok(json_response(StatusCode::OK, &body))
     }
 
-    pub(crate) async fn read_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let query = self.request.query.as_deref().unwrap_or_default();
-        if query.split('&').any(|pair| pair == "stream=true") {
-            return Err(ApiError::unsupported("stream", "read the response again until its status is final"));
-        }
-        let stored = self.history().response(id).await?;
-        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-        Ok(json_response(StatusCode::OK, &body))
-    }
-
-    pub(crate) async fn delete_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let stored = self.history().response(id).await?;
-        if !stored.status.is_final() {
-            self.jobs.cancel(id);
-        }
-        let store = self.gateways.hub().store().ok_or_else(no_store)?;
-        let deleted = store.delete_response(id, self.principal().id()).await;
-        match deleted.map_err(|error| ApiError::internal(error.to_string()))? {
-            true => {
-                Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "response", "deleted": true })))
-            }
-            false => Err(ApiError::not_found("response", id)),
-        }
-    }
-
-    pub(crate) async fn cancel_response(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let stored = self.history().response(id).await?;
-        let mut body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-        if body["background"] != json!(true) {
-            let message = "only background responses can be cancelled; close the connection of others (仅可取消后台响应)";
-            return Err(ApiError::invalid("response_id", message));
-        }
-        if stored.status.is_final() {
-            return Ok(json_response(StatusCode::OK, &body));
-        }
-        if !self.jobs.cancel(id) {
-            // No process works on it any more.
-            body["status"] = json!(ResponseStatus::Cancelled.name());
-            let store = self.gateways.hub().store().ok_or_else(no_store)?;
-            let cancelled = StoredResponse {
-                status: ResponseStatus::Cancelled,
-                body: RawJson::from(body.clone()),
-                ..stored
-            };
-            let updated = store.update_response(cancelled).await;
-            updated.map_err(|error| ApiError::internal(error.to_string()))?;
-            return Ok(json_response(StatusCode::OK, &body));
-        }
-        let ended = tokio::time::timeout(CANCEL_TIME, async {
-            loop {
-                let stored = self.history().response(id).await?;
-                if stored.status.is_final() {
-                    return Ok(stored);
-                }
-                tokio::time::sleep(CANCEL_INTERVAL).await;
-            }
-        });
-        let stored = ended.await.map_err(|_| ApiError::internal("the response has not ended yet"))??;
-        let body: Value = serde_json::from_str(stored.body.get()).unwrap_or_default();
-        Ok(json_response(StatusCode::OK, &body))
-    }
-
-    pub(crate) async fn input_items(self, id: &str) -> Result<Response<Body>, ApiError> {
-        let stored = self.history().response(id).await?;
-        let mut items: Vec<Value> = serde_json::from_str(stored.input.get()).unwrap_or_default();
-        let query = self.request.query.as_deref().unwrap_or_default();
-        let value = |name: &str| {
-            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
-        };
-        if value("order").as_deref() != Some("asc") {
-            items.reverse();
-        }
-        if let Some(after) = value("after") {
-            let position = items.iter().position(|item| item["id"] == json!(after));
-            items.drain(..position.map_or(0, |position| position + 1));
-        }
-        let limit = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(DEFAULT_ITEMS);
-        let limit = limit.clamp(1, MAX_ITEMS);
-        let has_more = items.len() > limit;
-        items.truncate(limit);
-        let (first, last) = (items.first().map(|item| &item["id"]), items.last().map(|item| &item["id"]));
-        let list = json!({ "object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more });
-        Ok(json_response(StatusCode::OK, &list))
-    }
-
-    fn principal(&self) -> &Arc<Principal> {
+    pub(crate) fn principal(&self) -> &Arc<Principal> {
         self.request.principal.identity()
     }
 
-    fn history(&self) -> History<'_> {
+    /// The stored responses of the principal.
+    pub(crate) fn history(&self) -> History<'_> {
         let store = self.gateways.hub().store().map(|store| &**store);
         History { store, principal: self.principal().id() }
+    }
+
+    /// The mark of this request, which may not be a repetition of one whose tools may have changed something.
+    fn mark(&self) -> Result<Arc<ChangeMark>, ApiError> {
+        let mark = self.services.changes.of_request(RequestIdentity {
+            principal: self.principal().id(),
+            profile: self.profile.as_deref(),
+            path: &self.request.path,
+            body: &self.request.body,
+        });
+        match mark.is_repetition(&self.request.headers) {
+            true => Err(ApiError::repetition()),
+            false => Ok(Arc::new(mark)),
+        }
     }
 
     /// Counts a turn against the limits of the principal, until the permit is dropped.
@@ -357,7 +292,8 @@ impl<'a> Endpoint<'a> {
                 source: Some(text("server_label")),
                 repaired: Vec::new(),
             };
-            approved.push((ApprovedCall { id: id.clone(), tool, arguments }, model_call));
+            let server = text("server_label");
+            approved.push((ApprovedCall { id: id.clone(), server, tool, arguments }, model_call));
         }
         Ok(approved)
     }
@@ -368,14 +304,18 @@ impl<'a> Endpoint<'a> {
         request: &ResponseRequest,
         (assembler, input, key): (&ResponseAssembler, &[Value], &str),
     ) -> StoredResponse {
-        let body: Value = serde_json::from_slice(&self.request.body).unwrap_or_default();
+        // Only what runs in the background is continued after a restart.
+        let request_body = match request.is_background {
+            true => serde_json::from_slice(&self.request.body).unwrap_or_default(),
+            false => Value::Null,
+        };
         let now = SystemTime::now();
         StoredResponse {
             id: assembler.id(),
             principal: self.principal().id().to_string(),
             previous: request.previous.clone(),
             status: assembler.status(),
-            request: RawJson::from(json!({ "body": body, "profile": self.profile })),
+            request: RawJson::from(json!({ "body": request_body, "profile": self.profile })),
             input: RawJson::from(Value::Array(with_ids(input.to_vec(), key))),
             body: RawJson::from(assembler.body()),
             created_at: now,
@@ -446,6 +386,7 @@ fn supervisor(gateways: &Gateways, log: Arc<TurnLog>) -> TurnSupervisor {
         calls: Default::default(),
         requests: Default::default(),
         is_deferred: Default::default(),
+        mark: None,
         progress: None,
         lang: LANG,
     }
@@ -461,6 +402,6 @@ fn busy(why: &str) -> ApiError {
     ApiError { retry_after: Some(1), ..error }
 }
 
-fn no_store() -> ApiError {
+pub(crate) fn no_store() -> ApiError {
     ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_store", "this hub has no store (此 hub 没有存储)")
 }

@@ -15,17 +15,60 @@ pub(crate) struct ApiError {
     pub(crate) code: Option<&'static str>,
     /// Seconds after which the request may be repeated.
     pub(crate) retry_after: Option<u16>,
+    /// Whether client libraries must not repeat the request by themselves.
+    pub(crate) is_final: bool,
 }
+
+/// Client libraries of the API repeat a request with this status or not, as this header says.
+const SHOULD_RETRY: &str = "x-should-retry";
+/// Maximum length of a message and of the name of a parameter. They may repeat a text of the request.
+const MAX_MESSAGE_BYTES: usize = 4_096;
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), param: None, code: Some(code), retry_after: None }
+        Self {
+            status,
+            message: shortened(message.into()),
+            param: None,
+            code: Some(code),
+            retry_after: None,
+            is_final: false,
+        }
     }
 
     /// A parameter with a wrong value.
     pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::BAD_REQUEST, "invalid_value", message);
-        Self { param: Some(param.into()), ..error }
+        Self { param: Some(shortened(param.into())), ..error }
+    }
+
+    /// A turn that failed after a call that may have changed something. Repeating the request would repeat the call, so the
+    /// status is one that client libraries do not repeat by themselves.
+    pub(crate) fn after_change(why: &str) -> Self {
+        let message = format!(
+            "{why}; tools had run before and may have changed something: check that before you send the request again \
+             (失败前已运行过可能产生影响的工具，重新发送前请先确认)"
+        );
+        let error = Self::new(StatusCode::FAILED_DEPENDENCY, "failed_after_change", message);
+        Self { is_final: true, ..error }
+    }
+
+    /// A request of the hub to itself.
+    pub(crate) fn own_model() -> Self {
+        let message = "the language model of this hub is the hub itself: set `url` in `[llm]`, or `OPENAI_BASE_URL` of the hub's \
+                       environment, to the address of a model server (hub 的语言模型指向了 hub 自身：请将 `[llm]` 的 `url` 或 hub 环境中的 \
+                       `OPENAI_BASE_URL` 设为模型服务器的地址)";
+        let error = Self::new(StatusCode::LOOP_DETECTED, "own_model", message);
+        Self { is_final: true, ..error }
+    }
+
+    /// A repetition of a request whose tools may have changed something.
+    pub(crate) fn repetition() -> Self {
+        let message = "not run again: this is an automatic repetition of a request that was cut off after tools had run that may have \
+                       changed something; check that, then send it as a new request (未再次执行：这是自动重试，原请求中断前已运行过可能产生影响的\
+                       工具，请确认后重新发送)";
+        let error = Self::new(StatusCode::FAILED_DEPENDENCY, "repeated_after_change", message);
+        Self { is_final: true, ..error }
     }
 
     /// A parameter that this endpoint does not support.
@@ -59,8 +102,20 @@ impl ApiError {
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if self.is_final {
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
         response
     }
+}
+
+/// The beginning of a text that is too long.
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_MESSAGE_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_MESSAGE_BYTES));
+        text.push('…');
+    }
+    text
 }
 
 /// The type of errors with a status.

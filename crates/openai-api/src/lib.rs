@@ -8,6 +8,7 @@ mod endpoint;
 mod error;
 mod models;
 mod parameters;
+mod purge;
 mod recovery;
 mod responses;
 mod sse;
@@ -16,6 +17,7 @@ mod tools;
 mod turn;
 mod turn_event;
 mod turn_log;
+mod unfinished_changes;
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -25,20 +27,26 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 use toolhub::Gateways;
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
-use toolhub_core::responses::ResponseLimits;
 use toolhub_server::{ApiApp, ApiRequest};
+use url::form_urlencoded;
 
 use crate::endpoint::Endpoint;
 use crate::error::ApiError;
+use crate::purge::Purge;
 use crate::responses::background::Jobs;
-
-/// How often expired responses are deleted.
-const PURGE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(600);
+use crate::unfinished_changes::UnfinishedChanges;
 
 /// The endpoint.
 pub struct OpenAiApi {
-    gateways: Arc<Gateways>,
-    jobs: Arc<Jobs>,
+    services: Services,
+}
+
+/// What all requests share.
+pub(crate) struct Services {
+    pub(crate) gateways: Arc<Gateways>,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) changes: Arc<UnfinishedChanges>,
+    pub(crate) purge: Arc<Purge>,
 }
 
 impl std::fmt::Debug for OpenAiApi {
@@ -50,30 +58,24 @@ impl std::fmt::Debug for OpenAiApi {
 impl OpenAiApi {
     /// The endpoint of these gateways.
     pub fn new(gateways: Arc<Gateways>) -> Self {
-        Self { gateways, jobs: Arc::default() }
+        let purge = Arc::new(Purge::new(gateways.hub().settings().openai.max_bytes()));
+        Self { services: Services { gateways, jobs: Arc::default(), changes: Arc::default(), purge } }
     }
 
     /// Continues responses that an earlier process left unfinished, runs background responses, and deletes expired ones, while
     /// it is polled.
     pub async fn work(&self) {
-        recovery::recover(&self.gateways, &self.jobs).await;
-        tokio::join!(Arc::clone(&self.jobs).work(), self.purge());
-    }
-
-    async fn purge(&self) {
-        let Some(store) = self.gateways.hub().store() else { return };
-        let limits = ResponseLimits { max_bytes: self.gateways.hub().settings().openai.max_bytes() };
-        loop {
-            // What could not be deleted now is deleted later.
-            let _ = store.purge_responses(limits).await;
-            tokio::time::sleep(PURGE_INTERVAL).await;
-        }
+        let Services { gateways, jobs, purge, .. } = &self.services;
+        recovery::recover(gateways, jobs).await;
+        tokio::join!(Arc::clone(jobs).work(), purge.work(gateways));
     }
 
     async fn handle(&self, request: ApiRequest) -> Result<Response<Body>, ApiError> {
         let method = request.method.clone();
         let path = request.path.clone();
-        let segments: Vec<&str> = path.split('/').collect();
+        // The client libraries encode the slash in the name of a model.
+        let segments: Vec<String> = path.split('/').map(decode_segment).collect();
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let allowed = match segments.as_slice() {
             ["models", ..] => "GET",
             ["responses"] | ["chat", "completions"] | ["responses", _, "cancel"] => "POST",
@@ -95,7 +97,8 @@ impl OpenAiApi {
             }
             return Ok(response);
         }
-        let endpoint = Endpoint::new(&self.gateways, &self.jobs, request)?;
+        refuse_encoded(&request)?;
+        let endpoint = Endpoint::new(&self.services, request)?;
         match (segments.as_slice(), &method) {
             (["models"], _) => Ok(endpoint.models()),
             (["models", name @ ..], _) => endpoint.model(&name.join("/")),
@@ -115,9 +118,34 @@ impl ApiApp for OpenAiApi {
         Box::pin(async move { self.handle(request).await.unwrap_or_else(ApiError::into_response) })
     }
 
+    fn is_misplaced(&self, path: &str) -> bool {
+        ["/chat/completions", "/responses", "/models", "/completions", "/embeddings"]
+            .iter()
+            .any(|ending| path.trim_end_matches('/').ends_with(ending))
+    }
+
     fn error_body(&self, status: StatusCode, message: &str) -> String {
         error::body(status, message)
     }
+}
+
+/// Decodes a segment of a path. Invalid UTF-8 is replaced, and then names nothing.
+fn decode_segment(segment: &str) -> String {
+    // A plus sign stands for itself in a path.
+    let pair = format!("v={}", segment.replace('+', "%2B").replace('&', "%26"));
+    let decoded = form_urlencoded::parse(pair.as_bytes()).next();
+    decoded.map(|(_, value)| value.into_owned()).unwrap_or_default()
+}
+
+/// Refuses compressed bodies.
+fn refuse_encoded(request: &ApiRequest) -> Result<(), ApiError> {
+    let encoding = request.headers.get(header::CONTENT_ENCODING);
+    if encoding.is_none_or(|encoding| encoding == "identity") {
+        return Ok(());
+    }
+    let message =
+        "send the body without `Content-Encoding`: compressed requests are not supported (不支持压缩的请求)";
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_content_encoding", message))
 }
 
 /// A part of an id that cannot be guessed.

@@ -1,6 +1,7 @@
 //! The members of a request. Each is read once; what was not read in the end is refused by its name.
 
 use serde_json::{Map, Value};
+use url::form_urlencoded;
 
 use crate::error::ApiError;
 
@@ -16,6 +17,12 @@ impl Parameters {
             Ok(_) => Err(ApiError::invalid("body", "the body must be a JSON object")),
             Err(error) => Err(ApiError::invalid("body", format!("the body is not valid JSON: {error}"))),
         }
+    }
+
+    /// Parses a query. All values are texts; of repeated names, the last one counts.
+    pub(crate) fn of_query(query: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        Self(pairs.map(|(name, value)| (name.into_owned(), Value::String(value.into_owned()))).collect())
     }
 
     /// The value of a member; `None` if it is missing or null.

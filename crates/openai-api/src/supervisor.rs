@@ -17,6 +17,7 @@ use crate::responses::progress::Progress;
 use crate::tools::RequestTools;
 use crate::turn_event::{HubCall, TurnEvent};
 use crate::turn_log::TurnLog;
+use crate::unfinished_changes::ChangeMark;
 
 /// How long an approval request can be answered.
 const APPROVAL_TIME: Duration = Duration::from_hours(24);
@@ -26,6 +27,7 @@ const APPROVAL_TIME: Duration = Duration::from_hours(24);
 pub(crate) struct ApprovedCall {
     /// The id of the approval request.
     pub(crate) id: String,
+    pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: String,
 }
@@ -50,6 +52,8 @@ pub(crate) struct TurnSupervisor {
     pub(crate) calls: AtomicU32,
     pub(crate) requests: AtomicU32,
     pub(crate) is_deferred: AtomicBool,
+    /// Marks the request as one that may have changed something; `None` in the background.
+    pub(crate) mark: Option<Arc<ChangeMark>>,
     /// Keeps the progress of a background response durable.
     pub(crate) progress: Option<Progress>,
     pub(crate) lang: Lang,
@@ -57,10 +61,12 @@ pub(crate) struct TurnSupervisor {
 
 impl TurnSupervisor {
     /// The approval request that allows this call. It allows one call.
-    fn take_approval(&self, call: &ToolCall) -> Option<String> {
+    fn take_approval(&self, call: SupervisedCall<'_>) -> Option<String> {
+        let (source, call) = (call.source(), call.call);
         let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
-        let matches =
-            |one: &ApprovedCall| one.tool == call.tool.as_str() && one.arguments == call.arguments.get();
+        let matches = |one: &ApprovedCall| {
+            one.server == source && one.tool == call.tool.as_str() && one.arguments == call.arguments.get()
+        };
         let position = approved.iter().position(matches)?;
         Some(approved.remove(position).id)
     }
@@ -74,9 +80,9 @@ impl TurnSupervisor {
     }
 
     async fn decide_call(&self, call: SupervisedCall<'_>) -> CallDecision {
-        let approval = self.take_approval(call.call);
+        let approval = self.take_approval(call);
         let is_read_only = call.is_read_only();
-        let mut hub_call = HubCall {
+        let hub_call = HubCall {
             id: call.call.id.as_str().to_owned(),
             server: call.source(),
             tool: call.call.tool.as_str().to_owned(),
@@ -97,7 +103,9 @@ impl TurnSupervisor {
                 "没有执行：已达到此请求的 `max_tool_calls`",
             ));
         }
-        hub_call.is_read_only = is_read_only;
+        if !is_read_only {
+            self.may_change();
+        }
         self.log.feed(TurnEvent::CallStarted(hub_call));
         match self.save().await {
             Ok(()) => CallDecision::Run,
@@ -139,6 +147,13 @@ impl TurnSupervisor {
         CallDecision::Defer
     }
 
+    /// A call that may change something begins.
+    fn may_change(&self) {
+        if let Some(mark) = &self.mark {
+            mark.set();
+        }
+    }
+
     async fn save(&self) -> Result<(), LocalizedText> {
         match &self.progress {
             Some(progress) => progress.save(&self.log).await,
@@ -154,7 +169,11 @@ impl CallSupervisor for TurnSupervisor {
 
     fn permits_in_script(&self, call: SupervisedCall<'_>) -> bool {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
-        !self.needs_approval(call) && self.max_calls.is_none_or(|max| number < max)
+        let is_permitted = !self.needs_approval(call) && self.max_calls.is_none_or(|max| number < max);
+        if is_permitted && !call.is_read_only() {
+            self.may_change();
+        }
+        is_permitted
     }
 
     fn finished<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, ()> {

@@ -9,6 +9,7 @@ use crate::error::ApiError;
 use crate::parameters::{Parameters, missing};
 
 const MAX_FUNCTIONS: usize = 128;
+const MAX_SERVERS: usize = 128;
 const MAX_NAME_BYTES: usize = 64;
 
 /// The tools of a request.
@@ -84,6 +85,7 @@ impl RequestTools {
             }
         }
         tools.check_functions()?;
+        tools.check_labels()?;
         Ok(tools)
     }
 
@@ -116,6 +118,20 @@ impl RequestTools {
             if self.functions[..index].iter().any(|other| other.name == function.name) {
                 let message = format!("the function `{}` occurs twice", function.name);
                 return Err(ApiError::invalid("tools", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each entry lists the tools of its server in the output, and has a rule about approvals of its own.
+    fn check_labels(&self) -> Result<(), ApiError> {
+        if self.servers.len() > MAX_SERVERS {
+            return Err(ApiError::invalid("tools", format!("at most {MAX_SERVERS} servers")));
+        }
+        for (index, server) in self.servers.iter().enumerate() {
+            if self.servers[..index].iter().any(|other| other.label == server.label) {
+                let message = format!("the server `{}` occurs twice (服务器重复)", server.label);
+                return Err(ApiError::invalid("tools.server_label", message));
             }
         }
         Ok(())

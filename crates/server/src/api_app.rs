@@ -33,6 +33,9 @@ pub trait ApiApp: Send + Sync {
     /// Responds to a request.
     fn respond(&self, request: ApiRequest) -> BoxFuture<'_, Response<Body>>;
 
+    /// Whether a path is one of this API without `/v1`, as from a client with a wrong base URL.
+    fn is_misplaced(&self, path: &str) -> bool;
+
     /// The JSON body of an error.
     fn error_body(&self, status: StatusCode, message: &str) -> String;
 }

@@ -1,6 +1,7 @@
 //! The hub's language model: found and created on first use, and used by the engine for merging results.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
@@ -50,11 +51,17 @@ pub(crate) struct Models {
     settings: Option<LlmSettings>,
     /// The model, once found. A failure is not cached: a local model may be started at any time.
     chosen: OnceCell<ChosenModel>,
+    /// Other models of the endpoint, by name: those of agents. A client of its own for each request would open connections
+    /// anew.
+    named: Mutex<HashMap<String, ChosenModel>>,
 }
+
+/// Maximum number of cached models.
+const MAX_NAMED: usize = 64;
 
 impl Models {
     pub(crate) fn new(settings: Option<LlmSettings>, provided: Option<ChosenModel>) -> Arc<Self> {
-        Arc::new(Self { settings, chosen: OnceCell::new_with(provided) })
+        Arc::new(Self { settings, chosen: OnceCell::new_with(provided), named: Mutex::default() })
     }
 
     /// Whether the owner configured a model, which enables merging of results. A key in the environment is not enough, since
@@ -69,6 +76,21 @@ impl Models {
 
     async fn find(&self) -> Result<ChosenModel, NoModel> {
         self.find_named(None).await
+    }
+
+    /// The model with that name, found once.
+    async fn named(&self, name: &str) -> Result<ChosenModel, NoModel> {
+        let named = || self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = named().get(name).cloned();
+        if let Some(cached) = cached {
+            return Ok(cached);
+        }
+        let found = self.find_named(Some(name)).await?;
+        let mut named = named();
+        if named.len() < MAX_NAMED {
+            named.insert(name.to_owned(), found.clone());
+        }
+        Ok(found)
     }
 
     /// The model with that name, at the configured endpoint.
@@ -128,7 +150,7 @@ impl Hub {
 
     /// The model with that name at the configured endpoint, or why there is none.
     pub async fn model_named(&self, name: &str) -> Result<Arc<dyn LanguageModel>, NoModel> {
-        self.models.find_named(Some(name)).await.map(|chosen| chosen.model)
+        self.models.named(name).await.map(|chosen| chosen.model)
     }
 
     /// The model in use with the reason for its choice, or why there is none.

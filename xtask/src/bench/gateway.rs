@@ -136,7 +136,7 @@ impl Drop for RunningServer {
 
 impl RunningServer {
     /// Starts a program whose first line of stdout contains its address.
-    fn start(command: &mut Command, address_of: impl Fn(&str) -> Option<String>) -> Result<Self> {
+    pub(super) fn start(command: &mut Command, address_of: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().context("no stdout")?).read_line(&mut line)?;
@@ -519,13 +519,13 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
 }
 
 /// The median. Sorts `figures`.
-fn median_of(figures: &mut [f64]) -> f64 {
+pub(super) fn median_of(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// CPU time used by a process.
-fn processor_time(pid: u32) -> Result<Duration> {
+pub(super) fn processor_time(pid: u32) -> Result<Duration> {
     let text =
         fs::read_to_string(format!("/proc/{pid}/stat")).context("only Linux tells what a program used")?;
     let fields: Vec<&str> = text.rsplit(") ").next().unwrap_or_default().split(' ').collect();

@@ -11,10 +11,10 @@ use toolhub_testkit::model::{ModelServer, ScriptedReply};
 
 use crate::served_hub::{ServedHub, TEST_TIMEOUT};
 
-const MODEL: &str = "toolhub/default";
+pub(crate) const MODEL: &str = "toolhub/default";
 
 /// Plays a model that calls one tool, and then repeats its result.
-fn model(tool: &'static str) -> ModelServer {
+pub(crate) fn model(tool: &'static str) -> ModelServer {
     ModelServer::by_request(move |body| {
         let messages = body["messages"].as_array().unwrap();
         let last = messages.last().unwrap();
@@ -25,14 +25,19 @@ fn model(tool: &'static str) -> ModelServer {
     })
 }
 
-fn hub(tool: &'static str, settings: &str) -> ServedHub {
+pub(crate) fn hub(tool: &'static str, settings: &str) -> ServedHub {
     let model = model(tool);
     let settings = format!("{settings}\n[llm]\nurl = \"{}/v1\"\nmodel = \"scripted\"\n", model.url);
     ServedHub::start(&settings, Some(model))
 }
 
 /// A request with its method, path, key and body, and its response with the status.
-async fn send(hub: &ServedHub, (method, path): (&str, &str), key: &str, body: Option<Value>) -> (u16, Value) {
+pub(crate) async fn send(
+    hub: &ServedHub,
+    (method, path): (&str, &str),
+    key: &str,
+    body: Option<Value>,
+) -> (u16, Value) {
     let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
     let mut request = hub.client.request(method, format!("{}/{path}", hub.base_url())).bearer_auth(key);
     if let Some(body) = body {
@@ -43,17 +48,17 @@ async fn send(hub: &ServedHub, (method, path): (&str, &str), key: &str, body: Op
     (status, serde_json::from_str(&response.text().await.unwrap()).unwrap())
 }
 
-async fn respond(hub: &ServedHub, key: &str, mut body: Value) -> (u16, Value) {
+pub(crate) async fn respond(hub: &ServedHub, key: &str, mut body: Value) -> (u16, Value) {
     body["model"] = MODEL.into();
     send(hub, ("POST", "responses"), key, Some(body)).await
 }
 
-fn approve(request: &Value) -> Value {
+pub(crate) fn approve(request: &Value) -> Value {
     json!([{"type": "mcp_approval_response", "approval_request_id": request, "approve": true}])
 }
 
 /// Waits until a response has ended.
-async fn ended(hub: &ServedHub, id: &str) -> Value {
+pub(crate) async fn ended(hub: &ServedHub, id: &str) -> Value {
     for _ in 0..600 {
         let (status, body) = send(hub, ("GET", &format!("responses/{id}")), &hub.key, None).await;
         assert_eq!(status, 200, "{body}");

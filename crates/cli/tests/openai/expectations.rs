@@ -125,6 +125,33 @@ pub(crate) fn stream(observed: &Value) -> Result<(), String> {
     }
 }
 
+/// Like `stream`, without a model: the text comes in one piece.
+pub(crate) fn stream_by_rules(observed: &Value) -> Result<(), String> {
+    some_stream(observed)?;
+    equal("the unstreamed text", &observed["unstreamed"], &observed["text"])?;
+    calculation(observed)
+}
+
+/// A text, whatever it says.
+pub(crate) fn some_text(observed: &Value) -> Result<(), String> {
+    require(!text(observed).trim().is_empty(), "there is no text")?;
+    is_finished(observed)
+}
+
+/// A streamed text, whatever it says: the deltas are the text.
+pub(crate) fn some_stream(observed: &Value) -> Result<(), String> {
+    some_text(observed)?;
+    let deltas = observed["deltas"].as_array().ok_or("no deltas")?;
+    let whole: String = deltas.iter().filter_map(Value::as_str).collect();
+    require(whole == text(observed), "the deltas are not the text")?;
+    let unstreamed = observed["unstreamed"].as_str().unwrap_or_default();
+    require(!unstreamed.trim().is_empty(), "there is no unstreamed text")?;
+    match &observed["finishes"] {
+        Value::Null => Ok(()),
+        finishes => equal("the reasons to end", finishes, &json!(["stop"])),
+    }
+}
+
 /// The one call of the client's function.
 fn weather_called(observed: &Value) -> Result<(), String> {
     let calls = observed["calls"].as_array().ok_or("no calls")?;

@@ -52,6 +52,11 @@ impl ServedHub {
 
     /// Starts a hub with these settings.
     pub(crate) fn start(settings: &str, model: Option<ModelServer>) -> Self {
+        Self::start_at(settings, model, 0)
+    }
+
+    /// Starts a hub at a port. `$KEY` in the settings is its key.
+    pub(crate) fn start_at(settings: &str, model: Option<ModelServer>, port: u16) -> Self {
         let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
         cli.server("sheets", &sheets(&journal(cli.folder())));
@@ -59,7 +64,11 @@ impl ServedHub {
             let made = cli.run(&["keys", "new", name, "--json"]);
             made.json()["key"].as_str().unwrap_or_else(|| panic!("{made:?}")).to_owned()
         });
-        let (child, root) = serve(&cli);
+        // The command has written its keys into the settings.
+        let config = cli.folder().join("toolhub.toml");
+        let with_keys = fs::read_to_string(&config).unwrap().replace("$KEY", &key);
+        fs::write(config, with_keys).unwrap();
+        let (child, root) = serve(&cli, port);
         // The client needs a provider even for plain HTTP; another test may have installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().timeout(TEST_TIMEOUT).build().unwrap();
@@ -70,7 +79,7 @@ impl ServedHub {
     pub(crate) fn kill_and_restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.root) = serve(&self.cli);
+        (self.child, self.root) = serve(&self.cli, 0);
     }
 
     /// Runs a command beside the hub.
@@ -114,6 +123,25 @@ impl ServedHub {
         calls.map(|call| call["params"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// The arguments of the calls of `sheets`, in order.
+    pub(crate) fn called_arguments(&self) -> Vec<Value> {
+        let journal = Journal::read(journal(self.folder()));
+        let calls = journal.messages().into_iter().filter(|message| message["method"] == "tools/call");
+        calls.map(|call| call["params"]["arguments"].clone()).collect()
+    }
+
+    /// The address, such as `127.0.0.1:4711`.
+    pub(crate) fn address(&self) -> &str {
+        self.root.strip_prefix("http://").unwrap()
+    }
+
+    /// The resident memory of its process, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
+    }
+
     /// The bodies of the requests to the model.
     pub(crate) fn model_requests(&self) -> Vec<Value> {
         self.model.as_ref().map(ModelServer::bodies).unwrap_or_default()
@@ -143,8 +171,8 @@ impl Drop for ServedHub {
 }
 
 /// Starts the program, and returns its process and its address.
-fn serve(cli: &CommandLine) -> (Child, String) {
-    let mut command = cli.command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
+fn serve(cli: &CommandLine, port: u16) -> (Child, String) {
+    let mut command = cli.command(&["serve", "--json", "--bind", &format!("127.0.0.1:{port}")]);
     let mut child = command.stderr(File::create(stderr(cli.folder())).unwrap()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -51,6 +51,8 @@ struct OpenText {
     kind: TextKind,
     index: usize,
     text: String,
+    /// Whether its reply has ended. It stays open, since it is not known yet whether the reply was cut off.
+    is_ended: bool,
 }
 
 /// A response in progress.
@@ -139,7 +141,11 @@ impl ResponseAssembler {
         match event {
             TurnEvent::Text(text) => self.text(TextKind::Message, &text),
             TurnEvent::Thought(text) => self.text(TextKind::Reasoning, &text),
-            TurnEvent::ReplyEnded => self.close_text("completed"),
+            TurnEvent::ReplyEnded => {
+                if let Some(open) = &mut self.open {
+                    open.is_ended = true;
+                }
+            }
             TurnEvent::CallStarted(call) => self.call_started(call),
             TurnEvent::CallFinished(id, result) => self.call_finished(&id, result),
             TurnEvent::ApprovalNeeded(call) => self.approval_needed(&call),
@@ -201,7 +207,7 @@ impl ResponseAssembler {
     }
 
     fn text(&mut self, kind: TextKind, text: &str) {
-        if self.open.as_ref().is_none_or(|open| open.kind != kind) {
+        if self.open.as_ref().is_none_or(|open| open.kind != kind || open.is_ended) {
             self.close_text("completed");
             self.open_text(kind);
         }
@@ -235,11 +241,11 @@ impl ResponseAssembler {
                 self.add(json!({ "id": id, "type": "reasoning", "summary": [], "content": [] }))
             }
         };
-        self.open = Some(OpenText { kind, index, text: String::new() });
+        self.open = Some(OpenText { kind, index, text: String::new(), is_ended: false });
     }
 
     fn close_text(&mut self, status: &str) {
-        let Some(OpenText { kind, index, text }) = self.open.take() else { return };
+        let Some(OpenText { kind, index, text, .. }) = self.open.take() else { return };
         let mut item = self.output[index].clone();
         let mut event = self.at(index);
         event["text"] = json!(text);

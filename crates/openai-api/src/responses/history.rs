@@ -1,5 +1,7 @@
 //! Earlier items of a conversation: those of previous responses, and items that a request refers to by their ids.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 use toolhub_core::ports::HubStore;
 use toolhub_core::responses::StoredResponse;
@@ -25,7 +27,8 @@ impl History<'_> {
     /// A response of the principal.
     pub(crate) async fn response(&self, id: &str) -> Result<StoredResponse, ApiError> {
         let not_found = || ApiError::not_found("response", id);
-        let Some(store) = self.store else { return Err(not_found()) };
+        // A database may refuse a NUL character in a text.
+        let Some(store) = self.store.filter(|_| !id.contains('\0')) else { return Err(not_found()) };
         let found = store.response(id, self.principal).await;
         found.map_err(|error| ApiError::internal(error.to_string()))?.ok_or_else(not_found)
     }
@@ -44,13 +47,9 @@ impl History<'_> {
                 let message = format!("the response `{id}` is still in progress (尚未完成)");
                 return Err(ApiError::invalid("previous_response_id", message));
             }
-            bytes += stored.input.get().len() + stored.body.get().len();
+            bytes += size(&stored);
             if newest_first.len() >= MAX_CHAIN || bytes > MAX_CHAIN_BYTES {
-                let message = format!(
-                    "the conversation has more than {MAX_CHAIN} responses or {MAX_CHAIN_BYTES} bytes: begin a new one \
-                     (对话过长)"
-                );
-                return Err(ApiError::invalid("previous_response_id", message));
+                return Err(too_long("previous_response_id"));
             }
             next.clone_from(&stored.previous);
             newest_first.push(items_of(&stored));
@@ -60,30 +59,55 @@ impl History<'_> {
 
     /// Replaces references by the items that they name. A reference to an earlier item is left out.
     pub(crate) async fn resolve(&self, input: Vec<Value>, earlier: &[Value]) -> Result<Vec<Value>, ApiError> {
-        let mut resolved = Vec::new();
-        let mut known: Option<StoredResponse> = None;
+        let mut known: HashSet<String> = earlier.iter().filter_map(id_of).collect();
+        let mut referenced = HashMap::new();
+        let (mut resolved, mut bytes) = (Vec::new(), 0);
         for item in input {
-            let id = item["id"].as_str().map(str::to_owned);
+            let id = id_of(&item);
             let is_reference = item["type"] == json!("item_reference")
                 || (item["type"].is_null() && item["role"].is_null() && item["id"].is_string());
             let Some(id) = id.filter(|_| is_reference) else {
+                known.extend(id_of(&item));
                 resolved.push(item);
                 continue;
             };
-            if earlier.iter().chain(&resolved).any(|item| item["id"] == json!(id)) {
+            if !known.insert(id.clone()) {
                 continue;
             }
             let not_found =
                 || ApiError { param: Some("input".to_owned()), ..ApiError::not_found("item", &id) };
             let response = response_of_item(&id).ok_or_else(not_found)?;
-            if known.as_ref().is_none_or(|known| known.id != response) {
-                known = Some(self.response(&response).await.map_err(|_| not_found())?);
+            if !referenced.contains_key(&response) {
+                let stored = self.response(&response).await.map_err(|_| not_found())?;
+                bytes += size(&stored);
+                if referenced.len() >= MAX_CHAIN || bytes > MAX_CHAIN_BYTES {
+                    return Err(too_long("input"));
+                }
+                let items = items_of(&stored).into_iter();
+                let by_id: HashMap<String, Value> =
+                    items.filter_map(|item| Some((id_of(&item)?, item))).collect();
+                referenced.insert(response.clone(), by_id);
             }
-            let items = known.as_ref().map(items_of).unwrap_or_default();
-            resolved.push(items.into_iter().find(|item| item["id"] == json!(id)).ok_or_else(not_found)?);
+            let found = referenced.get_mut(&response).and_then(|items| items.remove(&id));
+            resolved.push(found.ok_or_else(not_found)?);
         }
         Ok(resolved)
     }
+}
+
+fn id_of(item: &Value) -> Option<String> {
+    item["id"].as_str().map(str::to_owned)
+}
+
+fn size(stored: &StoredResponse) -> usize {
+    stored.input.get().len() + stored.body.get().len()
+}
+
+fn too_long(param: &str) -> ApiError {
+    let message = format!(
+        "the conversation has more than {MAX_CHAIN} responses or {MAX_CHAIN_BYTES} bytes: begin a new one (对话过长)"
+    );
+    ApiError::invalid(param, message)
 }
 
 /// The input and the output of a response.

@@ -1,7 +1,8 @@
-//! The responses of `/v1/responses`: requests, their output, and responses that run in the background.
+//! The responses of `/v1/responses`: requests, their output, stored responses, and responses that run in the background.
 
 pub(crate) mod assembler;
 pub(crate) mod background;
 pub(crate) mod history;
 pub(crate) mod progress;
 pub(crate) mod request;
+pub(crate) mod stored;

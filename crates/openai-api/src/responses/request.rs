@@ -76,10 +76,11 @@ impl ResponseRequest {
         let temperature = members.number("temperature", (0.0, 2.0))?;
         let metadata = metadata(members.take("metadata"))?;
         let (text, answer_schema) = text_format(members.take("text"))?;
-        let reasoning = members.take("reasoning").unwrap_or(json!({ "effort": null, "summary": null }));
+        let reasoning = members.take("reasoning").unwrap_or(json!({}));
         if !reasoning.is_object() {
             return Err(ApiError::invalid("reasoning", "`reasoning` must be an object"));
         }
+        let reasoning = completed(reasoning, &json!({ "effort": null, "summary": null }));
         for name in members.list("include")? {
             if !name.as_str().is_some_and(|name| INCLUDED.contains(&name)) {
                 return Err(ApiError::invalid("include", format!("{name} cannot be included (不支持)")));
@@ -115,7 +116,7 @@ impl ResponseRequest {
             "temperature": temperature.unwrap_or(1.0),
             "text": text,
             "tool_choice": choice_value.unwrap_or(json!("auto")),
-            "tools": tool_values,
+            "tools": tool_values.into_iter().map(echoed_tool).collect::<Vec<_>>(),
             "top_logprobs": 0,
             "top_p": 1.0,
             "presence_penalty": 0.0,
@@ -143,6 +144,26 @@ impl ResponseRequest {
     }
 }
 
+/// An object with the defaults of the members that it does not have.
+fn completed(mut object: Value, defaults: &Value) -> Value {
+    for (name, value) in defaults.as_object().into_iter().flatten() {
+        if object.get(name).is_none() {
+            object[name] = value.clone();
+        }
+    }
+    object
+}
+
+/// A tool as the response repeats it: the specification requires all members of a function.
+fn echoed_tool(tool: Value) -> Value {
+    match tool["type"].as_str() {
+        Some("function") => {
+            completed(tool, &json!({ "description": null, "parameters": null, "strict": false }))
+        }
+        _ => tool,
+    }
+}
+
 fn metadata(value: Option<Value>) -> Result<Value, ApiError> {
     match value {
         None => Ok(json!({})),
@@ -164,7 +185,14 @@ fn text_format(value: Option<Value>) -> Result<(Value, Option<(String, RawJson)>
     }
     let format = text.get("format").filter(|format| !format.is_null()).cloned();
     let schema = answer_schema(format.clone(), "text.format")?;
+    let format = match format {
+        Some(format) if format["type"] == json!("json_schema") => {
+            completed(format, &json!({ "description": null, "strict": false }))
+        }
+        Some(format) => format,
+        None => plain,
+    };
     let mut text = text;
-    text["format"] = format.unwrap_or(plain);
+    text["format"] = format;
     Ok((text, schema))
 }

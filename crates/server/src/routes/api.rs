@@ -20,7 +20,8 @@ pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
         Err(response) => return *response,
     };
     let parts = exchange.parts;
-    let path = parts.uri.path().trim_start_matches(PATH).trim_matches('/');
+    let path = parts.uri.path();
+    let path = path.strip_prefix(PATH).unwrap_or(path).trim_matches('/');
     let request = ApiRequest {
         method: parts.method.clone(),
         path: path.to_owned(),

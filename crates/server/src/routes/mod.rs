@@ -264,7 +264,7 @@ impl Shared {
             }
         };
         if let Some(app) = &self.api_app
-            && found.is_some_and(|(route, _)| route.path == api::PATH)
+            && found.map_or_else(|| app.is_misplaced(parts.uri.path()), |(route, _)| route.path == api::PATH)
         {
             response = in_form_of(&**app, response).await;
         }
@@ -320,7 +320,10 @@ async fn dispatch(route: Option<&Route>, mut exchange: Exchange<'_>) -> Response
         Err(too_fast) => return rate_limited(too_fast),
     };
     let Some(route) = route else {
-        return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp");
+        return text(
+            StatusCode::NOT_FOUND,
+            "there is nothing here: MCP clients use /mcp, OpenAI clients a base URL that ends with /v1",
+        );
     };
     if !route.allows(&exchange.parts.method) {
         return method_not_allowed(route.methods, route.usage);

@@ -23,7 +23,7 @@ IS_RESPONSES = sys.argv[1] == "responses"
 
 
 def agent(name=o.MODEL, key=o.API_KEY, **more):
-    client = AsyncOpenAI(base_url=o.BASE_URL, api_key=key, max_retries=0, timeout=60)
+    client = AsyncOpenAI(base_url=o.BASE_URL, api_key=key, max_retries=0, timeout=o.TIMEOUT)
     kind = OpenAIResponsesModel if IS_RESPONSES else OpenAIChatCompletionsModel
     return Agent(name="Tester", model=kind(model=name, openai_client=client), **more)
 

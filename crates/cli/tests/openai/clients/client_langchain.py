@@ -14,7 +14,7 @@ IS_RESPONSES = sys.argv[1] == "responses"
 
 
 def chat_model(**more):
-    settings = {"base_url": o.BASE_URL, "api_key": o.API_KEY, "model": o.MODEL, "max_retries": 0, "timeout": 60}
+    settings = {"base_url": o.BASE_URL, "api_key": o.API_KEY, "model": o.MODEL, "max_retries": 0, "timeout": o.TIMEOUT}
     return ChatOpenAI(**settings | {"use_responses_api": IS_RESPONSES} | more)
 
 

@@ -5,7 +5,7 @@ import { zodResponseFormat, zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import * as o from "./observation.mjs";
 
-const settings = { baseURL: o.baseURL, maxRetries: 0, timeout: 60_000 };
+const settings = { baseURL: o.baseURL, maxRetries: 0, timeout: o.timeout };
 const client = new OpenAI({ ...settings, apiKey: o.apiKey });
 const stranger = new OpenAI({ ...settings, apiKey: "thk_wrong" });
 const Trip = z.object({ city: z.string(), days: z.number().int() });
@@ -23,7 +23,8 @@ async function failed(action) {
 
 async function models() {
   const ids = [];
-  for await (const model of client.models.list()) ids.push(model.id);
+  // The library encodes the slash of each name.
+  for await (const model of client.models.list()) ids.push((await client.models.retrieve(model.id)).id);
   return ids;
 }
 
@@ -111,6 +112,9 @@ const chatScenarios = {
   }),
 };
 
+/** The client with the repetitions of its defaults. */
+const repeating = (timeout) => new OpenAI({ baseURL: o.baseURL, apiKey: o.apiKey, timeout, maxRetries: 2 });
+
 // Responses.
 
 const functionTool = {
@@ -153,8 +157,18 @@ async function withFunction(text) {
   return { first: observed(first), final: observed(final), stateless: observed(stateless) };
 }
 
+chatScenarios.repetitions = async () => {
+  const create = (text, timeout = 60_000) =>
+    repeating(timeout).chat.completions.create({ model: o.model, messages: [user(text)] });
+  return { failure: await failed(() => create("Write.")), timeout: await failed(() => create("Hold.", 3_000)) };
+};
+
 const responsesScenarios = {
   models,
+  repetitions: async () => {
+    const create = (input, timeout = 60_000) => repeating(timeout).responses.create({ model: o.model, input });
+    return { failure: (await create("Write.")).status, timeout: await failed(() => create("Hold.", 3_000)) };
+  },
   plain: async () => observed(await respond(o.hello)),
   calculation: async () => observed(await respond(o.calculation)),
   stream: async () => {

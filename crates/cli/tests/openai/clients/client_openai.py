@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 import observation as o
 
-client = OpenAI(base_url=o.BASE_URL, api_key=o.API_KEY, max_retries=0, timeout=60)
+client = OpenAI(base_url=o.BASE_URL, api_key=o.API_KEY, max_retries=0, timeout=o.TIMEOUT)
 
 
 class Trip(BaseModel):
@@ -27,7 +27,8 @@ def failed(action):
 
 
 def models():
-    return [model.id for model in client.models.list()]
+    # The library encodes the slash of each name.
+    return [client.models.retrieve(model.id).id for model in client.models.list()]
 
 
 # Chat completions.
@@ -131,6 +132,18 @@ def chat_errors():
 def chat_approval():
     """There is no approval in this API: the call is refused, and the answer says so."""
     return chat_observed(chat(o.WRITE_ROW))
+
+
+def repeating(timeout):
+    """The client with the repetitions of its defaults."""
+    return OpenAI(base_url=o.BASE_URL, api_key=o.API_KEY, timeout=timeout, max_retries=2)
+
+
+def chat_repetitions():
+    def create(text, timeout=60):
+        return repeating(timeout).chat.completions.create(model=o.MODEL, messages=[user(text)])
+
+    return {"failure": failed(lambda: create("Write.")), "timeout": failed(lambda: create("Hold.", 3))}
 
 
 # Responses.
@@ -284,6 +297,13 @@ def background():
     }
 
 
+def repetitions():
+    def create(text, timeout=60):
+        return repeating(timeout).responses.create(model=o.MODEL, input=text)
+
+    return {"failure": create("Write.").status, "timeout": failed(lambda: create("Hold.", 3))}
+
+
 def errors():
     stranger = OpenAI(base_url=o.BASE_URL, api_key="thk_wrong", max_retries=0)
     foreign = {"type": "mcp", "server_label": "foreign", "server_url": "https://example.org/mcp"}
@@ -305,6 +325,7 @@ CHAT = {
     "structured": chat_structured,
     "approval": chat_approval,
     "errors": chat_errors,
+    "repetitions": chat_repetitions,
     "models": models,
 }
 RESPONSES = {
@@ -319,6 +340,7 @@ RESPONSES = {
     "approval": approval,
     "background": background,
     "errors": errors,
+    "repetitions": repetitions,
     "models": models,
 }
 

@@ -16,7 +16,7 @@ IS_RESPONSES = sys.argv[1] == "responses"
 
 
 def model(name=o.MODEL, key=o.API_KEY):
-    client = AsyncOpenAI(base_url=o.BASE_URL, api_key=key, max_retries=0, timeout=60)
+    client = AsyncOpenAI(base_url=o.BASE_URL, api_key=key, max_retries=0, timeout=o.TIMEOUT)
     kind = OpenAIResponsesModel if IS_RESPONSES else OpenAIChatModel
     return kind(name, provider=OpenAIProvider(openai_client=client))
 

@@ -4,11 +4,13 @@ export const baseURL = process.env.BASE_URL;
 export const apiKey = process.env.API_KEY;
 export const model = process.env.MODEL ?? "toolhub/default";
 export const server = "sheets";
+// In milliseconds. A model on a processor takes its time.
+export const timeout = Number(process.env.CLIENT_TIMEOUT ?? 60) * 1000;
 
 // The scripted model recognises these requests; see `scripted_model.rs`.
-export const hello = "Say hello.";
+export const hello = process.env.HELLO ?? "Say hello.";
 export const calculation = process.env.CALCULATION ?? "Work out 17 * 23.";
-export const readRow = "Read row 3.";
+export const readRow = process.env.READ_ROW ?? "Read row 3.";
 export const weatherRequest = "What is the weather in Kyoto?";
 export const readAndWeather = "Read row 3, and tell me the weather in Kyoto.";
 export const trip = "A trip to Osaka, as JSON.";

@@ -9,11 +9,13 @@ BASE_URL = os.environ["BASE_URL"]
 API_KEY = os.environ["API_KEY"]
 MODEL = os.environ.get("MODEL", "toolhub/default")
 SERVER = "sheets"
+# In seconds. A model on a processor takes its time.
+TIMEOUT = float(os.environ.get("CLIENT_TIMEOUT", "60"))
 
 # The scripted model recognises these requests; see `scripted_model.rs`.
-HELLO = "Say hello."
+HELLO = os.environ.get("HELLO", "Say hello.")
 CALCULATION = os.environ.get("CALCULATION", "Work out 17 * 23.")
-READ_ROW = "Read row 3."
+READ_ROW = os.environ.get("READ_ROW", "Read row 3.")
 WEATHER = "What is the weather in Kyoto?"
 READ_AND_WEATHER = "Read row 3, and tell me the weather in Kyoto."
 TRIP = "A trip to Osaka, as JSON."

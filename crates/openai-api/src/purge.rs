@@ -1,0 +1,54 @@
+//! Deletes expired responses from time to time, and the oldest ones when clients have stored much.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use toolhub::Gateways;
+use toolhub_core::responses::{ResponseLimits, StoredResponse};
+
+/// How often expired responses are deleted.
+const INTERVAL: Duration = Duration::from_mins(10);
+/// The stored responses may exceed their maximum size by this part of it, between two purges.
+const TOLERANCE: u64 = 8;
+
+/// Decides when responses are purged.
+#[derive(Debug)]
+pub(crate) struct Purge {
+    max_bytes: u64,
+    /// The size of the responses that were stored since the last purge.
+    added: AtomicU64,
+    is_due: Notify,
+}
+
+impl Purge {
+    /// Purges to this total size.
+    pub(crate) fn new(max_bytes: u64) -> Self {
+        Self { max_bytes, added: AtomicU64::new(0), is_due: Notify::new() }
+    }
+
+    /// Counts a response that was stored.
+    pub(crate) fn record(&self, stored: &StoredResponse) {
+        let parts = [&stored.request, &stored.input, &stored.body];
+        let bytes: usize = parts.iter().map(|part| part.get().len()).sum();
+        let bytes = bytes as u64;
+        if self.added.fetch_add(bytes, Ordering::Relaxed) + bytes > self.max_bytes / TOLERANCE {
+            self.is_due.notify_one();
+        }
+    }
+
+    /// Purges while it is polled.
+    pub(crate) async fn work(&self, gateways: &Gateways) {
+        let Some(store) = gateways.hub().store() else { return };
+        let limits = ResponseLimits { max_bytes: self.max_bytes };
+        loop {
+            self.added.store(0, Ordering::Relaxed);
+            // What could not be deleted now is deleted later.
+            let _ = store.purge_responses(limits).await;
+            tokio::select! {
+                () = self.is_due.notified() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    }
+}

@@ -119,7 +119,7 @@ pub(crate) fn hub_with_roles(settings: &str, script: &Script) -> (Serving, BTree
 fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
     match (method, path) {
         ("get", "openapi.json" | "me") | ("post", "session:end") => &ROLES,
-        ("get", "health" | "stats" | "servers" | "servers/{id}") => {
+        ("get", "health" | "stats" | "clients" | "servers" | "servers/{id}") => {
             &["viewer", "operator", "auditor", "owner"]
         }
         ("get", "servers/{id}/log" | "servers/{id}/entry")

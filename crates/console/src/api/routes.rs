@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use super::{
     ACCESS_READERS, APPROVERS, AUDITORS, CALLERS, DETAILS, Empty, OPERATORS, OWNERS, PROFILE, Page,
-    SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, config, open_events, overview, run,
+    SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, clients, config, open_events, overview, run,
     search, server_edit, server_entry, servers, skills, tools, waiting,
 };
 use crate::openapi;
@@ -61,6 +61,16 @@ pub(crate) const ROUTES: &[Route] = &[
         request: None,
         response: ResponseKind::Json(schema_of::<overview::Stats>),
         handler: |context| Box::pin(overview::stats(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "clients",
+        permission: Permission::AnyOf(VIEWERS),
+        summary: "The MCP clients that have introduced themselves",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<clients::ConnectedClient>>),
+        handler: |context| Box::pin(std::future::ready(clients::list(context))),
     },
     Route {
         method: Verb::Get,

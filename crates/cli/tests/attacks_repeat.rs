@@ -36,6 +36,15 @@ fn endings() -> Vec<(String, Vec<Value>)> {
         let to = json!({"header": {"Location": "/mcp"}});
         endings.push((format!("{status} to itself"), vec![json!({"status": status}), to]));
     }
+    // A redirect to the same URL, in several spellings, or to nowhere.
+    for status in [307, 308] {
+        for location in ["/mcp", "", "?", "#again", "../mcp", "/./mcp"] {
+            let to = json!({"header": {"Location": location}});
+            endings
+                .push((format!("{status} to itself as `{location}`"), vec![json!({"status": status}), to]));
+        }
+        endings.push((format!("{status} without a location"), vec![json!({"status": status})]));
+    }
     // A proxy may send a JSON-RPC error.
     let error_body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"not now"}}"#;
     for status in [429, 502, 503] {
@@ -92,6 +101,68 @@ async fn retries_repeatable_call() {
             assert_eq!(outcome.result.unwrap().texts().0, ["now"], "{status} {hints}");
             assert_eq!(lines(&count), 2);
             hub.close().await;
+        }
+    }
+}
+
+/// A message follows one redirect to another URL of the same origin, and no second one.
+#[tokio::test]
+async fn changing_call_follows_one_redirect_to_another_url() {
+    let folder = tempfile::tempdir().unwrap();
+    for status in [307, 308] {
+        let redirect = |count: &Path, to: &str| json!([{"count": count}, {"status": status}, {"header": {"Location": to}}]);
+        let run = async |name: &str, turns: &dyn Fn(&Path) -> Value| {
+            let count = folder.path().join(format!("{status}_{name}"));
+            let script = Script::legacy().tool(changing()).on("tools/call:t", turns(&count));
+            let server = HttpServer::start(&script);
+            let hub = TestHub::builder().entry("s", json!({"url": server.url})).build().await;
+            let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+            hub.close().await;
+            (outcome.result.map(|output| output.texts().0), lines(&count))
+        };
+        // Control: the first URL refuses, the second one runs the call.
+        let moved = |count: &Path| json!([redirect(count, "/mcp?v=2"), [{"count": count}, {"text": "ok"}]]);
+        let (found, sent) = run("moved", &moved).await;
+        assert_eq!((found.unwrap(), sent), (vec!["ok".into()], 2), "{status}");
+        let chain = |count: &Path| json!([redirect(count, "/mcp?v=2"), redirect(count, "/mcp?v=3"), redirect(count, "/mcp?v=4"), [{"text": "ok"}]]);
+        let (found, sent) = run("chain", &chain).await;
+        assert!(found.is_err() && sent == 2, "{status}: {found:?} {sent}");
+        // There and back.
+        let circle = |count: &Path| json!([redirect(count, "/mcp?v=2"), redirect(count, "/mcp")]);
+        let (found, sent) = run("circle", &circle).await;
+        assert!(found.is_err() && sent == 2, "{status}: {found:?} {sent}");
+    }
+}
+
+/// A request whose token is refused, or that has none, is not sent a second time without another token.
+#[tokio::test]
+async fn refused_login_without_another_token_is_final() {
+    let folder = tempfile::tempdir().unwrap();
+    for (index, challenge) in [
+        "Bearer",
+        "Bearer error=\"invalid_token\"",
+        "Basic realm=\"x\"",
+        "Bearer error=\"insufficient_scope\", scope=\"a\"",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for status in [401, 403] {
+            let count = folder.path().join(format!("{status}_{index}"));
+            let ending = [json!({"status": status}), json!({"header": {"WWW-Authenticate": challenge}})];
+            let script = Script::legacy().tool(changing()).on("tools/call:t", runs_and(&count, &ending));
+            let server = HttpServer::start(&script);
+            for entry in [
+                json!({"url": server.url}),
+                json!({"url": server.url, "headers": {"Authorization": "Bearer fixed"}}),
+            ] {
+                let before = lines(&count);
+                let hub = TestHub::builder().entry("s", entry.clone()).build().await;
+                let outcome = hub.call(ToolCall::new("t", json!({}))).await;
+                assert!(outcome.result.is_err(), "{status} {challenge}");
+                assert_eq!(lines(&count) - before, 1, "{status} {challenge} {entry}");
+                hub.close().await;
+            }
         }
     }
 }

@@ -34,6 +34,11 @@ export function startNewKey(container) {
   const profiles = element("input", { autocomplete: "off" });
   const expires = element("input", { type: "date" });
   const perDay = element("input", { type: "number", min: 1 });
+  const samePerson = element("input", { type: "checkbox" });
+  const samePersonLabel = element("label", {}, samePerson, ` ${text(
+    "The name is that of a revoked key, and the key is for the same person: it gives access to what is stored under the name",
+    "该名称属于已吊销的密钥，且仍供同一人使用：可访问该名称下的数据",
+  )}`);
   const message = status();
   const group = element("fieldset", {}, element("legend", { textContent: text("Roles", "角色") }), ...roles);
   const form = element(
@@ -44,6 +49,7 @@ export function startNewKey(container) {
     field("key-profiles", text("Profiles (all if empty)", "配置档（留空表示全部）"), profiles),
     field("key-expires", text("Expires", "过期日期"), expires),
     field("key-per-day", text("Calls per day", "每日调用上限"), perDay),
+    element("div", {}, samePersonLabel),
     element("div", {}, element("button", { type: "submit", className: "primary", textContent: text("Make key", "生成密钥") })),
     message,
   );
@@ -51,13 +57,14 @@ export function startNewKey(container) {
     event.preventDefault();
     message.textContent = "";
     if (confirm && !(await confirmed(confirm, confirmAction))) return;
-    const chosen = [...form.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.value);
+    const chosen = [...group.querySelectorAll("input[type=checkbox]:checked")].map((box) => box.value);
     const body = {
       name: name.value,
       roles: chosen,
       profiles: words(profiles.value),
       expires: expires.value || null,
       per_day: perDay.value ? Number(perDay.value) : null,
+      same_person: samePerson.checked,
     };
     try {
       const made = JSON.parse(await request(keys, { method: "POST", body: JSON.stringify(body) }));

@@ -168,6 +168,7 @@ impl Duplex {
             Ok(info) => info,
             Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
         };
+        self.gateway.note_modern_client(&request, &params, &self.principal);
         let token = self.closing.child_token();
         let guard = RequestGuard::new(&self.in_flight, &request.id, token.clone());
         if request.method == "subscriptions/listen" {

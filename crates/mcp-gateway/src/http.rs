@@ -379,6 +379,7 @@ impl Gateway {
             Ok(info) => info,
             Err(error) => return Reply::error_reply(400, Some(&request.id), &error),
         };
+        self.note_modern_client(&request, &params, principal);
         if request.method == "subscriptions/listen" {
             let filter = NotificationFilter::of(&params);
             return match self.listen(request.id.clone(), filter, principal).await {

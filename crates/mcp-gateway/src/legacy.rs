@@ -12,6 +12,7 @@ use crate::backend::RpcError;
 use crate::budget::Resource;
 use crate::client_handle::{ClientInfo, PendingClientRequests};
 use crate::in_flight::RpcResult;
+use crate::known_clients::Protocol;
 use crate::listen::check_uri;
 use crate::session::{NewSession, RemovedSessions, Session};
 use crate::session_ids::{Resumable, SessionIds};
@@ -57,6 +58,8 @@ impl Gateway {
             server_requests: Arc::default(),
             level: Arc::default(),
         };
+        let protocol = Protocol { era: Era::Legacy, revision: version };
+        self.known_clients.record(params.get("clientInfo"), principal.identity(), &protocol);
         let principal = principal.clone();
         let session = Session::new(NewSession { id, ticket, epoch: 0, principal, version, info });
         let session = Arc::new(session);

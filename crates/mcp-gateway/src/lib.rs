@@ -14,6 +14,7 @@ pub mod fuzzing;
 mod header_lookup;
 mod http;
 mod in_flight;
+mod known_clients;
 mod legacy;
 mod level;
 mod listen;
@@ -54,6 +55,7 @@ pub use budget::{
 pub use duplex::Duplex;
 pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
+pub use known_clients::KnownClient;
 pub use methods::{BackendMethod, method_names};
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
@@ -62,6 +64,7 @@ pub use session_record::SessionRecord;
 
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
 use crate::in_flight::{InFlightRequest, RpcResult};
+use crate::known_clients::KnownClients;
 use crate::level::Level;
 use crate::message::{Params, Request};
 use crate::methods::Method;
@@ -83,6 +86,7 @@ pub struct Gateway {
     session_ids: SessionIds,
     pending_inputs: PendingInputs,
     clients: AtomicU64,
+    known_clients: KnownClients,
     /// Placeholders that all modern clients share: they receive server requests as results, and have no session with a log
     /// level.
     placeholders: (Arc<PendingClientRequests>, Arc<Level>),
@@ -122,6 +126,7 @@ impl Gateway {
             session_ids: SessionIds::new("", Arc::new(SessionRecord::in_memory())),
             pending_inputs: PendingInputs::default(),
             clients: AtomicU64::new(1),
+            known_clients: KnownClients::default(),
             placeholders: Default::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -141,6 +146,11 @@ impl Gateway {
     /// Returns the number of sessions of legacy clients.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// Returns the clients that have introduced themselves, the latest one first.
+    pub fn known_clients(&self) -> Vec<KnownClient> {
+        self.known_clients.all()
     }
 
     /// Ends long-lived streams, and waits for background tasks, at most `timeout`.

@@ -11,8 +11,9 @@ use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
 
 use crate::PrincipalHandle;
 use crate::backend::{LIST_TTL_MS, RpcError};
-use crate::client_handle::{CAPABILITIES, ClientInfo, VERSION};
+use crate::client_handle::{CAPABILITIES, ClientInfo, INFO, VERSION};
 use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
+use crate::known_clients::Protocol;
 use crate::message::{Params, Request};
 use crate::{Gateway, capabilities, server_info};
 
@@ -56,6 +57,15 @@ impl Gateway {
             server_requests: Arc::clone(&self.placeholders.0),
             level: Arc::clone(&self.placeholders.1),
         })
+    }
+
+    /// Remembers the client of a modern request by which clients begin.
+    pub(super) fn note_modern_client(&self, request: &Request, params: &Params, principal: &PrincipalHandle) {
+        if matches!(&*request.method, "server/discover" | "tools/list") {
+            let revision = version_of(params).unwrap_or_default();
+            let protocol = Protocol { era: Era::Modern, revision: &revision };
+            self.known_clients.record(params.meta.get(INFO), principal.identity(), &protocol);
+        }
     }
 
     /// Checks that the headers of a modern request agree with its body.

@@ -10,19 +10,18 @@ use url::Url;
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The value of the `User-Agent` header.
 pub const USER_AGENT: &str = concat!("toolhub/", env!("CARGO_PKG_VERSION"));
-const MAX_REDIRECTS: usize = 3;
+/// The maximum number of redirects of a request that only reads.
+pub(crate) const MAX_REDIRECTS: usize = 3;
 
 /// Builds a client with the common settings and those that `with` adds.
 pub fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
     // Fails if another crypto provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // A redirect may point to an address that only this machine can reach, so only redirects to the same origin are followed.
-    let same_origin =
-        Policy::custom(|attempt| if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() });
     let builder = Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(same_origin)
+        // Redirects are followed by `send`, which knows whether the request may be repeated.
+        .redirect(Policy::none())
         // Retries are decided by the caller, depending on the effect of the request.
         .retry(reqwest::retry::never());
     with(builder).build().map_err(|error| root_cause(&error))

@@ -25,7 +25,7 @@ use url::Url;
 
 use crate::audit_trail::{PendingEvents, login};
 use crate::hub::Hub;
-use crate::settings::AuthSettings;
+use crate::settings::{AuthSettings, RevokedKey};
 
 /// How long a connection or stream relies on a verified token without asking the verifier again.
 const MAX_REUSE: Duration = Duration::from_secs(60);
@@ -39,6 +39,8 @@ struct Snapshot {
     permissions: PermissionCache,
     /// The maximum number of calls per day, by the id of the principal.
     per_day: HashMap<Arc<str>, u64>,
+    /// The names of revoked keys.
+    revoked: Vec<RevokedKey>,
     issuers: Option<Arc<Issuers>>,
 }
 
@@ -86,6 +88,7 @@ impl Snapshot {
             });
         Ok(Self {
             per_day: per_day.collect(),
+            revoked: auth.revoked.clone(),
             keys: KeyTable::from(keys),
             permissions: PermissionCache::new(rules),
             issuers,
@@ -102,8 +105,18 @@ impl Snapshot {
 pub(crate) struct AccessChanges {
     /// Whether the rules differ.
     pub(crate) rules: bool,
-    /// The names of keys, and how each changed.
-    pub(crate) keys: Vec<(String, ChangeKind)>,
+    /// The changed keys.
+    pub(crate) keys: Vec<KeyChange>,
+}
+
+/// A changed key.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct KeyChange {
+    pub(crate) name: String,
+    pub(crate) change: ChangeKind,
+    /// Whether the person behind the name is not certainly the same any more: the key is gone, or another secret came with other
+    /// permissions. A rotated key has another secret and is otherwise the same.
+    pub(crate) ends_person: bool,
 }
 
 impl AccessChanges {
@@ -111,23 +124,28 @@ impl AccessChanges {
         let find =
             |keys: &KeyTable, name: &str| keys.iter().find(|key| key.principal.display == name).cloned();
         let mut keys = Vec::new();
+        let mut push = |name: &str, change, ends_person| {
+            keys.push(KeyChange { name: name.to_owned(), change, ends_person });
+        };
         for key in after.keys.iter() {
             let (name, id) = (&key.principal.display, key.principal.id());
-            match find(&before.keys, name) {
-                None => keys.push((name.clone(), ChangeKind::Created)),
-                Some(known) => {
-                    let is_same = Arc::ptr_eq(&known.principal, &key.principal)
-                        && before.per_day.get(id) == after.per_day.get(id);
-                    if !is_same {
-                        keys.push((name.clone(), ChangeKind::Updated));
-                    }
-                }
+            let Some(known) = find(&before.keys, name) else {
+                push(name, ChangeKind::Created, false);
+                continue;
+            };
+            let is_same_budget = before.per_day.get(id) == after.per_day.get(id);
+            if !Arc::ptr_eq(&known.principal, &key.principal) || !is_same_budget {
+                let is_rotated = known.expires == key.expires
+                    && known.principal.roles == key.principal.roles
+                    && known.principal.profiles == key.principal.profiles
+                    && is_same_budget;
+                push(name, ChangeKind::Updated, known.sha256 != key.sha256 && !is_rotated);
             }
         }
         for key in before.keys.iter() {
             let name = &key.principal.display;
             if find(&after.keys, name).is_none() {
-                keys.push((name.clone(), ChangeKind::Deleted));
+                push(name, ChangeKind::Deleted, true);
             }
         }
         Self { rules: after.rules().digest() != before.rules().digest(), keys }
@@ -235,6 +253,11 @@ impl AccessControl {
             per_day: snapshot.per_day.get(key.principal.id()).copied(),
         };
         snapshot.keys.iter().map(known).collect()
+    }
+
+    /// The names of revoked keys, in the order of the configuration.
+    pub fn revoked_keys(&self) -> Vec<RevokedKey> {
+        self.snapshot.load().revoked.clone()
     }
 
     /// The identity providers at which people can log in to the console.
@@ -544,5 +567,22 @@ mod tests {
         rotated.tokens[0].sha256 = toolhub_server::hash_of("other");
         access.apply(&rotated).unwrap();
         assert!(!access.is_valid(&before[0]) && access.find("ann", None).is_none());
+    }
+
+    #[test]
+    fn another_secret_with_other_permissions_ends_the_person() {
+        let access = AccessControl::new(&auth(&["ann", "bob", "cy", "dan"])).unwrap();
+        let mut changed = auth(&["ann", "bob", "cy"]);
+        // Rotated; other permissions alone; both.
+        changed.tokens[0].sha256 = toolhub_server::hash_of("other ann");
+        changed.tokens[1].roles = Some(vec!["viewer".to_owned()]);
+        changed.tokens[2].sha256 = toolhub_server::hash_of("other cy");
+        changed.tokens[2].roles = Some(vec!["viewer".to_owned()]);
+        changed.revoked.push(RevokedKey { name: "dan".to_owned(), at: "2026-11-18".to_owned() });
+        let changes = access.apply(&changed).unwrap().keys;
+        let ended: Vec<(&str, bool)> =
+            changes.iter().map(|change| (change.name.as_str(), change.ends_person)).collect();
+        assert_eq!(ended, [("ann", false), ("bob", false), ("cy", true), ("dan", true)]);
+        assert!(access.find("dan", None).is_none() && access.revoked_keys()[0].name == "dan");
     }
 }

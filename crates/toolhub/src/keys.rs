@@ -26,6 +26,8 @@ pub struct NewKey {
     pub expires: Option<String>,
     /// The maximum number of calls per day.
     pub per_day: Option<u64>,
+    /// Whether it is for the person whose key of the same name was revoked, who gets access to the data under that name again.
+    pub same_person: bool,
 }
 
 /// Why a key could not be changed.
@@ -35,6 +37,8 @@ pub enum KeyError {
     Exists,
     /// There is no key of that name.
     Unknown,
+    /// A key of that name was revoked at this time: what its person did is stored under the name.
+    Revoked(String),
     /// The keys are not written as `[[auth.tokens]]`.
     Inline,
     /// The system has no random numbers.
@@ -61,6 +65,16 @@ impl KeyError {
                 format!("there is no key `{name}`: `toolhub keys list` shows them"),
                 format!("没有密钥 `{name}`：可用 `toolhub keys list` 查看"),
             ),
+            Self::Revoked(at) => LocalizedText::new(
+                format!(
+                    "a key `{name}` was revoked ({at}), and its calls, responses and approvals are stored under that name: \
+                     choose another name, or, if the key is for the same person, add `--same-person` (API: `same_person`)"
+                ),
+                format!(
+                    "密钥 `{name}` 已于 {at} 吊销，其调用、响应和批准都存于该名称下：请换一个名称；\
+                     如仍供同一人使用，请加上 `--same-person`（API：`same_person`）"
+                ),
+            ),
             Self::Inline => LocalizedText::new(
                 "the keys are written as an inline list: write them as `[[auth.tokens]]` tables first",
                 "密钥写成了内联列表：请先改为 `[[auth.tokens]]` 的形式",
@@ -82,12 +96,17 @@ fn new_secret() -> Result<String, KeyError> {
     secret().zip(secret()).map(|(one, other)| format!("{PREFIX}{one}{other}")).ok_or(KeyError::NoRandomness)
 }
 
-/// Adds a key. Returns its secret, which is not stored.
+/// Adds a key. Returns its secret, which is not stored. The name of a revoked key is refused, unless the new key is for the same
+/// person.
 pub fn create(config: &Path, new: &NewKey) -> Result<String, KeyError> {
     let secret = new_secret()?;
     edit(config, |tokens| {
-        if find(tokens, &new.name).is_some() {
-            return Err(KeyError::Exists);
+        while let Some(index) = find(tokens, &new.name) {
+            match tokens.get(index).and_then(revoked_at) {
+                None => return Err(KeyError::Exists),
+                Some(at) if !new.same_person => return Err(KeyError::Revoked(at.to_owned())),
+                Some(_) => tokens.remove(index),
+            };
         }
         let mut table = Table::new();
         table["name"] = value(&new.name);
@@ -111,11 +130,15 @@ pub fn create(config: &Path, new: &NewKey) -> Result<String, KeyError> {
     Ok(secret)
 }
 
-/// Removes a key: it is refused from now on, and a running gateway ends its streams within a second.
+/// Revokes a key: it is refused from now on, and a running gateway ends its streams within a second. Its name stays in the file
+/// without the hash, since the data of its principal is stored under it.
 pub fn revoke(config: &Path, name: &str) -> Result<(), KeyError> {
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     edit(config, |tokens| {
-        let index = find(tokens, name).ok_or(KeyError::Unknown)?;
-        tokens.remove(index);
+        let table = find(tokens, name).and_then(|index| tokens.get_mut(index));
+        let table = table.filter(|table| revoked_at(table).is_none()).ok_or(KeyError::Unknown)?;
+        table.retain(|setting, _| setting == "name");
+        table["revoked"] = value(now);
         Ok(())
     })
 }
@@ -124,10 +147,11 @@ pub fn revoke(config: &Path, name: &str) -> Result<(), KeyError> {
 pub fn rotate(config: &Path, name: &str) -> Result<String, KeyError> {
     let secret = new_secret()?;
     edit(config, |tokens| {
-        let index = find(tokens, name).ok_or(KeyError::Unknown)?;
-        if let Some(table) = tokens.get_mut(index) {
-            table["sha256"] = value(hash_of(&secret));
+        let table = find(tokens, name).and_then(|index| tokens.get_mut(index)).ok_or(KeyError::Unknown)?;
+        if let Some(at) = revoked_at(table) {
+            return Err(KeyError::Revoked(at.to_owned()));
         }
+        table["sha256"] = value(hash_of(&secret));
         Ok(())
     })?;
     Ok(secret)
@@ -136,6 +160,11 @@ pub fn rotate(config: &Path, name: &str) -> Result<String, KeyError> {
 /// The key of that name.
 pub fn find_key<'a>(auth: &'a AuthSettings, name: &str) -> Result<&'a TokenSettings, KeyError> {
     auth.tokens.iter().find(|token| token.name == name).ok_or(KeyError::Unknown)
+}
+
+/// When a key was revoked; `None` for a key in force.
+fn revoked_at(table: &Table) -> Option<&str> {
+    table.get("revoked").map(|at| at.as_str().unwrap_or("?"))
 }
 
 fn find(tokens: &ArrayOfTables, name: &str) -> Option<usize> {
@@ -204,7 +233,34 @@ mod tests {
         revoke(&config, "ann").unwrap();
         revoke(&config, "ci").unwrap();
         assert!(matches!(revoke(&config, "ci"), Err(KeyError::Unknown)));
-        assert_eq!(fs::read_to_string(&config).unwrap().trim_end(), before.trim_end());
+        let after = fs::read_to_string(&config).unwrap();
+        assert!(after.starts_with(before), "{after}");
+        assert!(
+            !after.contains("sha256") && !after.contains("roles"),
+            "the name and the time are left: {after}"
+        );
+        assert!(auth(&config).tokens.is_empty());
+    }
+
+    #[test]
+    fn name_of_a_revoked_key_is_for_the_same_person_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("toolhub.toml");
+        create(&config, &key("ann")).unwrap();
+        create(&config, &key("bob")).unwrap();
+        revoke(&config, "ann").unwrap();
+        let revoked = fs::read_to_string(&config).unwrap();
+        for attempt in [create(&config, &key("ann")), rotate(&config, "ann")] {
+            assert!(matches!(attempt, Err(KeyError::Revoked(_))), "{attempt:?}");
+        }
+        assert_eq!(fs::read_to_string(&config).unwrap(), revoked, "a refused attempt changes nothing");
+        let same = NewKey { same_person: true, ..key("ann") };
+        let secret = create(&config, &same).unwrap();
+        let auth = Settings::parse(&config, &fs::read_to_string(&config).unwrap()).unwrap().auth;
+        assert!(auth.revoked.is_empty() && auth.tokens.iter().any(|token| token.sha256 == hash_of(&secret)));
+        // `same_person` does not replace a key in force.
+        assert!(matches!(create(&config, &same), Err(KeyError::Exists)));
+        assert!(matches!(rotate(&config, "bob"), Ok(_)));
     }
 
     #[test]

@@ -16,13 +16,20 @@ pub(crate) enum KeysCommand {
     /// Make a key for a person or a program; it is shown once
     New(NewKeyArgs),
     /// List the keys
-    List,
+    List(ListKeysArgs),
     /// Show one key: its roles, profiles, expiry and budget
     Show(KeyArgs),
     /// Remove a key; open connections that use it end within a second
     Revoke(KeyArgs),
     /// Replace the secret of a key and keep its settings
     Rotate(KeyArgs),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ListKeysArgs {
+    /// Also show the names of revoked keys
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
@@ -41,6 +48,9 @@ pub(crate) struct NewKeyArgs {
     /// Maximum number of calls per day (UTC)
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) per_day: Option<u64>,
+    /// For the person whose key of this name was revoked: with access to the calls, responses and approvals under that name
+    #[arg(long)]
+    pub(crate) same_person: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command, ValueHint};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _};
 use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use toolhub::settings::{Places, Settings};
 use toolhub::trust::RunTrust;
@@ -38,12 +38,62 @@ pub(crate) fn run_if_requested() -> bool {
     let args: Vec<OsString> = std::env::args_os().collect();
     let words: Vec<OsString> = args.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
     let lang = help::language(&words);
-    let factory = || with_completers(help::command(lang), &Arc::new(Request::new(words.clone())));
+    let quoting = Quoting::of_shell();
+    let factory = || {
+        let command = with_file_completers(help::command(lang), quoting);
+        with_completers(command, &Arc::new(Request::new(words.clone())))
+    };
     let folder = std::env::current_dir().ok();
     // An error means an unknown shell, or a word without candidates.
     let done =
         CompleteEnv::with_factory(factory).shells(Shells(SHELLS)).try_complete(args, folder.as_deref());
     done.unwrap_or(!words.is_empty())
+}
+
+/// Which file names can be candidates. A name may come from a cloned repository, and may contain a command of the shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    /// The shell, or [`Bash`], quotes a candidate before it is inserted. Only its lines and separators must be intact.
+    Quotes,
+    /// A candidate is inserted as it is.
+    Verbatim,
+}
+
+impl Quoting {
+    /// Zsh (`compadd`), fish and elvish quote candidates; PowerShell inserts the text of a `CompletionResult` as it is.
+    fn of_shell() -> Self {
+        let shell = std::env::var("COMPLETE").unwrap_or_default();
+        match shell.as_str() {
+            "bash" | "zsh" | "fish" | "elvish" => Self::Quotes,
+            _ => Self::Verbatim,
+        }
+    }
+
+    fn accepts(self, name: &str) -> bool {
+        match self {
+            Self::Quotes => !name.chars().any(char::is_control),
+            Self::Verbatim => is_plain_word(name),
+        }
+    }
+}
+
+/// Completes files and folders with names that are safe in this shell.
+fn with_file_completers(command: Command, quoting: Quoting) -> Command {
+    let command = command.mut_args(|arg| {
+        let completer: fn() -> PathCompleter = match arg.get_value_hint() {
+            ValueHint::AnyPath | ValueHint::ExecutablePath => PathCompleter::any,
+            ValueHint::FilePath => PathCompleter::file,
+            ValueHint::DirPath => PathCompleter::dir,
+            _ => return arg,
+        };
+        let safe = move |current: &OsStr| {
+            let mut found = completer().complete(current);
+            found.retain(|one| one.get_value().to_str().is_some_and(|name| quoting.accepts(name)));
+            found
+        };
+        arg.add(ArgValueCompleter::new(safe))
+    });
+    command.mut_subcommands(|below| with_file_completers(below, quoting))
 }
 
 /// The kind of values that complete an argument.

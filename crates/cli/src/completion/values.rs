@@ -5,12 +5,15 @@ use serde_json::Value;
 /// The maximum number of references and alternatives that are followed; a schema may be recursive.
 const MAX_STEPS: usize = 64;
 
+/// Whether no shell interprets the character.
+pub(crate) fn is_plain_character(character: char) -> bool {
+    character.is_alphanumeric()
+        || matches!(character, '_' | '-' | '.' | '/' | ':' | '=' | '@' | '+' | ',' | '%')
+}
+
 /// Whether a shell passes the word unchanged, without expansion.
 pub(crate) fn is_plain_word(word: &str) -> bool {
-    let plain = |c: char| {
-        c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '=' | '@' | '+' | ',' | '%')
-    };
-    !word.is_empty() && !word.starts_with('-') && word.chars().all(plain)
+    !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain_character)
 }
 
 /// The values of property `key`, in schema order.

@@ -119,7 +119,7 @@ pub(crate) fn hub_with_roles(settings: &str, script: &Script) -> (Serving, BTree
 fn roles_of(method: &str, path: &str) -> &'static [&'static str] {
     match (method, path) {
         ("get", "openapi.json" | "me") | ("post", "session:end") => &ROLES,
-        ("get", "health" | "stats" | "servers" | "servers/{id}") => {
+        ("get", "health" | "stats" | "clients" | "servers" | "servers/{id}") => {
             &["viewer", "operator", "auditor", "owner"]
         }
         ("get", "servers/{id}/log" | "servers/{id}/entry")
@@ -508,6 +508,16 @@ async fn key_is_made_rotated_and_revoked() {
     assert_eq!(revoke().await.unwrap().status(), 200);
     await_state(key, false).await;
     assert_eq!(revoke().await.unwrap().status(), 404);
+    // The name stays with its person.
+    let refused = make(json!({"name": "ci"})).await.unwrap();
+    assert_eq!(refused.status(), 409);
+    let problem: Value = refused.json().await.unwrap();
+    assert!(problem["detail"].as_str().unwrap().contains("`same_person`"), "{problem}");
+    assert_eq!(browser.api("keys").await["items"], json!([]));
+    let all = browser.api("keys?all=true").await;
+    assert!(all["items"][0]["name"] == "ci" && all["items"][0]["revoked"].is_string(), "{all}");
+    let again: Value = make(json!({"name": "ci", "same_person": true})).await.unwrap().json().await.unwrap();
+    await_state(again["key"].as_str().unwrap().to_owned(), true).await;
     // The session of the owner goes on.
     assert_eq!(browser.api("me").await["id"], "local");
 }

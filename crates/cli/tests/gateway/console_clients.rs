@@ -1,9 +1,10 @@
 //! The page that connects clients.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::console::{Browser, sheets, with_key};
+use crate::raw_client::{Era, RawClient};
 use crate::serving::{Serving, hub};
 use crate::team_access::{NewKey, new_key};
 
@@ -41,4 +42,48 @@ async fn page_of_clients_names_files_texts_and_callers() {
     assert_eq!(called.status(), 200);
     let page = browser.page("clients").await;
     assert!(page.contains("calls?principal=key%3Aann\"><bdi>key:ann</bdi>"), "{page}");
+}
+
+/// Clients of both eras are listed with the names that they state and the callers that the hub has verified; a viewer sees
+/// its own clients only.
+#[tokio::test]
+async fn connected_clients_are_listed_for_those_who_may_see_them() {
+    let mut cli = hub("");
+    cli.server("s", &sheets());
+    let viewer = |name| new_key(&cli, &NewKey { name, options: &["--role", "viewer", "--role", "caller"] });
+    let (ann, bob) = (viewer("ann"), viewer("bob"));
+    let owner = new_key(&cli, &NewKey { name: "root", options: &["--role", "owner"] });
+    let serving = Serving::start(cli);
+    let browser = Browser::open(&serving).await;
+    assert!(browser.page("clients").await.contains("No MCP client has connected yet."));
+
+    let _legacy = RawClient::with_token(&serving.url(), Era::Legacy, Some(&ann)).await;
+    let mut modern = RawClient::with_token(&serving.url(), Era::Modern, Some(&bob)).await;
+    modern.also(
+        r#""io.modelcontextprotocol/clientInfo":{"name":"b","title":"<script>名</script>","version":"2"}"#,
+    );
+    modern.tools().await;
+
+    let seen = async |key: &str| {
+        let answer = with_key(&serving, key, Method::GET, "clients").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let page: Value = answer.json().await.unwrap();
+        let items = page["items"].as_array().unwrap().clone();
+        items
+            .iter()
+            .map(|client| {
+                let [name, principal, protocol] =
+                    ["name", "principal", "protocol"].map(|key| client[key].as_str().unwrap().to_owned());
+                format!("{name} {principal} {protocol}")
+            })
+            .collect::<Vec<_>>()
+    };
+    let (of_ann, of_bob) = ("raw key:ann 2025-11-25".to_owned(), "b key:bob 2026-07-28".to_owned());
+    assert_eq!(seen(&owner).await, [of_bob.clone(), of_ann.clone()]);
+    assert_eq!(seen(&ann).await, [of_ann]);
+    assert_eq!(seen(&bob).await, [of_bob]);
+
+    let page = browser.page("clients").await;
+    assert!(page.contains("&lt;script&gt;名&lt;/script&gt;") && !page.contains("<script>名"), "{page}");
+    assert!(page.contains("calls?principal=key%3Abob"), "{page}");
 }

@@ -21,6 +21,7 @@ mod attacks_connections;
 mod attacks_console;
 mod attacks_encoding;
 mod attacks_http_servers;
+mod attacks_key_names;
 mod attacks_keys;
 mod attacks_names;
 mod attacks_origin;

@@ -47,6 +47,9 @@ pub(crate) struct Key {
     pub(crate) is_expired: bool,
     /// Maximum number of calls per day.
     pub(crate) per_day: Option<u64>,
+    /// When it was revoked; missing for a key in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) revoked: Option<String>,
 }
 
 /// The settings of a new key.
@@ -64,6 +67,10 @@ pub(crate) struct KeyRequest {
     expires: Option<String>,
     #[serde(default)]
     per_day: Option<u64>,
+    /// The name of a revoked key is refused unless this is `true`: the key is for the same person, who gets access to the calls,
+    /// responses and approvals under that name again.
+    #[serde(default)]
+    same_person: bool,
 }
 
 /// A new secret. It is not shown again.
@@ -145,7 +152,19 @@ pub(crate) struct Simulation {
 }
 
 pub(crate) fn list_keys(context: &Context<'_>) -> Result<Response<Body>, Problem> {
-    Ok(json(StatusCode::OK, &Page { items: read_keys(context), next: None }))
+    let mut items = read_keys(context);
+    if context.query.flag("all")? {
+        items.extend(context.gateways.access().revoked_keys().into_iter().map(|key| Key {
+            name: key.name,
+            roles: Vec::new(),
+            profiles: None,
+            expires: None,
+            is_expired: false,
+            per_day: None,
+            revoked: Some(key.at),
+        }));
+    }
+    Ok(json(StatusCode::OK, &Page { items, next: None }))
 }
 
 /// The keys in force.
@@ -157,6 +176,7 @@ pub(crate) fn read_keys(context: &Context<'_>) -> Vec<Key> {
         expires: known.expires.map(timestamp),
         is_expired: known.expires.is_some_and(|at| at <= SystemTime::now()),
         per_day: known.per_day,
+        revoked: None,
     };
     context.gateways.access().keys().into_iter().map(key).collect()
 }
@@ -164,7 +184,9 @@ pub(crate) fn read_keys(context: &Context<'_>) -> Vec<Key> {
 fn key_problem(error: &KeyError, name: &str) -> Problem {
     let (status, kind) = match error {
         KeyError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
-        KeyError::Exists | KeyError::Inline | KeyError::Config(_) => (StatusCode::CONFLICT, "config"),
+        KeyError::Exists | KeyError::Revoked(_) | KeyError::Inline | KeyError::Config(_) => {
+            (StatusCode::CONFLICT, "config")
+        }
         KeyError::NoRandomness => (StatusCode::INTERNAL_SERVER_ERROR, "no-randomness"),
     };
     Problem::new(status, kind, error.text(name))
@@ -214,11 +236,22 @@ pub(crate) async fn create_key(context: &Context<'_>) -> Result<Response<Body>, 
             "`per_day` 应为 1 到 2^63 - 1 之间的数字",
         ));
     }
-    let new = NewKey { name, roles: new.roles, profiles: new.profiles, expires, per_day: new.per_day };
+    let new = NewKey {
+        name,
+        roles: new.roles,
+        profiles: new.profiles,
+        expires,
+        per_day: new.per_day,
+        same_person: new.same_person,
+    };
     let config = &context.hub().places().config;
     check_editable(context, config)?;
     if read_keys(context).iter().any(|key| key.name == new.name) {
         return Err(key_problem(&KeyError::Exists, &new.name));
+    }
+    let revoked = context.gateways.access().revoked_keys().into_iter().find(|key| key.name == new.name);
+    if let Some(key) = revoked.filter(|_| !new.same_person) {
+        return Err(key_problem(&KeyError::Revoked(key.at), &new.name));
     }
     record_key(context, &new.name, ChangeKind::Created).await?;
     let key = keys::create(config, &new).map_err(|error| key_problem(&error, &new.name))?;

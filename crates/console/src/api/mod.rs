@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod ask;
 pub(crate) mod audit;
 pub(crate) mod calls;
+pub(crate) mod clients;
 pub(crate) mod config;
 pub(crate) mod overview;
 pub(crate) mod routes;

@@ -4,8 +4,8 @@ use http::StatusCode;
 
 use super::{
     ACCESS_READERS, APPROVERS, AUDITORS, CALLERS, DETAILS, Empty, OPERATORS, OWNERS, PROFILE, Page,
-    SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, config, open_events, overview, run,
-    search, server_edit, server_entry, servers, skills, tools, waiting,
+    SKILL_READERS, TOOL_USERS, VIEWERS, access, ask, audit, calls, clients, config, open_events, overview,
+    run, search, server_edit, server_entry, servers, skills, tools, waiting,
 };
 use crate::openapi;
 use crate::route::{Parameter, Permission, ResponseKind, Route, Verb, json, schema_of};
@@ -61,6 +61,16 @@ pub(crate) const ROUTES: &[Route] = &[
         request: None,
         response: ResponseKind::Json(schema_of::<overview::Stats>),
         handler: |context| Box::pin(overview::stats(context)),
+    },
+    Route {
+        method: Verb::Get,
+        path: "clients",
+        permission: Permission::AnyOf(VIEWERS),
+        summary: "The MCP clients that have introduced themselves",
+        parameters: &[],
+        request: None,
+        response: ResponseKind::Json(schema_of::<Page<clients::ConnectedClient>>),
+        handler: |context| Box::pin(std::future::ready(clients::list(context))),
     },
     Route {
         method: Verb::Get,
@@ -375,7 +385,11 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "keys",
         permission: Permission::AnyOf(ACCESS_READERS),
         summary: "The keys, without their secrets",
-        parameters: &[],
+        parameters: &[Parameter {
+            name: "all",
+            description: "`true` for the names of revoked keys, too.",
+            r#type: "boolean",
+        }],
         request: None,
         response: ResponseKind::Json(schema_of::<Page<access::Key>>),
         handler: |context| Box::pin(std::future::ready(access::list_keys(context))),

@@ -16,12 +16,22 @@ use toolhub_server::Authenticator as _;
 use super::layout::{Frame, time};
 use super::table::{Column, foreign, table, text};
 use crate::api::calls::{self, SeenCaller};
+use crate::api::clients::{self, ConnectedClient};
 use crate::api::overview::usable_profiles;
 use crate::problem::Problem;
 use crate::request::Context;
 
 /// Stands for a key in snippets.
 const KEY_PLACEHOLDER: &str = "KEY";
+
+const CLIENT_COLUMNS: [Column; 6] = [
+    Column::new("Client", "客户端"),
+    Column::new("Version", "版本"),
+    Column::new("Caller", "调用方"),
+    Column::new("Profile", "配置档"),
+    Column::new("Protocol", "协议"),
+    Column::new("Connected", "最近连接"),
+];
 
 const CALLER_COLUMNS: [Column; 3] = [
     Column::new("Caller", "调用方"),
@@ -73,6 +83,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
                 }
             }
         }
+        (connected(frame, &clients::read(context)))
         (seen(frame, &callers))
     };
     Ok((title.to_owned(), content))
@@ -215,6 +226,36 @@ fn key_button(context: &Context<'_>, frame: &Frame<'_>, client: Client, snippet:
         button type="button" data-post=(frame.api("keys")) data-body=(body) data-secret="key" data-snippet=(snippet)
             data-confirm=(question.replace("NAME", &name)) data-confirm-action=(frame.text("Make key", "生成密钥")) {
             (frame.text("Make a key for ", "生成密钥：")) (client.title())
+        }
+    }
+}
+
+/// The clients that have introduced themselves.
+fn connected(frame: &Frame<'_>, clients: &[ConnectedClient]) -> Markup {
+    let row = |client: &ConnectedClient| {
+        let name = client.title.as_ref().unwrap_or(&client.name);
+        let link = format!("{}?{}", frame.link("calls"), query("principal", &client.principal));
+        vec![
+            foreign(name),
+            foreign(&client.version),
+            html! { a href=(link) { (foreign(&client.principal)) } },
+            foreign(&client.profile),
+            foreign(&client.protocol),
+            time(&client.seen_at),
+        ]
+    };
+    html! {
+        section.card {
+            h2 { (frame.text("Connected since the hub was started", "自 hub 启动以来连接过的客户端")) }
+            @if clients.is_empty() {
+                p.muted { (frame.text("No MCP client has connected yet.", "还没有 MCP 客户端连接过。")) }
+            } @else {
+                (table(frame, frame.text("Connected clients", "已连接的客户端"), &CLIENT_COLUMNS, clients.iter().map(row)))
+                p.muted { (frame.text(
+                    "Clients state their name and version themselves; the caller is what the hub has verified.",
+                    "名称和版本由客户端自行声明；调用方由 hub 验证。",
+                )) }
+            }
         }
     }
 }

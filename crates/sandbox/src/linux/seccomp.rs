@@ -100,8 +100,9 @@ const FORBIDDEN: &[c_long] = &[
 ];
 
 /// Calls that fail with `ENOSYS`, so that programs use alternatives: io_uring bypasses this filter, a filter cannot see
-/// the arguments of `clone3`, and files in memory and pages held only by a pipe are not accounted.
+/// the arguments of `clone3` and `openat2`, and files in memory and pages held only by a pipe are not accounted.
 const UNKNOWN: &[c_long] = &[
+    libc::SYS_openat2,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -229,6 +230,7 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
             filter.call(*call, Action::Fail(EPERM));
         }
     }
+    special_modes(&mut filter);
     filter.call_if(libc::SYS_clone, &[Test::HasAny(0, NEW_NAMESPACES)], Action::Fail(EPERM));
     // `/proc/PID/fd` shows only one descriptor table per process, so threads must share it.
     let thread = (libc::CLONE_THREAD | libc::CLONE_FILES) as u32;
@@ -263,6 +265,36 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
     }
     sockets(&mut filter, policy);
     filter.finish()
+}
+
+/// Denies files with the set-user-ID or set-group-ID bit: one in a writable folder would give the user's rights to anyone who
+/// runs it outside, also after the process has ended.
+fn special_modes(filter: &mut Filter) {
+    const SPECIAL: u32 = libc::S_ISUID | libc::S_ISGID;
+    for (call, mode) in [
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (FCHMODAT2, 2),
+        (libc::SYS_mknodat, 2),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, 1),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, 1),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, 1),
+    ] {
+        filter.call_if(call, &[Test::HasAny(mode, SPECIAL)], Action::Fail(EPERM));
+    }
+    // The mode is an argument only if a file is created; otherwise the register may hold anything.
+    for (call, flags) in [
+        (libc::SYS_openat, 2),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, 1),
+    ] {
+        let creates =
+            Test::HasAny(flags, (libc::O_CREAT | libc::O_TMPFILE) as u32 & !(libc::O_DIRECTORY as u32));
+        filter.call_if(call, &[creates, Test::HasAny(flags + 1, SPECIAL)], Action::Fail(EPERM));
+    }
 }
 
 fn sockets(filter: &mut Filter, policy: &Policy) {

@@ -152,3 +152,45 @@ fn private_folder_is_private_and_removed() {
         assert!(!fs::exists(result.stdout.trim()).unwrap(), "{result:#?}");
     }
 }
+
+/// Tries each way to make a file that runs with the rights of its owner, prints `escaped` for each that succeeds.
+const SPECIAL_MODES: &str = r#"
+import ctypes, os, stat, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(how, name, step):
+    print("tried", how)
+    try: step()
+    except OSError: pass
+    try: mode = os.stat(name).st_mode
+    except OSError: return
+    if mode & 0o6000: print("escaped by", how)
+open("own", "w").close()
+for bits in [0o4755, 0o2755, 0o6755]:
+    attempt("chmod", "own", lambda: os.chmod("own", bits))
+    attempt("fchmod", "own", lambda: os.fchmod(os.open("own", os.O_RDONLY), bits))
+    attempt("fchmodat", "own", lambda: os.chmod("own", bits, dir_fd=os.open(".", os.O_RDONLY)))
+    attempt("fchmodat2", "own", lambda: libc.syscall(452, -100, b"own", bits, 0))
+    attempt("creating", f"c{bits}", lambda: os.open(f"c{bits}", os.O_CREAT | os.O_WRONLY, bits))
+    attempt("a node", f"n{bits}", lambda: os.mknod(f"n{bits}", stat.S_IFREG | bits))
+    how = ctypes.create_string_buffer(struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, bits, 0))
+    attempt("openat2", f"o{bits}", lambda: libc.syscall(437, -100, f"o{bits}".encode(), how, 24))
+    def unnamed():
+        file = os.open(".", os.O_TMPFILE | os.O_WRONLY, bits)
+        os.link(f"/proc/self/fd/{file}", f"t{bits}", follow_symlinks=True)
+    attempt("an unnamed file", f"t{bits}", unnamed)
+# Control: ordinary modes work, and flags that ask for no mode are not taken for one.
+os.chmod("own", 0o750); assert os.stat("own").st_mode & 0o7777 == 0o750
+os.close(os.open("plain", os.O_CREAT | os.O_WRONLY, 0o640)); os.mkdir("folder", 0o700)
+assert os.stat("plain").st_mode & 0o7777 == 0o640 and open("plain").read() == ""
+assert os.uname().machine != "x86_64" or libc.syscall(257, -100, b"plain", os.O_RDONLY, 0o6755) >= 0
+print("works")
+"#;
+
+#[test]
+fn denies_files_that_run_with_the_rights_of_their_owner() {
+    for isolation in ISOLATIONS {
+        let result = run(&policy(isolation), python(SPECIAL_MODES, &[]));
+        result.assert_no_escape();
+        assert!(result.stdout.contains("works"), "{result:#?}");
+    }
+}

@@ -37,7 +37,7 @@ use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_mcp_gateway::{Gateway, SessionRecord};
+use toolhub_mcp_gateway::{Gateway, KnownClient, SessionRecord};
 use toolhub_mcp_wire::Offer;
 
 pub use agent_turns::{AgentTurn, TurnError};
@@ -51,7 +51,7 @@ use self::resource_subscriptions::ResourceSubscriptions;
 use self::service::CallCounts;
 use self::tasks::TaskOwners;
 use self::visible_changes::ProfileChange;
-use crate::access_control::AccessControl;
+use crate::access_control::{AccessControl, KeyChange};
 use crate::hub::Hub;
 use crate::reload::ServerChanges;
 use crate::settings::{AuthSettings, ConfigError, DEFAULT_PROFILE, Places, Settings};
@@ -154,6 +154,16 @@ impl Gateways {
         self.profiles.keys().map(String::as_str)
     }
 
+    /// The clients that have introduced themselves, each with its profile.
+    pub fn known_clients(&self) -> Vec<(&str, KnownClient)> {
+        let mut clients: Vec<(&str, KnownClient)> = Vec::new();
+        for (name, (_, gateway)) in &self.profiles {
+            clients.extend(gateway.known_clients().into_iter().map(|client| (name.as_str(), client)));
+        }
+        clients.sort_by_key(|(_, client)| std::cmp::Reverse(client.seen_at));
+        clients
+    }
+
     /// The hub behind them.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub
@@ -209,16 +219,15 @@ impl Gateways {
     /// Applies changed keys, rules and budgets. Invalid rules change nothing.
     pub async fn reload_access(&self, auth: &AuthSettings) -> Result<(), LocalizedText> {
         let changes = self.access.apply(auth)?;
-        for (name, change) in &changes.keys {
+        for KeyChange { name, change, ends_person } in &changes.keys {
             // A log that fails stops calls; the new keys and rules are in force in any case.
             let _ = self.hub.record_change(ChangedObject::Key, name, *change).await;
+            let principal = Origin::Key { name: name.clone() }.to_string();
             if *change != ChangeKind::Created {
                 // Another key, perhaps of another person.
-                let principal = Origin::Key { name: name.clone() }.to_string();
                 self.login_links.forget_principal(&principal);
             }
-            if *change == ChangeKind::Deleted {
-                let principal = Origin::Key { name: name.clone() }.to_string();
+            if *ends_person {
                 let _ = self.hub.held_calls().withdraw_all(&principal);
                 let _ = self.hub.forget_logins(&principal).await;
             }

@@ -22,23 +22,74 @@ const DEFAULT_HOLD: Duration = Duration::from_secs(3600);
 
 /// `[auth]`
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(from = "AuthTable")]
 pub struct AuthSettings {
     /// The public URL of the gateway, which tokens of identity providers must be issued for.
     pub resource: Option<String>,
     /// The identity providers whose tokens are accepted.
     pub issuers: Vec<IssuerSettings>,
-    /// The accepted keys.
+    /// The accepted keys. Revoked ones are not among them, so that no code can accept one by mistake.
     pub tokens: Vec<TokenSettings>,
+    /// The names of revoked keys, which no other key may have: data is stored under the name of a key.
+    pub revoked: Vec<RevokedKey>,
     /// The rules that decide who may see and call what.
     pub rules: Vec<RuleSpec>,
     /// How long a held call waits for a decision.
     pub hold: Option<DurationSetting>,
 }
 
-/// An entry of `[auth] tokens`: a static key.
-#[derive(Debug, Clone, Deserialize)]
+/// `[auth]` as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct AuthTable {
+    resource: Option<String>,
+    issuers: Vec<IssuerSettings>,
+    tokens: Vec<TokenTable>,
+    rules: Vec<RuleSpec>,
+    hold: Option<DurationSetting>,
+}
+
+/// An entry of `[auth] tokens` as it is written: a key, or what is left of a revoked one.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct TokenTable {
+    name: String,
+    /// Missing in the entry of a revoked key. A key without it is reported like one with an invalid hash.
+    #[serde(default)]
+    sha256: String,
+    roles: Option<Vec<String>>,
+    profiles: Option<Vec<String>>,
+    expires: Option<String>,
+    per_day: Option<u64>,
+    revoked: Option<String>,
+}
+
+impl From<AuthTable> for AuthSettings {
+    fn from(table: AuthTable) -> Self {
+        let AuthTable { resource, issuers, tokens: entries, rules, hold } = table;
+        let (mut tokens, mut revoked) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let TokenTable { name, sha256, roles, profiles, expires, per_day, revoked: revoked_at } = entry;
+            match revoked_at {
+                Some(at) => revoked.push(RevokedKey { name, at }),
+                None => tokens.push(TokenSettings { name, sha256, roles, profiles, expires, per_day }),
+            }
+        }
+        Self { resource, issuers, tokens, revoked, rules, hold }
+    }
+}
+
+/// An entry of `[auth] tokens` with `revoked`: the name of a key that is not accepted any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedKey {
+    /// The name of its principal.
+    pub name: String,
+    /// The date or time of the revocation.
+    pub at: String,
+}
+
+/// An entry of `[auth] tokens`: a static key.
+#[derive(Debug, Clone)]
 pub struct TokenSettings {
     /// The name of its principal.
     pub name: String,
@@ -131,7 +182,42 @@ impl AuthSettings {
 
     /// The first invalid setting.
     pub(super) fn problem(&self) -> Option<Problem> {
-        self.token_problem().or_else(|| self.issuer_problem())
+        self.token_problem().or_else(|| self.revoked_problem()).or_else(|| self.issuer_problem())
+    }
+
+    /// When the key of this name was revoked, if it was.
+    pub fn revoked_at(&self, name: &str) -> Option<&str> {
+        self.revoked.iter().find(|key| key.name == name).map(|key| key.at.as_str())
+    }
+
+    fn revoked_problem(&self) -> Option<Problem> {
+        for (index, key) in self.revoked.iter().enumerate() {
+            let RevokedKey { name, at } = key;
+            if parse_time(at).is_none() {
+                return Some(("revoked", no_date(at)));
+            }
+            if self.tokens.iter().any(|token| token.name == *name) {
+                let what = LocalizedText::new(
+                    format!(
+                        "a key `{name}` was revoked, and its calls, responses and approvals are stored under that name: \
+                         give the new key another name, or remove the entry with `revoked` if it is for the same person"
+                    ),
+                    format!(
+                        "密钥 `{name}` 已被吊销，其调用、响应和批准都存于该名称下：请为新密钥换一个名称；\
+                         如仍供同一人使用，请删除带 `revoked` 的条目"
+                    ),
+                );
+                return Some(("revoked", what));
+            }
+            if name.trim().is_empty() || self.revoked[..index].iter().any(|other| other.name == *name) {
+                let what = LocalizedText::new(
+                    format!("each revoked key needs a name of its own; `{name}` is not"),
+                    format!("每个已吊销的密钥需要各自的名称；`{name}` 不行"),
+                );
+                return Some(("revoked", what));
+            }
+        }
+        None
     }
 
     fn token_problem(&self) -> Option<Problem> {
@@ -182,11 +268,7 @@ impl AuthSettings {
             if let Some(expires) = &token.expires
                 && parse_time(expires).is_none()
             {
-                let what = LocalizedText::new(
-                    format!("`{expires}` is no date: write `2027-01-31` or `2027-01-31T12:00:00Z`"),
-                    format!("`{expires}` 不是日期：请写成 `2027-01-31` 或 `2027-01-31T12:00:00Z`"),
-                );
-                return Some(("expires", what));
+                return Some(("expires", no_date(expires)));
             }
             if token.per_day == Some(0) {
                 let what = LocalizedText::new(
@@ -342,6 +424,13 @@ impl TokenSettings {
     }
 }
 
+fn no_date(text: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("`{text}` is no date: write `2027-01-31` or `2027-01-31T12:00:00Z`"),
+        format!("`{text}` 不是日期：请写成 `2027-01-31` 或 `2027-01-31T12:00:00Z`"),
+    )
+}
+
 fn unknown_role(name: &str) -> LocalizedText {
     let names: Vec<&str> = Role::ALL.into_iter().map(Role::name).collect();
     let names = names.join(", ");
@@ -397,6 +486,12 @@ mod tests {
         check(&token("per_day = 0"), Some("refuse every call"));
         check(&format!("{}{}", token(""), token("")), Some("name of its own"));
         check("[[auth.tokens]]\nname = \"ann\"\nsha256 = \"abc\"\n", Some("64 hexadecimal"));
+        check("[[auth.tokens]]\nname = \"ann\"\n", Some("64 hexadecimal"));
+        let revoked = |at: &str| format!("[[auth.tokens]]\nname = \"ann\"\nrevoked = \"{at}\"\n");
+        check(&revoked("2026-11-18T20:00:00Z"), None);
+        check(&revoked("yesterday"), Some("no date"));
+        check(&format!("{}{}", revoked("2026-11-18"), revoked("2026-11-19")), Some("name of its own"));
+        check(&format!("{}{}", revoked("2026-11-18"), token("")), Some("was revoked"));
         let issuer = |more: &str| {
             format!(
                 "[auth]\nresource = \"https://hub.example\"\n[[auth.issuers]]\nurl = \"https://idp.example\"\n{more}\n"
@@ -411,6 +506,15 @@ mod tests {
         check(&issuer("roles = { caller = \"everyone\" }"), Some("selects nothing"));
         check("[[auth.issuers]]\nurl = \"https://idp.example\"\n", Some("needs `resource`"));
         check("[auth]\nresource = \"hub\"\n", Some("no URL"));
+    }
+
+    #[test]
+    fn revoked_entry_is_no_key_even_with_a_hash() {
+        let hash = "0".repeat(64);
+        let text = format!("[[tokens]]\nname = \"ann\"\nsha256 = \"{hash}\"\nrevoked = \"2026-11-18\"\n");
+        let auth: AuthSettings = toml_edit::de::from_str(&text).unwrap();
+        assert!(auth.tokens.is_empty() && auth.keys().is_empty() && !auth.is_required());
+        assert_eq!((auth.revoked_at("ann"), auth.revoked_at("bob")), (Some("2026-11-18"), None));
     }
 
     #[test]

@@ -28,7 +28,9 @@ mod web_search;
 
 pub use agents::{AgentSettings, DEFAULT_AGENT, ModeName};
 pub use audit::AuditSettings;
-pub use auth::{AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, TokenSettings, parse_time};
+pub use auth::{
+    AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
+};
 pub use bind::Bind;
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;

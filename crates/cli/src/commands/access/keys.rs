@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use toolhub::keys::{self, KeyError, NewKey};
-use toolhub::settings::{Settings, TokenSettings, parse_time};
+use toolhub::settings::{RevokedKey, Settings, TokenSettings, parse_time};
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::{Localize as _, RawJson, RawObject, Role};
 
@@ -15,7 +15,8 @@ use crate::render::table::{Cell, lines};
 
 pub(crate) async fn run(app: &App, args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
-        None | Some(KeysCommand::List) => list(app),
+        None => list(app, false),
+        Some(KeysCommand::List(args)) => list(app, args.all),
         Some(KeysCommand::New(new)) => create(app, new).await,
         Some(KeysCommand::Show(key)) => show(app, &key.name),
         Some(KeysCommand::Revoke(key)) => revoke(app, &key.name).await,
@@ -65,6 +66,7 @@ pub(crate) fn new_key(app: &App, args: &NewKeyArgs) -> anyhow::Result<NewKey> {
         profiles: args.profiles.clone(),
         expires: args.expires.clone(),
         per_day: args.per_day,
+        same_person: args.same_person,
     })
 }
 
@@ -172,26 +174,31 @@ fn roles(token: &TokenSettings) -> Vec<String> {
     token.roles.clone().unwrap_or_else(|| vec!["caller".to_owned()])
 }
 
-fn list(app: &App) -> anyhow::Result<Exit> {
-    print(app, &settings(app)?.auth.tokens);
+fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
+    let auth = settings(app)?.auth;
+    print(app, &auth.tokens, if all { &auth.revoked } else { &[] });
     Ok(Exit::Done)
 }
 
-/// Prints keys.
-pub(crate) fn print(app: &App, tokens: &[TokenSettings]) {
+/// Prints keys, and the names of revoked ones.
+pub(crate) fn print(app: &App, tokens: &[TokenSettings], revoked: &[RevokedKey]) {
     if app.screen.json {
-        let all: Vec<RawObject> = tokens.iter().map(as_json).collect();
+        let revoked = revoked
+            .iter()
+            .map(|key| RawObject::default().with("name", key.name.as_str()).with("revoked", key.at.as_str()));
+        let all: Vec<RawObject> = tokens.iter().map(as_json).chain(revoked).collect();
         app.screen.json(&RawJson::of(&all));
         return;
     }
-    if tokens.is_empty() {
+    if tokens.is_empty() && revoked.is_empty() {
         app.screen.note(app.lang().choose(
             "there are no keys: `toolhub keys new NAME` makes one",
             "没有密钥：可用 `toolhub keys new 名称` 生成",
         ));
         return;
     }
-    let rows: Vec<Vec<Cell>> = tokens.iter().map(|token| row(app, token)).collect();
+    let revoked = revoked.iter().map(|key| revoked_row(app, key));
+    let rows: Vec<Vec<Cell>> = tokens.iter().map(|token| row(app, token)).chain(revoked).collect();
     for line in lines(&rows, "", app.screen.width()) {
         app.screen.line(&line);
     }
@@ -217,6 +224,18 @@ fn row(app: &App, token: &TokenSettings) -> Vec<Cell> {
         Cell::from(profiles),
         expires,
         Cell::from(budget.unwrap_or_default()),
+    ]
+}
+
+fn revoked_row(app: &App, key: &RevokedKey) -> Vec<Cell> {
+    let at = &key.at;
+    let state = app.lang().choose(format!("revoked {at}"), format!("已吊销 {at}"));
+    vec![
+        Cell::new(key.name.as_str(), NAME),
+        Cell::from(String::new()),
+        Cell::from(String::new()),
+        Cell::new(state, BAD),
+        Cell::from(String::new()),
     ]
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
+use toolhub::keys::KeyError;
 use toolhub::settings::{DEFAULT_PROFILE, Settings, folder_note};
 use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
 use toolhub_console::{Console, PublishedAddress};
@@ -297,8 +298,11 @@ fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
             .choose("a token needs a name, of the person or program that uses it", "令牌需要使用者的名称");
         return Err(UsageError(why.to_owned()).into());
     }
-    let config = app.places()?.config;
-    let config = config.display();
+    let places = app.places()?;
+    if let Some(at) = Settings::read(&places)?.auth.revoked_at(name) {
+        return Err(UsageError(KeyError::Revoked(at.to_owned()).text(name).localize(lang)).into());
+    }
+    let config = places.config.display();
     let secret = secret().zip(secret()).map(|(one, other)| format!("th_{one}{other}"));
     let token = secret.context("the system has no random numbers to give")?;
     let hash = hash_of(&token);

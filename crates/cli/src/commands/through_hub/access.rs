@@ -11,7 +11,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use toolhub::held_calls::{HeldCall, HeldState};
 use toolhub::keys::KeyError;
-use toolhub::settings::TokenSettings;
+use toolhub::settings::{RevokedKey, TokenSettings};
 use toolhub_core::audit::AuditKind;
 use toolhub_core::{RawJson, RawObject};
 
@@ -223,11 +223,14 @@ struct RemoteKey {
     profiles: Option<Vec<String>>,
     expires: Option<String>,
     per_day: Option<u64>,
+    /// When it was revoked. Hubs of older versions do not list revoked keys.
+    #[serde(default)]
+    revoked: Option<String>,
 }
 
 impl From<RemoteKey> for TokenSettings {
     fn from(key: RemoteKey) -> Self {
-        let RemoteKey { name, roles, profiles, expires, per_day } = key;
+        let RemoteKey { name, roles, profiles, expires, per_day, revoked: _ } = key;
         Self { name, sha256: String::new(), roles: Some(roles), profiles, expires, per_day }
     }
 }
@@ -241,9 +244,14 @@ struct NewSecret {
 
 pub(crate) async fn keys(app: &App, api: &HubApi, args: &KeysArgs) -> anyhow::Result<Exit> {
     match &args.command {
-        None | Some(KeysCommand::List) => keys::print(app, &all_keys(api).await?),
+        None => keys::print(app, &keys_in_force(api).await?, &[]),
+        Some(KeysCommand::List(args)) => {
+            let query: &[_] = if args.all { &[("all", "true")] } else { &[] };
+            let (tokens, revoked) = all_keys(api, query).await?;
+            keys::print(app, &tokens, &revoked);
+        }
         Some(KeysCommand::Show(wanted)) => {
-            let keys = all_keys(api).await?;
+            let keys = keys_in_force(api).await?;
             let key = keys.iter().find(|key| key.name == wanted.name);
             let key = key.ok_or_else(|| keys::failed(app, &KeyError::Unknown, &wanted.name))?;
             keys::print_one(app, key);
@@ -264,19 +272,37 @@ pub(crate) async fn keys(app: &App, api: &HubApi, args: &KeysArgs) -> anyhow::Re
     Ok(Exit::Done)
 }
 
-async fn all_keys(api: &HubApi) -> Result<Vec<TokenSettings>, HubError> {
-    let page: Page<RemoteKey> = api.get(&ApiPath::new("keys"), &[]).await?;
-    Ok(page.items.into_iter().map(TokenSettings::from).collect())
+async fn keys_in_force(api: &HubApi) -> Result<Vec<TokenSettings>, HubError> {
+    Ok(all_keys(api, &[]).await?.0)
+}
+
+/// The keys in force and the revoked ones.
+async fn all_keys(
+    api: &HubApi,
+    query: &[(&str, &str)],
+) -> Result<(Vec<TokenSettings>, Vec<RevokedKey>), HubError> {
+    let page: Page<RemoteKey> = api.get(&ApiPath::new("keys"), query).await?;
+    let (mut tokens, mut revoked) = (Vec::new(), Vec::new());
+    for mut key in page.items {
+        match key.revoked.take() {
+            Some(at) => revoked.push(RevokedKey { name: key.name, at }),
+            None => tokens.push(TokenSettings::from(key)),
+        }
+    }
+    Ok((tokens, revoked))
 }
 
 async fn create_key(app: &App, api: &HubApi, args: &NewKeyArgs) -> anyhow::Result<Exit> {
     let new = keys::new_key(app, args)?;
-    let body = RawObject::default()
+    let mut body = RawObject::default()
         .with("name", new.name.as_str())
         .with("roles", RawJson::of(&new.roles))
         .with("profiles", RawJson::of(&new.profiles))
         .with("expires", RawJson::of(&new.expires))
         .with("per_day", RawJson::of(&new.per_day));
+    if new.same_person {
+        body.set("same_person", true);
+    }
     let secret = api.post::<NewSecret>(&ApiPath::new("keys"), body).await;
     print_secret(app, &secret.map_err(|error| key_error(app, &new.name, error))?);
     Ok(Exit::Done)

@@ -12,7 +12,8 @@ use toolhub_core::error::Effect;
 use toolhub_core::event_stream::{SseEvent, SseParser};
 use toolhub_mcp_wire::McpError;
 use toolhub_mcp_wire::wire::{self, Incoming, MessageError};
-use toolhub_oauth::is_unprocessed;
+use toolhub_oauth::{ResponseTo, is_unprocessed};
+use url::Url;
 
 use super::Inner;
 use super::client::{lost, record_mismatch};
@@ -275,13 +276,14 @@ impl Inner {
         })
     }
 
-    /// Converts an error status into an error. A body with the result of the request counts as its answer, whatever the status.
+    /// Converts an error status of `url` into an error. A body with the result of the request counts as its answer, whatever the status.
     pub(super) async fn error_status(
         &self,
         response: Response,
+        url: &Url,
         request: Option<u64>,
     ) -> Result<Response, McpError> {
-        let head = ErrorHead::of(&response);
+        let head = ErrorHead::of(&response, url);
         let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
         if request.is_some_and(|id| wire::is_result_of(&body, id)) {
             let json = http::Response::builder().header(CONTENT_TYPE, "application/json");
@@ -317,7 +319,7 @@ fn session_error(body: &[u8], request: Option<u64>) -> McpError {
 
 /// Converts an error status into an error; `request` is the id of the answered request, if any.
 pub(in crate::transport) async fn status_error(response: Response, request: Option<u64>) -> McpError {
-    let head = ErrorHead::of(&response);
+    let head = ErrorHead::of(&response, response.url());
     let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
     head.error(&body, request)
 }
@@ -326,22 +328,30 @@ pub(in crate::transport) async fn status_error(response: Response, request: Opti
 struct ErrorHead {
     status: StatusCode,
     location: Option<String>,
+    /// Whether `location` is another origin.
+    leads_away: bool,
     retry_after: Option<Duration>,
     effect: Effect,
 }
 
 impl ErrorHead {
-    fn of(response: &Response) -> Self {
+    fn of(response: &Response, url: &Url) -> Self {
         let (status, headers) = (response.status(), response.headers());
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let effect = if is_unprocessed(status, headers) { Effect::None } else { Effect::Unknown };
+        let is_unprocessed = is_unprocessed(ResponseTo { url, status, headers });
+        let effect = if is_unprocessed { Effect::None } else { Effect::Unknown };
         let retry_after =
             header("retry-after").and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        Self { status, location: header("location"), retry_after, effect }
+        let location = header("location");
+        let leads_away = location
+            .as_deref()
+            .and_then(|to| url.join(to).ok())
+            .is_some_and(|to| to.origin() != url.origin());
+        Self { status, location, leads_away, retry_after, effect }
     }
 
     fn error(self, body: &[u8], request: Option<u64>) -> McpError {
-        let Self { status, location, retry_after, effect } = self;
+        let Self { status, location, leads_away, retry_after, effect } = self;
         // Servers explain errors in the body. Without the request's id the error may come from a proxy, which reveals nothing
         // about the server behind it.
         if let Some((error, named)) = wire::error_in(body) {
@@ -353,7 +363,10 @@ impl ErrorHead {
         let mut text: String = String::from_utf8_lossy(body).chars().take(ERROR_BODY_CHARS).collect();
         text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some(location) = location {
-            text = format!("it points to {location}, which is not followed to another origin");
+            text = match leads_away {
+                true => format!("it points to {location}, which is not followed to another origin"),
+                false => format!("it points to {location}: a call is sent on once, and not to the same URL"),
+            };
         }
         let retry_after = retry_after.map(|span| span.min(MAX_RETRY_AFTER));
         McpError::Http { status: status.as_u16(), body: text, retry_after, effect }

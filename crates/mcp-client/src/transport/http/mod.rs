@@ -21,8 +21,8 @@ use toolhub_client_config::HttpSpec;
 use toolhub_core::ports::boxed;
 use toolhub_core::{BoxFuture, Effect, RawJson, RawObject};
 use toolhub_mcp_wire::{McpError, wire};
-use toolhub_oauth::Authorizer;
 use toolhub_oauth::http_client::CONNECT_TIMEOUT;
+use toolhub_oauth::{Authorizer, ResponseTo};
 use url::Url;
 
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
@@ -293,36 +293,77 @@ impl Inner {
                 if status.is_success() {
                     return Ok(answer);
                 }
-                // Logins and redirects are handled by the general client, which sends the message again.
-                let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
-                if !elsewhere || !repeat_of(outgoing).allows(status, &answer.headers()) {
-                    let id = outgoing.map(|request| request.id);
-                    return Box::pin(self.error_status(answer.into_response(), id)).await.map(Answer::Stream);
-                }
+                // Logins and redirects are handled by the general client.
+                let headers = answer.headers();
+                let first = ResponseTo { url: &self.url, status, headers: &headers };
+                let again = match status.as_u16() {
+                    307 | 308 | 401 | 403 => Box::pin(self.post_again(body, outgoing, first)).await?,
+                    _ => None,
+                };
+                return match again {
+                    Some(response) => self.checked(response, outgoing).await.map(Answer::Stream),
+                    None => {
+                        let id = outgoing.map(|request| request.id);
+                        let response = answer.into_response();
+                        Box::pin(self.error_status(response, &self.url, id)).await.map(Answer::Stream)
+                    }
+                };
             }
         }
+        Box::pin(self.post_general(body, outgoing)).await.map(Answer::Stream)
+    }
+
+    /// The request that posts a message with the general client.
+    fn general_post(
+        &self,
+        body: String,
+        outgoing: Option<&OutgoingRequest<'_>>,
+    ) -> Result<RequestBuilder, McpError> {
         let extra_headers = self.request_head.load().extra_headers(outgoing);
-        Box::pin(self.post_general(body, extra_headers, outgoing)).await.map(Answer::Stream)
+        let request = self
+            .with_headers(self.client()?.post(self.url.clone()))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream");
+        Ok(request.headers(extra_headers).body(body))
     }
 
     async fn post_general(
         &self,
         body: String,
-        extra_headers: HeaderMap,
         outgoing: Option<&OutgoingRequest<'_>>,
     ) -> Result<Response, McpError> {
-        let request = self
-            .with_headers(self.client()?.post(self.url.clone()))
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream");
-        let response = self.send(request.headers(extra_headers).body(body), repeat_of(outgoing)).await?;
+        let response = self.send(self.general_post(body, outgoing)?, repeat_of(outgoing)).await?;
+        self.checked(response, outgoing).await
+    }
+
+    /// Posts a message again, to another URL or with a token, if its first response requires it; `None` if that is final.
+    async fn post_again(
+        &self,
+        body: String,
+        outgoing: Option<&OutgoingRequest<'_>>,
+        first: ResponseTo<'_>,
+    ) -> Result<Option<Response>, McpError> {
+        let request = self.general_post(body, outgoing)?;
+        let first = (repeat_of(outgoing), first);
+        let wrong = |error: &reqwest::Error| send_error(error, &self.url);
+        toolhub_oauth::send_again(request, self.authorizer.as_ref(), first, wrong).await
+    }
+
+    /// A response with an error status becomes an error.
+    async fn checked(
+        &self,
+        response: Response,
+        outgoing: Option<&OutgoingRequest<'_>>,
+    ) -> Result<Response, McpError> {
         match response.status() {
             status if status.is_success() => Ok(response),
-            _ => self.error_status(response, outgoing.map(|request| request.id)).await,
+            _ => {
+                let (url, id) = (response.url().clone(), outgoing.map(|request| request.id));
+                Box::pin(self.error_status(response, &url, id)).await
+            }
         }
     }
 
-    /// Opens the GET stream for unsolicited messages; `None` if the server does not offer one.
     /// Opens the GET stream. Returns `None` if the server does not offer one, and an error if it cannot be reached at the moment.
     async fn open_stream(&self, last: Option<&str>) -> Result<Option<Response>, McpError> {
         let request = self.client()?.get(self.url.clone());

@@ -52,9 +52,17 @@ fn token() -> Value {
             ("profiles", texts("Profiles that it opens (default: all)")),
             ("expires", text("Date or time from which it is refused, such as 2027-01-31")),
             ("per_day", count(1, "Maximum number of calls per day, UTC")),
+            (
+                "revoked",
+                text(
+                    "When the key was revoked, which `toolhub keys revoke` writes: it is refused, and no other key may have its name",
+                ),
+            ),
         ],
     );
-    requiring(token, &["name", "sha256"])
+    let mut token = requiring(token, &["name"]);
+    token["anyOf"] = json!([{"required": ["sha256"]}, {"required": ["revoked"]}]);
+    token
 }
 
 fn issuer() -> Value {

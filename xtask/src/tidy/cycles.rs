@@ -18,7 +18,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("mcp-gateway", 7),
     ("native", 13),
     ("oauth", 10),
-    ("planner", 68),
     ("sandbox", 2),
     ("search", 7),
     ("server", 3),

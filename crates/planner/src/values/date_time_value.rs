@@ -10,7 +10,6 @@ use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContex
 use crate::values::countdown;
 use crate::values::date::Moment;
 use crate::values::parameter::Parameter;
-use crate::values::relative_time_value::is_today;
 use crate::values::role::Role;
 
 /// Periods without one exact date. A parameter that prescribes no format takes them verbatim.
@@ -271,4 +270,9 @@ fn place_of<'a>(context: &MatchContext<'a>, start: usize, end: usize) -> Option<
         let between = context.parsed.text.get(between).unwrap_or_default().trim();
         mention.value == Value::Place && matches!(between, "" | "in" | "的" | "时间" | "当地时间" | "time")
     })
+}
+
+/// Whether a date is today, which is an offset of zero.
+pub(crate) fn is_today(written: &str) -> bool {
+    ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
 }

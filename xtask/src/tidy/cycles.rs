@@ -19,7 +19,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("native", 13),
     ("oauth", 10),
     ("sandbox", 2),
-    ("search", 7),
     ("server", 3),
     ("skills", 2),
     ("store", 8),

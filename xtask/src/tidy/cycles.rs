@@ -12,7 +12,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("cli", 6),
     ("client-config", 12),
     ("engine", 9),
-    ("llm", 2),
     ("macros", 2),
     ("mcp-client", 6),
     ("mcp-gateway", 7),

@@ -4,7 +4,7 @@
 use toolhub_core::{RawJson, RawObject};
 
 use super::known_tools::KnownTools;
-use super::parsed_call::{CallMarking, Name, ParsedCall};
+use super::parsed_call::{CallMarking, Name, ParsedCall, positional};
 use super::pythonic;
 use crate::repair::{Ending, Repair, RepairedJson, Repairs, Source, value_at};
 
@@ -313,20 +313,6 @@ pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repai
     let parameter = name.tool?.only_parameter()?;
     repairs.add(Repair::BareArgument);
     Some(RawObject::default().with(parameter.to_owned(), text).into_raw())
-}
-
-/// Assigns values without names to the parameters in order.
-pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
-    let tool = name.tool?;
-    if values.len() > tool.names().len() {
-        return None;
-    }
-    repairs.add(Repair::Positional);
-    let members = tool
-        .names()
-        .zip(values)
-        .fold(RawObject::default(), |object, (name, value)| object.with(name.to_owned(), value.clone()));
-    Some(members.into_raw())
 }
 
 /// Arguments beside the name, or none.

@@ -12,7 +12,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("cli", 6),
     ("client-config", 12),
     ("engine", 9),
-    ("macros", 2),
     ("mcp-client", 6),
     ("mcp-gateway", 7),
     ("native", 13),

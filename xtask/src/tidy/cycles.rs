@@ -16,7 +16,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("mcp-gateway", 7),
     ("native", 13),
     ("oauth", 10),
-    ("sandbox", 2),
     ("server", 3),
     ("skills", 2),
     ("store", 8),

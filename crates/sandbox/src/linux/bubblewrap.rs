@@ -7,6 +7,7 @@ use std::io::{Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use super::child::Plan;
 use super::grants::{Grant, Grants};
@@ -30,8 +31,14 @@ pub(super) struct Bubblewrap {
     bounds_tmpfs: bool,
 }
 
+/// Probes Bubblewrap once.
+pub(super) fn installed() -> &'static Result<Bubblewrap, Missing> {
+    static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
+    BUBBLEWRAP.get_or_init(detect)
+}
+
 /// Finds Bubblewrap and checks that it works on this system.
-pub(super) fn detect() -> Result<Bubblewrap, Missing> {
+fn detect() -> Result<Bubblewrap, Missing> {
     let absent = || {
         Missing::new(
             Protection::Bubblewrap,
@@ -105,7 +112,7 @@ const NAMESPACES: [&str; 5] =
 
 /// Rewrites `command` to start through Bubblewrap.
 pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
-    let Bubblewrap { program, bounds_tmpfs } = match super::probe::bubblewrap() {
+    let Bubblewrap { program, bounds_tmpfs } = match installed() {
         Ok(found) => found,
         Err(missing) => return Err(SandboxError::Missing(vec![missing.clone()])),
     };

@@ -14,7 +14,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("engine", 9),
     ("mcp-client", 6),
     ("mcp-gateway", 7),
-    ("native", 13),
     ("oauth", 10),
     ("server", 3),
     ("skills", 2),

@@ -8,12 +8,13 @@ use toolhub_core::Grant;
 use crate::binding::{matches_issuer, release};
 use crate::callback::Callback;
 use crate::error::OAuthError;
+use crate::login_context::LoginContext;
 use crate::pending_login::PendingLogin;
 use crate::record::Record;
 use crate::registration::Redirect;
-use crate::renew::{LoginContext, RenewalReason, UserlessGrant};
+use crate::renew::UserlessGrant;
 use crate::token::TokenEndpoint;
-use crate::token_manager::{CredentialOwner, Inner, TokenManager};
+use crate::token_manager::{CredentialOwner, Inner, RenewalReason, TokenManager};
 
 /// How long the user may take in the browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(5 * 60);

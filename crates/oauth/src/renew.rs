@@ -2,51 +2,26 @@
 
 use std::sync::Arc;
 
-use reqwest::header::HeaderMap;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{Grant, OAuthSpec, Secret, ServerId};
+use toolhub_core::{Grant, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
-use url::Url;
 
 use crate::binding::{IssuerPolicy, bind, matches_issuer};
+use crate::client::Client;
 use crate::discover::{discover, fetch_challenge};
 use crate::error::OAuthError;
 use crate::fetch::{Fetch, sanitize};
 use crate::lock::hash_of;
+use crate::login_context::LoginContext;
 use crate::record::Record;
-use crate::registration::Client;
 use crate::resource::Resource;
 use crate::scopes::{ScopeSelection, Scopes};
 use crate::store::{LoginName, TokenStore};
 use crate::token::{Field, TokenEndpoint};
-use crate::token_manager::{CredentialOwner, Endpoint, Inner};
+use crate::token_manager::{CredentialOwner, Endpoint, Inner, RenewalReason};
 
 /// The type of an access token in an exchange (RFC 8693 §3).
 const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
-
-/// Why a token is needed.
-#[derive(Debug)]
-pub(super) enum RenewalReason {
-    /// There is none, or it is about to expire.
-    NoToken,
-    /// The server refused this token, or the request without one.
-    Refused(Option<Secret>),
-    /// It lacks scopes.
-    MoreScopes(Scopes),
-}
-
-/// The configuration with expanded variables, and the HTTP client of the login.
-pub(super) struct LoginContext {
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
-    pub(super) spec: OAuthSpec,
-    pub(super) fetch: Fetch,
-    /// The name of the stored login.
-    pub(super) name: String,
-    pub(super) server: ServerId,
-    /// Whether the owner has just named the authorization server, so that credentials are bound again.
-    pub(super) rebind: bool,
-}
 
 impl Inner {
     pub(super) fn context(&self) -> Result<LoginContext, OAuthError> {
@@ -305,7 +280,7 @@ impl UserlessGrant<'_> {
         let LoginContext { url, headers, spec, fetch, .. } = context;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
         let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
-        let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
+        let found = discover(fetch, url, &allowed, challenge.as_ref()).await?;
         let needed = match why {
             RenewalReason::MoreScopes(needed) => needed.clone(),
             RenewalReason::NoToken | RenewalReason::Refused(_) => {
@@ -345,6 +320,6 @@ impl UserlessGrant<'_> {
             fields.push(Field::Plain("scope", &joined));
         }
         let tokens = endpoint.request_tokens(&fields).await?;
-        Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
+        Ok(found.record(client.without_secret_of(spec), tokens, scopes))
     }
 }

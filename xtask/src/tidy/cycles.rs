@@ -13,7 +13,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("engine", 9),
     ("mcp-client", 6),
     ("mcp-gateway", 7),
-    ("oauth", 10),
     ("server", 3),
     ("skills", 2),
     ("store", 8),

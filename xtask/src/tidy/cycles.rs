@@ -10,7 +10,6 @@ use super::{Finding, sources::Source};
 const KNOWN: &[(&str, usize)] = &[
     ("agent", 3),
     ("cli", 6),
-    ("engine", 9),
     ("mcp-client", 6),
     ("mcp-gateway", 7),
     ("server", 3),

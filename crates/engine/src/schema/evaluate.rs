@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Options, Program, Types};
+use super::verdict::Verdict;
 use super::{canonical, number};
 
 /// Maximum nesting of subschema applications; bounds the stack.
@@ -17,31 +18,6 @@ const MAX_EVALUATION_DEPTH: usize = 640;
 const MEMO_STEPS: u64 = 8;
 /// Steps for inserting a name or an item into a set, or for wrapping a name as a value.
 const COPY_STEPS: u64 = 16;
-
-/// Whether a value is valid. Ordered, so that the verdict of several conditions is their minimum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
-    Invalid,
-    /// Cannot be decided here; the server decides.
-    Undecided,
-    Valid,
-}
-
-impl From<bool> for Verdict {
-    fn from(valid: bool) -> Self {
-        if valid { Self::Valid } else { Self::Invalid }
-    }
-}
-
-impl Verdict {
-    fn not(self) -> Self {
-        match self {
-            Self::Invalid => Self::Valid,
-            Self::Undecided => Self::Undecided,
-            Self::Valid => Self::Invalid,
-        }
-    }
-}
 
 pub(super) type Evaluated = Result<Verdict, BudgetExhausted>;
 

@@ -4,21 +4,21 @@
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::lang::{Localize as _, LocalizedText};
 use toolhub_core::model::{
     ChatReply, ChatRequest, Message, ModelCall, OfferedTool, StopReason, ToolChoice, ToolPresentation,
 };
 use toolhub_core::{CallId, EventKind, RUN_SCRIPT, RawObject, ToolCall, ToolName};
+use toolhub_planner::plan::{Complexity, Step, StepId};
 
-use crate::agent::detect_language;
 use crate::agent_context::AgentContext;
-use crate::answer::same_call;
+use crate::answer::{render_result, same_call};
 use crate::call_tool::{self, CallTarget};
 use crate::execute::finish_step;
+use crate::language::detect_language;
 use crate::model_session::{ModelSession, ReplyError};
 use crate::script_call::fenced_script;
 use crate::step_result::StepResult;
-use toolhub_planner::plan::{Complexity, Step, StepId};
 
 /// Maximum number of calls run per reply; further calls are dropped.
 const MAX_CALLS_PER_REPLY: usize = 16;
@@ -228,29 +228,6 @@ fn repeated_call_note(request: &str) -> &'static str {
         "\n(you made this call before: if this is what you need, answer in words now)",
         "\n（你已做过同样的调用：如果已够用，请直接用文字回答）",
     )
-}
-
-/// The result as shown to the model.
-pub(crate) fn render_result(result: &StepResult, lang: Lang) -> String {
-    if let Some(error) = &result.error {
-        return error.localize(lang);
-    }
-    let mut text = result.text.clone();
-    let truncated = result.outcome.as_ref().filter(|outcome| is_shortened(outcome, &text));
-    if let Some(handle) = truncated.and_then(|outcome| outcome.handle.as_ref()) {
-        text.push_str(&lang.choose(
-            format!("\n(cut; read_result with handle `{handle}` gives all of it)"),
-            format!("\n（已截断；用 read_result 和句柄 `{handle}` 可读取全文）"),
-        ));
-    }
-    text
-}
-
-/// Whether the shown text is shorter than the full result.
-fn is_shortened(outcome: &toolhub_core::Outcome, displayed: &str) -> bool {
-    let full_length =
-        outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
-    outcome.truncated || full_length > displayed.len()
 }
 
 pub(crate) fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {

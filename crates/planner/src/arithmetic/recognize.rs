@@ -131,8 +131,8 @@ pub(crate) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> boo
             .or_else(|| of_several(tokens, at, free))
             .or_else(|| ExpressionBuilder::read(tokens, at, free))
         {
-            Some(begun) => {
-                let (expression, after) = continuation::chained(tokens, begun, free);
+            Some((begun, next)) => {
+                let (expression, after) = continuation::chained(tokens, begun, next, free);
                 if !is_dated(text.get(expression.start..expression.end).unwrap_or_default()) {
                     found.push(expression);
                 }

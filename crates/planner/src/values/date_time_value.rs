@@ -107,7 +107,7 @@ pub(crate) fn candidates(
                 base = GOOD + 1.0;
             }
         }
-        let side = side(parameter, context.parsed.text, (mention.start, mention.end));
+        let side = side(parameter, context.parsed.text, mention.start, mention.end);
         let score = base + side + context.labelled(places, mention.start, mention.end);
         found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
     }
@@ -116,7 +116,7 @@ pub(crate) fn candidates(
 
 /// `before 2026-02-01`, 2026-02-01 之前: the score that the words around a moment add or subtract for a parameter that is
 /// the start or the end of a period.
-fn side(parameter: &Parameter, text: &str, (start, end): (usize, usize)) -> f32 {
+fn side(parameter: &Parameter, text: &str, start: usize, end: usize) -> f32 {
     const EARLIER: [&str; 5] = ["before", "until", "prior to", "up to", "no later than"];
     const LATER: [&str; 5] = ["since", "after", "starting", "on or after", "as of"];
     let before = text.get(..start).unwrap_or_default().trim_end().to_lowercase();

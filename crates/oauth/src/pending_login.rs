@@ -43,7 +43,8 @@ impl PendingLogin {
     pub(crate) async fn begin(
         inner: &Arc<Inner>,
         context: LoginContext,
-        (before, redirect): (Option<&Record>, Redirect<'_>),
+        before: Option<&Record>,
+        redirect: Redirect<'_>,
     ) -> Result<Self, OAuthError> {
         let LoginContext { url, headers, spec, fetch, .. } = &context;
         let store: &TokenStore = &inner.store;

@@ -70,7 +70,7 @@ pub(crate) async fn client_for(
     let before = requirements.before.filter(alive).map(|record| &record.client);
     match (before.filter(|client| client.can_reuse(requirements)), &issuer.register) {
         (Some(client), _) => Ok(client.clone()),
-        (None, Some(endpoint)) => register(fetch, endpoint, (issuer, requirements)).await,
+        (None, Some(endpoint)) => register(fetch, endpoint, issuer, requirements).await,
         (None, None) => Err(OAuthError::NoRegistration { issuer: issuer.name.clone() }),
     }
 }
@@ -89,7 +89,8 @@ struct Answer {
 async fn register(
     fetch: &Fetch,
     endpoint: &url::Url,
-    (issuer, requirements): (&Issuer, &ClientRequirements<'_>),
+    issuer: &Issuer,
+    requirements: &ClientRequirements<'_>,
 ) -> Result<Client, OAuthError> {
     let mut metadata = json!({
         "client_name": "toolhub",

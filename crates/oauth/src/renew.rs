@@ -118,7 +118,7 @@ impl Inner {
         why: &RenewalReason,
     ) -> Result<Option<Record>, OAuthError> {
         if let CredentialOwner::Exchange { issuer, token, .. } = &self.owner {
-            return self.exchange(context, (issuer, token), why).await.map(Some);
+            return self.exchange(context, CallerToken { issuer, token }, why).await.map(Some);
         }
         let needs_user = self.needs_user();
         let before = self.load_stored(context).await;
@@ -145,9 +145,11 @@ impl Inner {
             {
                 self.use_refresh_token(context, record).await?
             }
-            before if !needs_user => {
-                Some(UserlessGrant::ClientCredentials.request(context, &self.store, (before, why)).await?)
-            }
+            before if !needs_user => Some(
+                UserlessGrant::ClientCredentials
+                    .request(context, &self.store, Renewal { before, why })
+                    .await?,
+            ),
             _ => None,
         };
         if let Some(record) = &record {
@@ -172,7 +174,7 @@ impl Inner {
     async fn exchange(
         &self,
         context: &LoginContext,
-        (issuer, token): (&str, &Secret),
+        CallerToken { issuer, token }: CallerToken<'_>,
         why: &RenewalReason,
     ) -> Result<Record, OAuthError> {
         let before = self.login().map(|record| Record::clone(&record));
@@ -187,7 +189,8 @@ impl Inner {
             );
             return Err(OAuthError::Config(text));
         }
-        let record = UserlessGrant::Exchange(token).request(context, &self.store, (before, why)).await?;
+        let record =
+            UserlessGrant::Exchange(token).request(context, &self.store, Renewal { before, why }).await?;
         match record.tokens.access.as_ref() == Some(token) {
             true => {
                 Err(OAuthError::Config("its authorization server returned the caller's own token".to_owned()))
@@ -260,6 +263,18 @@ fn satisfies(record: &Record, why: &RenewalReason) -> bool {
     !refused && has_scopes && !record.tokens.is_due()
 }
 
+/// The access token of a caller, and the authorization server that issued it.
+struct CallerToken<'a> {
+    issuer: &'a str,
+    token: &'a Secret,
+}
+
+/// The login to renew, and why.
+pub(super) struct Renewal<'a> {
+    pub(super) before: Option<Record>,
+    pub(super) why: &'a RenewalReason,
+}
+
 /// A grant that needs no user.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UserlessGrant<'a> {
@@ -275,7 +290,7 @@ impl UserlessGrant<'_> {
         self,
         context: &LoginContext,
         store: &TokenStore,
-        (before, why): (Option<Record>, &RenewalReason),
+        Renewal { before, why }: Renewal<'_>,
     ) -> Result<Record, OAuthError> {
         let LoginContext { url, headers, spec, fetch, .. } = context;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;

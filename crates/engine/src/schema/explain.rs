@@ -11,7 +11,7 @@ use toolhub_core::suggest::similar_names;
 
 use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
-use super::evaluate::Evaluation;
+use super::evaluate::{Evaluation, ObjectValue};
 use super::verdict::Verdict;
 
 /// Maximum number of listed problems; further ones are counted.
@@ -174,7 +174,7 @@ impl<'a> Search<'a, '_> {
             }
             (Keyword::Properties { .. }, Value::Object(members)) => self.members(keyword, members, path)?,
             (Keyword::UnevaluatedProperties(schema), Value::Object(members)) => {
-                for name in self.evaluation.unevaluated_names(node, (members, value))? {
+                for name in self.evaluation.unevaluated_names(node, ObjectValue { members, value })? {
                     if let Some(member) = members.get(name) {
                         self.member(*schema, (name, member), path)?;
                     }

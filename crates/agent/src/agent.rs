@@ -85,7 +85,7 @@ impl Agent<'_> {
         let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
         let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Plan)).await;
         let plan =
-            model_plan::plan(&model_session, &self.agent_context, (prompt.system, messages(agent_request)))
+            model_plan::plan(&model_session, &self.agent_context, prompt.system, messages(agent_request))
                 .await;
         plan.map_err(|none| match none {
             PlanError::ReplyError(why) => why.text(),
@@ -106,7 +106,7 @@ impl Agent<'_> {
         let servers = self.agent_context.servers();
         let Some(named) = servers.named(agent_request.request) else {
             let mut plan = self.plan_by_rules(agent_request, None).await;
-            servers.assign_servers(&mut plan, (agent_request.request, None));
+            servers.assign_servers(&mut plan, agent_request.request, None);
             return plan;
         };
         let server = named.server.as_str();
@@ -123,7 +123,7 @@ impl Agent<'_> {
             let is_whole = plan.unserved.is_empty() && plan.problems.is_empty();
             if is_whole && plan.steps.iter().any(|step| servers.is_offered(step, server)) {
                 let is_value = plan.steps.iter().any(|step| step.uses(server));
-                servers.assign_servers(&mut plan, (agent_request.request, named.filter(|_| !is_value)));
+                servers.assign_servers(&mut plan, agent_request.request, named.filter(|_| !is_value));
                 return plan;
             }
         }
@@ -223,7 +223,8 @@ impl Agent<'_> {
         let plan = match model_plan::plan(
             model_session,
             &self.agent_context,
-            (prompt.system, messages(agent_request)),
+            prompt.system,
+            messages(agent_request),
         )
         .await
         {
@@ -285,7 +286,7 @@ impl Agent<'_> {
         let mut verification = verified(&steps, &plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
-            check_text(&mut verification, (&text, request), &steps);
+            check_text(&mut verification, &text, request, &steps);
         }
         if !notes.is_empty() {
             verification.verified = false;

@@ -97,7 +97,7 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
 }
 
 /// Compares the model's answer with the results: a number that occurs neither in the request nor in a result may be invented.
-pub(crate) fn check_text(found: &mut Verification, (answer, request): (&str, &str), steps: &[StepResult]) {
+pub(crate) fn check_text(found: &mut Verification, answer: &str, request: &str, steps: &[StepResult]) {
     if steps.is_empty() {
         // No tool result supports the answer.
         found.verified = false;

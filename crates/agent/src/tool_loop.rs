@@ -182,11 +182,11 @@ async fn answer_calls(
         calls.iter().map(|call| (call.id.clone(), call.tool.clone())).collect();
     chat.messages.push(Message::Assistant { text: reply.text, calls: calls.clone() });
     let first = steps.len() + 1;
-    let planned_calls: Vec<(Step, ToolCall)> =
+    let planned_calls: Vec<PlannedCall> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
     // Calls run concurrently only if all are read-only; else their order may matter.
-    let harmless = planned_calls.iter().all(|(_, call)| {
-        let entry = agent_context.tool(call.tool.as_str());
+    let harmless = planned_calls.iter().all(|planned_call| {
+        let entry = agent_context.tool(planned_call.call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
     });
     let results = if harmless {
@@ -230,7 +230,13 @@ fn repeated_call_note(request: &str) -> &'static str {
     )
 }
 
-pub(crate) fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
+/// A call of the model as a step of the plan.
+pub(crate) struct PlannedCall {
+    step: Step,
+    call: ToolCall,
+}
+
+pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
     let CallTarget { tool, arguments, source } = call_tool::target(&call.tool, &call.arguments);
     let description = match arguments.get() {
         "{}" => tool.to_string(),
@@ -249,14 +255,15 @@ pub(crate) fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };
-    let mut planned_calls = ToolCall::new(tool.as_str(), arguments).with_coercion();
-    planned_calls.source = source.or(call.source);
-    (step, planned_calls)
+    let source = source.or(call.source);
+    let mut call = ToolCall::new(tool.as_str(), arguments).with_coercion();
+    call.source = source;
+    PlannedCall { step, call }
 }
 
 pub(crate) async fn run(
     agent_context: &AgentContext<'_>,
-    (step, call): (Step, ToolCall),
+    PlannedCall { step, call }: PlannedCall,
     request: &str,
 ) -> StepResult {
     let started = Instant::now();

@@ -46,7 +46,7 @@ fn prompts(criterion: &mut Criterion) {
             client_tools: &[],
         };
         criterion.bench_function(&format!("prompt of 1,000 tools, {name}"), |bencher| {
-            bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), (&relevant, options))));
+            bencher.iter(|| black_box(build(servers, &ToolAllowlist::default(), &relevant, options)));
         });
     }
 }

@@ -8,21 +8,21 @@ use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{ChatRequest, LanguageModel, Message, ReplyListener, Usage};
 use toolhub_core::outcome::Verification;
 use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
+use toolhub_planner::exceeds_limits;
+use toolhub_planner::plan::{Plan, Slot, Step, StepId};
 
 use crate::agent_context::AgentContext;
 use crate::answer::{Answer, as_data, check_text, composed, verified};
 use crate::execute::{Reasoner, execute};
 use crate::filtered_finder::FilteredFinder;
-use crate::greeting;
+use crate::language::{detect_language, is_chinese};
 use crate::model_plan::{self, PlanError};
 use crate::model_session::ModelSession;
-use crate::named_call;
 use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
 use crate::tool_loop::{Conversation, LoopResult, talk};
 use crate::withheld::offered;
-use toolhub_planner::exceeds_limits;
-use toolhub_planner::plan::{Plan, Slot, Step, StepId};
+use crate::{greeting, named_call};
 
 /// How an agent uses its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -85,7 +85,7 @@ impl Agent<'_> {
         let model_session = ModelSession::new(model, &|_| {}, &self.agent_context);
         let prompt = prompt(&self.agent_context, self.wanted(agent_request.request, Purpose::Plan)).await;
         let plan =
-            model_plan::plan(&model_session, &self.agent_context, (prompt.system, messages(agent_request)))
+            model_plan::plan(&model_session, &self.agent_context, prompt.system, messages(agent_request))
                 .await;
         plan.map_err(|none| match none {
             PlanError::ReplyError(why) => why.text(),
@@ -106,7 +106,7 @@ impl Agent<'_> {
         let servers = self.agent_context.servers();
         let Some(named) = servers.named(agent_request.request) else {
             let mut plan = self.plan_by_rules(agent_request, None).await;
-            servers.assign_servers(&mut plan, (agent_request.request, None));
+            servers.assign_servers(&mut plan, agent_request.request, None);
             return plan;
         };
         let server = named.server.as_str();
@@ -123,7 +123,7 @@ impl Agent<'_> {
             let is_whole = plan.unserved.is_empty() && plan.problems.is_empty();
             if is_whole && plan.steps.iter().any(|step| servers.is_offered(step, server)) {
                 let is_value = plan.steps.iter().any(|step| step.uses(server));
-                servers.assign_servers(&mut plan, (agent_request.request, named.filter(|_| !is_value)));
+                servers.assign_servers(&mut plan, agent_request.request, named.filter(|_| !is_value));
                 return plan;
             }
         }
@@ -223,7 +223,8 @@ impl Agent<'_> {
         let plan = match model_plan::plan(
             model_session,
             &self.agent_context,
-            (prompt.system, messages(agent_request)),
+            prompt.system,
+            messages(agent_request),
         )
         .await
         {
@@ -285,7 +286,7 @@ impl Agent<'_> {
         let mut verification = verified(&steps, &plan);
         let text = text.join("\n").trim().to_owned();
         if worded {
-            check_text(&mut verification, (&text, request), &steps);
+            check_text(&mut verification, &text, request, &steps);
         }
         if !notes.is_empty() {
             verification.verified = false;
@@ -451,21 +452,6 @@ impl Agent<'_> {
     }
 }
 
-/// The language of a request. Prompts to the model use the same language.
-pub fn detect_language(request: &str) -> Lang {
-    let chinese = request.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
-    if chinese { Lang::Zh } else { Lang::En }
-}
-
-/// Whether a request is written in Chinese, as opposed to containing a Chinese name: `rename 一月 to Jan`.
-fn is_chinese(request: &str) -> bool {
-    let han = request.chars().filter(|letter| ('\u{4e00}'..='\u{9fff}').contains(letter)).count();
-    let is_word =
-        |word: &&str| !word.contains(['.', '/']) && word.chars().all(|letter| letter.is_ascii_alphabetic());
-    let words = request.split_whitespace().filter(|word| !word.is_empty()).filter(is_word).count();
-    han > 0 && han >= words
-}
-
 /// Earlier requests with their answers, oldest first.
 fn exchanges(before: &[Message]) -> Vec<toolhub_planner::Exchange<'_>> {
     let mut found: Vec<toolhub_planner::Exchange<'_>> = Vec::new();
@@ -524,21 +510,5 @@ impl Reasoner for ModelReasoner<'_, '_> {
                 text => Ok(text.to_owned()),
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn detects_language_of_request() {
-        for request in ["现在几点", "README.md 里有什么", "读取 sales.xlsx 的 March", "把 Sheet1 改名为 Jan"]
-        {
-            assert!(is_chinese(request), "{request}");
-        }
-        for request in ["rename 一月 to Jan in 2026.xlsx", "what time is it", "2 + 2", ""] {
-            assert!(!is_chinese(request), "{request}");
-        }
     }
 }

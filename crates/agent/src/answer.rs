@@ -5,10 +5,10 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::model::Usage;
 use toolhub_core::outcome::Verification;
 use toolhub_core::{RawJson, RawObject};
+use toolhub_planner::plan::Plan;
 
 use crate::step_result::StepResult;
 use crate::withheld::unserved;
-use toolhub_planner::plan::Plan;
 
 /// Confidence lost per failed step.
 const FAILURE_COST: f64 = 0.3;
@@ -97,7 +97,7 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
 }
 
 /// Compares the model's answer with the results: a number that occurs neither in the request nor in a result may be invented.
-pub(crate) fn check_text(found: &mut Verification, (answer, request): (&str, &str), steps: &[StepResult]) {
+pub(crate) fn check_text(found: &mut Verification, answer: &str, request: &str, steps: &[StepResult]) {
     if steps.is_empty() {
         // No tool result supports the answer.
         found.verified = false;
@@ -244,7 +244,7 @@ pub(crate) fn as_data(steps: &[&StepResult], lang: Lang) -> String {
     for step in steps {
         let sources: Vec<String> = step.sources().iter().map(ToString::to_string).collect();
         let tool = step.tool.as_ref().map(ToString::to_string).unwrap_or_default();
-        let rendered = crate::tool_loop::render_result(step, lang);
+        let rendered = render_result(step, lang);
         let state = if step.success() { "ok" } else { "failed" };
         text.push_str(&format!(
             "<tool_result step=\"{}\" tool=\"{tool}\" source=\"{}\" state=\"{state}\">\n{}\n{rendered}\n</tool_result>\n",
@@ -254,4 +254,27 @@ pub(crate) fn as_data(steps: &[&StepResult], lang: Lang) -> String {
         ));
     }
     text
+}
+
+/// The result as shown to the model.
+pub(crate) fn render_result(result: &StepResult, lang: Lang) -> String {
+    if let Some(error) = &result.error {
+        return error.localize(lang);
+    }
+    let mut text = result.text.clone();
+    let truncated = result.outcome.as_ref().filter(|outcome| is_shortened(outcome, &text));
+    if let Some(handle) = truncated.and_then(|outcome| outcome.handle.as_ref()) {
+        text.push_str(&lang.choose(
+            format!("\n(cut; read_result with handle `{handle}` gives all of it)"),
+            format!("\n（已截断；用 read_result 和句柄 `{handle}` 可读取全文）"),
+        ));
+    }
+    text
+}
+
+/// Whether the shown text is shorter than the full result.
+fn is_shortened(outcome: &toolhub_core::Outcome, displayed: &str) -> bool {
+    let full_length =
+        outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
+    outcome.truncated || full_length > displayed.len()
 }

@@ -24,12 +24,12 @@ pub(crate) fn fill_in(
         Slot::Value(value) => Ok(value.clone()),
         Slot::ResultOf(id) => {
             let result = result(id.as_str(), results)?;
-            convert_result(result, expected_type(name, schema).as_deref(), (name, id.as_str()))
+            convert_result(result, expected_type(name, schema).as_deref(), name, id.as_str())
         }
         Slot::Template(value) => {
             if let Some(id) = value.decode::<String>().ok().as_deref().and_then(only_placeholder) {
                 let result = result(id, results)?;
-                return convert_result(result, expected_type(name, schema).as_deref(), (name, id));
+                return convert_result(result, expected_type(name, schema).as_deref(), name, id);
             }
             if !value.get().contains("{{") {
                 return Ok(value.clone());
@@ -65,7 +65,8 @@ fn expected_type(name: &str, schema: Option<&RawJson>) -> Option<String> {
 fn convert_result(
     result: &StepResult,
     kind: Option<&str>,
-    (name, id): (&str, &str),
+    name: &str,
+    id: &str,
 ) -> Result<RawJson, LocalizedText> {
     let full_output = result.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
     let text = match full_output.map(toolhub_core::ToolOutput::texts) {

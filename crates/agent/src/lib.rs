@@ -13,6 +13,7 @@ mod filtered_finder;
 mod greeting;
 mod item_id;
 pub mod judge;
+mod language;
 mod model_plan;
 mod model_session;
 mod named_call;
@@ -25,13 +26,14 @@ mod tool_loop;
 mod turn;
 mod withheld;
 
-pub use agent::{Agent, AgentMode, AgentRequest, detect_language};
+pub use agent::{Agent, AgentMode, AgentRequest};
 pub use agent_context::{
     AgentContext, AllowAll, Budget, Confirmation, DenyAll, PermissionDecision, SignatureText,
 };
 pub use allowlist::ToolAllowlist;
 pub use answer::Answer;
 pub use change_summary::ChangeSummary;
+pub use language::detect_language;
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
 pub use supervision::{CallDecision, CallSupervisor, SupervisedCall};

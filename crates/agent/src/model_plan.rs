@@ -26,7 +26,8 @@ pub(crate) enum PlanError {
 pub(crate) async fn plan(
     talk: &ModelSession<'_>,
     agent_context: &AgentContext<'_>,
-    (system, messages): (String, Vec<Message>),
+    system: String,
+    messages: Vec<Message>,
 ) -> Result<Plan, PlanError> {
     let mut chat = ChatRequest::new(system);
     chat.messages = messages;

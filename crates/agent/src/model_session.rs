@@ -86,7 +86,7 @@ impl<'a> ModelSession<'a> {
         request: ChatRequest,
         purpose: LocalizedText,
     ) -> Result<ChatReply, ReplyError> {
-        self.ask_for(request, (purpose, self.listener)).await
+        self.ask_for(request, purpose, self.listener).await
     }
 
     /// Sends a request for an intermediate result, which is not streamed to the listener.
@@ -95,13 +95,14 @@ impl<'a> ModelSession<'a> {
         request: ChatRequest,
         purpose: LocalizedText,
     ) -> Result<ChatReply, ReplyError> {
-        self.ask_for(request, (purpose, &|_| {})).await
+        self.ask_for(request, purpose, &|_| {}).await
     }
 
     async fn ask_for(
         &self,
         mut request: ChatRequest,
-        (purpose, listener): (LocalizedText, ReplyListener<'_>),
+        purpose: LocalizedText,
+        listener: ReplyListener<'_>,
     ) -> Result<ChatReply, ReplyError> {
         let waited = Duration::from_millis(self.waited.load(Ordering::Relaxed));
         let remaining = (self.until + waited).saturating_duration_since(Instant::now());

@@ -244,7 +244,7 @@ impl<'a> ServerChoice<'a> {
     /// Sets the server of each step to the one that the request names. A step that could refer to several servers is unproven if
     /// the request mentions one of them, or if one of their tools may change something. A changing step is also unproven if the
     /// request mentions a server that is not available.
-    pub(crate) fn assign_servers(&self, plan: &mut Plan, (request, named): (&str, Option<&NamedServer>)) {
+    pub(crate) fn assign_servers(&self, plan: &mut Plan, request: &str, named: Option<&NamedServer>) {
         let shared = |step: &&Step| step.tool.as_ref().is_some_and(|tool| self.is_ambiguous(tool.as_str()));
         // A server named in one of several parts may not apply to the others.
         let several = plan.steps.iter().filter(shared).count() > 1;

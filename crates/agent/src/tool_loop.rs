@@ -4,21 +4,21 @@
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::lang::{Localize as _, LocalizedText};
 use toolhub_core::model::{
     ChatReply, ChatRequest, Message, ModelCall, OfferedTool, StopReason, ToolChoice, ToolPresentation,
 };
 use toolhub_core::{CallId, EventKind, RUN_SCRIPT, RawObject, ToolCall, ToolName};
+use toolhub_planner::plan::{Complexity, Step, StepId};
 
-use crate::agent::detect_language;
 use crate::agent_context::AgentContext;
-use crate::answer::same_call;
+use crate::answer::{render_result, same_call};
 use crate::call_tool::{self, CallTarget};
 use crate::execute::finish_step;
+use crate::language::detect_language;
 use crate::model_session::{ModelSession, ReplyError};
 use crate::script_call::fenced_script;
 use crate::step_result::StepResult;
-use toolhub_planner::plan::{Complexity, Step, StepId};
 
 /// Maximum number of calls run per reply; further calls are dropped.
 const MAX_CALLS_PER_REPLY: usize = 16;
@@ -182,11 +182,11 @@ async fn answer_calls(
         calls.iter().map(|call| (call.id.clone(), call.tool.clone())).collect();
     chat.messages.push(Message::Assistant { text: reply.text, calls: calls.clone() });
     let first = steps.len() + 1;
-    let planned_calls: Vec<(Step, ToolCall)> =
+    let planned_calls: Vec<PlannedCall> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
     // Calls run concurrently only if all are read-only; else their order may matter.
-    let harmless = planned_calls.iter().all(|(_, call)| {
-        let entry = agent_context.tool(call.tool.as_str());
+    let harmless = planned_calls.iter().all(|planned_call| {
+        let entry = agent_context.tool(planned_call.call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
     });
     let results = if harmless {
@@ -230,30 +230,13 @@ fn repeated_call_note(request: &str) -> &'static str {
     )
 }
 
-/// The result as shown to the model.
-pub(crate) fn render_result(result: &StepResult, lang: Lang) -> String {
-    if let Some(error) = &result.error {
-        return error.localize(lang);
-    }
-    let mut text = result.text.clone();
-    let truncated = result.outcome.as_ref().filter(|outcome| is_shortened(outcome, &text));
-    if let Some(handle) = truncated.and_then(|outcome| outcome.handle.as_ref()) {
-        text.push_str(&lang.choose(
-            format!("\n(cut; read_result with handle `{handle}` gives all of it)"),
-            format!("\n（已截断；用 read_result 和句柄 `{handle}` 可读取全文）"),
-        ));
-    }
-    text
+/// A call of the model as a step of the plan.
+pub(crate) struct PlannedCall {
+    step: Step,
+    call: ToolCall,
 }
 
-/// Whether the shown text is shorter than the full result.
-fn is_shortened(outcome: &toolhub_core::Outcome, displayed: &str) -> bool {
-    let full_length =
-        outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
-    outcome.truncated || full_length > displayed.len()
-}
-
-pub(crate) fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
+pub(crate) fn step(number: usize, call: ModelCall) -> PlannedCall {
     let CallTarget { tool, arguments, source } = call_tool::target(&call.tool, &call.arguments);
     let description = match arguments.get() {
         "{}" => tool.to_string(),
@@ -272,14 +255,15 @@ pub(crate) fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };
-    let mut planned_calls = ToolCall::new(tool.as_str(), arguments).with_coercion();
-    planned_calls.source = source.or(call.source);
-    (step, planned_calls)
+    let source = source.or(call.source);
+    let mut call = ToolCall::new(tool.as_str(), arguments).with_coercion();
+    call.source = source;
+    PlannedCall { step, call }
 }
 
 pub(crate) async fn run(
     agent_context: &AgentContext<'_>,
-    (step, call): (Step, ToolCall),
+    PlannedCall { step, call }: PlannedCall,
     request: &str,
 ) -> StepResult {
     let started = Instant::now();

@@ -7,14 +7,14 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::{
     ChatRequest, Message, ModelCall, OfferedTool, ReplyListener, StopReason, ToolChoice, Usage,
 };
+use toolhub_planner::plan::Plan;
 
 use crate::agent::{Agent, AgentMode, AgentRequest};
-use crate::answer::composed;
+use crate::answer::{composed, render_result};
 use crate::model_session::{ModelSession, ReplyError};
 use crate::prompt::{PromptOptions, Purpose, prompt};
 use crate::step_result::StepResult;
-use crate::tool_loop::{Conversation, LoopResult, render_result, run, step, talk};
-use toolhub_planner::plan::Plan;
+use crate::tool_loop::{Conversation, LoopResult, run, step, talk};
 
 /// The conversation and what the client wants.
 #[derive(Debug)]

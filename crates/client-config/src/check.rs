@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::syntax::{Entries, object_at};
+use crate::source::Entries;
+use crate::syntax::object_at;
 
 /// Whether `after` is `before` with exactly these entries at `path`.
 pub(crate) fn only_these_changed(before: &Value, after: &Value, path: &[&str], entries: &Entries) -> bool {

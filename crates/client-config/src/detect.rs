@@ -2,40 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::clients::Client;
+use crate::environment::{ClientEnvironment, Scope};
 use crate::format::strip_bom;
 use crate::json;
-use crate::places::{ClientEnvironment, Place, Scope};
-
-/// The content of a file whose name is unknown.
-pub(crate) struct Sample<'a> {
-    pub(crate) content: Content,
-    pub(crate) text: &'a str,
-}
-
-/// The syntax of a file, by its ending, or else by its first character.
-pub(crate) enum Content {
-    Json(Value),
-    InvalidJson,
-    Toml,
-    Yaml,
-    Unknown,
-}
-
-/// What points to a client, from weak to strong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Evidence {
-    /// A layout that several clients use.
-    CommonLayout,
-    /// The syntax of variables.
-    Variables,
-    /// Fields of entries, or of the file, that no other client with this layout has.
-    Fields,
-    /// A layout that no other client uses.
-    OwnLayout,
-}
+use crate::places::Place;
+use crate::sample::{Content, Evidence, Sample};
 
 /// The client and scope of a file, if they can be determined.
 pub fn detect(file: &Path, text: &str, environment: &ClientEnvironment) -> Option<Place> {
@@ -102,7 +74,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::places::System;
+    use crate::environment::System;
     use crate::tests::named;
 
     #[test]

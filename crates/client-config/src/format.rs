@@ -1,8 +1,7 @@
 //! The format of a configuration file: its syntax, where its servers are, and how one is written.
 
 use crate::entry::ClientServer;
-use crate::members::WriteResult;
-use crate::own;
+use crate::entry_builder::WriteResult;
 use crate::syntax::Syntax;
 
 /// The format of a file and its capabilities.
@@ -15,9 +14,6 @@ pub struct Format {
     pub(crate) path: &'static [&'static str],
     pub(crate) write: fn(&ClientServer) -> WriteResult,
 }
-
-/// The format of toolhub's own `mcp.json`.
-pub const OWN_FORMAT: Format = own::FORMAT;
 
 /// The text without a byte order mark, which some editors on Windows add.
 pub(crate) fn strip_bom(text: &str) -> &str {

@@ -7,7 +7,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 use crate::error::ConfigError;
-use crate::syntax::{Entries, Obstacle, Source, not_an_object};
+use crate::source::{Entries, Obstacle, Source, not_an_object};
 
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Value, ConfigError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())

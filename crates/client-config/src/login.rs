@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use toolhub_core::{Grant, OAuthSpec, Secret};
 
+use crate::entry_builder::EntryBuilder;
 use crate::fields::Fields;
-use crate::members::EntryBuilder;
 use crate::reading::VariableSyntax;
 
 /// A client's names for the OAuth settings; `None` if it does not support one.

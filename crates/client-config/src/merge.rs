@@ -9,7 +9,8 @@ use crate::check::only_these_changed;
 use crate::entry::{Action, ClientServer, Outcome};
 use crate::error::ConfigError;
 use crate::format::{Format, strip_bom};
-use crate::syntax::{Entries, Obstacle, Source, object_at};
+use crate::source::{Entries, Obstacle, Source};
+use crate::syntax::object_at;
 
 /// The file to be edited.
 #[derive(Debug, Clone, Copy)]

@@ -1,13 +1,13 @@
 //! toolhub's own `mcp.json` as the target of an import.
 
 use crate::entry::ClientServer;
+use crate::entry_builder::{EntryBuilder, WriteResult};
 use crate::format::Format;
-use crate::members::{EntryBuilder, WriteResult};
 use crate::syntax::Syntax;
 use crate::transport::TransportSpec;
 
-pub(crate) const FORMAT: Format =
-    Format { disables: true, syntax: Syntax::Json, path: &["mcpServers"], write };
+/// The format of toolhub's own `mcp.json`.
+pub const OWN_FORMAT: Format = Format { disables: true, syntax: Syntax::Json, path: &["mcpServers"], write };
 
 /// Settings that belong into `[[servers]]` are not written here.
 fn write(server: &ClientServer) -> WriteResult {

@@ -7,8 +7,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{OAuthSpec, Secret};
 
 use crate::entry::{ClientServer, Extras, ReadResult, UnusableEntry};
+use crate::environment::{ClientEnvironment, Scope, System};
 use crate::fields::Fields;
-use crate::places::{ClientEnvironment, Place, Scope, System};
 use crate::transport::TransportSpec;
 use crate::variables::{Variable, format_variable, is_variable_name, map_bare, map_braced, to_variable_name};
 
@@ -63,8 +63,8 @@ impl ParsedEntry {
 }
 
 impl Context {
-    pub(crate) fn new(place: &Place, environment: &ClientEnvironment) -> Self {
-        let workspace = match &place.scope {
+    pub(crate) fn new(scope: &Scope, environment: &ClientEnvironment) -> Self {
+        let workspace = match scope {
             Scope::User => None,
             Scope::Project(folder) => Some(folder.clone()),
         };

@@ -11,7 +11,8 @@ use crate::entry::ClientServer;
 use crate::error::ConfigError;
 use crate::format::{Format, strip_bom};
 use crate::merge::{EditError, Target};
-use crate::syntax::{Entries, Obstacle, Source, object_at};
+use crate::source::{Entries, Obstacle, Source};
+use crate::syntax::object_at;
 
 /// The raw entries in a file's text, by name.
 pub fn entries(format: Format, file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use toolhub_core::lang::LocalizedText;
 
 use crate::error::ConfigError;
+use crate::source::{Entries, Obstacle, Source};
 use crate::{json, toml, yaml};
 
 /// The syntax of a configuration file.
@@ -15,31 +15,6 @@ pub(crate) enum Syntax {
     Toml,
     Yaml,
 }
-
-/// Why the entries could not be inserted or removed.
-#[derive(Debug)]
-pub(crate) enum Obstacle {
-    /// The file is invalid.
-    Config(ConfigError),
-    /// The file is valid, but cannot be edited without changing other content.
-    Unsafe(LocalizedText),
-}
-
-impl From<ConfigError> for Obstacle {
-    fn from(error: ConfigError) -> Self {
-        Self::Config(error)
-    }
-}
-
-/// A file and its text.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) file: &'a Path,
-    pub(crate) text: &'a str,
-}
-
-/// The server entries to write, by name.
-pub(crate) type Entries = Vec<(String, Map<String, Value>)>;
 
 impl Syntax {
     /// Parses the text; an empty text is an empty object.
@@ -81,21 +56,4 @@ impl Syntax {
 /// The object at a path, if there is one.
 pub(crate) fn object_at<'v>(document: &'v Value, path: &[&str]) -> Option<&'v Map<String, Value>> {
     path.iter().try_fold(document, |value, key| value.get(key))?.as_object()
-}
-
-/// The error for a value at `path` that is not an object.
-pub(crate) fn not_an_object(file: &Path, path: &[&str]) -> ConfigError {
-    let what = match path {
-        [] => {
-            return ConfigError::whole(
-                file,
-                LocalizedText::new("the file should be an object", "文件应为对象"),
-            );
-        }
-        path => format!("`{}`", path.join(".")),
-    };
-    ConfigError::whole(
-        file,
-        LocalizedText::new(format!("{what} should be an object"), format!("{what} 应为对象")),
-    )
 }

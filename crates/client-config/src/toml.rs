@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 use toolhub_core::lang::LocalizedText;
 
 use crate::error::ConfigError;
-use crate::syntax::{Entries, Obstacle, Source, not_an_object};
+use crate::source::{Entries, Obstacle, Source, not_an_object};
 
 fn parse_error(file: &Path, text: &str, message: &str, byte: usize) -> ConfigError {
     let what =

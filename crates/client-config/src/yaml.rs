@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
 use crate::error::ConfigError;
-use crate::syntax::{Entries, Obstacle, Source, not_an_object};
+use crate::source::{Entries, Obstacle, Source, not_an_object};
 use crate::yaml_text::serialize_entry;
 use crate::yaml_tree::{Content, Node, tree};
 

@@ -18,22 +18,8 @@ use toolhub_core::{
 };
 
 use crate::deadline_timer::{DeadlineTimers, TimerKey};
+use crate::deadlines::Deadlines;
 use crate::engine::Engine;
-
-/// Time limits of calls.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    /// Limit of a call, counted from the moment the request is sent to the tool; progress notifications extend it.
-    pub call: Duration,
-    /// Upper bound of the extended limit.
-    pub cap: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Self { call: Duration::from_secs(30), cap: Duration::from_secs(300) }
-    }
-}
 
 /// Interval at which the deadline is re-evaluated while a request to the caller (elicitation, sampling) is open. The
 /// component that sends such a request limits its duration.

@@ -3,9 +3,11 @@
 
 mod attempt;
 pub mod brief;
+mod call;
 pub mod catalog;
 pub mod coerce;
 mod deadline_timer;
+mod deadlines;
 pub mod definition_scan;
 mod engine;
 mod nested_relay;
@@ -21,9 +23,9 @@ pub mod synthesis;
 pub mod tags;
 pub mod verify;
 
-pub use attempt::Deadlines;
 pub use brief::OutputLimits;
 pub use catalog::{Catalog, CatalogCell, Entry};
+pub use deadlines::Deadlines;
 pub use engine::Engine;
 pub use nested_relay::{NestedResult, run_with_nested};
 pub use reserved::ReservedNames;

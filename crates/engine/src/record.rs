@@ -14,6 +14,7 @@ use toolhub_core::{
 };
 
 use crate::coerce::Coerced;
+use crate::engine::Engine;
 use crate::router::Route;
 use crate::strategy::CallResult;
 
@@ -34,12 +35,13 @@ pub(crate) struct Record<'a> {
 
 impl<'a> Record<'a> {
     pub(crate) fn new(
-        (call, at): (&'a ToolCall, SystemTime),
+        call: &'a ToolCall,
+        at: SystemTime,
         route: Option<&'a Route>,
-        log: Option<&'a dyn CallLog>,
-        events: &'a dyn EventSink,
+        engine: &'a Engine,
     ) -> Self {
         let may_change = route.is_some_and(Route::may_change);
+        let (log, events) = (engine.log(), &**engine.events());
         Self { call, at, route, log, events, may_change, record: None, begun: false }
     }
 

@@ -56,11 +56,12 @@ impl Scores {
 
     /// Counts one use at the current time.
     pub fn count(&self, of: (&Source, &ToolName), success: bool, took: Duration) {
-        self.note(of, Use { success, took, at: SystemTime::now() });
+        let (source, tool) = of;
+        self.note(source, tool, Use { success, took, at: SystemTime::now() });
     }
 
     /// Counts one use.
-    pub(crate) fn note(&self, (source, tool): (&Source, &ToolName), Use { success, took, at }: Use) {
+    pub(crate) fn note(&self, source: &Source, tool: &ToolName, Use { success, took, at }: Use) {
         let mut all = self.all();
         // Lookup first: only the first use of a tool clones its name.
         if let Some(entry) = all.get_mut(source).and_then(|tools| tools.get_mut(tool)) {

@@ -6,7 +6,6 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
 
-use crate::expand::{each_argument, tool_name};
 use crate::function::Function;
 use crate::options::Options;
 use crate::schema_type::is_option;
@@ -15,8 +14,8 @@ use crate::schema_type::is_option;
 /// every invalid argument.
 pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStream {
     let root = options.root();
-    let tool = tool_name(function, options);
-    let fields = each_argument(function).map(|(argument, kind)| {
+    let tool = function.tool_name(options);
+    let fields = function.arguments().map(|(argument, kind)| {
         let name = argument.name.unraw().to_string();
         let required = argument.default.is_none() && !is_option(kind);
         quote! {

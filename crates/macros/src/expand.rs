@@ -85,7 +85,7 @@ fn run(function: &Function) -> TokenStream {
         let (retained, pattern, kind) = (&parameter.retained, &parameter.pattern, &parameter.written_type);
         quote!(#(#retained)* #pattern: #kind)
     });
-    let defaults = each_argument(function).filter_map(|(argument, kind)| {
+    let defaults = function.arguments().filter_map(|(argument, kind)| {
         Some(default_function(&default_name(&argument.name), kind, argument.default.as_ref()?))
     });
     quote! {
@@ -104,7 +104,7 @@ fn run(function: &Function) -> TokenStream {
 /// The struct that the arguments are deserialized into.
 fn arguments(function: &Function, root: &TokenStream) -> TokenStream {
     let tool = &function.name;
-    let fields = each_argument(function).map(|(argument, kind)| {
+    let fields = function.arguments().map(|(argument, kind)| {
         let Argument { name, text, schemars, .. } = argument;
         let text = text.as_ref().map(|text| quote!(#[schemars(description = #text)]));
         let with = schema_replacement(kind, root).map(|replacement| {
@@ -197,14 +197,14 @@ fn tool(function: &Function, options: &Options) -> TokenStream {
 
 fn definition(function: &Function, options: &Options) -> TokenStream {
     let root = options.root();
-    let name = tool_name(function, options);
+    let name = function.tool_name(options);
     let title = options.title.as_ref().map(|title| quote!(.with("title", #title)));
     let description = function.description.as_ref().map(|text| quote!(.with("description", #text)));
     let hints = options.hints.iter().map(|(hint, value)| quote!(.with(#hint, #value)));
     let annotations = (!options.hints.is_empty())
         .then(|| quote!(.with("annotations", #root::core::RawObject::default() #(#hints)*)));
     // Some model APIs reject a schema without `properties`.
-    let properties = each_argument(function).next().is_none().then(|| {
+    let properties = function.arguments().next().is_none().then(|| {
         quote! {
             __schema.insert(
                 ::std::borrow::ToOwned::to_owned("properties"),
@@ -237,18 +237,6 @@ fn definition(function: &Function, options: &Options) -> TokenStream {
             }
         }
     }
-}
-
-/// The parameters in the schema, with their types.
-pub(crate) fn each_argument(function: &Function) -> impl Iterator<Item = (&Argument, &Type)> {
-    function.parameters.iter().filter_map(|parameter| match &parameter.kind {
-        Kind::Argument(argument) => Some((&**argument, &parameter.written_type)),
-        _ => None,
-    })
-}
-
-pub(crate) fn tool_name(function: &Function, options: &Options) -> String {
-    options.name.clone().unwrap_or_else(|| function.name.unraw().to_string())
 }
 
 fn default_name(argument: &Ident) -> Ident {

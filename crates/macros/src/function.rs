@@ -2,11 +2,13 @@
 
 use proc_macro2::TokenStream;
 use syn::{
-    Attribute, Block, Error, Ident, Item, ItemFn, Result, ReturnType, Signature, Visibility, spanned::Spanned,
+    Attribute, Block, Error, Ident, Item, ItemFn, Result, ReturnType, Signature, Type, Visibility,
+    ext::IdentExt, spanned::Spanned,
 };
 
 use crate::docs;
-use crate::parameter::{Kind, Parameter};
+use crate::options::Options;
+use crate::parameter::{Argument, Kind, Parameter};
 
 /// A valid tool function.
 pub(crate) struct Function {
@@ -67,6 +69,19 @@ impl Function {
             body: block,
             attributes,
         })
+    }
+
+    /// The parameters in the schema, with their types.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = (&Argument, &Type)> {
+        self.parameters.iter().filter_map(|parameter| match &parameter.kind {
+            Kind::Argument(argument) => Some((&**argument, &parameter.written_type)),
+            _ => None,
+        })
+    }
+
+    /// The name of the tool.
+    pub(crate) fn tool_name(&self, options: &Options) -> String {
+        options.name.clone().unwrap_or_else(|| self.name.unraw().to_string())
     }
 }
 

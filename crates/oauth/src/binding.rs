@@ -1,36 +1,13 @@
 //! Binds the credentials of a server to the authorization server they were first used with. Another one receives them only
 //! after the owner has named it.
 
-use serde::{Deserialize, Serialize};
-use url::Url;
-
 use crate::error::OAuthError;
 use crate::fetch::sanitize;
 use crate::issuer::Issuer;
 use crate::lock::hash_of;
-use crate::record::Record;
-use crate::renew::LoginContext;
+use crate::login_context::LoginContext;
+use crate::record::{Binding, Record};
 use crate::store::TokenStore;
-
-/// An authorization server at the time when credentials were first used with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Binding {
-    /// The exact issuer identifier.
-    pub(crate) issuer: String,
-    /// The origin that secrets and refresh tokens are sent to. It often differs from the issuer's.
-    pub(crate) token_origin: String,
-}
-
-impl Binding {
-    fn to(issuer: &Issuer) -> Self {
-        Self { issuer: issuer.name.clone(), token_origin: issuer.token.origin().ascii_serialization() }
-    }
-
-    fn of_record(record: &Record) -> Option<Self> {
-        let token_origin = Url::parse(&record.token_endpoint).ok()?.origin().ascii_serialization();
-        Some(Self { issuer: record.issuer.clone(), token_origin })
-    }
-}
 
 /// The authorization servers that a login may use.
 #[derive(Debug, Default)]

@@ -4,15 +4,20 @@ use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::era::MODERN;
-use toolhub_mcp_wire::wire::{self, Meta, Modern, RequestContent};
+use toolhub_mcp_wire::wire;
+use toolhub_mcp_wire::wire::{Meta, Modern, RequestContent};
 use url::Url;
 
 use crate::binding::IssuerPolicy;
 use crate::challenge::Challenge;
+use crate::client::Client;
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, host_and_port, sanitize, send};
+use crate::fetch::{Fetch, sanitize, send};
+use crate::http_client::host_and_port;
 use crate::issuer::{Issuer, IssuerLookup};
+use crate::record::{Record, Tokens};
 use crate::resource::{Resource, canonical};
+use crate::scopes::Scopes;
 
 /// The result of the discovery.
 #[derive(Debug)]
@@ -22,6 +27,23 @@ pub(crate) struct Discovery {
     /// The scopes that the resource lists.
     pub(crate) scopes: Option<Vec<String>>,
     pub(crate) issuer: Issuer,
+}
+
+impl Discovery {
+    /// A new login at the authorization server that was found.
+    pub(crate) fn record(self, client: Client, tokens: Tokens, requested: Scopes) -> Record {
+        Record {
+            key_sha256: None,
+            resource: self.resource,
+            issuer: self.issuer.name,
+            token_endpoint: self.issuer.token.to_string(),
+            revocation_endpoint: self.issuer.revoke.map(|url| url.to_string()),
+            client,
+            tokens,
+            requested,
+            missing: Scopes::default(),
+        }
+    }
 }
 
 /// Sends a request without a token, to obtain the challenge. Uses a request without side effects.
@@ -53,7 +75,8 @@ pub(crate) async fn fetch_challenge(
 pub(crate) async fn discover(
     fetch: &Fetch,
     server: &Url,
-    (allowed, challenge): (&IssuerPolicy, Option<&Challenge>),
+    allowed: &IssuerPolicy,
+    challenge: Option<&Challenge>,
 ) -> Result<Discovery, OAuthError> {
     let resource = Resource::find(fetch, server, challenge).await?;
     let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();

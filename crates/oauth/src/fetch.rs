@@ -12,7 +12,7 @@ use url::{Origin, Url};
 
 use crate::address::Network;
 use crate::error::OAuthError;
-use crate::http_client::root_cause;
+use crate::http_client::{host_and_port, root_cause};
 use crate::resolver::{check_name, client};
 
 /// Timeout of one request, including its response.
@@ -20,15 +20,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a response in bytes, after decompression.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 const MAX_DESCRIPTION_CHARS: usize = 200;
-
-/// Host and port: the part of a URL that may be shown.
-pub(crate) fn host_and_port(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
-}
 
 /// Makes the requests of one server's login. URLs that the server and its authorization server name are restricted to the
 /// server's own network class: a public server must not make us contact this machine or its local network (SSRF).

@@ -41,3 +41,12 @@ pub fn root_cause(error: &dyn std::error::Error) -> String {
     }
     cause.to_string()
 }
+
+/// Host and port: the part of a URL that may be shown.
+pub(crate) fn host_and_port(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}

@@ -106,7 +106,7 @@ impl Issuer {
             return Err(OAuthError::NoPkce { issuer: self.name.clone() });
         }
         self.authorize.as_ref().ok_or_else(|| OAuthError::Unreadable {
-            location: super::fetch::host_and_port(&self.token),
+            location: crate::http_client::host_and_port(&self.token),
             detail: "its description has no `authorization_endpoint`".to_owned(),
         })
     }

@@ -8,12 +8,13 @@ use toolhub_core::Grant;
 use crate::binding::{matches_issuer, release};
 use crate::callback::Callback;
 use crate::error::OAuthError;
+use crate::login_context::LoginContext;
 use crate::pending_login::PendingLogin;
 use crate::record::Record;
 use crate::registration::Redirect;
-use crate::renew::{LoginContext, RenewalReason, UserlessGrant};
+use crate::renew::{Renewal, UserlessGrant};
 use crate::token::TokenEndpoint;
-use crate::token_manager::{CredentialOwner, Inner, TokenManager};
+use crate::token_manager::{CredentialOwner, Inner, RenewalReason, TokenManager};
 
 /// How long the user may take in the browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(5 * 60);
@@ -39,10 +40,12 @@ impl TokenManager {
         let context = inner.context_at(issuer)?;
         let before = inner.load(&context).await?;
         match context.spec.grant {
-            Grant::AuthorizationCode => login_in_browser(inner, context, (before.as_ref(), show)).await,
+            Grant::AuthorizationCode => login_in_browser(inner, context, before.as_ref(), show).await,
             Grant::ClientCredentials => {
                 let grant = UserlessGrant::ClientCredentials;
-                let record = grant.request(&context, &inner.store, (before, &RenewalReason::NoToken)).await?;
+                let record = grant
+                    .request(&context, &inner.store, Renewal { before, why: &RenewalReason::NoToken })
+                    .await?;
                 inner.save_login(&context, record).await
             }
         }
@@ -53,7 +56,7 @@ impl TokenManager {
         let context = self.inner.context()?;
         let before = self.inner.load(&context).await?;
         let redirect = Redirect { uri: redirect_uri, port: None };
-        PendingLogin::begin(&self.inner, context, (before.as_ref(), redirect)).await
+        PendingLogin::begin(&self.inner, context, before.as_ref(), redirect).await
     }
 
     /// Whether there is a stored login.
@@ -99,12 +102,13 @@ async fn revoke_token(context: &LoginContext, record: &Record) -> Result<(), OAu
 async fn login_in_browser(
     inner: &Arc<Inner>,
     context: LoginContext,
-    (before, show): (Option<&Record>, Show<'_>),
+    before: Option<&Record>,
+    show: Show<'_>,
 ) -> Result<(), OAuthError> {
     let previous_port = before.and_then(|record| record.client.port());
     let callback = Callback::open(context.spec.redirect_port, previous_port).await?;
     let redirect = Redirect { uri: &callback.redirect_uri(), port: Some(callback.port) };
-    let login = PendingLogin::begin(inner, context, (before, redirect)).await?;
+    let login = PendingLogin::begin(inner, context, before, redirect).await?;
     show(login.url().as_str());
     match tokio::time::timeout(BROWSER_TIMEOUT, callback.wait_for_code(login.expected())).await {
         Ok(code) => login.redeem(&code?).await,

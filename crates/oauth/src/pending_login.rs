@@ -7,12 +7,13 @@ use url::Url;
 
 use crate::binding::{IssuerPolicy, bind};
 use crate::callback::{Expected, Validation};
+use crate::client::Client;
 use crate::discover::{Discovery, discover, fetch_challenge};
 use crate::error::OAuthError;
+use crate::login_context::LoginContext;
 use crate::pkce;
 use crate::record::{Record, Tokens};
-use crate::registration::{Client, ClientRequirements, Redirect, client_for};
-use crate::renew::LoginContext;
+use crate::registration::{ClientRequirements, Redirect, client_for};
 use crate::scopes::{OFFLINE, ScopeSelection, Scopes};
 use crate::store::TokenStore;
 use crate::token::{Field, TokenEndpoint};
@@ -42,13 +43,14 @@ impl PendingLogin {
     pub(crate) async fn begin(
         inner: &Arc<Inner>,
         context: LoginContext,
-        (before, redirect): (Option<&Record>, Redirect<'_>),
+        before: Option<&Record>,
+        redirect: Redirect<'_>,
     ) -> Result<Self, OAuthError> {
         let LoginContext { url, headers, spec, fetch, .. } = &context;
         let store: &TokenStore = &inner.store;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
         let allowed = IssuerPolicy::of(&context, store, before).await?;
-        let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
+        let found = discover(fetch, url, &allowed, challenge.as_ref()).await?;
         let authorize = found.issuer.authorize_with_pkce()?.clone();
         fetch.check_for_browser(&authorize).await?;
         let scopes = ScopeSelection {
@@ -109,7 +111,7 @@ impl PendingLogin {
     pub(crate) async fn redeem(self, code: &Secret) -> Result<(), OAuthError> {
         let tokens = self.request_tokens(code).await?;
         let Self { inner, context, found, client, scopes, .. } = self;
-        let record = Record::new(found, client.without_secret_of(&context.spec), (tokens, scopes));
+        let record = found.record(client.without_secret_of(&context.spec), tokens, scopes);
         inner.save_login(&context, record).await
     }
 

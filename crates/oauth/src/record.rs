@@ -4,10 +4,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::Secret;
+use url::Url;
 
-use crate::discover::Discovery;
+use crate::client::Client;
+use crate::issuer::Issuer;
 use crate::plain_text::write_plain;
-use crate::registration::Client;
 use crate::scopes::Scopes;
 
 /// A token is renewed this long before it expires, or after three quarters of a short lifetime.
@@ -55,23 +56,6 @@ pub(crate) struct Tokens {
     expires_at: Option<u64>,
 }
 
-impl Record {
-    /// A new login.
-    pub(crate) fn new(found: Discovery, client: Client, (tokens, requested): (Tokens, Scopes)) -> Self {
-        Self {
-            key_sha256: None,
-            resource: found.resource,
-            issuer: found.issuer.name,
-            token_endpoint: found.issuer.token.to_string(),
-            revocation_endpoint: found.issuer.revoke.map(|url| url.to_string()),
-            client,
-            tokens,
-            requested,
-            missing: Scopes::default(),
-        }
-    }
-}
-
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
@@ -98,6 +82,26 @@ impl Tokens {
     /// The tokens after a renewal. If the response contains no new refresh token, the old one stays valid (RFC 6749 §6).
     pub(crate) fn renewed_by(&self, new: Self) -> Self {
         Self { refresh: new.refresh.or_else(|| self.refresh.clone()), ..new }
+    }
+}
+
+/// An authorization server at the time when credentials were first used with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Binding {
+    /// The exact issuer identifier.
+    pub(crate) issuer: String,
+    /// The origin that secrets and refresh tokens are sent to. It often differs from the issuer's.
+    pub(crate) token_origin: String,
+}
+
+impl Binding {
+    pub(crate) fn to(issuer: &Issuer) -> Self {
+        Self { issuer: issuer.name.clone(), token_origin: issuer.token.origin().ascii_serialization() }
+    }
+
+    pub(crate) fn of_record(record: &Record) -> Option<Self> {
+        let token_origin = Url::parse(&record.token_endpoint).ok()?.origin().ascii_serialization();
+        Some(Self { issuer: record.issuer.clone(), token_origin })
     }
 }
 

@@ -4,53 +4,16 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use reqwest::header::CONTENT_TYPE;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 use toolhub_core::{OAuthSpec, Secret};
 
+use crate::client::{Client, DynamicRegistration, Method, secret_method, supports_method};
 use crate::error::OAuthError;
 use crate::fetch::Fetch;
 use crate::issuer::Issuer;
-use crate::plain_text::write_plain;
 use crate::record::Record;
 use crate::scopes::Scopes;
-
-/// The client authentication method at the token endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Method {
-    #[serde(rename = "none")]
-    Public,
-    #[serde(rename = "client_secret_basic")]
-    Basic,
-    #[serde(rename = "client_secret_post")]
-    Post,
-}
-
-/// The client registered at one authorization server.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Client {
-    pub(crate) id: String,
-    /// Only a secret from dynamic registration; a configured one stays in the configuration.
-    #[serde(default, serialize_with = "write_plain")]
-    pub(crate) secret: Option<Secret>,
-    pub(crate) method: Method,
-    /// The details of a dynamic registration.
-    #[serde(default)]
-    registered: Option<DynamicRegistration>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct DynamicRegistration {
-    /// The port of a redirect to this machine, which is used again, since many servers compare the complete URI.
-    port: u16,
-    /// The redirect URI; `None` if an earlier version registered it.
-    #[serde(default)]
-    redirect_uri: Option<String>,
-    scopes: Scopes,
-    /// When the secret expires, in Unix seconds; 0 for never.
-    #[serde(default)]
-    secret_expires_at: u64,
-}
 
 /// The requirements for a client.
 pub(crate) struct ClientRequirements<'a> {
@@ -70,35 +33,6 @@ pub(crate) struct Redirect<'a> {
 }
 
 impl Client {
-    /// The configured client with its secret.
-    pub(crate) fn configured(spec: &OAuthSpec, issuer: &Issuer) -> Option<Self> {
-        let id = spec.client_id.clone()?;
-        let secret = spec.client_secret.clone();
-        let method = if secret.is_some() { secret_method(issuer) } else { Method::Public };
-        Some(Self { id, secret, method, registered: None })
-    }
-
-    /// Adds the configured secret if the client is the configured one.
-    pub(crate) fn with_secret_of(&self, spec: &OAuthSpec) -> Self {
-        match spec.client_id.as_ref() == Some(&self.id) {
-            true => Self { secret: spec.client_secret.clone(), ..self.clone() },
-            false => self.clone(),
-        }
-    }
-
-    /// Removes the secret if it is in the configuration, so that it is not stored a second time.
-    pub(crate) fn without_secret_of(mut self, spec: &OAuthSpec) -> Self {
-        if spec.client_id.as_ref() == Some(&self.id) {
-            self.secret = None;
-        }
-        self
-    }
-
-    /// The port of an earlier registration.
-    pub(crate) fn port(&self) -> Option<u16> {
-        self.registered.as_ref().map(|registered| registered.port).filter(|port| *port != 0)
-    }
-
     /// Whether an earlier registration can be reused.
     fn can_reuse(&self, requirements: &ClientRequirements<'_>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -136,7 +70,7 @@ pub(crate) async fn client_for(
     let before = requirements.before.filter(alive).map(|record| &record.client);
     match (before.filter(|client| client.can_reuse(requirements)), &issuer.register) {
         (Some(client), _) => Ok(client.clone()),
-        (None, Some(endpoint)) => register(fetch, endpoint, (issuer, requirements)).await,
+        (None, Some(endpoint)) => register(fetch, endpoint, issuer, requirements).await,
         (None, None) => Err(OAuthError::NoRegistration { issuer: issuer.name.clone() }),
     }
 }
@@ -155,7 +89,8 @@ struct Answer {
 async fn register(
     fetch: &Fetch,
     endpoint: &url::Url,
-    (issuer, requirements): (&Issuer, &ClientRequirements<'_>),
+    issuer: &Issuer,
+    requirements: &ClientRequirements<'_>,
 ) -> Result<Client, OAuthError> {
     let mut metadata = json!({
         "client_name": "toolhub",
@@ -184,18 +119,6 @@ async fn register(
         secret_expires_at: answer.client_secret_expires_at.unwrap_or_default(),
     });
     Ok(Client { id: answer.client_id, secret: answer.client_secret, method, registered })
-}
-
-fn supports_method(issuer: &Issuer, method: &str) -> bool {
-    issuer.client_methods.as_ref().is_some_and(|methods| methods.iter().any(|known| known == method))
-}
-
-/// How to send a secret: in the header, which every server must support, unless it lists only `client_secret_post`.
-fn secret_method(issuer: &Issuer) -> Method {
-    match supports_method(issuer, "client_secret_post") && !supports_method(issuer, "client_secret_basic") {
-        true => Method::Post,
-        false => Method::Basic,
-    }
 }
 
 /// A native application cannot keep a secret, so it requests a public client if possible.

@@ -2,51 +2,26 @@
 
 use std::sync::Arc;
 
-use reqwest::header::HeaderMap;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
-use toolhub_core::{Grant, OAuthSpec, Secret, ServerId};
+use toolhub_core::{Grant, OAuthSpec, Secret};
 use toolhub_mcp_wire::McpError;
-use url::Url;
 
 use crate::binding::{IssuerPolicy, bind, matches_issuer};
+use crate::client::Client;
 use crate::discover::{discover, fetch_challenge};
 use crate::error::OAuthError;
 use crate::fetch::{Fetch, sanitize};
 use crate::lock::hash_of;
+use crate::login_context::LoginContext;
 use crate::record::Record;
-use crate::registration::Client;
 use crate::resource::Resource;
 use crate::scopes::{ScopeSelection, Scopes};
 use crate::store::{LoginName, TokenStore};
 use crate::token::{Field, TokenEndpoint};
-use crate::token_manager::{CredentialOwner, Endpoint, Inner};
+use crate::token_manager::{CredentialOwner, Endpoint, Inner, RenewalReason};
 
 /// The type of an access token in an exchange (RFC 8693 §3).
 const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
-
-/// Why a token is needed.
-#[derive(Debug)]
-pub(super) enum RenewalReason {
-    /// There is none, or it is about to expire.
-    NoToken,
-    /// The server refused this token, or the request without one.
-    Refused(Option<Secret>),
-    /// It lacks scopes.
-    MoreScopes(Scopes),
-}
-
-/// The configuration with expanded variables, and the HTTP client of the login.
-pub(super) struct LoginContext {
-    pub(super) url: Url,
-    pub(super) headers: HeaderMap,
-    pub(super) spec: OAuthSpec,
-    pub(super) fetch: Fetch,
-    /// The name of the stored login.
-    pub(super) name: String,
-    pub(super) server: ServerId,
-    /// Whether the owner has just named the authorization server, so that credentials are bound again.
-    pub(super) rebind: bool,
-}
 
 impl Inner {
     pub(super) fn context(&self) -> Result<LoginContext, OAuthError> {
@@ -143,7 +118,7 @@ impl Inner {
         why: &RenewalReason,
     ) -> Result<Option<Record>, OAuthError> {
         if let CredentialOwner::Exchange { issuer, token, .. } = &self.owner {
-            return self.exchange(context, (issuer, token), why).await.map(Some);
+            return self.exchange(context, CallerToken { issuer, token }, why).await.map(Some);
         }
         let needs_user = self.needs_user();
         let before = self.load_stored(context).await;
@@ -170,9 +145,11 @@ impl Inner {
             {
                 self.use_refresh_token(context, record).await?
             }
-            before if !needs_user => {
-                Some(UserlessGrant::ClientCredentials.request(context, &self.store, (before, why)).await?)
-            }
+            before if !needs_user => Some(
+                UserlessGrant::ClientCredentials
+                    .request(context, &self.store, Renewal { before, why })
+                    .await?,
+            ),
             _ => None,
         };
         if let Some(record) = &record {
@@ -197,7 +174,7 @@ impl Inner {
     async fn exchange(
         &self,
         context: &LoginContext,
-        (issuer, token): (&str, &Secret),
+        CallerToken { issuer, token }: CallerToken<'_>,
         why: &RenewalReason,
     ) -> Result<Record, OAuthError> {
         let before = self.login().map(|record| Record::clone(&record));
@@ -212,7 +189,8 @@ impl Inner {
             );
             return Err(OAuthError::Config(text));
         }
-        let record = UserlessGrant::Exchange(token).request(context, &self.store, (before, why)).await?;
+        let record =
+            UserlessGrant::Exchange(token).request(context, &self.store, Renewal { before, why }).await?;
         match record.tokens.access.as_ref() == Some(token) {
             true => {
                 Err(OAuthError::Config("its authorization server returned the caller's own token".to_owned()))
@@ -285,6 +263,18 @@ fn satisfies(record: &Record, why: &RenewalReason) -> bool {
     !refused && has_scopes && !record.tokens.is_due()
 }
 
+/// The access token of a caller, and the authorization server that issued it.
+struct CallerToken<'a> {
+    issuer: &'a str,
+    token: &'a Secret,
+}
+
+/// The login to renew, and why.
+pub(super) struct Renewal<'a> {
+    pub(super) before: Option<Record>,
+    pub(super) why: &'a RenewalReason,
+}
+
 /// A grant that needs no user.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UserlessGrant<'a> {
@@ -300,12 +290,12 @@ impl UserlessGrant<'_> {
         self,
         context: &LoginContext,
         store: &TokenStore,
-        (before, why): (Option<Record>, &RenewalReason),
+        Renewal { before, why }: Renewal<'_>,
     ) -> Result<Record, OAuthError> {
         let LoginContext { url, headers, spec, fetch, .. } = context;
         let challenge = fetch_challenge(fetch, url, headers.clone()).await?;
         let allowed = IssuerPolicy::of(context, store, before.as_ref()).await?;
-        let found = discover(fetch, url, (&allowed, challenge.as_ref())).await?;
+        let found = discover(fetch, url, &allowed, challenge.as_ref()).await?;
         let needed = match why {
             RenewalReason::MoreScopes(needed) => needed.clone(),
             RenewalReason::NoToken | RenewalReason::Refused(_) => {
@@ -345,6 +335,6 @@ impl UserlessGrant<'_> {
             fields.push(Field::Plain("scope", &joined));
         }
         let tokens = endpoint.request_tokens(&fields).await?;
-        Ok(Record::new(found, client.without_secret_of(spec), (tokens, scopes)))
+        Ok(found.record(client.without_secret_of(spec), tokens, scopes))
     }
 }

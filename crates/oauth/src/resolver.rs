@@ -101,7 +101,7 @@ pub(super) async fn check_name(server: Network, url: &Url) -> Result<(), OAuthEr
     let Ok(found) = tokio::net::lookup_host((host, 0)).await else { return Ok(()) };
     match allowed_addresses(server, found, false) {
         Some(_) => Ok(()),
-        None => Err(OAuthError::Insecure { url: super::fetch::host_and_port(url) }),
+        None => Err(OAuthError::Insecure { url: crate::http_client::host_and_port(url) }),
     }
 }
 

@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::binding::Binding;
 use crate::error::OAuthError;
 use crate::keyring::Keyring;
 use crate::lock::{Lock, LockError, hash_of};
-use crate::record::Record;
+use crate::record::{Binding, Record};
 use crate::token_key::{KeyPlace, TokenKey};
 
 /// How long to wait for another process that writes the file.

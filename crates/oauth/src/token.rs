@@ -9,10 +9,11 @@ use toolhub_core::Secret;
 use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
+use crate::client::{Client, Method};
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, host_and_port};
+use crate::fetch::Fetch;
+use crate::http_client::host_and_port;
 use crate::record::Tokens;
-use crate::registration::{Client, Method};
 
 /// A token endpoint and the client that uses it.
 pub(crate) struct TokenEndpoint<'a> {

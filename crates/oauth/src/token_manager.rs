@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::error::OAuthError;
 use crate::record::Record;
-use crate::renew::RenewalReason;
+use crate::scopes::Scopes;
 use crate::send::{Authorizer, Refusal};
 use crate::store::{StoreVersion, TokenStore};
 
@@ -297,7 +297,7 @@ impl Inner {
     /// Gets a token with more scopes if this needs no user; otherwise stores the missing scopes for the next login. Scopes that
     /// were requested before and are still insufficient are not requested again (2026-07-28, basic/authorization: step-up
     /// authorization flow).
-    async fn step_up(self: &Arc<Self>, needed: super::scopes::Scopes) -> Result<Option<Secret>, McpError> {
+    async fn step_up(self: &Arc<Self>, needed: Scopes) -> Result<Option<Secret>, McpError> {
         let requested = self.login().map(|record| record.requested.clone()).unwrap_or_default();
         // The server must not widen what a caller's token is exchanged for.
         if requested.contains_all(&needed) || matches!(self.owner, CredentialOwner::Exchange { .. }) {
@@ -336,4 +336,15 @@ impl Authorizer for TokenManager {
     fn on_refusal(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>> {
         Box::pin(self.inner.on_refusal(refusal))
     }
+}
+
+/// Why a token is needed.
+#[derive(Debug)]
+pub(super) enum RenewalReason {
+    /// There is none, or it is about to expire.
+    NoToken,
+    /// The server refused this token, or the request without one.
+    Refused(Option<Secret>),
+    /// It lacks scopes.
+    MoreScopes(Scopes),
 }

@@ -3,6 +3,14 @@
 //! Every argument is taken from the request or derived from it with a table; no value is invented. A required parameter that
 //! the request does not give is reported as a problem.
 
+use jiff::civil::Date;
+use toolhub_core::finder::ToolFinder;
+
+use crate::plan::{Plan, Step, UnprovenStep};
+use crate::safety::request_check::{
+    asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
+};
+
 mod arithmetic;
 mod assembly;
 mod lexer;
@@ -16,14 +24,6 @@ mod values;
 pub use rewrite::follow_up::{Exchange, in_context, placed};
 pub use safety::request_check::exceeds_limits;
 pub use selection::candidates::{Candidates, sub_requests};
-
-use jiff::civil::Date;
-use toolhub_core::finder::ToolFinder;
-
-use crate::plan::{Plan, Step, UnprovenStep};
-use crate::safety::request_check::{
-    asks_about_past, forbids, how_to_position, is_conditional, objection, own_words,
-};
 
 /// The maximum size of a request in bytes. Longer input is truncated.
 const MAX_REQUEST_BYTES: usize = 8 << 10;
@@ -49,7 +49,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     }
     // A negation, a question or a condition is never executed as an order.
     let parsed = lexer::mention::ParsedText::of(&request, today);
-    let intent = selection::choose::intent(&parsed);
+    let intent = selection::clause_intent::intent(&parsed);
     let past = asks_about_past(&request) && intent.changes();
     let asks_how = how_to_position(&request).is_some_and(|at| !intent.reads_before(at));
     let forbidden = safety::mood::only_forbids(&own_words(&narrow_request.to_lowercase()));
@@ -73,7 +73,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
         let has_reads = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
         let changes = |part: &String| {
             !is_conditional(part)
-                && selection::choose::intent(&lexer::mention::ParsedText::of(part, today)).changes()
+                && selection::clause_intent::intent(&lexer::mention::ParsedText::of(part, today)).changes()
         };
         let open = plan.changing.is_empty() && plan.unserved.iter().any(changes);
         if is_conditional(&request) && (open || !plan.changing.is_empty() && has_reads) {

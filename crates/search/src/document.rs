@@ -7,7 +7,6 @@ use toolhub_core::Tool;
 use crate::definition;
 use crate::dictionary::Dictionary;
 use crate::field::{FIELD_COUNT, Field};
-use crate::names::key_of;
 use crate::text::{Run, Script, Stemmer, Term, TermMap, is_stop_gram, runs};
 
 /// Maximum number of glosses per Chinese word.
@@ -142,4 +141,9 @@ pub(crate) fn grams(han: &str, mut sink: impl FnMut(&str)) {
             han.get(*start..*end).into_iter().for_each(&mut sink);
         }
     }
+}
+
+/// Normalises a name: lowercase without punctuation, equal for all spellings.
+pub(crate) fn key_of(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

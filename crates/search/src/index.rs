@@ -7,7 +7,6 @@ use toolhub_core::{Source, Tool};
 
 use crate::document::{Analyzer, Document};
 use crate::embedding::{Embedder, EmbeddingError, Vectors};
-use crate::rank::{self, Ranking, Request};
 use crate::settings::Settings;
 use crate::tables::Tables;
 use crate::vector_cache::VectorCache;
@@ -66,11 +65,6 @@ impl Index {
     ) -> Result<Self, EmbeddingError> {
         self.vectors = Some(Vectors::of(model, Some(vector_cache), &self.documents)?);
         Ok(self)
-    }
-
-    /// The best tools for a request, and whether any is relevant.
-    pub fn rank(&self, request: &Request<'_>) -> Ranking<'_> {
-        rank::rank(self, request)
     }
 
     /// The index range of a source's documents, which are contiguous.

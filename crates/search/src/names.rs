@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::document::Document;
+use crate::document::{Document, key_of};
 use crate::text::{Term, TermMap, letters_of};
 
 /// Maximum length of a name in a request.
@@ -40,11 +40,6 @@ pub(crate) enum NameMatch {
 pub(crate) struct NameMention {
     pub(crate) document: u32,
     pub(crate) named: NameMatch,
-}
-
-/// Normalises a name: lowercase without punctuation, equal for all spellings.
-pub(crate) fn key_of(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 #[derive(Debug)]

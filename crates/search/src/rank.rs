@@ -89,7 +89,14 @@ struct Candidate {
     success_rate: f32,
 }
 
-pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
+impl Index {
+    /// The best tools for a request, and whether any is relevant.
+    pub fn rank(&self, request: &Request<'_>) -> Ranking<'_> {
+        rank(self, request)
+    }
+}
+
+fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     let text = query::cut(request.text);
     let query = Query::read(text, &index.tables, &index.settings);
     let weights = term_weights(index, &query);

@@ -20,7 +20,8 @@ const DESCRIPTION_CHARS: usize = 120;
 /// The section on tools in scripts, within the token budget, and how many tools it shows. The best come first.
 pub(super) fn section(
     agent_context: &AgentContext<'_>,
-    (relevant, signature): (&[&str], SignatureText),
+    relevant: &[&str],
+    signature: SignatureText,
     options: &PromptOptions<'_>,
 ) -> (String, usize) {
     let all = agent_context.script_tools();

@@ -85,17 +85,18 @@ pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>
     };
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
     if let (Purpose::Code, Some(signature)) = (options.purpose, agent_context.signature) {
-        let (section, total) = code::section(agent_context, (&relevant, signature), &options);
-        return code_prompt(agent_context, options, (section, total));
+        let (section, total) = code::section(agent_context, &relevant, signature, &options);
+        return code_prompt(agent_context, options, section, total);
     }
-    build(agent_context.servers(), &agent_context.allowlist, (&relevant, options))
+    build(agent_context.servers(), &agent_context.allowlist, &relevant, options)
 }
 
 /// The prompt for scripts: three tools, and the section on the tools that scripts can call.
 fn code_prompt(
     agent_context: &AgentContext<'_>,
     options: PromptOptions<'_>,
-    (section, total): (String, usize),
+    section: String,
+    total: usize,
 ) -> Prompt {
     let mut builder = PromptBuilder::new(options);
     for name in code::CODE_TOOLS {
@@ -119,7 +120,8 @@ fn code_prompt(
 pub fn build(
     servers: ServerChoice<'_>,
     allowlist: &ToolAllowlist,
-    (relevant, options): (&[&str], PromptOptions<'_>),
+    relevant: &[&str],
+    options: PromptOptions<'_>,
 ) -> Prompt {
     let catalog = servers.catalog;
     let usable = |name: &str| {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::ClientProgram;
-use crate::detect::{Evidence, Sample};
 use crate::entry::{ClientServer, ReadResult};
+use crate::entry_builder::WriteResult;
+use crate::environment::{ClientEnvironment, System};
 use crate::format::Format;
-use crate::members::{self, WriteResult, WriteRules};
-use crate::places::{ClientEnvironment, System};
+use crate::members::{self, WriteRules};
 use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::sample::{Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 
 pub(super) struct ClaudeDesktop;

@@ -7,14 +7,15 @@ use serde_json::Value;
 use toolhub_core::lang::LocalizedText;
 
 use super::ClientProgram;
-use crate::detect::{Content, Evidence, Sample};
 use crate::entry::{ClientServer, ReadResult};
+use crate::entry_builder::WriteResult;
+use crate::environment::ClientEnvironment;
 use crate::fields::{Fields, unsupported_type};
 use crate::format::Format;
 use crate::login::{self, OAuthFieldNames, ScopeFormat};
-use crate::members::{self, WriteResult, WriteRules};
-use crate::places::ClientEnvironment;
+use crate::members::{self, WriteRules};
 use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, TransportSpec};
 

@@ -7,14 +7,15 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::LocalizedText;
 
 use super::ClientProgram;
-use crate::detect::{Content, Evidence, Sample};
 use crate::entry::{ClientServer, ReadResult};
+use crate::entry_builder::{EntryBuilder, WriteResult, default_of};
+use crate::environment::{ClientEnvironment, System};
 use crate::fields::{Fields, missing_transport, unsupported_type};
 use crate::format::Format;
 use crate::login;
-use crate::members::{EntryBuilder, WriteResult, default_of, needs_variables};
-use crate::places::{ClientEnvironment, System};
+use crate::members::needs_variables;
 use crate::reading::{Context, ParsedEntry, VariableSyntax};
+use crate::sample::{Content, Evidence, Sample};
 use crate::syntax::{Syntax, object_at};
 use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
 use crate::variables::{Variable, format_variable, has_variables, map_bare, map_braced};

@@ -13,12 +13,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::detect::{Evidence, Sample};
 use crate::entry::ReadResult;
-use crate::error::ConfigError;
-use crate::format::{Format, strip_bom};
-use crate::places::{ClientEnvironment, Place};
+use crate::environment::ClientEnvironment;
+use crate::format::Format;
 use crate::reading::Context;
+use crate::sample::{Evidence, Sample};
 
 /// All clients, in display order.
 static REGISTRY: &[&dyn ClientProgram] = &[
@@ -124,16 +123,6 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// Reads the servers from the text of a client's file, in its order. An invalid entry does not affect the others.
-pub fn read(
-    place: &Place,
-    text: &str,
-    environment: &ClientEnvironment,
-) -> Result<Vec<ReadResult>, ConfigError> {
-    let document = place.client.format().syntax.parse(&place.file, strip_bom(text))?;
-    Ok(place.client.program().read(&document, &Context::new(place, environment)))
 }
 
 #[cfg(test)]

@@ -138,15 +138,16 @@ fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route,
     let steps = Steps::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
     let arguments = request.arguments.map(|arguments| Instance::new(arguments, &steps));
     let check = ArgumentCheck { arguments, coercion: request.coercion, coerced: RefCell::default() };
+    let lookup = Lookup { request, check: &check, only };
     let fitting = match capability {
-        None => by_name((request, &check), known, (only, &mut reasons))?,
-        Some(capability) => by_capability((capability, request, &check), known, (only, &mut reasons))?,
+        None => by_name(lookup, known, &mut reasons)?,
+        Some(capability) => by_capability(capability, lookup, known, &mut reasons)?,
     };
     // Number of tools with exactly this name; 0 if the call uses the form `source__name`.
     let offered =
         known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source)).count();
     if request.with_reasons && only.is_none() && capability.is_none() && offered > 0 {
-        reasons.push(order_text(policy, (&fitting, offered)));
+        reasons.push(order_text(policy, &fitting, offered));
     }
     let position_rule = match (only, capability, offered) {
         (Some(_), None, _) | (None, None, 0) => PositionRule::Named,
@@ -163,7 +164,7 @@ fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route,
         .map(|(place, entry)| {
             let coerced = check.coerced_for(entry);
             let why = match request.with_reasons {
-                true => why(entry, (place, position_rule), &ordered_candidates),
+                true => why(entry, place, position_rule, &ordered_candidates),
                 false => LocalizedText::default(),
             };
             Candidate { entry: Arc::clone(entry), why, coerced }
@@ -172,11 +173,19 @@ fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route,
     Ok(Route { strategy: ordered_candidates.strategy, batch: ordered_candidates.batch, candidates, reasons })
 }
 
+/// A request for candidates: the call, the check of its arguments, and the only source that may serve it.
+#[derive(Clone, Copy)]
+struct Lookup<'a> {
+    request: Request<'a>,
+    check: &'a ArgumentCheck<'a>,
+    only: Option<&'a Source>,
+}
+
 /// Tools of this name whose schema accepts the arguments, in routing order.
 fn by_name<'a>(
-    (request, check): (Request<'_>, &ArgumentCheck<'_>),
+    Lookup { request, check, only }: Lookup<'_>,
     known: RoutingContext<'a>,
-    (only, reasons): (Option<&Source>, &mut Vec<LocalizedText>),
+    reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let named = known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
     let named: Vec<&Arc<Entry>> = ordered(named, known.policy);
@@ -239,9 +248,10 @@ fn of_one_server<'a>(
 
 /// Tools with this capability whose schema declares all given arguments, in routing order.
 fn by_capability<'a>(
-    (capability, request, check): (&str, Request<'_>, &ArgumentCheck<'_>),
+    capability: &str,
+    Lookup { request, check, only }: Lookup<'_>,
     known: RoutingContext<'a>,
-    (only, reasons): (Option<&Source>, &mut Vec<LocalizedText>),
+    reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     // Sorts whole sources, so that the cost does not depend on their number of tools.
     let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
@@ -466,7 +476,7 @@ impl ArgumentCheck<'_> {
     }
 }
 
-fn order_text(policy: &Policy, (fitting, offered): (&[&Arc<Entry>], usize)) -> LocalizedText {
+fn order_text(policy: &Policy, fitting: &[&Arc<Entry>], offered: usize) -> LocalizedText {
     let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match fitting {
         [only] if offered == 1 => {
@@ -498,7 +508,8 @@ enum PositionRule {
 
 fn why(
     entry: &Arc<Entry>,
-    (place, position_rule): (usize, PositionRule),
+    place: usize,
+    position_rule: PositionRule,
     ordered_candidates: &OrderedCandidates<'_>,
 ) -> LocalizedText {
     let source = &entry.tool.source;

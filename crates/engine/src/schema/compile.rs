@@ -6,11 +6,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Number, Value};
 
 use super::budget::Steps;
+use super::draft::Draft;
 use super::pattern::{PatternId, Patterns};
 use super::references::{References, Target};
-
-/// Maximum number of objects in a schema; larger schemas are rejected.
-pub(super) const MAX_SCHEMA_OBJECTS: usize = 50_000;
 
 pub(super) type NodeId = usize;
 
@@ -136,29 +134,6 @@ pub(super) struct Options {
     pub(super) canonical: HashSet<String>,
     /// Whether one of them is an array or an object.
     pub(super) containers: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Draft {
-    Four,
-    Six,
-    Seven,
-    V2019,
-    V2020,
-}
-
-impl Draft {
-    /// The draft that a schema declares; 2020-12 if it is unknown.
-    pub(super) fn of(schema: &Value) -> Self {
-        let name = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-        let known = [
-            ("/draft-04/", Self::Four),
-            ("/draft-06/", Self::Six),
-            ("/draft-07/", Self::Seven),
-            ("/draft/2019-09/", Self::V2019),
-        ];
-        known.iter().find(|(part, _)| name.contains(part)).map_or(Self::V2020, |(_, draft)| *draft)
-    }
 }
 
 /// Compiles a schema; the error states why it is unusable.

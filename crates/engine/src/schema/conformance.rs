@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Steps;
 use super::compile::compile;
-use super::evaluate::{Evaluation, Verdict};
+use super::evaluate::Evaluation;
+use super::verdict::Verdict;
 
 fn verdict(schema: &Value, value: &Value) -> Result<Verdict, String> {
     let program = compile(schema)?;

@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Options, Program, Types};
+use super::verdict::Verdict;
 use super::{canonical, number};
 
 /// Maximum nesting of subschema applications; bounds the stack.
@@ -17,31 +18,6 @@ const MAX_EVALUATION_DEPTH: usize = 640;
 const MEMO_STEPS: u64 = 8;
 /// Steps for inserting a name or an item into a set, or for wrapping a name as a value.
 const COPY_STEPS: u64 = 16;
-
-/// Whether a value is valid. Ordered, so that the verdict of several conditions is their minimum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
-    Invalid,
-    /// Cannot be decided here; the server decides.
-    Undecided,
-    Valid,
-}
-
-impl From<bool> for Verdict {
-    fn from(valid: bool) -> Self {
-        if valid { Self::Valid } else { Self::Invalid }
-    }
-}
-
-impl Verdict {
-    fn not(self) -> Self {
-        match self {
-            Self::Invalid => Self::Valid,
-            Self::Undecided => Self::Undecided,
-            Self::Valid => Self::Invalid,
-        }
-    }
-}
 
 pub(super) type Evaluated = Result<Verdict, BudgetExhausted>;
 
@@ -68,6 +44,33 @@ struct Marks<'v> {
     items: HashSet<usize>,
     /// Nodes whose marks are already included.
     visited: HashSet<NodeId>,
+}
+
+/// The marks that a walk adds to, and whether it is at the node whose keywords are computed.
+struct Marking<'m, 'v> {
+    marks: &'m mut Marks<'v>,
+    outer: bool,
+}
+
+/// An array with its items.
+#[derive(Clone, Copy)]
+struct ArrayValue<'v> {
+    items: &'v [Value],
+    value: &'v Value,
+}
+
+/// An object with its members.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectValue<'v> {
+    pub(super) members: &'v Map<String, Value>,
+    pub(super) value: &'v Value,
+}
+
+/// How many items of an array must match.
+#[derive(Clone, Copy)]
+struct CountBounds {
+    min: u64,
+    max: Option<u64>,
 }
 
 impl<'p> Evaluation<'p> {
@@ -132,7 +135,7 @@ impl<'p> Evaluation<'p> {
         self.steps.spend(1)?;
         match value {
             Value::String(text) => {
-                if let Some(verdict) = self.string(keyword, (text, value)) {
+                if let Some(verdict) = self.string(keyword, text, value) {
                     return verdict;
                 }
             }
@@ -142,12 +145,12 @@ impl<'p> Evaluation<'p> {
                 }
             }
             Value::Array(items) => {
-                if let Some(verdict) = self.array(node, keyword, (items, value)) {
+                if let Some(verdict) = self.array(node, keyword, ArrayValue { items, value }) {
                     return verdict;
                 }
             }
             Value::Object(members) => {
-                if let Some(verdict) = self.object(node, keyword, (members, value)) {
+                if let Some(verdict) = self.object(node, keyword, ObjectValue { members, value }) {
                     return verdict;
                 }
             }
@@ -229,7 +232,7 @@ impl<'p> Evaluation<'p> {
         Ok(options.canonical.contains(&canonical::text(value, self.steps)?))
     }
 
-    fn string(&mut self, keyword: &Keyword, (text, value): (&str, &Value)) -> Option<Evaluated> {
+    fn string(&mut self, keyword: &Keyword, text: &str, value: &Value) -> Option<Evaluated> {
         let length = |fits: &dyn Fn(u64) -> bool| {
             self.steps.spend_len(text.len(), 128)?;
             Ok(fits(count(text.chars().count())).into())
@@ -246,15 +249,19 @@ impl<'p> Evaluation<'p> {
         &mut self,
         node: &'p Node,
         keyword: &'p Keyword,
-        (items, value): (&[Value], &Value),
+        ArrayValue { items, value }: ArrayValue<'_>,
     ) -> Option<Evaluated> {
         Some(match keyword {
             Keyword::MinItems(min) => Ok((count(items.len()) >= *min).into()),
             Keyword::MaxItems(max) => Ok((count(items.len()) <= *max).into()),
             Keyword::UniqueItems => self.unique(items),
             Keyword::Items { prefix, rest } => self.items(items, prefix, *rest),
-            Keyword::Contains { node, min, max, .. } => self.contains(items, *node, (*min, *max)),
-            Keyword::UnevaluatedItems(schema) => self.unevaluated_items(node, *schema, (items, value)),
+            Keyword::Contains { node, min, max, .. } => {
+                self.contains(items, *node, CountBounds { min: *min, max: *max })
+            }
+            Keyword::UnevaluatedItems(schema) => {
+                self.unevaluated_items(node, *schema, ArrayValue { items, value })
+            }
             _ => return None,
         })
     }
@@ -275,7 +282,8 @@ impl<'p> Evaluation<'p> {
         Ok(verdict)
     }
 
-    fn contains(&mut self, items: &[Value], schema: NodeId, (min, max): (u64, Option<u64>)) -> Evaluated {
+    fn contains(&mut self, items: &[Value], schema: NodeId, bounds: CountBounds) -> Evaluated {
+        let CountBounds { min, max } = bounds;
         let (mut valid, mut possible) = (0_u64, 0_u64);
         for item in items {
             match self.node(schema, item)? {
@@ -307,7 +315,7 @@ impl<'p> Evaluation<'p> {
         &mut self,
         node: &'p Node,
         keyword: &'p Keyword,
-        (members, value): (&Map<String, Value>, &Value),
+        ObjectValue { members, value }: ObjectValue<'_>,
     ) -> Option<Evaluated> {
         let has = |name: &String| members.contains_key(name);
         Some(match keyword {
@@ -323,9 +331,11 @@ impl<'p> Evaluation<'p> {
                 let holds = |(name, names): &(String, Vec<String>)| !has(name) || names.iter().all(has);
                 self.steps.spend_len(names, 1).map(|()| dependencies.iter().all(holds).into())
             }
-            Keyword::DependentSchemas(dependencies) => self.dependent_schemas(dependencies, (members, value)),
+            Keyword::DependentSchemas(dependencies) => {
+                self.dependent_schemas(dependencies, ObjectValue { members, value })
+            }
             Keyword::UnevaluatedProperties(schema) => {
-                self.unevaluated_properties(node, *schema, (members, value))
+                self.unevaluated_properties(node, *schema, ObjectValue { members, value })
             }
             _ => return None,
         })
@@ -410,7 +420,7 @@ impl<'p> Evaluation<'p> {
     fn dependent_schemas(
         &mut self,
         dependencies: &[(String, NodeId)],
-        (members, value): (&Map<String, Value>, &Value),
+        ObjectValue { members, value }: ObjectValue<'_>,
     ) -> Evaluated {
         let mut verdict = Verdict::Valid;
         for (name, schema) in dependencies {
@@ -426,10 +436,10 @@ impl<'p> Evaluation<'p> {
         &mut self,
         node: &'p Node,
         schema: NodeId,
-        (members, value): (&Map<String, Value>, &Value),
+        ObjectValue { members, value }: ObjectValue<'_>,
     ) -> Evaluated {
         let mut verdict = Verdict::Valid;
-        for name in self.unevaluated_names(node, (members, value))? {
+        for name in self.unevaluated_names(node, ObjectValue { members, value })? {
             if let Some(member) = members.get(name) {
                 verdict = verdict.min(self.node(schema, member)?);
             }
@@ -441,10 +451,10 @@ impl<'p> Evaluation<'p> {
     pub(super) fn unevaluated_names<'v>(
         &mut self,
         node: &'p Node,
-        (members, value): (&'v Map<String, Value>, &'v Value),
+        ObjectValue { members, value }: ObjectValue<'v>,
     ) -> Result<Vec<&'v str>, BudgetExhausted> {
         let mut marks = Marks::default();
-        self.mark(node, value, (&mut marks, true))?;
+        self.mark(node, value, Marking { marks: &mut marks, outer: true })?;
         self.steps.spend_len(members.len(), 1)?;
         let left = members.keys().map(String::as_str);
         Ok(left.filter(|name| !marks.all && !marks.names.contains(name)).collect())
@@ -454,10 +464,10 @@ impl<'p> Evaluation<'p> {
         &mut self,
         node: &'p Node,
         schema: NodeId,
-        (items, value): (&[Value], &Value),
+        ArrayValue { items, value }: ArrayValue<'_>,
     ) -> Evaluated {
         let mut marks = Marks::default();
-        self.mark(node, value, (&mut marks, true))?;
+        self.mark(node, value, Marking { marks: &mut marks, outer: true })?;
         let mut verdict = Verdict::Valid;
         for (index, item) in items.iter().enumerate() {
             self.steps.spend(1)?;
@@ -474,7 +484,7 @@ impl<'p> Evaluation<'p> {
         &mut self,
         node: &'p Node,
         value: &'v Value,
-        (marks, outer): (&mut Marks<'v>, bool),
+        Marking { marks, outer }: Marking<'_, 'v>,
     ) -> Result<(), BudgetExhausted> {
         if self.depth >= MAX_EVALUATION_DEPTH {
             return Err(BudgetExhausted);
@@ -546,7 +556,7 @@ impl<'p> Evaluation<'p> {
     ) -> Result<(), BudgetExhausted> {
         self.steps.spend(MEMO_STEPS)?;
         if marks.visited.insert(id) && self.node(id, value)? != Verdict::Invalid {
-            self.mark(self.node_of(id), value, (marks, false))?;
+            self.mark(self.node_of(id), value, Marking { marks, outer: false })?;
         }
         Ok(())
     }

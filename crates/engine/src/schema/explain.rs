@@ -1,7 +1,8 @@
 //! Describes why arguments are invalid, with a bounded number of problems of bounded length. The step budget bounds
 //! the time.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 use toolhub_core::error::{ArgumentProblem, Expected};
@@ -10,7 +11,8 @@ use toolhub_core::suggest::similar_names;
 
 use super::budget::{BudgetExhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
-use super::evaluate::{Evaluation, Verdict};
+use super::evaluate::{Evaluation, ObjectValue};
+use super::verdict::Verdict;
 
 /// Maximum number of listed problems; further ones are counted.
 const MAX_PROBLEMS: usize = 8;
@@ -172,7 +174,7 @@ impl<'a> Search<'a, '_> {
             }
             (Keyword::Properties { .. }, Value::Object(members)) => self.members(keyword, members, path)?,
             (Keyword::UnevaluatedProperties(schema), Value::Object(members)) => {
-                for name in self.evaluation.unevaluated_names(node, (members, value))? {
+                for name in self.evaluation.unevaluated_names(node, ObjectValue { members, value })? {
                     if let Some(member) = members.get(name) {
                         self.member(*schema, (name, member), path)?;
                     }

@@ -8,12 +8,14 @@ mod canonical;
 mod compile;
 #[cfg(test)]
 mod conformance;
+mod draft;
 mod evaluate;
 mod explain;
 mod number;
 mod pattern;
 mod plain;
 mod references;
+mod verdict;
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -29,9 +31,10 @@ use toolhub_core::schema_keywords::remove_ill_formed;
 use self::budget::BudgetExhausted;
 pub(crate) use self::budget::Steps;
 use self::compile::{Program, compile};
-use self::evaluate::{Evaluation, Verdict};
+use self::evaluate::Evaluation;
 use self::explain::{Explainer, short};
 use self::plain::PlainSchema;
+use self::verdict::Verdict;
 
 /// Bytes of arguments that are parsed into a tree in the time of one step.
 const PARSED_BYTES_PER_STEP: usize = 1;

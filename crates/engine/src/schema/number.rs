@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Number;
 
-use super::evaluate::Verdict;
+use super::verdict::Verdict;
 
 pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
     if let (Some(one), Some(other)) = (integer(one), integer(other)) {

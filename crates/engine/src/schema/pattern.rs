@@ -7,7 +7,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
 use super::budget::Steps;
-use super::evaluate::Verdict;
+use super::verdict::Verdict;
 
 /// Maximum length of a tested pattern.
 const MAX_PATTERN_BYTES: usize = 4 << 10;

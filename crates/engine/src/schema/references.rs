@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::compile::{Draft, MAX_SCHEMA_OBJECTS};
+use super::draft::Draft;
 
 /// Maximum length of a schema URI, alone or joined with its base, in bytes. Every URI is copied and joined, so that
 /// length multiplies with number.
@@ -208,3 +208,6 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     }
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+/// Maximum number of objects in a schema; larger schemas are rejected.
+pub(super) const MAX_SCHEMA_OBJECTS: usize = 50_000;

@@ -135,7 +135,7 @@ impl Run<'_> {
         let result = attempt.run(self.engine, started).await;
         let ended = Instant::now();
         let (took, at) = (ended - started, self.at + (ended - self.started));
-        self.engine.scores().note((source, tool.name()), Use { success: result.is_ok(), took, at });
+        self.engine.scores().note(source, tool.name(), Use { success: result.is_ok(), took, at });
         if self.has_listener() {
             let error = result.as_ref().err().map(ToString::to_string);
             self.emit(EventKind::AttemptFinished { source: source.clone(), took, error });

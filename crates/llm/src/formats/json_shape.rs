@@ -4,7 +4,7 @@
 use toolhub_core::{RawJson, RawObject};
 
 use super::known_tools::KnownTools;
-use super::parsed_call::{CallMarking, Name, ParsedCall};
+use super::parsed_call::{CallMarking, Name, ParsedCall, positional};
 use super::pythonic;
 use crate::repair::{Ending, Repair, RepairedJson, Repairs, Source, value_at};
 
@@ -57,6 +57,12 @@ const SOURCE_KEYS: &[&str] = &["source", "server", "server_name"];
 /// Keys that may accompany a call and are not arguments.
 const IGNORED_KEYS: &[&str] =
     &["type", "index", "reason", "thought", "description", "role", "content", "status"];
+
+/// The member that names a tool, and its text.
+struct NameMember<'a> {
+    key: &'a str,
+    text: &'a str,
+}
 
 /// The classification of a value.
 #[derive(Debug)]
@@ -179,7 +185,7 @@ impl<'k> Reader<'k> {
         }
         let named = NAME_KEYS.iter().find_map(|key| Some((*key, object.get(key)?.decode::<String>().ok()?)));
         match named {
-            Some((key, given)) => self.named(object, (key, &given), calls),
+            Some((key, given)) => self.named(object, NameMember { key, text: &given }, calls),
             None => self.keyed_by_tool(object, calls),
         }
     }
@@ -213,10 +219,10 @@ impl<'k> Reader<'k> {
     fn named(
         self,
         object: &RawObject,
-        (key, given): (&str, &str),
+        NameMember { key, text }: NameMember<'_>,
         calls: &mut Vec<ParsedCall>,
     ) -> ReadResult {
-        let Some(name) = Name::read(given, self.known) else { return ReadResult::NotACall };
+        let Some(name) = Name::read(text, self.known) else { return ReadResult::NotACall };
         if ["finalanswer", "final_answer", "final"].contains(&name.text.to_lowercase().as_str()) {
             return ReadResult::NotACall;
         }
@@ -240,7 +246,7 @@ impl<'k> Reader<'k> {
                 None if bare && !name.is_known() => return ReadResult::NotACall,
                 None => return ReadResult::Broken,
             },
-            None => match flat(object, (key, &name), self.setting, &mut repairs) {
+            None => match flat(object, FlatCall { key, name: &name }, self.setting, &mut repairs) {
                 Some(arguments) => arguments,
                 None => return ReadResult::NotACall,
             },
@@ -315,24 +321,16 @@ pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repai
     Some(RawObject::default().with(parameter.to_owned(), text).into_raw())
 }
 
-/// Assigns values without names to the parameters in order.
-pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
-    let tool = name.tool?;
-    if values.len() > tool.names().len() {
-        return None;
-    }
-    repairs.add(Repair::Positional);
-    let members = tool
-        .names()
-        .zip(values)
-        .fold(RawObject::default(), |object, (name, value)| object.with(name.to_owned(), value.clone()));
-    Some(members.into_raw())
+/// The member with the name of a call, and that name.
+struct FlatCall<'a> {
+    key: &'a str,
+    name: &'a Name<'a>,
 }
 
 /// Arguments beside the name, or none.
 fn flat(
     object: &RawObject,
-    (key, name): (&str, &Name<'_>),
+    FlatCall { key, name }: FlatCall<'_>,
     setting: CallMarking,
     repairs: &mut Repairs,
 ) -> Option<RawJson> {

@@ -1,7 +1,7 @@
 //! A call found in a text, before its conversion to a [`ModelCall`].
 
 use toolhub_core::model::ModelCall;
-use toolhub_core::{CallId, RawJson, ToolName};
+use toolhub_core::{CallId, RawJson, RawObject, ToolName};
 
 use super::known_tools::{KnownTool, KnownTools};
 use crate::repair::{Ending, Repair, Repairs};
@@ -110,4 +110,18 @@ fn bare_name(name: &str) -> &str {
         }
         _ => name,
     }
+}
+
+/// Assigns values without names to the parameters in order.
+pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
+    let tool = name.tool?;
+    if values.len() > tool.names().len() {
+        return None;
+    }
+    repairs.add(Repair::Positional);
+    let members = tool
+        .names()
+        .zip(values)
+        .fold(RawObject::default(), |object, (name, value)| object.with(name.to_owned(), value.clone()));
+    Some(members.into_raw())
 }

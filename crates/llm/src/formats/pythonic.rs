@@ -2,9 +2,8 @@
 
 use toolhub_core::RawJson;
 
-use super::json_shape::positional;
 use super::known_tools::KnownTools;
-use super::parsed_call::{Group, Name, ParsedCall};
+use super::parsed_call::{Group, Name, ParsedCall, positional};
 use crate::repair::{Arguments, Ending, Repair, Repairs, Source};
 
 /// Returns the name at `at` and the offset after it.

@@ -2,16 +2,13 @@
 
 use toolhub_core::lang::LocalizedText;
 
-use super::errors;
-use super::functions;
 use super::piece::{CONSTANTS, LOOSE, OPERATORS, Piece};
-use super::plan::Planner;
+use super::planner::{Planner, check_length};
 use super::steps::{Direction, Operation};
+use super::{errors, function_call, functions};
 
 /// Maximum number of terms or factors per fend expression: parsing time is quadratic.
 const MAX_CHAIN: usize = 12;
-/// Maximum number of pieces per fend expression: its stack use grows with them.
-const MAX_PIECES: usize = 64;
 
 /// Converts an expression to text; parts of it become variables.
 pub(super) fn reduce(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, LocalizedText> {
@@ -32,16 +29,6 @@ pub(super) fn reduce(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Resul
     };
     check_length(&text)?;
     Ok(text)
-}
-
-pub(super) fn check_length(text: &str) -> Result<(), LocalizedText> {
-    if text.split_whitespace().count() > MAX_PIECES {
-        return Err(LocalizedText::new(
-            "the expression is too long in one piece: put parentheses around its parts",
-            "表达式一段太长：请用括号分段",
-        ));
-    }
-    Ok(())
 }
 
 fn join(pieces: &[Piece]) -> String {
@@ -73,7 +60,7 @@ fn fold_functions(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<
         if end > from {
             let argument = pieces.drain(from..end).collect();
             let argument = planner.operand(argument)?;
-            pieces[at] = Piece::Operand(functions::apply(planner, name, &[argument])?);
+            pieces[at] = Piece::Operand(function_call::apply(planner, name, &[argument])?);
         }
     }
     Ok(())

@@ -7,13 +7,11 @@
 use toolhub_core::lang::LocalizedText;
 
 use super::commas::{misplaced_comma, refuse_ambiguous, thousands_at};
-use super::errors;
-use super::fend;
-use super::flat;
-use super::functions;
 use super::piece::{self, Piece};
-use super::steps::{CalculationPlan, Operation, Step};
+use super::planner::Planner;
+use super::steps::{CalculationPlan, Step};
 use super::tokens::Token;
+use super::{errors, fend, flat, function_call, functions};
 
 const MAX_DEPTH: usize = 64;
 
@@ -56,14 +54,6 @@ pub(super) fn plan(tokens: &[Token]) -> Result<CalculationPlan, LocalizedText> {
 enum Commas {
     Thousands,
     Arguments,
-}
-
-pub(super) struct Planner<'a> {
-    tokens: &'a [Token],
-    at: usize,
-    depth: usize,
-    pub(super) steps: Vec<Step>,
-    names: usize,
 }
 
 impl Planner<'_> {
@@ -231,7 +221,7 @@ impl Planner<'_> {
         if commas == Commas::Arguments {
             refuse_ambiguous(name, self.tokens.get(from..self.at).unwrap_or_default())?;
         }
-        functions::apply(self, name, &arguments)
+        function_call::apply(self, name, &arguments)
     }
 
     fn enter(&mut self) -> Result<(), LocalizedText> {
@@ -280,26 +270,5 @@ impl Planner<'_> {
     /// Converts pieces of any length to text.
     pub(super) fn reduce(&mut self, pieces: Vec<Piece>) -> Result<String, LocalizedText> {
         flat::reduce(self, pieces)
-    }
-
-    /// Assigns the value of `text` to a new variable.
-    pub(super) fn assign(&mut self, text: String) -> Result<String, LocalizedText> {
-        flat::check_length(&text)?;
-        let name = self.name();
-        self.steps.push(Step::Assign { name: name.clone(), text });
-        Ok(name)
-    }
-
-    /// Assigns the result of `operation` to a new variable.
-    pub(super) fn operation(&mut self, operation: Operation) -> String {
-        let name = self.name();
-        self.steps.push(Step::Operation { name: name.clone(), operation });
-        name
-    }
-
-    /// A variable name that expressions cannot contain.
-    fn name(&mut self) -> String {
-        self.names += 1;
-        format!("_v{}", self.names)
     }
 }

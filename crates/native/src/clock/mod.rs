@@ -9,6 +9,7 @@ mod moment;
 mod numerals;
 mod offset;
 mod plain;
+mod weekday;
 mod zone;
 
 use jiff::civil::Weekday;

@@ -4,9 +4,8 @@ use jiff::Span;
 use jiff::civil::Date;
 use toolhub_core::lang::LocalizedText;
 
-use super::civil;
-use super::numerals;
 use super::plain::plain;
+use super::{numerals, weekday};
 
 /// Words for an offset in days, months and years.
 const WORDS: [(&str, [i64; 3]); 34] = [
@@ -96,7 +95,7 @@ pub(super) fn word(plain: &str) -> Option<Span> {
 }
 
 fn span(plain: &str, from: Date) -> Option<Span> {
-    let weekday = || Span::new().try_days(civil::days_to_weekday(plain, from)?).ok();
+    let weekday = || Span::new().try_days(weekday::days_to_weekday(plain, from)?).ok();
     word(plain).or_else(weekday).or_else(|| if plain.is_ascii() { english(plain) } else { chinese(plain) })
 }
 

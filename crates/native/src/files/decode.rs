@@ -42,6 +42,13 @@ pub(super) enum Malformed {
     Replace,
 }
 
+/// Which lines of a text are read, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PageOptions {
+    pub(super) window: Window,
+    pub(super) malformed: Malformed,
+}
+
 /// Why a text could not be decoded.
 #[derive(Debug)]
 pub(super) enum DecodeError {
@@ -109,7 +116,7 @@ pub(super) fn kind(head: &[u8]) -> Kind {
 pub(super) fn page(
     reader: &mut impl Read,
     encoding: &'static Encoding,
-    (window, malformed): (Window, Malformed),
+    PageOptions { window, malformed }: PageOptions,
     cancelled: &Cancelled,
 ) -> Result<Page, DecodeError> {
     let mut decoder = encoding.new_decoder_with_bom_removal();

@@ -8,7 +8,7 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-use super::decode::{self, DecodeError, FileType, Kind, Malformed, Page, Window};
+use super::decode::{self, DecodeError, FileType, Kind, Malformed, Page, PageOptions, Window};
 use super::folders::{AllowedPath, Folders, unreadable};
 use super::guess;
 use crate::blocking::{self, Cancelled, Work};
@@ -119,7 +119,7 @@ impl Request<'_> {
         malformed: Malformed,
     ) -> Result<Page, DecodeError> {
         file.rewind()?;
-        decode::page(file, encoding, (self.window, malformed), self.cancelled)
+        decode::page(file, encoding, PageOptions { window: self.window, malformed }, self.cancelled)
     }
 
     fn decode_error(&self, error: &DecodeError) -> LocalizedText {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use toolhub_core::ToolError;
 use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
+use super::key::KeySource;
 use super::provider::SearchProvider;
-use super::setup::KeySource;
 use super::setup_help;
 
 /// Why a search failed.

@@ -31,3 +31,20 @@ impl ApiKey {
 pub(super) fn hidden(text: &str, secret: &str) -> String {
     if secret.is_empty() { text.to_owned() } else { text.replace(secret, "…") }
 }
+
+/// The origin of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeySource {
+    Config,
+    Variable(&'static str),
+}
+
+impl KeySource {
+    /// The name for messages.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Config => "`api_key` in `[web_search]`".to_owned(),
+            Self::Variable(name) => format!("`{name}`"),
+        }
+    }
+}

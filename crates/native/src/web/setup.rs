@@ -6,7 +6,7 @@ use toolhub_core::lang::LocalizedText;
 use url::Url;
 
 use super::error::SearchError;
-use super::key::{ApiKey, hidden};
+use super::key::{ApiKey, KeySource, hidden};
 use super::provider::SearchProvider;
 
 /// Less than the timeout of a call, so that the error names the slow service.
@@ -45,13 +45,6 @@ pub(super) struct Target {
     pub(super) key: Option<ApiKey>,
     /// The origin of the key.
     pub(super) key_source: KeySource,
-}
-
-/// The origin of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeySource {
-    Config,
-    Variable(&'static str),
 }
 
 impl std::fmt::Debug for Target {
@@ -170,16 +163,6 @@ fn target(choice: SearchConfig, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
         })?),
     };
     Ok(Target { provider, url: address(url.trim(), provider)?, key, key_source })
-}
-
-impl KeySource {
-    /// The name for messages.
-    pub(super) fn name(self) -> String {
-        match self {
-            Self::Config => "`api_key` in `[web_search]`".to_owned(),
-            Self::Variable(name) => format!("`{name}`"),
-        }
-    }
 }
 
 /// The URL of the search endpoint at `base`, which may include its path.

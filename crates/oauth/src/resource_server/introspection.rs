@@ -18,7 +18,7 @@ use super::provider::{Provider, ProviderEndpoint};
 use super::settings::IntrospectionClient;
 use super::token_cache::TokenDigest;
 use crate::error::OAuthError;
-use crate::fetch::host_and_port;
+use crate::http_client::host_and_port;
 
 /// Age up to which the endpoint of the metadata is used without reading the metadata again.
 const MAX_ENDPOINT_AGE: Duration = Duration::from_secs(60 * 60);

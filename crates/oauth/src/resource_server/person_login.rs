@@ -82,6 +82,12 @@ pub(super) struct PersonLogins {
     endpoints: Mutex<Endpoints>,
 }
 
+/// The code of a response, and the address to which the response was sent.
+struct AuthorizationCode<'a> {
+    code: &'a str,
+    redirect: &'a str,
+}
+
 /// The endpoints from the metadata of an issuer, and the last failure to read it.
 #[derive(Default)]
 struct Endpoints {
@@ -92,7 +98,8 @@ struct Endpoints {
 impl PersonLogins {
     pub(super) fn new(
         provider: Arc<Provider>,
-        (client, has_others): (LoginClient, bool),
+        client: LoginClient,
+        has_others: bool,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -144,8 +151,11 @@ impl PersonLogins {
             return Err(refuse(TokenErrorKind::LoginRefused { code: sanitize(error) }));
         }
         let code = response.code.ok_or_else(|| refuse(TokenErrorKind::LoginState))?;
-        let redeemed =
-            self.provider.within_timeout(self.redeem(&endpoints.token, begun, (code, response.redirect)));
+        let redeemed = self.provider.within_timeout(self.redeem(
+            &endpoints.token,
+            begun,
+            AuthorizationCode { code, redirect: response.redirect },
+        ));
         let token = redeemed.await.map_err(|error| self.refusal(&error))?;
         let claims = self.verify(keys, token.expose()).await.map_err(refuse)?;
         let claims = self.check(claims, begun.nonce.expose()).map_err(refuse)?;
@@ -156,7 +166,7 @@ impl PersonLogins {
         &self,
         endpoint: &Url,
         begun: &BegunLogin,
-        (code, redirect): (&str, &str),
+        AuthorizationCode { code, redirect }: AuthorizationCode<'_>,
     ) -> Result<Secret, OAuthError> {
         // The semaphore is never closed.
         let _permit = self.redemption.acquire().await;

@@ -13,7 +13,8 @@ use super::jwk::Jwk;
 use super::settings::TrustedIssuer;
 use super::token_error::TokenErrorKind;
 use crate::error::OAuthError;
-use crate::fetch::{Fetch, host_and_port, sanitize};
+use crate::fetch::{Fetch, sanitize};
+use crate::http_client::host_and_port;
 use crate::issuer::well_known;
 
 /// Timeout of everything that one token waits for: discovery and the request that follows.

@@ -148,7 +148,7 @@ impl TokenVerifier {
             });
             let logins = settings.login.as_ref().map(|client| {
                 let (provider, clock) = (Arc::clone(&provider), Arc::clone(&clock));
-                Box::new(PersonLogins::new(provider, (client.clone(), with_logins > 1), clock))
+                Box::new(PersonLogins::new(provider, client.clone(), with_logins > 1, clock))
             });
             let keys = KeySet::new(Arc::clone(&provider), Arc::clone(&clock), tasks.clone());
             Ok(Issuer { index, provider, keys, introspector, logins })

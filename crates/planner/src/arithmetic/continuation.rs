@@ -321,7 +321,8 @@ pub(crate) fn begun(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usiz
 /// An expression with all operations in the words after it applied.
 pub(crate) fn chained(
     tokens: &[Token<'_>],
-    (mut found, mut after): (Expression, usize),
+    mut found: Expression,
+    mut after: usize,
     free: &dyn Fn(usize) -> bool,
 ) -> (Expression, usize) {
     loop {

@@ -13,8 +13,9 @@ use crate::lexer::split::{self, Clause};
 use crate::plan::{Complexity, IncompleteCall, Plan, Slot, Step, StepId, UnprovenStep};
 use crate::safety::proof::Claim;
 use crate::selection::candidates::Candidates;
-use crate::selection::choose;
-use crate::selection::choose::{Choice, Chooser, Schemas};
+use crate::selection::choice::Choice;
+use crate::selection::choose::{Chooser, Schemas};
+use crate::selection::clause_intent;
 use crate::selection::implied_need;
 use crate::selection::verb_class;
 use crate::values::candidate::{ArgumentValue, Candidate};
@@ -41,7 +42,7 @@ impl Draft {
 /// Plans a text with normalised (half-width) characters.
 pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
     let parsed = ParsedText::of(text, today);
-    let about = choose::intent(&parsed);
+    let about = clause_intent::intent(&parsed);
     let mut chooser = Chooser { candidates, schemas: Schemas::default(), about };
     let clauses = split::clauses(&parsed);
     if let Some((rest, parts)) = crate::selection::unsupported::split(text, &clauses, candidates) {
@@ -222,13 +223,13 @@ fn by_clause(
         // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
         let continues = drafts.last().is_some_and(|last| {
             verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
-        }) && choose::intent(&bare).has_own_object();
+        }) && clause_intent::intent(&bare).has_own_object();
         // 都有哪些工作表？: a question about a thing may have no other verb.
         let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
-        let is_question = choose::intent(&bare).is_question()
+        let is_question = clause_intent::intent(&bare).is_question()
             || !implied_need::needs(&bare).is_empty()
             || continues
-            || questions && choose::intent(&bare).has_own_object();
+            || questions && clause_intent::intent(&bare).has_own_object();
         // This clause may contain the missing arguments of an unfinished step.
         if let Some(begun) = unfinished.last() {
             let mut refill = chooser.refill(&begun.choice, &parsed);

@@ -6,11 +6,11 @@ use toolhub_core::lang::LocalizedText;
 use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token};
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::values::candidate::ArgumentValue;
 use crate::values::parameter::Shape;
-use crate::values::phrase::is_stop;
 use crate::values::role::Role;
 
 /// Weights of a word and of a Chinese character; a Chinese word has two characters on average.

@@ -1,7 +1,7 @@
 //! Expands one sentence into several calls: `in Tokyo and in Berlin` becomes one call for each.
 
 use crate::lexer::mention::ParsedText;
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::values::candidate::{ArgumentValue, Candidate};
 use crate::values::parameter::Shape;
 use crate::values::role::Role;

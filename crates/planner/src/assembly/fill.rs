@@ -1,8 +1,10 @@
 //! Assigns each parameter of a tool the value that fits best. Two parameters never share a text range.
 
+use crate::assembly::assignment::Assignment;
 use crate::lexer::labels;
-use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext, candidates};
+use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
+use crate::values::parameter_value::candidates;
 use crate::values::role::Role;
 
 /// Minimum score of a value for a required parameter; below it, the parameter is reported as missing.
@@ -16,54 +18,6 @@ const REQUIRED_BONUS: f32 = 0.7;
 const MAX_SCORE_LOSS: f32 = 1.2;
 /// Minimum gain of the total score for two parameters to exchange values.
 const MIN_EXCHANGE_GAIN: f32 = 0.15;
-
-/// The arguments of one call.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Assignment {
-    /// Indexed like the parameters.
-    pub(crate) slots: Vec<Option<Candidate>>,
-    /// All candidates of each parameter, best first.
-    pub(crate) others: Vec<Vec<Candidate>>,
-}
-
-impl Assignment {
-    /// The indices of the required parameters without a value.
-    pub(crate) fn missing<'a>(&'a self, parameters: &'a [Parameter]) -> impl Iterator<Item = usize> + 'a {
-        parameters
-            .iter()
-            .zip(&self.slots)
-            .enumerate()
-            .filter(|(_, (parameter, slot))| parameter.required && slot.is_none())
-            .map(|(index, _)| index)
-    }
-
-    /// Whether an argument overlaps this byte range.
-    pub(crate) fn uses(&self, start: usize, end: usize) -> bool {
-        self.slots.iter().flatten().any(|slot| slot.start < end && start < slot.end)
-    }
-
-    /// The number of optional parameters with a value.
-    pub(crate) fn extras(&self, parameters: &[Parameter]) -> usize {
-        parameters
-            .iter()
-            .zip(&self.slots)
-            .filter(|(parameter, slot)| !parameter.required && slot.is_some())
-            .count()
-    }
-
-    /// Average score of the required parameters, from 0 to 1.
-    pub(crate) fn certainty(&self, parameters: &[Parameter]) -> f32 {
-        let required = parameters.iter().zip(&self.slots).filter(|(parameter, _)| parameter.required);
-        let scores: Vec<f32> = required
-            .map(|(_, slot)| slot.as_ref().map_or(0.0, |slot| (slot.score / 3.0).clamp(0.0, 1.0)))
-            .collect();
-        if scores.is_empty() {
-            if self.slots.iter().any(Option::is_some) { 0.6 } else { 0.0 }
-        } else {
-            scores.iter().sum::<f32>() / scores.len() as f32
-        }
-    }
-}
 
 /// Fills the parameters from a text.
 pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assignment {
@@ -95,7 +49,7 @@ pub(crate) fn fill(parameters: &[Parameter], context: &MatchContext<'_>) -> Assi
     from_before_to(parameters, &mut assignment, context);
     trim_query(parameters, &mut assignment, context);
     select_dependent_choice(parameters, &mut assignment, &others);
-    crate::values::duration::end(parameters, &mut assignment, context);
+    crate::assembly::event_end::end(parameters, &mut assignment, context);
     assignment.others = others;
     assignment
 }

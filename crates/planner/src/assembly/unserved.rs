@@ -5,7 +5,7 @@ use crate::lexer::labels;
 use crate::lexer::lexicon;
 use crate::lexer::split::Clause;
 use crate::lexer::token::{Kind, tokens};
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 
 /// A clause that contributes no argument is reported if the weight of its unused words reaches this value: a word counts 1, a
 /// Chinese character 0.5.

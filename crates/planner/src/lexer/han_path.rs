@@ -1,6 +1,7 @@
 //! Finds paths and slashed names with Chinese characters, which have no blanks around them.
 
-use crate::lexer::literal::{Literal, begins_word, is_extension};
+use crate::lexer::file_extension::is_extension;
+use crate::lexer::literal::{Literal, begins_word};
 use crate::lexer::token::is_han;
 
 /// Words directly before a file name, without a blank.

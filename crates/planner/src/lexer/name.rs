@@ -1,6 +1,7 @@
 //! Proper names in a request: capitalised English words, and places in English and Chinese from a table.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use toolhub_core::name_tables;
@@ -199,7 +200,7 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
             after += 1;
             break;
         } else {
-            after += region(text, tokens, (at, after), free);
+            after += region(text, tokens, at..after, free);
             break;
         }
     }
@@ -236,12 +237,8 @@ fn is_short_form(word: &str) -> bool {
 }
 
 /// `, CA` or `, United Kingdom` after a place: the number of tokens of the region.
-fn region(
-    text: &str,
-    tokens: &[Token<'_>],
-    (from, at): (usize, usize),
-    free: &dyn Fn(usize) -> bool,
-) -> usize {
+fn region(text: &str, tokens: &[Token<'_>], place: Range<usize>, free: &dyn Fn(usize) -> bool) -> usize {
+    let Range { start: from, end: at } = place;
     let Some(comma) = tokens.get(at).filter(|comma| comma.text == ",") else { return 0 };
     let name = text.get(tokens[from].start..comma.start).unwrap_or_default().trim();
     for length in (1..=3).rev() {

@@ -1,5 +1,7 @@
 //! Numbers in natural language: digits, words, Chinese numerals, millions, percentages and units.
 
+use serde_json::{Number as JsonNumber, Value as Json};
+
 use crate::lexer::number_words::{numerals, ordinal_word, words};
 use crate::lexer::token::{Kind, Token};
 use crate::lexer::units::{self, Unit};
@@ -176,6 +178,14 @@ fn is_percent(tokens: &[Token<'_>], after: &mut usize) -> bool {
     let found = tokens.get(*after).is_some_and(|token| token.is_any(&["%", "percent", "percents"]));
     *after += usize::from(found);
     found
+}
+
+/// Converts a number to JSON, as an integer if it has no fraction.
+pub(crate) fn json(value: f64) -> Option<Json> {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Some(Json::from(value as i64));
+    }
+    JsonNumber::from_f64(value).map(Json::Number)
 }
 
 #[cfg(test)]

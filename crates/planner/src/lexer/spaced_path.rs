@@ -1,10 +1,11 @@
 //! Finds paths that contain blanks, if the words around them are unambiguous: `/data/ann/My Documents/Plan.xlsx`, `sales
 //! figures.xlsx`.
 
-use crate::lexer::literal::{Literal, begins_word, is_extension};
+use crate::lexer::file_extension::is_extension;
+use crate::lexer::literal::{Literal, begins_word};
 use crate::lexer::split;
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::is_han;
-use crate::values::phrase::is_stop;
 
 /// Maximum number of words of a path; longer runs are sentences.
 const MAX_PATH_WORDS: usize = 6;
@@ -185,7 +186,7 @@ fn is_plain(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lexer::literal::find;
+    use crate::lexer::literal_scanner::find;
 
     #[test]
     fn finds_paths_with_spaces() {

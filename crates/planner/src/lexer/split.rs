@@ -384,7 +384,7 @@ fn begins_unknown(parsed: &ParsedText<'_>, at: usize) -> bool {
         && word.text.bytes().all(|byte| byte.is_ascii_lowercase())
         && !known
         && !mentioned
-        && !crate::values::phrase::is_stop(word.text)
+        && !crate::lexer::stop_words::is_stop(word.text)
         && !word.text.ends_with("ly")
         && object.is_any(&OBJECTS)
 }

@@ -1,9 +1,7 @@
 //! Rewrites orders about cells and sheets: `write A and B into A1 and B1` becomes one range, `change F7 to 5` becomes a write.
 
 use crate::lexer::literal::{Literal, LiteralSpan};
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::idiom_rewrite::read;
-use crate::rewrite::rephrase::{has_word, is_open};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, read};
 
 /// The column number and the row of a single cell.
 fn position(cell: &str) -> Option<(usize, usize)> {

@@ -3,9 +3,10 @@
 
 use std::sync::LazyLock;
 
-use crate::lexer::literal::{self, Literal, LiteralSpan};
+use crate::lexer::literal::{Literal, LiteralSpan};
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::rewrite::rephrase::masked;
+use crate::rewrite::masked_text::{free_text, masked};
 
 const TABLE: &str = include_str!("../../data/colloquial.tsv");
 
@@ -77,75 +78,8 @@ const BEFORE_VERBS: [&str; 24] = [
     "go and ",
     "…",
 ];
-/// Labels of free text. The text after a label is not changed.
-const LABELS: [&str; 25] = [
-    "message:",
-    "msg:",
-    "body:",
-    "text:",
-    "content:",
-    "contents:",
-    "saying:",
-    "saying ",
-    "with:",
-    "note:",
-    "subject ",
-    "subject:",
-    "body ",
-    "message \"",
-    "observation:",
-    "正文",
-    "内容：",
-    "内容:",
-    "内容 ",
-    "信息",
-    "主题",
-    "标题",
-    "留言",
-    "说：",
-    "写着",
-];
 /// Prepositions before a destination.
 const DESTINATION_PREPOSITIONS: [&str; 4] = [" into ", " in ", " to ", " under "];
-
-/// Byte offset of the first free text in a masked request.
-pub(crate) fn free_text(masked: &str) -> usize {
-    // 回复邮件 m2：好的，周三见: the text of a reply is free text.
-    let answer = ["回复", "答复", "回信", "reply"].iter().find_map(|verb| {
-        let from = masked.find(verb)?;
-        ["：", ": "]
-            .iter()
-            .filter_map(|mark| masked[from..].find(mark).map(|at| from + at + mark.len()))
-            .min()
-    });
-    LABELS
-        .iter()
-        .filter_map(|label| {
-            // A label is a whole word.
-            let is_whole_word = |at: &usize| {
-                !label.is_ascii() || !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric())
-            };
-            let ends = |at: usize| at + label.len();
-            masked
-                .match_indices(label)
-                .map(|(at, _)| at)
-                .find(|at| is_whole_word(at) && !is_closed(&masked[ends(*at)..]))
-                .map(ends)
-        })
-        .chain(answer)
-        .min()
-        .unwrap_or(masked.len())
-}
-
-/// 正文“…”，: whether the value of a label is one literal with the end of its part after it.
-fn is_closed(after: &str) -> bool {
-    let value = after.trim_start_matches(['是', '为', '写', '：', ':', ' ']);
-    let rest = value.trim_start_matches('#');
-    rest.len() < value.len()
-        && (rest.is_empty()
-            || rest.starts_with(['，', ',', '。', '；', ';', '.'])
-            || [" and ", " with ", " to "].iter().any(|joint| rest.starts_with(joint)))
-}
 
 /// The request in plain words; `None` if nothing changes.
 pub(crate) fn plain(text: &str) -> Option<String> {
@@ -161,7 +95,7 @@ pub(crate) fn plain(text: &str) -> Option<String> {
     let trimmed = result.trim_end_matches(['.', '!', ' ']);
     if let Some(shorter) =
         trimmed.strip_suffix(" please").filter(|shorter| !shorter.ends_with([',', '"', '\'']))
-        && free_text(&masked(&result, &literal::find(&result))) >= result.len()
+        && free_text(&masked(&result, &literal_scanner::find(&result))) >= result.len()
     {
         result = shorter.to_owned();
         changed = true;
@@ -178,7 +112,7 @@ fn replaced(text: &str, entry: &Entry) -> Option<String> {
     {
         return None;
     }
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let until = free_text(&masked);
     let ascii = entry.phrase.is_ascii();

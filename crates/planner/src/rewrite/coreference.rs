@@ -1,12 +1,12 @@
 //! Resolves references of a later part of a request to things named earlier: a name whose kind was given before, `her` and 他
 //! for a person, `and in Denver?` for the same question about another place.
 
-use crate::lexer::literal::{self, Literal, LiteralSpan};
+use crate::lexer::literal::{Literal, LiteralSpan};
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::token::is_han;
-use crate::rewrite::colloquial::free_text;
 use crate::rewrite::follow_up;
-use crate::rewrite::rephrase::masked;
+use crate::rewrite::masked_text::{free_text, masked};
 
 /// Nouns for kinds of things, before or after a name.
 const KINDS: [&str; 12] = [
@@ -55,7 +55,7 @@ pub(crate) fn resolve(text: &str) -> Option<String> {
 
 /// 回复邮件 em-55 …，然后把 em-55 删了: repeats the kind at the second mention of a name.
 fn repeat_kind(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     for (position, first) in literals.iter().enumerate() {
         let name = match &first.literal {
@@ -113,7 +113,7 @@ fn repeat_kind_of_bare_name(text: &str, masked: &str) -> Option<String> {
 
 /// `rename the sheet A to Summary, …, then insert rows on Summary`: the new name of a sheet is a sheet, too.
 fn repeat_kind_of_renamed_sheet(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let at = ["rename the sheet ", "rename sheet ", "rename the tab ", "rename the worksheet "]
         .iter()
@@ -150,7 +150,7 @@ fn resolve_branch(text: &str) -> Option<String> {
 /// `List my events for D and find 30 minutes on that day`, 这几天: repeats the date named before.
 fn resolve_date(text: &str) -> Option<String> {
     const DAYS: [&str; 7] = ["on that day", "that same day", "那一天", "那天", "当天", "这几天", "那几天"];
-    let masked = masked(text, &literal::find(text));
+    let masked = masked(text, &literal_scanner::find(text));
     let (at, word) = DAYS.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
     let dates: Vec<&str> = text[..at]
         .split(|c: char| !(c.is_ascii_digit() || c == '-'))
@@ -190,7 +190,7 @@ fn kind_of(text: &str, masked: &str, found: &LiteralSpan) -> Option<(&'static st
 
 /// `… from her`, 他的观察: replaces the pronoun by the only person named before.
 fn resolve_pronoun(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     if !["graph", "entity", "observation", "图谱", "实体", "观察", "node"]
         .iter()
@@ -358,7 +358,7 @@ fn repeat_kind_of_new_object(text: &str) -> Option<String> {
 
 /// `make the folder X and move Y in word`, `read X, then change A to B in it`: inserts the path named before.
 fn insert_path(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let words = [
         " in there",
@@ -407,7 +407,7 @@ fn insert_file(text: &str) -> Option<String> {
         "显示文件内容",
         "把文件内容给我看",
     ];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let (at, word) = WORDS.iter().find_map(|word| masked.rfind(word).map(|at| (at, *word)))?;
     let ends = masked[at + word.len()..].trim_matches(['.', '!', '。', ' ', '吧', '?']).is_empty();
@@ -436,7 +436,7 @@ fn insert_folder(text: &str) -> Option<String> {
         ["移动到", "移到", "放到", "放进", "移进", "挪到", "挪进", "搬到", "搬进", "移入", "放入"];
     const LOCATION_WORDS: [&str; 8] =
         ["这个文件夹", "那个文件夹", "该文件夹", "这个目录", "那个目录", "该目录", "新文件夹", "新目录"];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     // 再把 b.txt 移进去
     let inside = ["移进去", "放进去", "挪进去", "搬进去", "移过去"];
     let moved = inside
@@ -463,7 +463,7 @@ fn insert_folder(text: &str) -> Option<String> {
 
 /// 新建目录 /data/a，并在里面写一个 b.txt: prefixes a file that is created inside a folder with the folder's path.
 fn inside(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let (at, word) = ["在里面", "里面", "inside it ", "in it "]
         .iter()
         .find_map(|word| text.find(word).map(|at| (at, *word)))?;

@@ -3,7 +3,7 @@
 
 use crate::lexer::filler;
 use crate::lexer::lexicon;
-use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::token::{Kind, tokens};
 
 /// Words with which such a part begins.
@@ -58,7 +58,7 @@ impl Exclusion {
 
 /// The last part of a request, if it only excludes an action and the parts before it ask for something.
 pub(crate) fn find(request: &str) -> Option<Exclusion> {
-    let literals = literal::find(request);
+    let literals = literal_scanner::find(request);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
     let mark = |(at, c): &(usize, char)| ",，;；.。(（".contains(*c) && free(*at);
     let dash = request.match_indices(" - ").chain(request.match_indices(" – ")).map(|(at, _)| at + 1);

@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 
 use crate::arithmetic::continuation;
-use crate::arithmetic::expression;
+use crate::arithmetic::recognize;
 use crate::lexer::labels;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, ParsedText, Value};
@@ -87,7 +87,8 @@ pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     continue_calculation(&text, &resolve_last, last).or_else(|| {
         let resolved = resolve_last();
         // A question never repeats a change.
-        let changes = crate::selection::choose::intent(&ParsedText::of(&resolved, Date::ZERO)).changes();
+        let changes =
+            crate::selection::clause_intent::intent(&ParsedText::of(&resolved, Date::ZERO)).changes();
         if changes && is_question(request) {
             return None;
         }
@@ -163,7 +164,7 @@ fn continue_calculation(
     let rewritten = |inner: &str| {
         let text = continued.iter().fold(inner.to_owned(), |inner, one| one.apply(&inner));
         let tokens = crate::lexer::token::tokens(&text);
-        let found = expression::find(&text, &tokens, &|_| true);
+        let found = recognize::find(&text, &tokens, &|_| true);
         let alone = matches!(found.as_slice(), [one] if one.start == 0 && one.end == text.len());
         alone.then_some(text)
     };

@@ -3,9 +3,7 @@
 
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::name::has_han;
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::idiom_rewrite::read;
-use crate::rewrite::rephrase::{has_word, is_open};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, read};
 
 /// Verbs that add something to the graph.
 const ADDS: [&str; 9] =

@@ -1,13 +1,12 @@
 //! Rewrites idioms with an unusual word order: `drop a@b.io a line`, `do a dry run of replacing …`, `Book "X" on …`,
 //! `rename A -> B`, 把名字改成 …. Each becomes a plain imperative.
 
-use crate::lexer::literal::{self, Literal, LiteralSpan};
+use crate::lexer::literal::Literal;
 use crate::lexer::name::has_han;
 use crate::rewrite::cell_rewrite::{
     adjacent_cells, cell_format, cell_write, row_in_chinese, row_of_values, tabs_as_sheets,
     workbook_with_sheet,
 };
-use crate::rewrite::colloquial::free_text;
 use crate::rewrite::graph_rewrite::{
     entity_fields, entity_in_chinese, entity_of_type, graph_as_location, observation_addition,
     observation_deletion, observed, quote_mixed_names, relation_between, relation_deletion,
@@ -17,6 +16,7 @@ use crate::rewrite::lookup_rewrite::{
     branch_checkout, branch_comparison, commit_changes, file_of_version, folder_description, graph_lookup,
     reorder_base, staging, trailing_repository, web_lookup,
 };
+use crate::rewrite::masked_text::{free_text, has_word, read};
 use crate::rewrite::message_rewrite::{
     drop_occasion, event_booking, event_creation, event_from_statement, event_invitation, mail_file_content,
     mail_to_address, reply_to_id,
@@ -25,7 +25,6 @@ use crate::rewrite::question_rewrite::{
     double_conversion, noun_before_number, numbered_folder, object_before_comma, reply_to_mentioned_mail,
     repository_status, show_named, unit_conversion, unstage_all, web_search,
 };
-use crate::rewrite::rephrase::{has_word, masked};
 use crate::rewrite::wish_rewrite::{
     event_field_change, event_wish, file_move, gerund_request, id_after_kind, mail_move, mentioned_location,
     needed_object, passive_question, passive_wish, permission,
@@ -119,12 +118,6 @@ pub(crate) fn plain(text: &str) -> Option<String> {
         }
     }
     changed.then_some(result)
-}
-
-pub(crate) fn read(text: &str) -> (Vec<LiteralSpan>, String) {
-    let literals = literal::find(text);
-    let masked = masked(text, &literals);
-    (literals, masked)
 }
 
 /// `could you list X?`: replaces the question mark of a polite order with a full stop.
@@ -360,7 +353,7 @@ fn bare_extension(text: &str) -> Option<String> {
         let opens = before.is_some_and(|c| c == ' ' || "的有个找“\"".contains(c));
         (opens
             && free(at)
-            && literal::is_extension(ending)
+            && crate::lexer::file_extension::is_extension(ending)
             && masked[at + 1 + ending.len()..].chars().next().is_none_or(|c| c != '.' && c != '/'))
         .then(|| format!("{} *{}", text[..at].trim_end(), &text[at..]))
     })

@@ -4,8 +4,7 @@
 use crate::lexer::literal::{Literal, LiteralSpan};
 use crate::lexer::name::has_han;
 use crate::lexer::token::is_han;
-use crate::rewrite::idiom_rewrite::read;
-use crate::rewrite::rephrase::has_word;
+use crate::rewrite::masked_text::{has_word, read};
 use crate::selection::verb_class::VERBS;
 
 /// Whether a code is a commit or a version: `9f3c2ab`, `v1.4.0`.

@@ -1,7 +1,7 @@
 //! Rewrites idioms about mail and events: `drop a@b.io a line`, `Book "X" on …`, `Invite a@b.io to …`, `Respond to 4471: …`.
 
 use crate::lexer::literal::{Literal, LiteralSpan};
-use crate::rewrite::idiom_rewrite::read;
+use crate::rewrite::masked_text::read;
 
 /// `drop a@b.io a line`, `ping a@b.io, subject …`: the address shows that a mail is meant.
 pub(crate) fn mail_to_address(text: &str) -> Option<String> {
@@ -155,7 +155,7 @@ pub(crate) fn event_from_statement(text: &str) -> Option<String> {
             .find(|at| masked[at + word.len()..].starts_with(|c: char| c.is_ascii_digit() || c == '#'))
     };
     let at = [" on ", " from ", " at "].iter().filter_map(|word| begins(word)).min()?;
-    let plain = !clause.contains(['?', '.', ';']) && !crate::rewrite::rephrase::is_open(clause);
+    let plain = !clause.contains(['?', '.', ';']) && !crate::rewrite::masked_text::is_open(clause);
     plain.then(|| {
         let (title, rest) = (&text[title.start..title.end], &text[title.end..]);
         format!("create an event {title}{}{rest}", &text[at..end])

@@ -8,6 +8,7 @@ pub(crate) mod follow_up;
 pub(crate) mod graph_rewrite;
 pub(crate) mod idiom_rewrite;
 pub(crate) mod lookup_rewrite;
+pub(crate) mod masked_text;
 pub(crate) mod message_rewrite;
 pub(crate) mod passive_rewrite;
 pub(crate) mod question_rewrite;

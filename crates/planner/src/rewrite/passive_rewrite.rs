@@ -1,9 +1,10 @@
 //! Coordinated passives: `X should be staged and then committed`, `Have A created and B moved to C`, `event 1 should be
 //! retitled, event 2 cancelled`. Each part becomes an imperative.
 
-use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
-use crate::rewrite::rephrase::{PASSIVES, is_open, masked, verb_of};
+use crate::rewrite::masked_text::{is_open, masked};
+use crate::selection::verb_class::VERBS;
 
 /// Words between two parts, longer ones first.
 const JOINTS: [&str; 10] = [
@@ -25,7 +26,7 @@ const MAX_OBJECT_WORDS: usize = 8;
 
 /// The request with each passive part as an imperative; `None` if it has fewer than two such parts.
 pub(crate) fn to_imperatives(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     if has_han(&masked) || is_open(&masked) {
         return None;
@@ -160,6 +161,55 @@ const PREPOSITIONS: [&str; 8] = ["with ", "to ", "from ", "in ", "on ", "as ", "
 
 fn without_adverb(text: &str) -> &str {
     ADVERBS.iter().find_map(|adverb| text.strip_suffix(adverb)).unwrap_or(text)
+}
+
+/// Phrases between the object and the participle of a passive order.
+pub(crate) const PASSIVES: [&str; 12] = [
+    " should be ",
+    " must be ",
+    " needs to be ",
+    " need to be ",
+    " has to be ",
+    " have to be ",
+    " is to be ",
+    " are to be ",
+    " should now be ",
+    " ought to be ",
+    " is supposed to be ",
+    " are supposed to be ",
+];
+
+/// The verb of a past participle: `renamed` of `rename`, `written` of `write`.
+pub(crate) fn verb_of(word: &str) -> Option<String> {
+    const IRREGULAR: [(&str, &str); 10] = [
+        ("written", "write"),
+        ("sent", "send"),
+        ("cut", "create"),
+        ("made", "make"),
+        ("put", "put"),
+        ("set", "set"),
+        ("shown", "show"),
+        ("drawn", "draw"),
+        ("built", "build"),
+        ("taken", "take"),
+    ];
+    if ["called", "named", "titled"].contains(&word) {
+        return Some("rename".to_owned());
+    }
+    if let Some((_, verb)) = IRREGULAR.iter().find(|(participle, _)| *participle == word) {
+        return Some((*verb).to_owned());
+    }
+    let root = word.strip_suffix("ed")?;
+    let mut forms = vec![root.to_owned(), format!("{root}e")];
+    forms.extend(root.strip_suffix('i').map(|root| format!("{root}y")));
+    if let Some(shorter) = root.char_indices().next_back().map(|(at, _)| &root[..at])
+        && shorter.ends_with(|c: char| root.ends_with(c))
+    {
+        forms.push(shorter.to_owned());
+    }
+    forms
+        .into_iter()
+        .find(|form| VERBS.english.contains_key(form) || ["fetch", "list", "read"].contains(&form.as_str()))
 }
 
 #[cfg(test)]

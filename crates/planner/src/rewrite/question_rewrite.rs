@@ -3,9 +3,7 @@
 
 use crate::lexer::literal::Literal;
 use crate::lexer::name::has_han;
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::idiom_rewrite::read;
-use crate::rewrite::rephrase::{has_word, is_open};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, read};
 
 /// `Convert 08:00 Warsaw time to Chicago time, and 19:00 Warsaw time to Manila time`: repeats what the second part leaves out.
 pub(crate) fn double_conversion(text: &str) -> Option<String> {

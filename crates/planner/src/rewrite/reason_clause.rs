@@ -4,10 +4,10 @@
 
 use crate::lexer::lexicon;
 use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::token::{is_han, tokens};
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::rephrase::{has_word, masked};
+use crate::rewrite::masked_text::{free_text, has_word, masked};
 use crate::rewrite::statement::{begins_order, points_back};
 use crate::rewrite::statement_words::{SUBJECTS, asks_for_more, binds, retracts};
 
@@ -70,7 +70,7 @@ const REPEATS: [&str; 22] = [
 
 /// Returns the request without its reason.
 pub(crate) fn remove(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     // `First do this, then that`: the parts are already in order.
     if let Some(rest) = ["first ", "first, "].iter().find_map(|word| masked.strip_prefix(word))
@@ -209,7 +209,7 @@ fn leading(text: &str, masked: &str) -> Option<String> {
 }
 
 fn trailing(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let until = free_text(&masked);
     let after = AFTER.iter().filter_map(|mark| {

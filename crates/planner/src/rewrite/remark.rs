@@ -2,11 +2,11 @@
 //! the order; the rest of the statement is dropped.
 
 use crate::lexer::lexicon;
-use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
 use crate::lexer::token::{Kind, is_han, tokens};
-use crate::rewrite::rephrase::{has_word, is_open, masked};
+use crate::rewrite::masked_text::{has_word, is_open, masked};
 use crate::selection::verb_class::VERBS;
 
 /// Verbs of a statement about a thing.
@@ -131,10 +131,10 @@ const HAN_BOUNDS: [&str; 12] =
 
 /// Removes a statement before an order and replaces the pronoun in the order with the statement's subject.
 pub(crate) fn remove_statement(text: &str) -> Option<String> {
-    if has_han(&masked(text, &literal::find(text))) || !text.is_ascii() && has_han(text) {
+    if has_han(&masked(text, &literal_scanner::find(text))) || !text.is_ascii() && has_han(text) {
         return chinese(text);
     }
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     if is_open(&masked.replace("isn't", "").replace("doesn't", "").replace("not ", "")) {
         return None;
@@ -180,7 +180,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         return None;
     }
     if let Some(speaker) = SPEAKERS.iter().find(|speaker| head.starts_with(**speaker)) {
-        let own = literal::find(text.get(speaker.len()..places.0)?);
+        let own = literal_scanner::find(text.get(speaker.len()..places.0)?);
         // `We no longer buy from Old Supplier Ltd, so remove that entity`: the only name.
         if own.is_empty() {
             let name = crate::rewrite::coreference::capital_name(text.get(..places.0)?, &[])?;
@@ -209,7 +209,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
             text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();
         let subject = text.get(..now)?.trim();
         let changes = ["update", "change", "adjust", "correct", "fix"].contains(&verb);
-        let bare = literal::find(order).is_empty() && order.split(' ').count() <= 5;
+        let bare = literal_scanner::find(order).is_empty() && order.split(' ').count() <= 5;
         return (changes && bare && subject.contains(" of "))
             .then(|| format!("change {subject} to {new_value}"));
     }
@@ -235,11 +235,11 @@ fn counted(word: &str) -> usize {
 
 /// Replaces the pronoun in an order with the thing it refers to.
 fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
-    let literals = literal::find(order);
+    let literals = literal_scanner::find(order);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
     let all = tokens(order);
     let thing_has_kind = !lexicon::word_matches(thing, &tokens(thing), &|token| {
-        literal::find(thing).iter().any(|found| found.start < token.end && token.start < found.end)
+        literal_scanner::find(thing).iter().any(|found| found.start < token.end && token.start < found.end)
     })
     .is_empty();
     for (at, token) in
@@ -300,7 +300,7 @@ fn resolve_pronoun(order: &str, thing: &str) -> Option<String> {
 
 /// 账目.xlsx 里 2023年 这个工作表不要了，删掉吧: the Chinese equivalent.
 fn chinese(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
     let (comma, length) = text
         .char_indices()
@@ -455,7 +455,7 @@ pub(crate) fn remove_reason(text: &str) -> Option<String> {
         "only", "except", "but", "not", "just", "instead", "unless", "if", "when", "until", "first", "then",
         "and", "before",
     ];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let marks = [", ", " - ", " – ", ". ", "; ", "，", "。", "；"];
     let (at, start) =

@@ -1,12 +1,14 @@
 //! Rewrites other forms of an order into the imperative that the rest of the planner parses: passives, phrasal verbs with a
 //! separated particle, and unusual conjunctions between list items.
 
-use crate::lexer::literal::{self, Literal, LiteralSpan};
+use crate::lexer::literal::{Literal, LiteralSpan};
+use crate::lexer::literal_scanner;
 use crate::lexer::token::{Kind, Token, tokens};
 use crate::rewrite::colloquial;
 use crate::rewrite::coreference;
 use crate::rewrite::idiom_rewrite;
-use crate::rewrite::passive_rewrite;
+use crate::rewrite::masked_text::{has_word, is_open, masked};
+use crate::rewrite::passive_rewrite::{self, PASSIVES, verb_of};
 use crate::rewrite::reason_clause;
 use crate::rewrite::remark;
 use crate::rewrite::spelling;
@@ -14,12 +16,6 @@ use crate::rewrite::statement;
 use crate::rewrite::verbless;
 use crate::selection::verb_class::VERBS;
 use crate::values::nested_path;
-
-/// Words that leave open whether something is to be done. A request that contains one is not rewritten.
-const CONDITIONAL_WORDS: [&str; 16] = [
-    "if", "unless", "when", "once", "until", "whether", "not", "never", "should i", "except", "or", "did",
-    "don't", "why", "how", "who",
-];
 
 /// Applies all rewriting steps to the request.
 pub(crate) fn rephrase(text: &str) -> String {
@@ -59,29 +55,6 @@ pub(crate) fn rephrase(text: &str) -> String {
     text
 }
 
-/// Replaces each byte of a literal with `#` and lowercases the rest. Byte offsets stay valid.
-pub(crate) fn masked(text: &str, literals: &[LiteralSpan]) -> String {
-    let mut bytes = text.to_ascii_lowercase().into_bytes();
-    for found in literals {
-        bytes[found.start..found.end].fill(b'#');
-    }
-    String::from_utf8(bytes).unwrap_or_default()
-}
-
-/// Whether a text leaves open what is to be done.
-pub(crate) fn is_open(masked: &str) -> bool {
-    masked.contains(['?', '？'])
-        || masked.contains("n't ")
-        || CONDITIONAL_WORDS.iter().any(|word| has_word(masked, word))
-}
-
-pub(crate) fn has_word(text: &str, word: &str) -> bool {
-    text.match_indices(word).any(|(at, _)| {
-        let letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '\'');
-        !letter(text[..at].chars().next_back()) && !letter(text[at + word.len()..].chars().next())
-    })
-}
-
 /// ，不要进回收站: rewrites flags that are expressed as negations.
 fn negated_flags(text: &str) -> Option<String> {
     const MAX_FLAGS: usize = 3;
@@ -91,7 +64,7 @@ fn negated_flags(text: &str) -> Option<String> {
 
 fn negated_flag(text: &str) -> Option<String> {
     const TABLE: &str = include_str!("../../data/negated_flags.tsv");
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let rows = TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'));
     rows.flat_map(|(plain, phrases)| {
@@ -135,7 +108,7 @@ fn joined(text: &str) -> Option<String> {
         ("连同", " 和 "),
         ("加上", " 和 "),
     ];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let mut result = text.to_owned();
     let mut changed = false;
     for pair in literals.windows(2).rev() {
@@ -153,7 +126,7 @@ fn joined(text: &str) -> Option<String> {
 /// `move a to X and b to Y`: repeats the verb of the first part in a later part without a verb.
 fn with_verbs(text: &str) -> Option<String> {
     const PREPOSITIONS: [&str; 4] = [" to ", " into ", " as ", " in "];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     if let Some(other) = with_cells(text, &masked, &literals) {
         return Some(other);
@@ -229,7 +202,7 @@ fn with_cells(text: &str, masked: &str, literals: &[LiteralSpan]) -> Option<Stri
 
 /// `give X the name Y`, `copy X and call it Y`, `evt_5 moves to Y`: other forms of renaming and moving.
 fn with_name(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     if is_open(&masked) {
         return None;
@@ -262,7 +235,7 @@ fn with_name(text: &str) -> Option<String> {
 fn with_particle(text: &str) -> Option<String> {
     const PARTICLES: [&str; 9] = ["out", "off", "down", "up", "over", "away", "in", "back", "forward"];
     const MAX_WORDS_BETWEEN: usize = 6;
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let all = tokens(text);
     let inside =
         |token: &Token<'_>| literals.iter().any(|found| found.start < token.end && token.start < found.end);
@@ -304,60 +277,11 @@ fn with_particle(text: &str) -> Option<String> {
     None
 }
 
-/// The verb of a past participle: `renamed` of `rename`, `written` of `write`.
-pub(crate) fn verb_of(word: &str) -> Option<String> {
-    const IRREGULAR: [(&str, &str); 10] = [
-        ("written", "write"),
-        ("sent", "send"),
-        ("cut", "create"),
-        ("made", "make"),
-        ("put", "put"),
-        ("set", "set"),
-        ("shown", "show"),
-        ("drawn", "draw"),
-        ("built", "build"),
-        ("taken", "take"),
-    ];
-    if ["called", "named", "titled"].contains(&word) {
-        return Some("rename".to_owned());
-    }
-    if let Some((_, verb)) = IRREGULAR.iter().find(|(participle, _)| *participle == word) {
-        return Some((*verb).to_owned());
-    }
-    let root = word.strip_suffix("ed")?;
-    let mut forms = vec![root.to_owned(), format!("{root}e")];
-    forms.extend(root.strip_suffix('i').map(|root| format!("{root}y")));
-    if let Some(shorter) = root.char_indices().next_back().map(|(at, _)| &root[..at])
-        && shorter.ends_with(|c: char| root.ends_with(c))
-    {
-        forms.push(shorter.to_owned());
-    }
-    forms
-        .into_iter()
-        .find(|form| VERBS.english.contains_key(form) || ["fetch", "list", "read"].contains(&form.as_str()))
-}
-
-/// Phrases between the object and the participle of a passive order.
-pub(crate) const PASSIVES: [&str; 12] = [
-    " should be ",
-    " must be ",
-    " needs to be ",
-    " need to be ",
-    " has to be ",
-    " have to be ",
-    " is to be ",
-    " are to be ",
-    " should now be ",
-    " ought to be ",
-    " is supposed to be ",
-    " are supposed to be ",
-];
-
 /// `X should be renamed to Y`, `I want X deleted`: moves the verb to the front.
 fn passive_to_active(text: &str) -> Option<String> {
     const WISHES: [&str; 7] =
         ["i want ", "i need ", "i'd like ", "i would like ", "we want ", "we need ", "i'd love "];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     if is_open(&masked) {
         return None;

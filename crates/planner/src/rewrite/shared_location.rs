@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::split;
-use crate::selection::choose;
+use crate::selection::clause_intent;
 
 /// Words that introduce a location shared by all parts.
 const LEADS: [&str; 16] = [
@@ -49,7 +49,7 @@ pub(crate) fn move_to_front(text: &str) -> Option<String> {
     };
     let is_question = others.iter().filter(|clause| {
         let part = text.get(clause.start..clause.end).unwrap_or_default();
-        choose::intent(&ParsedText::of(part, Date::ZERO)).is_question()
+        clause_intent::intent(&ParsedText::of(part, Date::ZERO)).is_question()
     });
     let fits = is_file(last.start, last.end) && !is_file(0, last.start) && is_question.count() > 1;
     let head = text.get(..others.last()?.end)?.trim_end();

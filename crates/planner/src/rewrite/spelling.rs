@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use crate::lexer::lexicon;
-use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::split;
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token, tokens};
 use crate::selection::verb_class::VERBS;
-use crate::values::phrase::is_stop;
 
 /// The minimum length of a verb to correct, in letters; shorter verbs resemble too many words.
 const MIN_VERB_LETTERS: usize = 5;
@@ -31,7 +31,7 @@ static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 
 /// The text with misspelt words corrected; `None` if there are none.
 pub(crate) fn correct(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let all = tokens(text);
     let mut result = String::with_capacity(text.len());
     let mut copied = 0;

@@ -3,11 +3,11 @@
 
 use crate::lexer::lexicon;
 use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
 use crate::lexer::token::{is_han, tokens};
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::rephrase::{has_word, is_open, masked};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, masked};
 use crate::rewrite::statement_words::{SUBJECTS, asks_for_more, binds, loosened, retracts};
 use crate::selection::verb_class::VERBS;
 
@@ -77,7 +77,7 @@ const HAN_BINDING: [&str; 48] = [
 
 /// Removes the statements before and after an order.
 pub(crate) fn remove(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     if has_han(&masked(text, &literals)) {
         return chinese(text);
     }
@@ -200,7 +200,7 @@ pub(crate) fn points_back(masked: &str) -> bool {
 }
 
 fn leading(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let until = free_text(&masked);
     let mut places: Vec<(usize, usize)> = BREAKS
@@ -287,7 +287,7 @@ fn trailing(text: &str) -> Option<String> {
         "somebody",
         "someone",
     ];
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let masked = masked(text, &literals);
     let until = free_text(&masked);
     let marks = [", ", " - ", " – ", ". ", "; ", "! ", "? "];
@@ -377,7 +377,7 @@ fn reports(clause: &str) -> bool {
 
 /// ，他转正了: removes clauses that contain nothing an order needs.
 fn chinese(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
     let masked = masked(text, &literals);
     let until = free_text(&masked);

@@ -1,7 +1,7 @@
 //! Words that are common to statements beside an order: subjects, and words that restrict the order. A statement with such a
 //! word is never removed.
 
-use crate::rewrite::rephrase::has_word;
+use crate::rewrite::masked_text::has_word;
 
 /// Pronouns, articles and other words that start the subject of a statement.
 pub(crate) const SUBJECTS: [&str; 31] = [

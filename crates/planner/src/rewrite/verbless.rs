@@ -1,12 +1,12 @@
 //! Requests without a verb: `last 3 commits of X`, `New branch in X: Y`. Adds the verb if the noun implies it.
 
 use crate::lexer::lexicon;
-use crate::lexer::literal::{self, Literal};
+use crate::lexer::literal::Literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::name::has_han;
 use crate::lexer::split;
 use crate::lexer::token::tokens;
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::rephrase::{has_word, is_open, masked};
+use crate::rewrite::masked_text::{free_text, has_word, is_open, masked};
 use crate::selection::verb_class::VERBS;
 
 /// Kinds of things for which the implied verb reads.
@@ -43,7 +43,7 @@ const SENTENCE: [&str; 34] = [
 
 /// Returns the request with the implied verbs added; `None` if every part has a verb.
 pub(crate) fn with_verbs(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let hidden = masked(text, &literals);
     // Text after a colon is content and is not checked for questions.
     let free_text_start = hidden.find(": ").filter(|at| hidden[..*at].contains(' ')).unwrap_or(hidden.len());

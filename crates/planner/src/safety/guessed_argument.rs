@@ -7,7 +7,7 @@ use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
 use crate::safety::proof::{Claim, texts_in};
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::selection::verb_class::{Verb, classes_of, verbs};
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
 use crate::values::parameter::{Parameter, Shape, words};
@@ -208,7 +208,7 @@ impl Claim<'_> {
             && named
             && before.ends_with(' ')
             && word.starts_with(|c: char| c.is_ascii_uppercase())
-            && crate::values::phrase::is_stop(word)
+            && crate::lexer::stop_words::is_stop(word)
             && word.len() > 1
     }
 

@@ -11,7 +11,7 @@ use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::lexer::token::{Kind, Token};
 use crate::safety::doubt::Doubt;
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::selection::verb_class::{VERBS, classes_of, verbs};
 use crate::spreadsheet::cell_value::cells_of;
 use crate::values::candidate::{ArgumentValue, MatchContext};
@@ -499,7 +499,7 @@ impl Claim<'_> {
         let words: Vec<&Token<'_>> =
             self.parsed.tokens.iter().filter(|token| token.kind == Kind::Word).collect();
         let content =
-            |word: &str| !crate::values::phrase::is_stop(word) && !RESTRICTING_WORDS.contains(&word);
+            |word: &str| !crate::lexer::stop_words::is_stop(word) && !RESTRICTING_WORDS.contains(&word);
         let pairs = words.windows(2).filter(|pair| {
             let stated: Vec<String> = pair.iter().flat_map(|token| stems(token.text)).collect();
             pair.iter().any(|token| content(&token.text.to_lowercase()))

@@ -1,7 +1,7 @@
 //! Checks for other information in a request than its verbs: all items of a kind, the contents of a folder, workbooks, time
 //! zones.
 
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::values::candidate::ArgumentValue;
 
 /// Whether a text is about the contents of a folder.

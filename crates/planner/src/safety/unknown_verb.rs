@@ -3,8 +3,8 @@
 use crate::lexer::lexicon;
 use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::name::has_han;
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token};
-use crate::values::phrase::is_stop;
 
 /// Words that confirm that the word before them is a verb.
 const OBJECTS: [&str; 9] = ["the", "my", "this", "that", "these", "our", "it", "them", "me"];
@@ -37,13 +37,13 @@ fn english(
     }
     // `the commits ought to be squashed`: a passive with a verb in no table.
     let lower = parsed.text.to_ascii_lowercase();
-    let passive = crate::rewrite::rephrase::PASSIVES
+    let passive = crate::rewrite::passive_rewrite::PASSIVES
         .iter()
         .find_map(|words| lower.find(words).map(|at| at + words.len()));
     if let Some(word) = passive.and_then(|at| lower[at..].split(|c: char| !c.is_ascii_alphabetic()).next())
         && word.len() > 4
         && word.ends_with("ed")
-        && crate::rewrite::rephrase::verb_of(word).is_none()
+        && crate::rewrite::passive_rewrite::verb_of(word).is_none()
         && !lower.contains('?')
     {
         return true;

@@ -8,7 +8,7 @@ use toolhub_core::finder::{SearchResult, ToolFinder};
 
 use crate::lexer::mention::ParsedText;
 use crate::lexer::split;
-use crate::selection::choose;
+use crate::selection::clause_intent;
 use crate::selection::generalize;
 use crate::selection::implied_need;
 
@@ -57,12 +57,12 @@ pub fn sub_requests(request: &str) -> Vec<String> {
     let parsed = ParsedText::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
     found.extend(generalize::generalize(&parsed));
-    let request_intent = choose::intent(&parsed);
+    let request_intent = clause_intent::intent(&parsed);
     found.extend(request_intent.query());
     for clause in split::clauses(&parsed).into_iter().take(MAX_PARTS) {
         let part = text.get(clause.start..clause.end).unwrap_or_default().trim();
         let own = ParsedText::of(part, Date::ZERO);
-        let intent = choose::intent(&own);
+        let intent = clause_intent::intent(&own);
         let related_query = intent.query_about(&request_intent);
         for part in [Some(part.to_owned()), generalize::generalize(&own), intent.query(), related_query]
             .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{ParsedText, Value};
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::selection::verb_class;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
 use crate::values::parameter::Shape;

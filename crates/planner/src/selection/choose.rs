@@ -8,21 +8,24 @@ use toolhub_core::Tool;
 use toolhub_core::finder::{SearchHit, SearchResult};
 
 use crate::assembly::coverage::SideEffect;
-use crate::assembly::fill::{Assignment, fill};
+use crate::assembly::fill::fill;
 use crate::assembly::inherit;
+use crate::lexer::back_reference;
 use crate::lexer::labels;
 use crate::lexer::mention::{Mention, ParsedText, Value};
+use crate::lexer::stop_words::is_stop;
 use crate::safety::request_scope::{asks_for_all, mentions_contents, mentions_tools, opens_workbook};
 use crate::selection::candidates::Candidates;
+use crate::selection::choice::Choice;
 use crate::selection::choice_check::{is_list_of_one, is_record, lacks_zone, mentions_other_cells};
+use crate::selection::clause_intent::intent;
 use crate::selection::generalize;
 use crate::selection::implied_need;
 use crate::selection::intent::{Agreement, Intent, Profile};
 use crate::selection::verb_class;
 use crate::selection::word_usage::{known_words, used};
-use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
+use crate::values::candidate::{ArgumentValue, MatchContext};
 use crate::values::parameter::{Parameter, parameters};
-use crate::values::phrase::is_stop;
 
 /// Tools with a smaller share of the best search score are not considered.
 const MIN_RELATIVE_SCORE: f64 = 0.35;
@@ -74,36 +77,6 @@ const TABLE_WORDS_RANK_FACTOR: f32 = 0.7;
 const IMPLIED_NEED_RANK: f32 = 0.8;
 /// The same if the contents are unambiguous.
 const CERTAIN_NEED_RANK: f32 = 1.4;
-
-/// A tool with its arguments.
-#[derive(Debug, Clone)]
-pub(crate) struct Choice {
-    pub(crate) tool: Tool,
-    pub(crate) parameters: Rc<Vec<Parameter>>,
-    pub(crate) assignment: Assignment,
-    pub(crate) score: f32,
-    /// Whether the tool performs the requested action, judged by verbs.
-    does: Agreement,
-    /// Score of the tool's own words.
-    intent_score: f32,
-    /// Share of the request's content words that the tool's own words contain.
-    known: f32,
-    /// Confidence of the search that some tool fits.
-    pub(crate) confidence: f64,
-    /// Other tools with a similar score.
-    pub(crate) rivals: Rc<Vec<Choice>>,
-}
-
-impl Choice {
-    /// Whether the text contains no value for the tool.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.assignment.slots.iter().all(Option::is_none)
-    }
-
-    pub(crate) fn is_whole(&self) -> bool {
-        self.assignment.missing(&self.parameters).next().is_none()
-    }
-}
 
 /// Cache of parsed tool schemas.
 #[derive(Default)]
@@ -514,8 +487,9 @@ fn agrees(choice: &Choice, confidence: f64, parsed: &ParsedText<'_>) -> bool {
 /// Whether a step continues an earlier one: it performs the requested action with a value from this part.
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], parsed_clause: &str) -> bool {
     let own = choice.assignment.slots.iter().flatten().any(|slot| slot.end > slot.start);
-    let pointed =
-        choice.intent_score > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(parsed_clause);
+    let pointed = choice.intent_score > 0.0
+        && !verb_class::is_harmless(choice)
+        && back_reference::points_back(parsed_clause);
     !earlier.is_empty()
         && (own || pointed)
         && choice.does == Agreement::Does
@@ -528,27 +502,6 @@ fn is_about_tools(tool: &Tool) -> bool {
         || crate::values::parameter::words(tool.name().as_str())
             .iter()
             .any(|word| word == "tool" || word == "tools")
-}
-
-/// The intent of a text. Names of sheets are ignored.
-pub(crate) fn intent(parsed_clause: &ParsedText<'_>) -> Intent {
-    let context =
-        MatchContext { parsed: parsed_clause, stems: labels::stems(parsed_clause), tool_words: Vec::new() };
-    let mut names: Vec<(usize, usize)> =
-        crate::spreadsheet::sheet::find(&context).iter().map(|name| (name.start, name.end)).collect();
-    // Text to be written into cells is ignored, too, but `a comment` is an object and not such a text.
-    let is_text = |entry: &&Candidate| {
-        let written =
-            parsed_clause.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
-        !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
-    };
-    // The text of a reply is ignored as well.
-    names.extend(
-        crate::lexer::split::answer_begins(parsed_clause).map(|start| (start, parsed_clause.text.len())),
-    );
-    let written = crate::spreadsheet::entry::candidates(&context);
-    names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
-    Intent::of(parsed_clause, &names)
 }
 
 fn context<'a>(tool: &Tool, parameters: &[Parameter], parsed: &'a ParsedText<'a>) -> MatchContext<'a> {

@@ -1,8 +1,10 @@
 //! Selects tools: candidates of the search, the verb and the object of a clause, and how well a tool fits both.
 
 pub(crate) mod candidates;
+pub(crate) mod choice;
 pub(crate) mod choice_check;
 pub(crate) mod choose;
+pub(crate) mod clause_intent;
 pub(crate) mod generalize;
 pub(crate) mod implied_need;
 pub(crate) mod intent;

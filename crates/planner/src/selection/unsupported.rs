@@ -2,14 +2,14 @@
 
 use jiff::civil::Date;
 
-use crate::lexer::literal;
+use crate::lexer::literal_scanner;
 use crate::lexer::mention::ParsedText;
 use crate::lexer::split::Clause;
 use crate::lexer::token::is_han;
-use crate::rewrite::colloquial::free_text;
-use crate::rewrite::rephrase::masked;
+use crate::rewrite::masked_text::{free_text, masked};
 use crate::selection::candidates::Candidates;
-use crate::selection::choose::{self, Schemas};
+use crate::selection::choose::Schemas;
+use crate::selection::clause_intent;
 
 /// 把 支付网关 这个节点打开: Chinese characters between blanks are a name and not an action.
 fn without_names(phrase: &str) -> String {
@@ -31,12 +31,12 @@ pub(crate) fn split(
     if clauses.len() < 2 {
         return None;
     }
-    let until = free_text(&masked(text, &literal::find(text)));
+    let until = free_text(&masked(text, &literal_scanner::find(text)));
     let mut schemas = Schemas::default();
     let is_foreign = |clause: &Clause, schemas: &mut Schemas| {
         let phrase = text.get(clause.start..clause.end).unwrap_or_default();
         let phrase = without_names(phrase);
-        let intent = choose::intent(&ParsedText::of(&phrase, Date::ZERO));
+        let intent = clause_intent::intent(&ParsedText::of(&phrase, Date::ZERO));
         clause.start < until
             && intent.is_beyond(|fits| candidates.tools().any(|tool| fits(&schemas.profile(tool))))
     };

@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use crate::lexer::labels;
 use crate::lexer::mention::ParsedText;
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token};
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::values::parameter::words;
-use crate::values::phrase::is_stop;
 
 const CLASSES: &str = include_str!("../../data/verb_classes.tsv");
 

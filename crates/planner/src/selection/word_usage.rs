@@ -1,12 +1,13 @@
 //! How much of a request a tool explains: the share of its words that the tool knows, and of its mentions that are arguments.
 
+use crate::assembly::assignment::Assignment;
 use crate::assembly::coverage;
-use crate::assembly::fill::Assignment;
+use crate::lexer::labels;
+use crate::lexer::lexicon;
 use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::name::has_han;
 use crate::lexer::token::{Kind, Token};
-use crate::lexer::{labels, lexicon};
-use crate::selection::choose::Choice;
+use crate::selection::choice::Choice;
 use crate::selection::intent::Profile;
 use crate::values::parameter;
 

@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
+use crate::lexer::number;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
 
@@ -64,4 +65,13 @@ pub(crate) fn cells_of(range: &str) -> Option<usize> {
     let across = column(last).checked_sub(column(first))? + 1;
     let down = row(last)?.checked_sub(row(first)?)? + 1;
     (across == 1 || down == 1).then_some(across * down)
+}
+
+pub(crate) fn cell(text: &str) -> Json {
+    // `007` stays a string: the leading zero is significant.
+    let padded = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
+    if padded {
+        return Json::from(text);
+    }
+    text.parse::<f64>().ok().and_then(number::json).unwrap_or_else(|| Json::from(text))
 }

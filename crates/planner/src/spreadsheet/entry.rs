@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
+use crate::spreadsheet::cell_value::cell;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
-use crate::values::list_value::cell;
 
 /// English verbs before the content.
 const WRITES: [&str; 18] = [
@@ -288,7 +288,7 @@ fn entry(context: &MatchContext<'_>, start: usize, end: usize) -> Option<Candida
     });
     let words = ["the ", "these ", "this ", "that "];
     let vague = NOT_ITSELF.contains(&lower.as_str()) || words.iter().any(|word| lower.starts_with(word));
-    let result = crate::assembly::inherit::refers_to_result(trimmed);
+    let result = crate::lexer::back_reference::refers_to_result(trimmed);
     // `表头：编号、名称` is a row with its label.
     if trimmed.ends_with("格式") || trimmed.ends_with("format") || lower.starts_with("bold") {
         return None;

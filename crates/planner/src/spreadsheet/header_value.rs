@@ -5,8 +5,8 @@ use serde_json::Value as Json;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
 use crate::lexer::series;
+use crate::spreadsheet::cell_value::cell;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
-use crate::values::list_value::cell;
 
 const LABELS: [&str; 9] = [
     "column headers",

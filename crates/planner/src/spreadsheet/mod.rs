@@ -7,4 +7,5 @@ pub(crate) mod entry;
 pub(crate) mod format_value;
 pub(crate) mod header_value;
 pub(crate) mod sheet;
+pub(crate) mod sheet_name;
 pub(crate) mod sheet_rename;

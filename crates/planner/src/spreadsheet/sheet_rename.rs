@@ -2,7 +2,7 @@
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{ParsedText, Value};
-use crate::spreadsheet::sheet::{name_at, quoted_at, run_before};
+use crate::spreadsheet::sheet_name::{name_at, quoted_at, run_before};
 
 /// Verbs of renaming and copying before the name of a sheet.
 const GIVING: [&str; 7] = ["rename", "renaming", "copy", "duplicate", "clone", "relabel", "retitle"];

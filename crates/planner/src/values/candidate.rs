@@ -4,11 +4,6 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::{self, Place};
 use crate::lexer::mention::ParsedText;
-use crate::values::flag;
-use crate::values::list_value;
-use crate::values::number_value;
-use crate::values::parameter::{Parameter, Shape};
-use crate::values::text_value;
 
 /// A candidate value of a parameter.
 #[derive(Debug, Clone)]
@@ -43,28 +38,6 @@ pub(crate) const GOOD: f32 = 2.0;
 pub(crate) const FAIR: f32 = 1.0;
 /// Score of a value that is little more than a guess.
 pub(crate) const POOR: f32 = 0.5;
-
-/// All candidate values of a parameter.
-pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
-    let places = labels::places(&parameter.labels, context.parsed, &context.stems);
-    let mut found = match &parameter.shape {
-        _ if !parameter.choices.is_empty() && !matches!(parameter.shape, Shape::List(_)) => {
-            text_value::chosen(parameter, context, &places)
-        }
-        Shape::Text => text_value::candidates(parameter, context, &places),
-        Shape::Integer | Shape::Number => number_value::candidates(parameter, context, &places),
-        Shape::Boolean => flag::candidates(parameter, context),
-        Shape::List(item) => list_value::lists(parameter, item, context, &places),
-        Shape::Object(members) => list_value::objects(members, context, &places),
-        Shape::Any => text_value::candidates(parameter, context, &places),
-    };
-    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.start.cmp(&b.start)));
-    found.truncate(MAX_CANDIDATES);
-    found
-}
-
-/// Maximum number of candidates; later ones are guesses.
-const MAX_CANDIDATES: usize = 24;
 
 impl MatchContext<'_> {
     /// The strength with which one of these labels marks a range of the text.

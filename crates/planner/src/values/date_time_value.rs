@@ -10,7 +10,6 @@ use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContex
 use crate::values::countdown;
 use crate::values::date::Moment;
 use crate::values::parameter::Parameter;
-use crate::values::relative_time_value::is_today;
 use crate::values::role::Role;
 
 /// Periods without one exact date. A parameter that prescribes no format takes them verbatim.
@@ -108,7 +107,7 @@ pub(crate) fn candidates(
                 base = GOOD + 1.0;
             }
         }
-        let side = side(parameter, context.parsed.text, (mention.start, mention.end));
+        let side = side(parameter, context.parsed.text, mention.start, mention.end);
         let score = base + side + context.labelled(places, mention.start, mention.end);
         found.push(Candidate { value: ArgumentValue::FromRequest(Json::from(text)), start, end, score });
     }
@@ -117,7 +116,7 @@ pub(crate) fn candidates(
 
 /// `before 2026-02-01`, 2026-02-01 之前: the score that the words around a moment add or subtract for a parameter that is
 /// the start or the end of a period.
-fn side(parameter: &Parameter, text: &str, (start, end): (usize, usize)) -> f32 {
+fn side(parameter: &Parameter, text: &str, start: usize, end: usize) -> f32 {
     const EARLIER: [&str; 5] = ["before", "until", "prior to", "up to", "no later than"];
     const LATER: [&str; 5] = ["since", "after", "starting", "on or after", "as of"];
     let before = text.get(..start).unwrap_or_default().trim_end().to_lowercase();
@@ -271,4 +270,9 @@ fn place_of<'a>(context: &MatchContext<'a>, start: usize, end: usize) -> Option<
         let between = context.parsed.text.get(between).unwrap_or_default().trim();
         mention.value == Value::Place && matches!(between, "" | "in" | "的" | "时间" | "当地时间" | "time")
     })
+}
+
+/// Whether a date is today, which is an offset of zero.
+pub(crate) fn is_today(written: &str) -> bool {
+    ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
 }

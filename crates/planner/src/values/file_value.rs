@@ -5,10 +5,10 @@ use serde_json::Value as Json;
 use crate::lexer::labels::{self, Label};
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
+use crate::lexer::stop_words;
 use crate::lexer::token::{Kind, Token};
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
-use crate::values::phrase;
 use crate::values::role::Role;
 
 /// `xlsx files`, `markdown 文件`: glob patterns from an extension.
@@ -47,7 +47,7 @@ pub(crate) fn patterns(context: &MatchContext<'_>) -> Vec<Candidate> {
             "javascript" => "js",
             "excel" => "xlsx",
             "text" => "txt",
-            other if crate::lexer::literal::is_extension(other) && other.len() > 1 => other,
+            other if crate::lexer::file_extension::is_extension(other) && other.len() > 1 => other,
             _ => continue,
         };
         if is_files {
@@ -67,7 +67,7 @@ pub(crate) fn ending(context: &MatchContext<'_>) -> Option<Candidate> {
         let before = text[..at].chars().next_back();
         let alone =
             before.is_none_or(|c| c.is_whitespace() || crate::lexer::token::is_han(c) || "“\"'".contains(c));
-        let known = crate::lexer::literal::is_extension(&word[..length].to_ascii_lowercase());
+        let known = crate::lexer::file_extension::is_extension(&word[..length].to_ascii_lowercase());
         let inside = context.parsed.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(_)) && mention.start < at && at < mention.end
         });
@@ -85,7 +85,7 @@ pub(crate) fn named(context: &MatchContext<'_>) -> Vec<Candidate> {
     let tokens = &context.parsed.tokens;
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        let plain = token.kind == Kind::Word && token.text.is_ascii() && !phrase::is_stop(token.text);
+        let plain = token.kind == Kind::Word && token.text.is_ascii() && !stop_words::is_stop(token.text);
         let before =
             |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let called =
@@ -152,7 +152,7 @@ pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     {
         let quoted = parsed.text.match_indices(verb).find_map(|(at, _)| {
             let rest = parsed.text[at + verb.len()..].trim_start();
-            crate::spreadsheet::sheet::quoted_at(parsed, Some(parsed.text.len() - rest.len()), None)
+            crate::spreadsheet::sheet_name::quoted_at(parsed, Some(parsed.text.len() - rest.len()), None)
         });
         if let Some((start, end)) = quoted {
             add(start, end);
@@ -164,9 +164,10 @@ pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
         let rest = &parsed.text[at + word.len()..];
         let rest =
             ["called ", "named "].iter().fold(rest.trim_start(), |rest, word| rest.trim_start_matches(word));
-        let after = crate::spreadsheet::sheet::quoted_at(parsed, Some(parsed.text.len() - rest.len()), None);
+        let after =
+            crate::spreadsheet::sheet_name::quoted_at(parsed, Some(parsed.text.len() - rest.len()), None);
         let before =
-            crate::spreadsheet::sheet::quoted_at(parsed, None, Some(parsed.text[..at].trim_end().len()));
+            crate::spreadsheet::sheet_name::quoted_at(parsed, None, Some(parsed.text[..at].trim_end().len()));
         if let Some((start, end)) = after.or(before) {
             add(start, end);
         }
@@ -196,13 +197,13 @@ pub(crate) fn mail_folders(context: &MatchContext<'_>) -> Vec<Candidate> {
         let [lead, name] = pair else { continue };
         if name.is("folder")
             && lead.kind == Kind::Word
-            && !phrase::is_stop(lead.text)
+            && !stop_words::is_stop(lead.text)
             && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
         {
             add(lead.start, lead.end);
         }
         let named = parsed.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
-        let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !phrase::is_stop(name.text);
+        let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !stop_words::is_stop(name.text);
         if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
             add(name.start, name.end);
         }
@@ -257,7 +258,7 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
             .is_some_and(|text| text.eq_ignore_ascii_case("under"));
         let useful = |token: &&Token<'_>| {
             token.kind == Kind::Word
-                && !phrase::is_stop(token.text)
+                && !stop_words::is_stop(token.text)
                 && token.text.is_ascii()
                 && !token.is_any(&["files", "file", "list"])
         };
@@ -270,7 +271,7 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     // `all txt files in logs, …`: the folder after `files in`.
     for window in context.parsed.tokens.windows(3) {
         let [files, inside, folder] = window else { continue };
-        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
+        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !stop_words::is_stop(folder.text);
         if files.is_any(&["files", "file"])
             && inside.is_any(&["in", "inside", "from"])
             && plain
@@ -283,9 +284,9 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
     // docs 里所有的 md 文件: the folder before 里.
     for window in context.parsed.tokens.windows(2) {
         let [folder, inside] = window else { continue };
-        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
+        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !stop_words::is_stop(folder.text);
         let files = context.parsed.text[inside.end..].contains("文件");
-        let known = crate::lexer::literal::is_extension(&folder.text.to_lowercase());
+        let known = crate::lexer::file_extension::is_extension(&folder.text.to_lowercase());
         if plain && files && !known && matches!(inside.text, "里" | "下" | "中" | "内") {
             let value = ArgumentValue::FromRequest(Json::from(folder.text));
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
@@ -297,7 +298,7 @@ pub(crate) fn folders(context: &MatchContext<'_>) -> Vec<Candidate> {
         && inside.is_any(&["in", "inside", "within"])
         && last.kind == Kind::Word
         && last.text.is_ascii()
-        && !phrase::is_stop(last.text)
+        && !stop_words::is_stop(last.text)
         && !last.is_any(&[
             "there",
             "here",
@@ -324,8 +325,9 @@ pub(crate) fn has_plain_path(context: &MatchContext<'_>) -> bool {
 
 /// Whether a parameter takes a repository and the request contains a folder that may be one, so that a file does not qualify.
 pub(crate) fn names_repository(parameter: &Parameter, context: &MatchContext<'_>) -> bool {
-    let folder =
-        |path: &str| crate::lexer::implied::is_bare(path) && !crate::lexer::literal::is_bare_file(path);
+    let folder = |path: &str| {
+        crate::lexer::implied::is_bare(path) && !crate::lexer::file_extension::is_bare_file(path)
+    };
     parameter.has_word(&["repo", "repository", "project"])
         && context
             .parsed

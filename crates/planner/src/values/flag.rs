@@ -4,9 +4,9 @@ use serde_json::Value as Json;
 
 use crate::lexer::labels::{self, Label, Place};
 use crate::lexer::mention::ParsedText;
+use crate::lexer::stop_words::is_stop;
 use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
 use crate::values::parameter::Parameter;
-use crate::values::phrase::is_stop;
 
 /// Words in names of flags that do not identify the flag.
 const EMPTY: [&str; 22] = [

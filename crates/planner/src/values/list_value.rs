@@ -1,21 +1,24 @@
 //! Lists and objects: JSON literals, or enumerations as lists.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use crate::lexer::labels::{self, Place};
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
+use crate::lexer::number;
 use crate::lexer::series;
 use crate::lexer::token::is_han;
 use crate::spreadsheet::aggregation;
+use crate::spreadsheet::cell_value;
 use crate::spreadsheet::entry;
 use crate::spreadsheet::header_value;
-use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR, candidates};
+use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
 use crate::values::choice;
 use crate::values::number_value;
 use crate::values::parameter::{Parameter, Shape};
 use crate::values::phrase::{self, Phrase};
+use crate::values::record_part;
 use crate::values::record_value;
 use crate::values::role::Role;
 
@@ -81,7 +84,7 @@ pub(crate) fn lists(
             members.iter().map(|mention| member(item, context, mention).filter(|_| fits(mention))).collect();
         // An absolute folder is not a file to stage if files are listed beside it.
         let rooted = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if path.starts_with(['/', '~']) && crate::lexer::implied::is_bare(path));
-        let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !crate::lexer::implied::is_bare(path) || crate::lexer::literal::is_bare_file(path));
+        let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !crate::lexer::implied::is_bare(path) || crate::lexer::file_extension::is_bare_file(path));
         if parameter.has_word(&["files", "file"])
             && members.iter().any(rooted)
             && context.parsed.mentions.iter().any(is_file)
@@ -232,7 +235,7 @@ fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
         let rows: Vec<Json> = rest[..end]
             .split(['；', ';'])
             .flat_map(|row| row.split(" / "))
-            .map(|row| Json::Array(series::members(row).into_iter().map(cell).collect()))
+            .map(|row| Json::Array(series::members(row).into_iter().map(cell_value::cell).collect()))
             .filter(|row| row.as_array().is_some_and(|cells| !cells.is_empty()))
             .collect();
         let cells = rows.first().and_then(Json::as_array).map_or(0, Vec::len);
@@ -247,15 +250,6 @@ fn rows(context: &MatchContext<'_>) -> Vec<Candidate> {
         }
     }
     found
-}
-
-pub(crate) fn cell(text: &str) -> Json {
-    // `007` stays a string: the leading zero is significant.
-    let padded = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
-    if padded {
-        return Json::from(text);
-    }
-    text.parse::<f64>().ok().and_then(number_value::json).unwrap_or_else(|| Json::from(text))
 }
 
 fn fits(item: &Parameter, value: &Json) -> bool {
@@ -328,7 +322,7 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
     for marker in markers.filter(|marker| !container(marker)) {
         found.extend(before_kind(parsed, marker));
         let mut names = Vec::new();
-        let Some(first) = record_value::thing_at(parsed, marker.end) else { continue };
+        let Some(first) = record_part::thing_at(parsed, marker.end) else { continue };
         // 知识图谱中删除实体: text that continues with a verb is not a name.
         let phrase = parsed.text.get(first.0..first.1).unwrap_or_default();
         let begins = lexicon::word_matches(phrase, &crate::lexer::token::tokens(phrase), &|_| false);
@@ -357,7 +351,7 @@ fn named(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
                 .iter()
                 .find(|joint| trimmed.starts_with(**joint));
             let Some(joint) = joint else { break };
-            let Some(next) = record_value::thing_at(parsed, parsed.text.len() - trimmed.len() + joint.len())
+            let Some(next) = record_part::thing_at(parsed, parsed.text.len() - trimmed.len() + joint.len())
             else {
                 break;
             };
@@ -504,7 +498,7 @@ fn excluded_before(text: &str) -> Option<Candidate> {
 fn member(item: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Option<Json> {
     match (&item.shape, &mention.value) {
         (Shape::Integer | Shape::Number, Value::Number(number)) => number_value::fitted(item, number),
-        (Shape::Any, Value::Number(number)) => number_value::json(number.value),
+        (Shape::Any, Value::Number(number)) => number::json(number.value),
         (
             Shape::Text | Shape::Any,
             Value::Literal(
@@ -520,44 +514,4 @@ fn member(item: &Parameter, context: &MatchContext<'_>, mention: &Mention) -> Op
         }
         _ => None,
     }
-}
-
-/// A JSON object literal, or an object whose members the text gives.
-pub(crate) fn objects(members: &[Parameter], context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    for mention in &context.parsed.mentions {
-        if let Value::Literal(Literal::Json(value @ Json::Object(_))) = &mention.value {
-            let label = context.labelled(places, mention.start, mention.end);
-            let value = ArgumentValue::FromRequest(value.clone());
-            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
-        }
-    }
-    let mut object = Map::new();
-    let (mut start, mut end) = (usize::MAX, 0);
-    for member in members {
-        let least = if member.required { POOR } else { GOOD };
-        let used =
-            |candidate: &Candidate| candidate.start < end && start < candidate.end && start != usize::MAX;
-        match candidates(member, context)
-            .into_iter()
-            .find(|candidate| candidate.score >= least && !used(candidate))
-        {
-            Some(Candidate { value: ArgumentValue::FromRequest(value), start: first, end: last, .. }) => {
-                (start, end) = (start.min(first), end.max(last));
-                object.insert(member.name.clone(), value);
-            }
-            _ if member.required => return found,
-            _ => {}
-        }
-    }
-    if !object.is_empty() {
-        // The members may be apart with other values between them, so that the object has an empty range.
-        found.push(Candidate {
-            value: ArgumentValue::FromRequest(Json::Object(object)),
-            start,
-            end: start,
-            score: FAIR,
-        });
-    }
-    found
 }

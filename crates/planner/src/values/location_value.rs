@@ -2,10 +2,10 @@
 
 use crate::lexer::mention::{Mention, Value};
 use crate::lexer::name::{is_country, zone_of};
+use crate::lexer::stop_words;
 use crate::lexer::token::{Kind, is_han};
 use crate::values::candidate::MatchContext;
 use crate::values::parameter::Parameter;
-use crate::values::phrase;
 
 /// `Sydney, Australia`: the city or the country, depending on the parameter.
 pub(crate) fn part(parameter: &Parameter, written: &str) -> Option<String> {
@@ -47,7 +47,7 @@ pub(crate) fn unknown(context: &MatchContext<'_>) -> Vec<(usize, usize)> {
         let ends = tokens.get(at + 1).is_none_or(|next| {
             next.kind == Kind::Mark || next.is_any(&["now", "right", "currently", "please"])
         });
-        let word = token.kind == Kind::Word && !phrase::is_stop(token.text) && token.text.len() > 3;
+        let word = token.kind == Kind::Word && !stop_words::is_stop(token.text) && token.text.len() > 3;
         let other =
             token.is_any(&["time", "zone", "timezone", "hours", "hour", "minutes", "days", "advance"]);
         if before.is("in") && word && ends && !other && !known(token.start, token.end) {

@@ -1,7 +1,8 @@
 //! Joins the name of a new folder or file with its parent folder: `a folder called X in /data`, 在 /data 下建一个 X 文件夹.
 
-use crate::lexer::literal::{self, Literal, LiteralSpan};
-use crate::rewrite::rephrase::masked;
+use crate::lexer::literal::{Literal, LiteralSpan};
+use crate::lexer::literal_scanner;
+use crate::rewrite::masked_text::masked;
 
 /// Words between a name and its parent folder.
 const INTO: [&str; 8] =
@@ -25,7 +26,7 @@ const HAN_MAKES: [&str; 7] = ["新建", "创建", "建立", "建", "新增", "�
 
 /// Returns the request with the joined path; `None` if no name is separate from its folder.
 pub(crate) fn joined(text: &str) -> Option<String> {
-    let literals = literal::find(text);
+    let literals = literal_scanner::find(text);
     let folder = only_folder(&literals)?;
     let masked = masked(text, &literals);
     english(text, &masked, folder).or_else(|| chinese(text, &masked, folder))

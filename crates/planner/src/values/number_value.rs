@@ -1,11 +1,11 @@
 //! Selects the number for a parameter by its label, unit, range and counted noun.
 
-use serde_json::{Number as JsonNumber, Value as Json};
+use serde_json::Value as Json;
 
 use crate::lexer::labels::Place;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Value};
-use crate::lexer::number::Number;
+use crate::lexer::number::{Number, json};
 use crate::values::candidate::{ArgumentValue, Candidate, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
 
@@ -180,14 +180,6 @@ fn time_factor(parameter: &Parameter, number: &Number) -> f64 {
         .and_then(|word| crate::lexer::units::of(word))
         .and_then(|unit| seconds(unit.name()));
     stated.zip(expected).map_or(1.0, |(stated, expected)| stated / expected)
-}
-
-/// Converts a number to JSON, as an integer if it has no fraction.
-pub(crate) fn json(value: f64) -> Option<Json> {
-    if value.fract() == 0.0 && value.abs() < 9e15 {
-        return Some(Json::from(value as i64));
-    }
-    JsonNumber::from_f64(value).map(Json::Number)
 }
 
 /// Whether a percentage is passed as a fraction of one.

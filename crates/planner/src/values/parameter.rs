@@ -402,7 +402,7 @@ fn add_described(parameters: &mut [Parameter]) {
         let own = |word: &&String| {
             let elsewhere =
                 described.iter().enumerate().any(|(other, words)| other != index && words.contains(word));
-            !elsewhere && !crate::values::phrase::is_stop(word)
+            !elsewhere && !crate::lexer::stop_words::is_stop(word)
         };
         let extra: Vec<Label> =
             described[index].iter().filter(own).take(10).map(|word| Label::new(word, 0.7)).collect();

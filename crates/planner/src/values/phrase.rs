@@ -3,6 +3,7 @@
 use crate::lexer::labels::Place;
 use crate::lexer::mention::ParsedText;
 use crate::lexer::name::{has_han, stands_alone};
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token};
 use crate::values::search_words::{CLOSINGS, FOUND_HAN, HAN_OPENINGS, OPENINGS, SEARCHING, SEARCHING_HAN};
 
@@ -16,21 +17,9 @@ pub(crate) struct Phrase<'a> {
     pub(crate) after: Option<String>,
 }
 
-/// Function words that end a phrase.
-const STOPS: &str = " a an the of in on at to for from by with and or but is are was were be been am do does did can could \
-would should will shall may might must i you he she it we they me him her us them my your his its our their this that these \
-those what which who whom whose when where why how please if then than so as about into over under between during through \
-using use via per not no also there here have has had having given get give show tell find calculate compute create make let \
-help want need like know each both all some any such while after before until up out off just very more most much many other \
-whether regarding concerning last next past current latest upcoming recent today tomorrow now i'd i'm i'll i've what's it's let's including include near ";
-
 /// Prepositions before a noun phrase.
 const BEFORE_THINGS: [&str; 14] =
     ["of", "about", "for", "on", "in", "at", "from", "to", "by", "with", "regarding", "near", "into", "as"];
-
-pub(crate) fn is_stop(word: &str) -> bool {
-    STOPS.contains(&format!(" {} ", word.to_lowercase().replace('’', "'")))
-}
 
 /// Words and marks that end Chinese free text.
 const HAN_ENDS: [&str; 16] =

@@ -7,7 +7,7 @@ use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::series;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD};
 use crate::values::parameter::{Parameter, Shape};
-use crate::values::record_value::{CONTAINERS, Part, Span, after_any, thing_at};
+use crate::values::record_part::{CONTAINERS, Part, Span, after_any, thing_at};
 
 /// Names with their types.
 pub(crate) struct RecordNames(Vec<(Span, Span)>);
@@ -188,18 +188,6 @@ pub(crate) fn of_new_kind(parsed: &ParsedText<'_>) -> Option<(Span, Span)> {
         .iter()
         .any(|lead| lower[name.1..].starts_with(lead));
     (ends && placed && name.1 < graph).then_some(((kind, kind + length), name))
-}
-
-/// The index of the token after `in the knowledge graph:`, if that phrase starts at token `at`.
-pub(crate) fn past_container(parsed: &ParsedText<'_>, at: usize) -> Option<usize> {
-    let token = parsed.tokens.get(at)?;
-    let lower = parsed.text.get(token.start..)?.to_ascii_lowercase();
-    let rest = ["in ", "to ", "into "].iter().find_map(|lead| lower.strip_prefix(lead))?;
-    let rest = ["the ", "my ", "our "].iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest);
-    let container = CONTAINERS.iter().find(|word| rest.starts_with(**word))?;
-    let rest = rest[container.len()..].trim_start();
-    let rest = rest.strip_prefix(':').or_else(|| rest.strip_prefix(','))?;
-    Some(parsed.token_at(parsed.text.len() - rest.len()))
 }
 
 /// `one more observation for X in the graph: …`: the start of a text after its kind and a colon.

@@ -4,27 +4,12 @@ use serde_json::{Map, Value as Json};
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{ParsedText, Value};
-use crate::lexer::token::{Kind, is_han};
+use crate::lexer::token::is_han;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::{Parameter, Shape};
-use crate::values::phrase::is_stop;
 use crate::values::record_list;
+use crate::values::record_part::{Part, Span, after_any, quoted_at};
 use crate::values::relation_value::{ends, relation_type, triple};
-
-/// A byte range of the request.
-pub(crate) type Span = (usize, usize);
-
-/// The function of an object's member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    Old,
-    New,
-    From,
-    To,
-    Type,
-    Name,
-    Texts,
-}
 
 fn part_of(member: &Parameter) -> Option<Part> {
     if matches!(&member.shape, Shape::List(item) if item.shape == Shape::Text) {
@@ -105,11 +90,6 @@ pub(crate) fn candidates(members: &[Parameter], context: &MatchContext<'_>) -> O
     let (start, end) = *found.first()?.1.first()?;
     let value = ArgumentValue::FromRequest(Json::Array(vec![Json::Object(object)]));
     Some(Candidate { value, start, end, score: GOOD + 1.0 })
-}
-
-/// The text inside the quotes that start at a byte offset.
-pub(crate) fn quoted_at(parsed: &ParsedText<'_>, start: usize) -> Option<Span> {
-    crate::spreadsheet::sheet::quoted_at(parsed, Some(start), None)
 }
 
 /// `replace A with B`, 把 A 改成 B: the old text and the new text.
@@ -256,18 +236,6 @@ const NAMES: [&str; 22] = [
 const PLAIN_NAMES: [&str; 2] = ["name", "名字"];
 const OWNERS: [&str; 11] =
     ["observations of", "observation of", "that", "to", "about", "from", "of", "for", "on", "给", "为"];
-/// Names of the container of all entities; never the name of an entity.
-pub(crate) const CONTAINERS: [&str; 9] = [
-    "knowledge graph",
-    "the graph",
-    "my memory",
-    "the memory",
-    "memory graph",
-    "graph",
-    "知识图谱",
-    "图谱",
-    "记忆库",
-];
 
 /// The name of the entity.
 fn name(parsed: &ParsedText<'_>) -> Option<Span> {
@@ -296,7 +264,7 @@ fn owner(parsed: &ParsedText<'_>) -> Option<Span> {
         _ => None,
     })?;
     let head = text.get(..quoted)?.trim_end();
-    if let Some(named) = crate::spreadsheet::sheet::quoted_at(parsed, None, Some(head.len())) {
+    if let Some(named) = crate::spreadsheet::sheet_name::quoted_at(parsed, None, Some(head.len())) {
         return Some(named);
     }
     let start = head
@@ -314,7 +282,7 @@ fn of_observation(parsed: &ParsedText<'_>) -> Option<Span> {
     let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
     let head = text.get(..at)?.trim_end();
     let at = head.len();
-    if let Some(quoted) = crate::spreadsheet::sheet::quoted_at(parsed, None, Some(head.len())) {
+    if let Some(quoted) = crate::spreadsheet::sheet_name::quoted_at(parsed, None, Some(head.len())) {
         return Some(quoted);
     }
     let start = head
@@ -343,7 +311,7 @@ fn before(parsed: &ParsedText<'_>) -> Option<Span> {
     };
     // 给“消息网关”这个实体: the name is the text inside the quotes.
     if pointed.is_some()
-        && let Some(quoted) = crate::spreadsheet::sheet::quoted_at(parsed, None, Some(head.len()))
+        && let Some(quoted) = crate::spreadsheet::sheet_name::quoted_at(parsed, None, Some(head.len()))
     {
         return Some(quoted);
     }
@@ -352,99 +320,6 @@ fn before(parsed: &ParsedText<'_>) -> Option<Span> {
         .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
     let start = if pointed.is_some() { start } else { 0 };
     (start < head.len()).then_some((start, head.len()))
-}
-
-/// The name after one of `words`, ignoring occurrences inside literals.
-pub(crate) fn after_any(parsed: &ParsedText<'_>, words: &[&str]) -> Option<Span> {
-    let lower = parsed.text.to_ascii_lowercase();
-    words.iter().find_map(|word| {
-        lower.match_indices(word).find_map(|(at, _)| {
-            let is_whole_word = !word.is_ascii()
-                || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
-                    && !lower[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-            let inside = parsed.mentions.iter().any(|mention| {
-                matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
-            });
-            // `From Here`: a capitalised word inside a sentence is part of a name.
-            let before = lower[..at].trim_end();
-            let capital = parsed.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
-                && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
-            (is_whole_word && !inside && !capital).then(|| thing_at(parsed, at + word.len())).flatten()
-        })
-    })
-}
-
-/// The name that starts at a byte offset, after introductory words.
-pub(crate) fn thing_at(parsed: &ParsedText<'_>, from: usize) -> Option<Span> {
-    let mut at = parsed.token_at(from);
-    let announces = [
-        "named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node", "称",
-        "name", "字",
-    ];
-    loop {
-        // `the entity Node Exporter`: two capitalised words are a name.
-        let named = |at: usize| {
-            at > 0
-                && [at, at + 1]
-                    .iter()
-                    .all(|at| parsed.tokens.get(*at).is_some_and(|token| token.is_capital()))
-        };
-        while parsed.tokens.get(at).is_some_and(|token| token.is_any(&announces)) && !named(at) {
-            at += 1;
-        }
-        // `entity in the graph: X`: the location precedes the name.
-        if let Some(past) = record_list::past_container(parsed, at) {
-            at = past;
-            continue;
-        }
-        // 给知识图谱里的 海棠项目: the container is not the name.
-        let rest = parsed.tokens.get(at).and_then(|token| parsed.text.get(token.start..))?;
-        let lower = rest.to_ascii_lowercase();
-        let Some(container) = CONTAINERS.iter().find(|word| lower.starts_with(**word)) else { break };
-        let after = rest[container.len()..].trim_start();
-        let inside = ["里面的", "里的", "中的", "里面", "里", "中", "上的", "的"]
-            .iter()
-            .find(|word| after.starts_with(**word))?;
-        at = parsed.token_at(parsed.text.len() - after.len() + inside.len());
-    }
-    let token = parsed.tokens.get(at)?;
-    let mention =
-        parsed.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
-    match mention.map(|mention| (&mention.value, mention)) {
-        Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(parsed, token.start),
-        // `Link Nina Vogel`: if a mention starts with a capitalised verb, the name starts after the verb.
-        Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
-            return Some((token.start, with_number(parsed, with_han(parsed, mention.end))));
-        }
-        Some((Value::Literal(_) | Value::Moment(_), _)) => return None,
-        Some((Value::Number(_) | Value::Holiday, _)) | None => {}
-    }
-    match token.kind {
-        Kind::Word if !is_stop(token.text) => Some((token.start, with_han(parsed, token.end))),
-        Kind::Han => {
-            let end = with_han(parsed, token.start);
-            (end > token.start).then_some((token.start, end))
-        }
-        _ => None,
-    }
-}
-
-/// `Boat 7`: a number of up to four digits after a name belongs to it.
-fn with_number(parsed: &ParsedText<'_>, end: usize) -> usize {
-    let next = parsed.tokens.get(parsed.token_at(end));
-    let close = |token: &&crate::lexer::token::Token<'_>| {
-        token.kind == Kind::Number && token.text.len() <= 4 && parsed.text.get(end..token.start) == Some(" ")
-    };
-    next.filter(close).map_or(end, |token| token.end)
-}
-
-/// The end of a run of Chinese characters: a space, a mark or a function word.
-fn with_han(parsed: &ParsedText<'_>, from: usize) -> usize {
-    let rest = parsed.text.get(from..).unwrap_or_default();
-    let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
-    let alone = crate::lexer::name::stands_alone(parsed.text, from, ends);
-    let small = if alone { "的" } else { "的和与加添是到在里给把" };
-    from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
 }
 
 /// The quoted texts that belong to no other part.

@@ -3,7 +3,7 @@
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{ParsedText, Value};
 use crate::lexer::name::has_han;
-use crate::values::record_value::{Part, Span, after_any, quoted_at, thing_at};
+use crate::values::record_part::{Part, Span, after_any, quoted_at, thing_at};
 
 const RELATIONS: [&str; 17] = [
     "relation type",
@@ -39,7 +39,7 @@ pub(crate) fn triple(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
     let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
     if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
         // `this relation in the graph: Tom works_at Acme`: the location precedes the relation.
-        let at = crate::values::record_list::past_container(parsed, parsed.token_at(at))
+        let at = crate::values::record_part::past_container(parsed, parsed.token_at(at))
             .and_then(|token| parsed.tokens.get(token))
             .map_or(at, |token| token.start);
         if let Some(named) = named_ends(text, at) {
@@ -133,7 +133,7 @@ fn quoted(parsed: &ParsedText<'_>) -> Option<(Span, Span, Span)> {
 fn outside(text: &str) -> &str {
     let lower = text.to_ascii_lowercase();
     let leads = [" from ", " in ", " to ", " into ", " out of ", " off "];
-    let end = crate::values::record_value::CONTAINERS
+    let end = crate::values::record_part::CONTAINERS
         .iter()
         .flat_map(|container| {
             leads

@@ -8,7 +8,7 @@ use crate::lexer::token::Kind;
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::countdown;
 use crate::values::date::Moment;
-use crate::values::date_time_value::is_in_digits;
+use crate::values::date_time_value::{is_in_digits, is_today};
 
 const SPANS: [&str; 24] = [
     "second",
@@ -36,11 +36,6 @@ const SPANS: [&str; 24] = [
     "年",
     "个星期",
 ];
-
-/// Whether a date is today, which is an offset of zero.
-pub(crate) fn is_today(written: &str) -> bool {
-    ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
-}
 
 /// `in 100 days`, `3 hours ago`, `三天后`, `tomorrow`.
 pub(crate) fn relative_times(context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {

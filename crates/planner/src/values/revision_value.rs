@@ -4,10 +4,10 @@ use serde_json::Value as Json;
 
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{ParsedText, Value};
+use crate::lexer::stop_words::is_stop;
 use crate::lexer::token::{Kind, Token, is_han};
 use crate::values::candidate::{ArgumentValue, Candidate, GOOD, MatchContext};
 use crate::values::parameter::Parameter;
-use crate::values::phrase::is_stop;
 
 /// Words directly before a name.
 const LEADS: [&str; 22] = [

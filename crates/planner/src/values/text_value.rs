@@ -10,6 +10,7 @@ use crate::spreadsheet::cell_like_name::{is_called, names_sheet};
 use crate::spreadsheet::cell_value;
 use crate::spreadsheet::format_value;
 use crate::spreadsheet::sheet;
+use crate::spreadsheet::sheet_name;
 use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
 use crate::values::choice;
 use crate::values::date_time_value;
@@ -127,7 +128,7 @@ fn by_mention(parameter: &Parameter, context: &MatchContext<'_>, mention: &Menti
     Some(match (&mention.value, role) {
         (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
         (Value::Literal(Literal::Path(text)), Role::Pattern)
-            if crate::lexer::literal::is_bare_file(text) && !text.contains('/') =>
+            if crate::lexer::file_extension::is_bare_file(text) && !text.contains('/') =>
         {
             (text.clone(), GOOD + 0.2)
         }
@@ -135,7 +136,7 @@ fn by_mention(parameter: &Parameter, context: &MatchContext<'_>, mention: &Menti
         (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
             let is_file =
                 text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'))
-                    || crate::lexer::literal::is_bare_file(text);
+                    || crate::lexer::file_extension::is_bare_file(text);
             let named = &context.tool_words[..context.tool_words.len().min(4)];
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
                 return None;
@@ -143,7 +144,7 @@ fn by_mention(parameter: &Parameter, context: &MatchContext<'_>, mention: &Menti
             // A file is not a folder.
             if is_file
                 && role == Role::Folder
-                && crate::lexer::literal::is_extension(text.rsplit('.').next()?)
+                && crate::lexer::file_extension::is_extension(text.rsplit('.').next()?)
             {
                 return None;
             }
@@ -482,7 +483,7 @@ fn assigned(parameter: &Parameter, context: &MatchContext<'_>, places: &[Place])
         }
         let start = place.end + at + joint.len();
         let start = start + text[start..].len() - text[start..].trim_start().len();
-        let (from, to) = match sheet::quoted_at(context.parsed, Some(start), None) {
+        let (from, to) = match sheet_name::quoted_at(context.parsed, Some(start), None) {
             Some(inner) => inner,
             None => {
                 let rest = &text[start..];

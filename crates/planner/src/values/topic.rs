@@ -1,7 +1,7 @@
 //! The topic of a search, if the request names it: `anything about X`, 跟 X 有关的.
 
 use crate::lexer::mention::ParsedText;
-use crate::spreadsheet::sheet;
+use crate::spreadsheet::sheet_name;
 
 /// Words before the topic.
 const ABOUT: [&str; 13] = [
@@ -72,7 +72,7 @@ fn english<'a>(parsed: &ParsedText<'a>) -> Option<(usize, &'a str)> {
         .filter(|(at, _)| is_free(parsed, *at))
         .map(|(_, end)| end)
         .max()?;
-    if let Some((from, to)) = sheet::quoted_at(parsed, Some(start), None) {
+    if let Some((from, to)) = sheet_name::quoted_at(parsed, Some(start), None) {
         return Some((from, &parsed.text[from..to]));
     }
     let rest = parsed.text.get(start..)?;

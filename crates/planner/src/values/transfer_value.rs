@@ -2,7 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::lexer::literal::{Literal, is_extension};
+use crate::lexer::file_extension::is_extension;
+use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, ParsedText, Value};
 use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext};
 use crate::values::parameter::Parameter;

@@ -7,6 +7,7 @@ use std::io::{Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use super::child::Plan;
 use super::grants::{Grant, Grants};
@@ -30,8 +31,14 @@ pub(super) struct Bubblewrap {
     bounds_tmpfs: bool,
 }
 
+/// Probes Bubblewrap once.
+pub(super) fn installed() -> &'static Result<Bubblewrap, Missing> {
+    static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
+    BUBBLEWRAP.get_or_init(detect)
+}
+
 /// Finds Bubblewrap and checks that it works on this system.
-pub(super) fn detect() -> Result<Bubblewrap, Missing> {
+fn detect() -> Result<Bubblewrap, Missing> {
     let absent = || {
         Missing::new(
             Protection::Bubblewrap,
@@ -105,7 +112,7 @@ const NAMESPACES: [&str; 5] =
 
 /// Rewrites `command` to start through Bubblewrap.
 pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
-    let Bubblewrap { program, bounds_tmpfs } = match super::probe::bubblewrap() {
+    let Bubblewrap { program, bounds_tmpfs } = match installed() {
         Ok(found) => found,
         Err(missing) => return Err(SandboxError::Missing(vec![missing.clone()])),
     };
@@ -141,7 +148,7 @@ pub(super) fn wrap_command(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     for (how, some) in [("--ro-bind-fd", read), ("--bind-fd", write)] {
         for grant in some {
             let named = Some(grant.named.as_path()).filter(|named| !is_visible(named));
-            show(&mut launcher, how, (grant, named), &mut inherited_files)?;
+            inherited_files.extend(show(&mut launcher, how, grant, named)?);
         }
     }
     for (link, target) in links.iter().filter(|(link, _)| !is_visible(link)) {
@@ -194,13 +201,15 @@ fn show_system(launcher: &mut Command, path: &Path) {
     }
 }
 
-/// Mounts a grant at its real path, and at the path by which the program names it.
+/// Mounts a grant at its real path, and at the path by which the program names it. Returns the descriptors that
+/// Bubblewrap inherits.
 fn show(
     launcher: &mut Command,
     how: &str,
-    (grant, named): (&Grant, Option<&Path>),
-    inherited_files: &mut Vec<OwnedFd>,
-) -> Result<(), SandboxError> {
+    grant: &Grant,
+    named: Option<&Path>,
+) -> Result<Vec<OwnedFd>, SandboxError> {
+    let mut inherited_files = Vec::new();
     let real = grant.path_handle.path();
     for path in [real].into_iter().chain(named.filter(|named| *named != real)) {
         let failed = |source| SandboxError::Grant { path: grant.named.clone(), source };
@@ -209,7 +218,7 @@ fn show(
         launcher.arg(how).arg(file.as_raw_fd().to_string()).arg(path);
         inherited_files.push(file);
     }
-    Ok(())
+    Ok(inherited_files)
 }
 
 /// Mounts a folder as `/tmp`.

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::bubblewrap::Bubblewrap;
 use super::mounts::{MountPrivilege, Mounts};
 use super::path_handle::PathHandle;
 use super::{bubblewrap, cgroup, landlock, seccomp, syscalls};
@@ -32,19 +31,13 @@ pub(super) fn kernel() -> &'static Kernel {
     KERNEL.get_or_init(Kernel::detect)
 }
 
-/// Probes Bubblewrap once.
-pub(super) fn bubblewrap() -> &'static Result<Bubblewrap, Missing> {
-    static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
-    BUBBLEWRAP.get_or_init(bubblewrap::detect)
-}
-
 /// Returns the protections that this system supports.
 pub fn support() -> Support {
     Support {
         builtin: missing(Isolation::Builtin),
         bubblewrap: missing(Isolation::Bubblewrap),
         auto: chosen(Isolation::Auto),
-        bubblewrap_program: bubblewrap().as_ref().ok().map(|found| found.program.clone()),
+        bubblewrap_program: bubblewrap::installed().as_ref().ok().map(|found| found.program.clone()),
         landlock: kernel().landlock,
         mount_namespace: kernel().mounts.is_ok(),
     }
@@ -55,7 +48,8 @@ pub(super) fn chosen(requested: Isolation) -> Isolation {
     match requested {
         // With Bubblewrap and without a cgroup, the kernel cannot count the processes of an ordinary user.
         Isolation::Auto
-            if bubblewrap().is_ok() && (cgroup::is_available() || !kernel().missing.is_empty()) =>
+            if bubblewrap::installed().is_ok()
+                && (cgroup::is_available() || !kernel().missing.is_empty()) =>
         {
             Isolation::Bubblewrap
         }
@@ -68,7 +62,7 @@ pub(super) fn chosen(requested: Isolation) -> Isolation {
 pub(super) fn missing(isolation: Isolation) -> Vec<Missing> {
     let kernel = kernel();
     match isolation {
-        Isolation::Bubblewrap => match bubblewrap() {
+        Isolation::Bubblewrap => match bubblewrap::installed() {
             // The namespaces of Bubblewrap replace these.
             Ok(_) => {
                 let others = [Protection::Landlock, Protection::Signals, Protection::ReadOnly];

@@ -256,19 +256,15 @@ pub(super) struct MountAttributes {
 
 /// Changes the attributes of all mounts below a path.
 pub(super) fn mount_setattr(path: &CStr, attributes: &MountAttributes) -> io::Result<()> {
-    set_attributes((libc::AT_FDCWD, path), libc::AT_RECURSIVE, attributes)
+    set_attributes(libc::AT_FDCWD, path, libc::AT_RECURSIVE, attributes)
 }
 
 /// Changes the attributes of one mount.
 pub(super) fn mount_setattr_of(mount: BorrowedFd<'_>, attributes: &MountAttributes) -> io::Result<()> {
-    set_attributes((mount.as_raw_fd(), c""), libc::AT_EMPTY_PATH, attributes)
+    set_attributes(mount.as_raw_fd(), c"", libc::AT_EMPTY_PATH, attributes)
 }
 
-fn set_attributes(
-    (folder, path): (RawFd, &CStr),
-    flags: c_int,
-    attributes: &MountAttributes,
-) -> io::Result<()> {
+fn set_attributes(folder: RawFd, path: &CStr, flags: c_int, attributes: &MountAttributes) -> io::Result<()> {
     // SAFETY: path and structure outlive the call, and the size is that of the structure.
     let answer = unsafe {
         libc::syscall(

@@ -1,0 +1,75 @@
+//! All candidate values of a parameter, by its shape.
+
+use serde_json::{Map, Value as Json};
+
+use crate::lexer::labels::{self, Place};
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::Value;
+use crate::values::candidate::{ArgumentValue, Candidate, FAIR, GOOD, MatchContext, POOR};
+use crate::values::flag;
+use crate::values::list_value;
+use crate::values::number_value;
+use crate::values::parameter::{Parameter, Shape};
+use crate::values::text_value;
+
+/// All candidate values of a parameter.
+pub(crate) fn candidates(parameter: &Parameter, context: &MatchContext<'_>) -> Vec<Candidate> {
+    let places = labels::places(&parameter.labels, context.parsed, &context.stems);
+    let mut found = match &parameter.shape {
+        _ if !parameter.choices.is_empty() && !matches!(parameter.shape, Shape::List(_)) => {
+            text_value::chosen(parameter, context, &places)
+        }
+        Shape::Text => text_value::candidates(parameter, context, &places),
+        Shape::Integer | Shape::Number => number_value::candidates(parameter, context, &places),
+        Shape::Boolean => flag::candidates(parameter, context),
+        Shape::List(item) => list_value::lists(parameter, item, context, &places),
+        Shape::Object(members) => objects(members, context, &places),
+        Shape::Any => text_value::candidates(parameter, context, &places),
+    };
+    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.start.cmp(&b.start)));
+    found.truncate(MAX_CANDIDATES);
+    found
+}
+
+/// Maximum number of candidates; later ones are guesses.
+const MAX_CANDIDATES: usize = 24;
+
+/// A JSON object literal, or an object whose members the text gives.
+pub(crate) fn objects(members: &[Parameter], context: &MatchContext<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for mention in &context.parsed.mentions {
+        if let Value::Literal(Literal::Json(value @ Json::Object(_))) = &mention.value {
+            let label = context.labelled(places, mention.start, mention.end);
+            let value = ArgumentValue::FromRequest(value.clone());
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + label });
+        }
+    }
+    let mut object = Map::new();
+    let (mut start, mut end) = (usize::MAX, 0);
+    for member in members {
+        let least = if member.required { POOR } else { GOOD };
+        let used =
+            |candidate: &Candidate| candidate.start < end && start < candidate.end && start != usize::MAX;
+        match candidates(member, context)
+            .into_iter()
+            .find(|candidate| candidate.score >= least && !used(candidate))
+        {
+            Some(Candidate { value: ArgumentValue::FromRequest(value), start: first, end: last, .. }) => {
+                (start, end) = (start.min(first), end.max(last));
+                object.insert(member.name.clone(), value);
+            }
+            _ if member.required => return found,
+            _ => {}
+        }
+    }
+    if !object.is_empty() {
+        // The members may be apart with other values between them, so that the object has an empty range.
+        found.push(Candidate {
+            value: ArgumentValue::FromRequest(Json::Object(object)),
+            start,
+            end: start,
+            score: FAIR,
+        });
+    }
+    found
+}

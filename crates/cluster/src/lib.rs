@@ -2,3 +2,11 @@
 //! them. Placement is in the database behind the port `toolhub_core::cluster`.
 
 pub mod bus;
+mod clock;
+mod liveness;
+mod replica;
+mod wire;
+mod worker;
+
+pub use replica::{JoinOptions, Replica};
+pub use worker::{ServerSource, Worker, WorkerOptions};

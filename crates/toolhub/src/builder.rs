@@ -291,6 +291,7 @@ impl HubBuilder {
                 listen: !self.one_shot,
                 logins,
                 single_client: self.single_client,
+                remote: None,
                 relay: if self.relayed { running_hubs(&places) } else { None },
             };
             let new = |spec: ServerSpec| {

@@ -67,7 +67,7 @@ impl Requests {
 
     /// Ends the subscription. Requests that have arrived before are still returned by [`Self::next`].
     pub async fn close(&mut self) {
-        let _ = self.subscriber.unsubscribe().await;
+        let _ = self.subscriber.drain().await;
         let _ = self.client.flush().await;
     }
 

@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
-mod calls;
-mod faults;
-mod placement;
+mod cluster_calls;
+mod cluster_faults;
+mod cluster_placement;
 mod test_cluster;

@@ -172,7 +172,7 @@ impl Bus {
             None => client.subscribe(subject.to_owned()).await,
         };
         let subscriber = subscribed.map_err(|error| BusError::Client(error.to_string()))?;
-        // Nobody may be told of a subject before the server knows the subscription.
+        // The subject is published only after the server knows the subscription.
         if self.is_connected() {
             client.flush().await.map_err(|error| BusError::Client(error.to_string()))?;
         }

@@ -46,7 +46,8 @@ impl Link {
     pub(super) fn new(
         shared: Arc<Shared>,
         placement: &Placement,
-        (connection, inbox): (u64, RemoteInbox),
+        connection: u64,
+        inbox: RemoteInbox,
     ) -> Arc<Self> {
         let Placement { key, worker, epoch, .. } = placement.clone();
         Arc::new(Self { shared, key, worker, epoch, connection, inbox, open: AtomicBool::new(true) })

@@ -38,23 +38,28 @@ pub(super) async fn open(
         None => fastrand::usize(..spec.copies.max(1)).to_string(),
     };
     let key = InstanceKey { server: spec.id.to_string(), instance };
-    let began = Instant::now();
+    let mut none_since = None;
     loop {
         let placed = shared.store.placement(key.clone()).await.map_err(|error| store_error(spec, &error))?;
         let placement = match placed {
-            Some(placement) => placement,
+            Some(placement) => {
+                none_since = None;
+                placement
+            }
             None => match place(shared, spec, &key).await {
                 Ok(placement) => placement,
                 // A worker may be about to start, or to end another server.
-                Err(PlaceError::NoWorker(why)) if began.elapsed() >= NO_WORKER_TIMEOUT => return Err(why),
-                Err(PlaceError::NoWorker(_)) => {
+                Err(PlaceError::NoWorker(why)) => {
+                    if none_since.get_or_insert_with(Instant::now).elapsed() >= NO_WORKER_TIMEOUT {
+                        return Err(why);
+                    }
                     tokio::time::sleep(RETRY_INTERVAL).await;
                     continue;
                 }
                 Err(PlaceError::Failed(error)) => return Err(error),
             },
         };
-        match connect(shared, spec, (&placement, inbox.clone())).await {
+        match connect(shared, spec, &placement, inbox.clone()).await {
             Ok(connection) => return Ok(connection),
             Err(ConnectError::Failed(error)) => return Err(error),
             // The worker has ended, or gives the placement up: waits until the lease has ended.
@@ -157,7 +162,8 @@ enum ConnectError {
 async fn connect(
     shared: &Arc<Shared>,
     spec: &ServerSpec,
-    (placement, inbox): (&Placement, RemoteInbox),
+    placement: &Placement,
+    inbox: RemoteInbox,
 ) -> Result<RemoteConnection, ConnectError> {
     let failed = |error: &BusError| ConnectError::Failed(bus_error(&spec.id, error));
     let Some(now) = shared.clock.now() else { return Err(ConnectError::NotThere) };
@@ -195,7 +201,7 @@ async fn connect(
             Reply::Accepted | Reply::Running => is_accepted = true,
             Reply::Opened { connection } => {
                 let Some(description) = json(&body) else { return Err(ConnectError::NotThere) };
-                let link = Link::new(Arc::clone(shared), placement, (connection, inbox));
+                let link = Link::new(Arc::clone(shared), placement, connection, inbox);
                 shared.register(placement.key.clone(), &link);
                 return Ok(RemoteConnection { description, link });
             }

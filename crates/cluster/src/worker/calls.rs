@@ -50,7 +50,7 @@ impl Calls {
     }
 
     /// Begins a request; `None` if it came before, or was cancelled.
-    pub(super) fn begin(self: &Calls, id: &str) -> Option<Running<'_>> {
+    pub(super) fn begin(&self, id: &str) -> Option<Running<'_>> {
         let mut known = self.known();
         if known.contains_key(id) {
             return None;
@@ -73,23 +73,26 @@ impl Calls {
         }
     }
 
-    /// Delivers the answer to a question. `body` is a result, or an error.
-    pub(super) fn answer(&self, (id, number): (&str, u64), (is_error, body): (bool, &Bytes)) {
+    /// Delivers the answer to a question.
+    pub(super) fn answer(&self, id: &str, number: u64, answer: Answer) {
         let call = self.known().get(id).and_then(|known| known.running.clone());
         let Some(call) = call else { return };
         let waiting = call.questions.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-        let Some(waiting) = waiting else { return };
-        let unreadable = || Err((-32000, "the answer cannot be read".to_owned()));
-        let answer = match is_error {
-            true => serde_json::from_slice(body)
-                .map_or_else(|_| unreadable(), |AnswerError { code, message }| Err((code, message))),
-            false => std::str::from_utf8(body)
-                .ok()
-                .and_then(|text| RawJson::parse(text.to_owned()).ok())
-                .map_or_else(unreadable, Ok),
-        };
-        let _ = waiting.send(answer);
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(answer);
+        }
     }
+}
+
+/// Reads the answer of a client: a result, or an error.
+pub(super) fn read_answer(is_error: bool, body: &Bytes) -> Answer {
+    let unreadable = || Err((-32000, "the answer cannot be read".to_owned()));
+    if is_error {
+        let error = serde_json::from_slice(body);
+        return error.map_or_else(|_| unreadable(), |AnswerError { code, message }| Err((code, message)));
+    }
+    let result = std::str::from_utf8(body).ok().and_then(|text| RawJson::parse(text.to_owned()).ok());
+    result.map_or_else(unreadable, Ok)
 }
 
 /// Guard of a request that runs.
@@ -130,9 +133,11 @@ mod tests {
         let calls = Calls::default();
         let (one, other) = (calls.begin("a").unwrap(), calls.begin("b").unwrap());
         let (first, second) = (one.call.expect_answer(1), other.call.expect_answer(1));
-        calls.answer(("a", 2), (false, &Bytes::from_static(b"{\"n\":0}")));
-        calls.answer(("b", 1), (false, &Bytes::from_static(b"{\"n\":2}")));
-        calls.answer(("a", 1), (true, &Bytes::from_static(b"{\"code\":7,\"message\":\"no\"}")));
+        let answer =
+            |is_error, body: &'static str| read_answer(is_error, &Bytes::from_static(body.as_bytes()));
+        calls.answer("a", 2, answer(false, "{\"n\":0}"));
+        calls.answer("b", 1, answer(false, "{\"n\":2}"));
+        calls.answer("a", 1, answer(true, "{\"code\":7,\"message\":\"no\"}"));
         assert_eq!(first.await.unwrap().unwrap_err(), (7, "no".to_owned()));
         assert_eq!(second.await.unwrap().unwrap().get(), "{\"n\":2}");
     }

@@ -25,7 +25,7 @@ use crate::clock::DatabaseClock;
 use crate::liveness::Liveness;
 use crate::replica::{JoinOptions, new_id};
 use crate::wire::{self, Control, ControlReply, Subjects};
-use calls::Calls;
+use calls::{Calls, read_answer};
 use handler::{InstanceHandler, QueuedEvent, publish_events};
 use placed::Placed;
 
@@ -33,6 +33,8 @@ use placed::Placed;
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// An instance without a process is given up after this time without a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Without a connection to NATS for this time, instances are given up: other workers may be reachable.
+const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of events that wait to be published.
 const MAX_EVENTS: usize = 1024;
 /// How long the database may take to remove this worker when it ends.
@@ -190,7 +192,7 @@ impl Shared {
                 ControlReply::Done
             }
             Control::Answer { id, number, is_error } => {
-                self.calls.answer((&id, number), (is_error, &body));
+                self.calls.answer(&id, number, read_answer(is_error, &body));
                 ControlReply::Done
             }
         };
@@ -241,7 +243,8 @@ impl Shared {
                 format!("该工作进程无法访问 NATS：{error}"),
             )
         })?;
-        let placed = Arc::new(Placed::new((key.clone(), epoch), server, asked + self.usable()));
+        let placed =
+            Arc::new(Placed::new(HeldPlacement { key: key.clone(), epoch }, server, asked + self.usable()));
         self.placed().insert(key, Arc::clone(&placed));
         self.tasks.spawn(Arc::clone(self).serve(placed, requests));
         Ok(ControlReply::Placed { epoch })
@@ -249,10 +252,16 @@ impl Shared {
 
     /// Extends the leases, and stores that this worker is alive. Gives up instances that are not used.
     async fn keep_leases(&self) {
+        let mut reached = Instant::now();
         loop {
             self.store_sign_of_life().await;
+            if self.bus.is_connected() {
+                reached = Instant::now();
+            }
             let all = self.all_placed();
-            if !all.is_empty() {
+            if reached.elapsed() > UNREACHABLE_TIMEOUT {
+                all.iter().for_each(|placed| placed.end());
+            } else if !all.is_empty() {
                 let asked = Instant::now();
                 let held: Vec<HeldPlacement> = all.iter().map(|placed| placed.held()).collect();
                 // If this fails or takes too long, `check_leases` ends the instances.

@@ -47,7 +47,8 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    pub(super) fn new((key, epoch): (InstanceKey, i64), server: Arc<Server>, valid_until: Instant) -> Self {
+    pub(super) fn new(held: HeldPlacement, server: Arc<Server>, valid_until: Instant) -> Self {
+        let HeldPlacement { key, epoch } = held;
         Self {
             key,
             epoch,
@@ -178,7 +179,7 @@ impl Shared {
                     let opened = placed.served.open().await;
                     opened.map(|(connection, description)| (Reply::Opened { connection }, description))
                 };
-                conversation.hold((reply, queued), work).await;
+                conversation.hold(reply, queued, work).await;
             }
             Action::Request { connection, forwarding, principal, client: number } => {
                 let number = number.map(|number| number_in_cluster(&from, number));
@@ -194,7 +195,7 @@ impl Shared {
                     };
                     result.map(|result| (Reply::Result, result))
                 };
-                conversation.hold((reply, queued), work).await;
+                conversation.hold(reply, queued, work).await;
             }
         }
         placed.touch();
@@ -240,7 +241,8 @@ impl Conversation<'_> {
     /// Does the work, and sends what happens meanwhile and the result.
     async fn hold(
         &self,
-        (mut reply, mut queued): (ReplyWriter, mpsc::Receiver<Bytes>),
+        mut reply: ReplyWriter,
+        mut queued: mpsc::Receiver<Bytes>,
         work: impl Future<Output = Result<(Reply, RawJson), RawJson>>,
     ) {
         tokio::pin!(work);

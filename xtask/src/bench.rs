@@ -1,5 +1,6 @@
 //! The table of benchmarks, each in its own module, and their dispatch.
 mod build;
+mod cluster;
 mod cold_start;
 mod console;
 mod engine;
@@ -33,6 +34,14 @@ const BENCHMARKS: &[Benchmark] = &[
         name: build::NAME,
         about: "from a clone to the first answer, and after a change of one line; `--before COMMIT` builds that commit, too; only when named",
         run: build::run,
+    },
+    Benchmark {
+        name: "cluster",
+        about: "latency and CPU that a worker adds to a call, over a real NATS server",
+        run: |workspace, args| {
+            no_arguments(args)?;
+            cluster::run(workspace)
+        },
     },
     Benchmark {
         name: "cold-start",

@@ -4,9 +4,9 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, bubblewrap, checks, chromium, deny, dist_assets, e2e_model, faketime, features, fuzz, mutants,
-    nearest::nearest, package, packaging, peers, postgres, screenshots, soak, table::Table, tidy,
-    workspace::Workspace,
+    bench, bubblewrap, checks, chromium, deny, dist_assets, e2e_model, faketime, features, fuzz, haproxy,
+    mutants, nats, nearest::nearest, package, packaging, peers, postgres, screenshots, soak, table::Table,
+    tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -60,6 +60,16 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "postgres",
         about: "see to it that tests can start a PostgreSQL server; as root on Debian, installs it",
         run: postgres::command,
+    },
+    Command {
+        name: "nats",
+        about: "see to it that tests can start a NATS server; as root on Debian, installs it",
+        run: nats::command,
+    },
+    Command {
+        name: "haproxy",
+        about: "see to it that tests can put HAProxy in front of several hubs; as root on Debian, installs it",
+        run: haproxy::command,
     },
     Command {
         name: "faketime",

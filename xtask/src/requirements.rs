@@ -2,7 +2,7 @@
 //! are skipped without them.
 use anyhow::Result;
 
-use crate::{bubblewrap, chromium, faketime, postgres, steps::Outcome, workspace::Workspace};
+use crate::{bubblewrap, chromium, faketime, haproxy, nats, postgres, steps::Outcome, workspace::Workspace};
 
 /// A system package that tests need.
 pub(crate) struct Requirement {
@@ -17,7 +17,7 @@ pub(crate) struct Requirement {
     pub(crate) packages: &'static [&'static str],
 }
 
-pub(crate) const REQUIREMENTS: [Requirement; 4] = [
+pub(crate) const REQUIREMENTS: [Requirement; 6] = [
     Requirement {
         name: "postgres",
         package: "postgresql",
@@ -30,7 +30,29 @@ pub(crate) const REQUIREMENTS: [Requirement; 4] = [
             "tls::verifies_certificates_if_the_url_requires_it",
             "tls::remote_host_without_verified_certificate_is_rejected",
             "resumes_after_database_restart",
+            "postgres_gives_an_instance_to_one_of_many_workers",
+            "postgres_fences_a_worker_whose_lease_has_ended",
+            "postgres_members_are_listed_while_they_live",
+            "cluster_calls::",
+            "cluster_faults::",
+            "cluster_placement::",
         ],
+        packages: &[],
+    },
+    Requirement {
+        name: "nats",
+        package: "nats-server",
+        is_installed: |_| nats::is_installed(),
+        set_up: |_| nats::set_up(),
+        tests: &["cluster_calls::", "cluster_faults::", "cluster_placement::"],
+        packages: &["toolhub-cluster"],
+    },
+    Requirement {
+        name: "haproxy",
+        package: "haproxy",
+        is_installed: |_| haproxy::is_installed(),
+        set_up: |_| haproxy::set_up(),
+        tests: &[],
         packages: &[],
     },
     Requirement {
@@ -101,7 +123,7 @@ mod tests {
     fn skipped_tests_exist() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
         let mut text = String::new();
-        for package in ["store", "cli", "sandbox"] {
+        for package in ["store", "cli", "sandbox", "cluster"] {
             sources(&crates.join(package).join("tests"), &mut text);
         }
         for part in REQUIREMENTS.iter().flat_map(|requirement| requirement.tests) {

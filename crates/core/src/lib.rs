@@ -8,6 +8,7 @@ pub mod call;
 mod call_id;
 pub mod call_log;
 pub mod caller;
+pub mod cluster;
 pub mod consent;
 pub mod conversation;
 mod digits;

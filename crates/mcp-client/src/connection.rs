@@ -49,6 +49,9 @@ pub(crate) struct McpRequest {
     pub(crate) listener: Option<Arc<dyn Listener>>,
     /// The client behind the request, if it can receive requests of the server.
     pub(crate) origin: Option<RequestOrigin>,
+    /// Whether a hub of the cluster sends it on its own behalf. Then `origin` only carries messages and is no user of the
+    /// connection.
+    pub(crate) is_of_hub: bool,
     /// Under which conditions it may be sent a second time.
     pub(crate) repeat: Repeat,
 }
@@ -71,12 +74,13 @@ impl Channel {
         request: &McpRequest,
         mut meta: Meta<'_>,
     ) -> Result<RawJson, McpError> {
-        let McpRequest { method, params, name, arguments, headers, listener, origin, repeat } = request;
+        let McpRequest { method, params, name, arguments, headers, listener, origin, is_of_hub, repeat } =
+            request;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         meta.progress = listener.is_some().then_some(id);
         let mut guard = match origin {
-            Some(origin) => Some(self.in_flight.register(id, origin.clone())),
-            None => {
+            Some(origin) if !is_of_hub => Some(self.in_flight.register(id, origin.clone())),
+            Some(_) | None => {
                 if method == "tools/call" {
                     self.in_flight.register_owner();
                 }
@@ -90,7 +94,9 @@ impl Channel {
         let listener = listener.as_ref();
         let repeat = *repeat;
         let principal = origin.as_ref().and_then(|origin| origin.link.principal());
-        let request = OutgoingRequest { id, method, name, body, headers, listener, repeat, principal };
+        let client = origin.as_ref().map(|origin| origin.link.client());
+        let request =
+            OutgoingRequest { id, method, name, body, headers, listener, repeat, principal, client };
         let answer = self.transport.request(request).await;
         if let (Some(guard), Ok(_) | Err(McpError::Rpc { .. })) = (&mut guard, &answer) {
             guard.answered = true;
@@ -272,6 +278,7 @@ impl Connection {
             headers,
             listener: Some(Arc::clone(&options.listener)),
             origin: options.origin.clone(),
+            is_of_hub: false,
             repeat: options.repeat,
         };
         // A client of the gateway creates and polls tasks itself.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
@@ -16,9 +17,11 @@ use crate::config::{Permit as _, Permitted, ServerSpec};
 use crate::connection::{Channel, Connection, McpRequest, ServerInfo};
 use crate::initialize::{discover, find_supported, hello, modern_meta, supported};
 use crate::relay::{Dialer, Hello, HubStream};
+use crate::remote::{RemoteInbox, RemoteServers};
 use crate::server_requests::ServerRequests;
 use crate::transport::http::Http;
 use crate::transport::relay::{self, LinkError, RelayTransport};
+use crate::transport::remote::RemoteTransport;
 use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
 use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
@@ -33,6 +36,12 @@ pub(crate) struct Connector<'a> {
     pub(crate) spec: &'a ServerSpec,
     /// Dials hubs that are already running.
     pub(crate) relay: Option<&'a dyn Dialer>,
+    /// Connects to servers that other processes of a cluster run.
+    pub(crate) remote: Option<&'a dyn RemoteServers>,
+    /// Of an instance of a caller: a digest of the caller.
+    pub(crate) owner: Option<&'a str>,
+    /// Cancelled if its process is to be killed.
+    pub(crate) killed: &'a CancellationToken,
     /// The era detected last time.
     pub(crate) known_era: Option<Era>,
     pub(crate) server_requests: Arc<ServerRequests>,
@@ -59,6 +68,9 @@ enum Probe {
 impl Connector<'_> {
     /// Connects. The caller applies the timeout.
     pub(crate) async fn open(&self) -> Result<Connection, McpError> {
+        if let Some(remote) = self.remote.filter(|remote| remote.runs(self.spec)) {
+            return self.open_remote(remote).await;
+        }
         if let Some(connection) = self.open_relayed().await? {
             return Ok(connection);
         }
@@ -68,6 +80,14 @@ impl Connector<'_> {
             TransportSpec::Sse(spec) => self.open_sse(&spec.permitted(&self.spec.consent)?).await,
         };
         opened.map_err(|error| self.explain_configured_era(error))
+    }
+
+    /// Uses the instance that another process of the cluster runs.
+    async fn open_remote(&self, remote: &dyn RemoteServers) -> Result<Connection, McpError> {
+        let opened = remote.open(self.spec, self.owner, RemoteInbox(self.inbox())).await?;
+        let (transport, server_info) = RemoteTransport::new(opened, self.spec.id.clone(), self.inbox())?;
+        let channel = Channel::new(Box::new(transport), &self.server_requests);
+        Ok(self.new_connection(channel, server_info, StderrRing::default()))
     }
 
     /// Uses the connection of a hub that is already running and has the same launch configuration; `None` if there is none. A
@@ -289,7 +309,8 @@ impl Connector<'_> {
 
     fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
         // Checked at every start: the files may have changed.
-        let stdio = Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks)?;
+        let stdio =
+            Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks, self.killed)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
         Ok((Channel::new(Box::new(stdio), &self.server_requests), stderr))

@@ -108,7 +108,8 @@ impl Server {
         if instances.len() >= pool.max {
             return Err(self.too_many_instances(pool.max));
         }
-        let own = Arc::new(self.new_instance(owner));
+        let secret = key.and_then(|key| key.key_sha256.as_deref()).unwrap_or_default();
+        let own = Arc::new(self.new_instance(owner, digest(&format!("{name}\n\n{secret}"))));
         instances.insert(name.into(), PooledInstance { server: Arc::clone(&own), key: key.cloned() });
         Ok(Cow::Owned(own))
     }
@@ -208,5 +209,9 @@ impl Server {
 
 /// A hash of a token, to tell tokens apart.
 fn digest_of(token: &Secret) -> String {
-    Sha256::digest(token.expose().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    digest(token.expose())
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -15,6 +15,7 @@ mod initialize;
 mod instances;
 mod listing;
 mod relay;
+pub mod remote;
 mod request_origin;
 mod request_state;
 mod server_requests;

@@ -24,6 +24,7 @@ use crate::handler::ClientHandler;
 use crate::handshake::Connector;
 use crate::instances::InstancePool;
 use crate::relay::Dialer;
+use crate::remote::RemoteServers;
 use crate::request_origin::{InFlightRequests, Users};
 use crate::server_requests::{Roots, ServerRequests};
 use crate::server_status::{
@@ -54,6 +55,8 @@ pub struct ServerContext {
     pub single_client: bool,
     /// Dials hubs that are already running, whose connections are used instead of new ones; `None` disables this.
     pub relay: Option<Arc<dyn Dialer>>,
+    /// Connects to servers that other processes of a cluster run; `None` without a cluster.
+    pub remote: Option<Arc<dyn RemoteServers>>,
 }
 
 impl std::fmt::Debug for ServerContext {
@@ -79,10 +82,14 @@ pub struct Server {
     watched: watch::Sender<BTreeSet<String>>,
     /// The instances per caller, if configured.
     pool: Option<InstancePool>,
+    /// Of an instance of a caller: a digest of the caller.
+    owner: Option<Box<str>>,
     /// The principals that have used this server, through any instance and over any connection.
     users: Arc<Users>,
     /// Cancelled by [`Self::close`] for all instances, and by [`Self::end`] for one: no connection is opened any more.
     closed: CancellationToken,
+    /// Cancelled by [`Self::kill`]: processes are killed without a grace period.
+    killed: CancellationToken,
 }
 
 impl std::fmt::Debug for Server {
@@ -116,15 +123,17 @@ impl Server {
             connects,
             watched,
             pool,
+            owner: None,
             users,
             closed,
+            killed: CancellationToken::new(),
         }
     }
 
     /// Creates another instance of the same server with its own connection and breaker, so that a caller that crashes its
     /// instance does not affect others. The instance shares change counter and task tracker with the server, and its login if
-    /// `owner` is the hub.
-    pub(crate) fn new_instance(&self, owner: CredentialOwner) -> Self {
+    /// `owner` is the hub. `name` identifies the caller.
+    pub(crate) fn new_instance(&self, owner: CredentialOwner, name: String) -> Self {
         let status = ServerStatus::restore(FailureHistory {
             era: self.lock_status().era,
             ..FailureHistory::default()
@@ -143,8 +152,10 @@ impl Server {
             connects: watch::Sender::new(0),
             watched: watch::Sender::default(),
             pool: None,
+            owner: Some(name.into()),
             users: Arc::clone(&self.users),
             closed: self.closed.child_token(),
+            killed: self.killed.child_token(),
         }
     }
 
@@ -390,6 +401,9 @@ impl Server {
         let connector = Connector {
             spec: &self.spec,
             relay: self.context.relay.as_deref(),
+            remote: self.context.remote.as_deref(),
+            owner: self.owner.as_deref(),
+            killed: &self.killed,
             known_era,
             server_requests: Arc::new(server_requests),
             authorizer: self
@@ -545,6 +559,12 @@ impl Server {
     pub async fn close(&self, timeout: Duration) {
         self.closed.cancel();
         self.stop(timeout).await;
+    }
+
+    /// Like [`Self::close`], without a grace period for its processes: they are killed.
+    pub async fn kill(&self, timeout: Duration) {
+        self.killed.cancel();
+        self.close(timeout).await;
     }
 
     /// Disconnects an instance for good that is removed from the pool. A caller that still has it cannot connect it again:

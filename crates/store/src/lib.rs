@@ -26,5 +26,5 @@ pub use error::OpenError;
 pub use location::{AuditedStore, PgUrl, StoreLocation, open, open_with_audit};
 pub use options::{AuditOptions, Detail, Durability, Retention, StoreOptions};
 #[cfg(feature = "postgres")]
-pub use postgres::PgStore;
+pub use postgres::{PgCluster, PgStore};
 pub use sqlite::SqliteStore;

@@ -12,6 +12,8 @@ pub mod fake;
 mod faketime;
 pub mod identity_provider;
 pub mod model;
+#[cfg(unix)]
+pub mod nats;
 pub mod oauth;
 pub mod peers;
 #[cfg(unix)]

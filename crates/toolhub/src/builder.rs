@@ -52,6 +52,9 @@ pub enum BuildError {
     /// The locations of the files cannot be determined.
     #[error(transparent)]
     Places(#[from] PlacesError),
+    /// The cluster cannot be joined.
+    #[error("{}", .0.localize(Lang::En))]
+    Cluster(LocalizedText),
     /// The shared store is unavailable.
     #[error("the store of `[store]` cannot be used: {0}")]
     Store(OpenError),
@@ -61,6 +64,7 @@ impl Localize for BuildError {
     fn localize(&self, lang: Lang) -> String {
         match self {
             Self::Config(error) => error.localize(lang),
+            Self::Cluster(why) => why.localize(lang),
             Self::Store(error) if error.chinese().is_some() => {
                 lang.choose(error.to_string(), error.chinese().unwrap_or_default())
             }
@@ -100,6 +104,7 @@ pub struct HubBuilder {
     one_shot: bool,
     single_client: bool,
     relayed: bool,
+    in_cluster: bool,
     without_store: bool,
     without_servers: bool,
     script_host: Option<ScriptHost>,
@@ -194,6 +199,13 @@ impl HubBuilder {
         self
     }
 
+    /// Joins the cluster of the settings, if they have one: its workers run the servers that are programs.
+    #[must_use]
+    pub fn join_cluster(mut self) -> Self {
+        self.in_cluster = true;
+        self
+    }
+
     /// Disables the store, for a program that keeps its own records; overrides the configuration.
     #[must_use]
     pub fn without_store(mut self) -> Self {
@@ -234,6 +246,10 @@ impl HubBuilder {
             let OpenedStore { store, audit, problem: store_problem } = match self.without_store {
                 true => OpenedStore::default(),
                 false => open_store(&settings, &places, &mut notes).await?,
+            };
+            let replica = match self.in_cluster && settings.cluster.is_enabled() {
+                true => Some(join_cluster(&settings, &places).await?),
+                false => None,
             };
             let lists = cached_lists(store.as_deref(), &specs, &mut notes).await;
             let approved = Mutex::new(Approved::load(store.as_deref(), &specs, &mut notes).await);
@@ -291,6 +307,7 @@ impl HubBuilder {
                 listen: !self.one_shot,
                 logins,
                 single_client: self.single_client,
+                remote: replica.as_ref().map(Replica::servers),
                 relay: if self.relayed { running_hubs(&places) } else { None },
             };
             let new = |spec: ServerSpec| {
@@ -315,6 +332,7 @@ impl HubBuilder {
             let (lists, lists_version) = (Mutex::new(lists), watch::Sender::new(0));
             let hub = Hub {
                 engine,
+                replica: Mutex::new(replica),
                 finder,
                 native,
                 scripts,
@@ -347,6 +365,22 @@ impl HubBuilder {
             Ok(hub)
         })
     }
+}
+
+#[cfg(feature = "postgres")]
+pub(crate) use toolhub_cluster::Replica;
+
+#[cfg(feature = "postgres")]
+async fn join_cluster(settings: &Settings, places: &Places) -> Result<Replica, BuildError> {
+    crate::cluster::join(settings, places).await.map_err(|error| BuildError::Cluster(error.0))
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(crate) use crate::features::Replica;
+
+#[cfg(not(feature = "postgres"))]
+async fn join_cluster(_: &Settings, _: &Places) -> Result<Replica, BuildError> {
+    Err(BuildError::Cluster(features::missing_cluster()))
 }
 
 #[cfg(unix)]

@@ -17,6 +17,36 @@ pub(crate) fn missing_encoder() -> Option<LocalizedText> {
     (!cfg!(feature = "encoder")).then(without_encoder)
 }
 
+/// The error for `[cluster]`, if this build has no PostgreSQL.
+#[cfg_attr(feature = "postgres", expect(dead_code, reason = "for builds without PostgreSQL"))]
+pub(crate) fn missing_cluster() -> LocalizedText {
+    LocalizedText::new(
+        "`[cluster]` needs PostgreSQL, which this toolhub was built without: install a package, which has it, or build with \
+         `--features postgres`",
+        "`[cluster]` 需要 PostgreSQL，而本 toolhub 编译时未包含它：请安装软件包版本（已包含），或用 `--features postgres` 重新编译",
+    )
+}
+
+/// A replica of a cluster. In builds without PostgreSQL this type has no values.
+#[cfg(not(feature = "postgres"))]
+pub(crate) struct Replica(std::convert::Infallible);
+
+#[cfg(not(feature = "postgres"))]
+impl Replica {
+    pub(crate) fn servers(&self) -> std::sync::Arc<dyn toolhub_mcp_client::remote::RemoteServers> {
+        match self.0 {}
+    }
+
+    pub(crate) fn problems(&self) -> Vec<LocalizedText> {
+        match self.0 {}
+    }
+
+    #[expect(clippy::unused_async, reason = "as with PostgreSQL")]
+    pub(crate) async fn leave(self) {
+        match self.0 {}
+    }
+}
+
 fn without_encoder() -> LocalizedText {
     LocalizedText::new(
         "`[search] model` is not used, tools are found by their words alone: this toolhub was built without sentence encoders; \

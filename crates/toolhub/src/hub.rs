@@ -27,6 +27,7 @@ use toolhub_skills::SkillRegistry;
 
 use crate::approvals::Approved;
 use crate::builder::HubBuilder;
+use crate::builder::Replica;
 use crate::finder::Finder;
 use crate::held_calls::HeldCalls;
 use crate::model::Models;
@@ -46,6 +47,8 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 /// All tools of all sources. See the [crate documentation](crate).
 pub struct Hub {
     pub(crate) engine: Arc<Engine>,
+    /// The cluster that this hub belongs to; taken when the hub is closed.
+    pub(crate) replica: Mutex<Option<Replica>>,
     pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
     /// `None` if the settings disable scripts.
@@ -400,7 +403,20 @@ impl Hub {
             let servers = self.servers.snapshot();
             join_all(servers.iter().chain(&retired).map(|server| server.close(SHUTDOWN_TIMEOUT))).await;
             self.flush_store(SHUTDOWN_TIMEOUT).await;
+            let replica = self.replica().take();
+            if let Some(replica) = replica {
+                replica.leave().await;
+            }
         })
+    }
+
+    fn replica(&self) -> MutexGuard<'_, Option<Replica>> {
+        self.replica.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What does not work in the cluster of this hub.
+    pub(crate) fn cluster_problems(&self) -> Vec<LocalizedText> {
+        self.replica().as_ref().map(Replica::problems).unwrap_or_default()
     }
 
     async fn stop_scripts(&self) {

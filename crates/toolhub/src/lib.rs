@@ -25,6 +25,8 @@ mod approvals;
 mod audit_trail;
 mod builder;
 mod call_tree;
+#[cfg(feature = "postgres")]
+mod cluster;
 mod discovery;
 mod disk_space;
 mod failures;
@@ -60,6 +62,8 @@ pub use access_control::{AccessControl, KnownKey};
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use call_tree::script_code;
+#[cfg(feature = "postgres")]
+pub use cluster::{ClusterError, ClusterStatus, ClusterWorker, WorkerOverrides, cluster_status};
 pub use disk_space::free_bytes;
 pub use gateway::{
     AgentTurn, DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedTool, TurnError,

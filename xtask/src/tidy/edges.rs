@@ -37,6 +37,7 @@ const RULES: &[(&str, MayUse)] = &[
             "toolhub-oauth",
         ]),
     ),
+    ("toolhub-cluster", Only(&["toolhub-core", "toolhub-mcp-wire", "toolhub-mcp-client"])),
     ("toolhub-mcp-gateway", Only(&["toolhub-core", "toolhub-mcp-wire"])),
     ("toolhub-native", Only(&["toolhub-core", MACROS])),
     ("toolhub-sandbox", Only(&[])),

@@ -2,6 +2,8 @@
 
 pub(crate) mod access;
 pub(crate) mod ask;
+#[cfg(feature = "postgres")]
+pub(crate) mod cluster;
 pub(crate) mod eval;
 pub(crate) mod help;
 pub(crate) mod history;
@@ -134,6 +136,12 @@ pub(crate) enum Command {
     Skills(SkillsArgs),
     /// Serve every tool to MCP clients, over HTTP or stdio
     Serve(ServeArgs),
+    /// Run servers for the hubs of a cluster on this machine
+    #[cfg(feature = "postgres")]
+    Work(cluster::WorkArgs),
+    /// Show the state of a cluster
+    #[cfg(feature = "postgres")]
+    Cluster(cluster::ClusterArgs),
     /// Open the web console of the running hub, or start one
     Console(ConsoleArgs),
     /// Make, list, revoke and rotate keys for people and programs that use the gateway

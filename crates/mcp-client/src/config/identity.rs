@@ -104,6 +104,17 @@ impl ServerSpec {
         })
     }
 
+    /// A digest of what processes on different machines must agree on before one runs the server for the other: the entry,
+    /// without its file and the consent to it, which each machine checks itself.
+    pub fn cluster_digest(&self) -> String {
+        digest(&json!([
+            [env!("CARGO_PKG_VERSION"), self.id.as_str(), self.transport.name()],
+            [self.era.map(|era| era.name()), self.roots],
+            [format!("{:?}", (self.instances, self.copies, &self.labels)), self.connect_timeout],
+            [self.transport_json()],
+        ]))
+    }
+
     /// A digest of the configured entry, its file and the consent to it.
     pub(crate) fn entry_digest(&self) -> String {
         let limits = json!([self.connect_timeout, self.call_timeout, self.idle_timeout]);

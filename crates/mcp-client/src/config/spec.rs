@@ -28,6 +28,10 @@ pub struct ServerSpec {
     pub idle_timeout: Option<Duration>,
     /// Whether all callers share one instance.
     pub instances: Instances,
+    /// How many workers of a cluster run it at the same time, each for a part of the callers.
+    pub copies: usize,
+    /// What a worker of a cluster must offer to run it.
+    pub labels: Vec<String>,
     /// Whose credentials calls of gateway clients use.
     pub credentials: Credentials,
     /// The roots to report, as URIs; those of its single client if this is `None`.
@@ -104,6 +108,8 @@ impl ServerSpec {
             call_timeout: None,
             idle_timeout: Some(Duration::from_secs(600)),
             instances: Instances::default(),
+            copies: 1,
+            labels: Vec::new(),
             credentials: Credentials::default(),
             roots: None,
             enabled: true,
@@ -134,7 +140,8 @@ impl ServerSpec {
     pub fn is_same_entry(&self, other: &Self) -> bool {
         let settings = |spec: &Self| {
             (
-                (spec.era, spec.connect_timeout, spec.call_timeout, spec.idle_timeout, spec.instances),
+                (spec.era, spec.connect_timeout, spec.call_timeout, spec.idle_timeout),
+                (spec.instances, spec.copies, spec.labels.clone()),
                 (
                     spec.roots.clone(),
                     spec.enabled,

@@ -18,6 +18,21 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// Client numbers start here, to be disjoint from those of the gateway's clients.
 const FIRST_CLIENT_NUMBER: u64 = 1 << 62;
 
+/// Another process that sends requests.
+pub(crate) trait Peer: Send + Sync {
+    /// The number of the client behind the request.
+    fn number(&self) -> u64;
+
+    /// The principal it is sent for.
+    fn principal(&self) -> Option<&str>;
+
+    /// Sends a notification. It may be dropped.
+    fn notify(&self, method: &str, params: &RawObject);
+
+    /// Sends a request of the server, and returns the answer of the client.
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer>;
+}
+
 /// The process at the other end of a link.
 pub(super) struct Client {
     number: u64,
@@ -62,7 +77,7 @@ impl Client {
         let _ = self.out.send(message).await;
     }
 
-    async fn ask(&self, method: &str, params: Option<&RawJson>) -> Answer {
+    async fn send_request(&self, method: &str, params: Option<&RawJson>) -> Answer {
         let unavailable = |why: &str| (-32000, why.to_owned());
         let id = self.next_request_id.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
@@ -73,6 +88,24 @@ impl Client {
             Ok(answer) => answer.unwrap_or_else(|_| Err(unavailable("the client is gone"))),
             Err(_) => Err(unavailable("the client did not answer in time")),
         }
+    }
+}
+
+impl Peer for Client {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn principal(&self) -> Option<&str> {
+        Some(&self.principal)
+    }
+
+    fn notify(&self, method: &str, params: &RawObject) {
+        Self::notify(self, method, params);
+    }
+
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer> {
+        Box::pin(self.send_request(method, params))
     }
 }
 
@@ -88,8 +121,8 @@ impl Drop for PendingRequestGuard<'_> {
 }
 
 /// The caller of one forwarded request.
-pub(super) struct RequestCaller {
-    client: Arc<Client>,
+pub(crate) struct RequestCaller {
+    client: Arc<dyn Peer>,
     era: Era,
     capabilities: RawJson,
     meta: RawObject,
@@ -99,7 +132,7 @@ pub(super) struct RequestCaller {
 
 impl RequestCaller {
     /// The caller of a request with these params, and the params to be forwarded.
-    pub(super) fn new(client: Arc<Client>, era: Era, mut params: RawObject) -> (Self, RawObject) {
+    pub(crate) fn new(client: Arc<dyn Peer>, era: Era, mut params: RawObject) -> (Self, RawObject) {
         let mut meta = params.get("_meta").and_then(RawJson::object).unwrap_or_default();
         params.remove("_meta");
         let progress = meta.get("progressToken").cloned();
@@ -118,7 +151,7 @@ impl RequestCaller {
 
 impl Caller for RequestCaller {
     fn client(&self) -> u64 {
-        self.client.number
+        self.client.number()
     }
 
     fn capabilities(&self) -> RawJson {
@@ -149,7 +182,7 @@ impl Caller for RequestCaller {
     }
 
     fn principal(&self) -> Option<&str> {
-        Some(&self.client.principal)
+        self.client.principal()
     }
 
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
@@ -158,7 +191,7 @@ impl Caller for RequestCaller {
 }
 
 /// Forwards the progress of a request to its client.
-pub(super) struct Progress(pub(super) toolhub_core::CallerHandle);
+pub(crate) struct Progress(pub(crate) toolhub_core::CallerHandle);
 
 impl Listener for Progress {
     fn on_send(&self) {}

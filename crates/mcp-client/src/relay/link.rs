@@ -124,9 +124,12 @@ impl Relay {
         client.send(written(&Welcome::Connecting)).await;
         // The calling process has its own breaker, so the one of this hub must not delay it.
         server.allow_retry();
-        let caller =
-            RequestCaller::new(Arc::clone(&client), toolhub_mcp_wire::era::Era::Legacy, RawObject::default())
-                .0;
+        let caller = RequestCaller::new(
+            Arc::clone(&client) as _,
+            toolhub_mcp_wire::era::Era::Legacy,
+            RawObject::default(),
+        )
+        .0;
         let caller = CallerHandle::new(Arc::new(caller));
         let connecting = async {
             let instance = server.instance(Some(&caller))?.into_owned();
@@ -294,7 +297,7 @@ impl Target {
     ) -> McpRequest {
         let era =
             self.connection.upgrade().map_or(toolhub_mcp_wire::era::Era::Legacy, |open| open.server_info.era);
-        let (caller, params) = RequestCaller::new(Arc::clone(client), era, params);
+        let (caller, params) = RequestCaller::new(Arc::clone(client) as _, era, params);
         let caller = CallerHandle::new(Arc::new(caller));
         let listener: Arc<dyn Listener> = Arc::new(Progress(caller.clone()));
         McpRequest {
@@ -305,6 +308,7 @@ impl Target {
             headers: forwarding.headers,
             listener: Some(listener),
             origin: Some(RequestOrigin::new(caller)),
+            is_of_hub: false,
             repeat: if forwarding.repeatable { Repeat::Safe } else { Repeat::IfUnprocessed },
         }
     }

@@ -20,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 
+pub(crate) use caller::{Peer, Progress, RequestCaller};
 pub use control::{LiveServer, RestartOutcome, live_servers, restart};
 pub(crate) use failure::Failure;
 pub use link::Relay;
@@ -96,7 +97,7 @@ pub(crate) enum Welcome {
 }
 
 impl Welcome {
-    fn ready(server_info: &ServerInfo) -> Self {
+    pub(crate) fn ready(server_info: &ServerInfo) -> Self {
         Self::Ready {
             era: server_info.era.name().to_owned(),
             version: server_info.version.clone(),

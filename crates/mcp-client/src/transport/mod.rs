@@ -10,6 +10,7 @@ mod process;
 #[cfg_attr(not(unix), path = "process_group_other.rs")]
 mod process_group;
 pub(crate) mod relay;
+pub(crate) mod remote;
 pub(crate) mod sse;
 mod stderr;
 pub(crate) mod stdio;
@@ -59,6 +60,8 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) repeat: Repeat,
     /// The principal it is sent for; `None` for requests of the hub itself.
     pub(crate) principal: Option<&'a str>,
+    /// The number of the client that caused it; `None` for requests of the hub itself.
+    pub(crate) client: Option<u64>,
 }
 
 impl OutgoingRequest<'_> {

@@ -344,6 +344,7 @@ mod tests {
             listener: None,
             repeat,
             principal: None,
+            client: None,
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_client_config::StdioSpec;
 use toolhub_core::lang::LocalizedText;
@@ -35,11 +36,13 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the child; `tasks` owns its background tasks. Dropping the transport terminates the child.
+    /// Starts the child; `tasks` owns its background tasks. Dropping the transport terminates the child, without a grace period
+    /// once `killed` is cancelled.
     pub(crate) fn start(
         spec: &Permitted<StdioSpec>,
         inbox: Arc<dyn Inbox>,
         tasks: &TaskTracker,
+        killed: &CancellationToken,
     ) -> Result<Self, McpError> {
         #[cfg(target_os = "linux")]
         super::sweep::sweep_once(tasks);
@@ -60,7 +63,7 @@ impl Stdio {
         tasks.spawn(collect(errors, stderr.clone(), drained, spec.log_file.clone()));
         let lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), MAX_LINE_BYTES);
         let actor = Actor { lines, mux, write_failure };
-        let teardown = Teardown { process, stderr: stderr.clone(), stderr_drained };
+        let teardown = Teardown { process, stderr: stderr.clone(), stderr_drained, killed: killed.clone() };
         tasks.spawn(actor.run(teardown));
         Ok(Self { handle, stderr })
     }
@@ -99,6 +102,7 @@ struct Teardown {
     process: Process,
     stderr: StderrRing,
     stderr_drained: oneshot::Receiver<()>,
+    killed: CancellationToken,
 }
 
 /// The reason why the reader task ends.
@@ -155,7 +159,13 @@ impl Actor {
         // After the queued messages are written.
         self.mux.sink().close();
         drop(self);
-        teardown.process.stop(if has_output { StopMode::Graceful } else { StopMode::Fast }).await;
+        let mode = if has_output { StopMode::Graceful } else { StopMode::Fast };
+        tokio::select! {
+            biased;
+            // Dropping the process kills it.
+            () = teardown.killed.cancelled() => {}
+            _ = teardown.process.stop(mode) => {}
+        }
     }
 }
 

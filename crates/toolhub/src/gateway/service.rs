@@ -127,6 +127,9 @@ impl HubService for Gateways {
                 Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))
             })
             .collect();
+        degraded.extend(
+            self.hub.cluster_problems().iter().map(|why| format!("cluster: {}", why.localize(Lang::En))),
+        );
         if !self.hub.has_store() {
             degraded.push("store: nothing can be kept".to_owned());
         }

@@ -12,7 +12,7 @@ use toolhub_engine::similar_names;
 
 /// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
 const USER_NAMED_TABLES: [&str; 3] = ["agents", "profiles", "tags"];
-const TABLES: [(&str, &[&str]); 16] = [
+const TABLES: [(&str, &[&str]); 18] = [
     (
         "serve",
         &[
@@ -67,6 +67,8 @@ const TABLES: [(&str, &[&str]); 16] = [
             "warm_hosts",
         ],
     ),
+    ("cluster", &["nats", "prefix", "credentials", "authorities", "lease"]),
+    ("worker", &["labels", "capacity"]),
     ("web_search", &["provider", "url", "api_key"]),
     (
         "servers",
@@ -79,6 +81,7 @@ const TABLES: [(&str, &[&str]); 16] = [
             "idle_timeout",
             "credentials",
             "instances",
+            "labels",
             "max_instances",
             "roots",
             "tools",

@@ -4,6 +4,7 @@ mod agents;
 mod audit;
 mod auth;
 mod bind;
+mod cluster;
 mod edit;
 mod known_keys;
 mod llm;
@@ -32,6 +33,7 @@ pub use auth::{
     AuthSettings, IntrospectionSettings, IssuerSettings, OneOrMany, RevokedKey, TokenSettings, parse_time,
 };
 pub use bind::Bind;
+pub use cluster::{ClusterSettings, WorkerSettings};
 pub use edit::{MaskedConfig, check_config};
 pub use llm::LlmSettings;
 pub use openai::OpenAiSettings;

@@ -2,6 +2,7 @@
 //! in `known_keys`, the schema in `docs/reference` and the settings.
 
 mod auth;
+mod cluster;
 mod openai;
 mod script;
 
@@ -35,6 +36,8 @@ pub fn schema() -> Value {
             ("agents", map("Agents by name; `default` is used without `--agent`", agent())),
             ("openai", openai::openai()),
             ("script", script::script()),
+            ("cluster", cluster::cluster()),
+            ("worker", cluster::worker()),
             ("skills", skills()),
             (
                 "approvals",
@@ -494,11 +497,12 @@ fn server() -> Value {
         ("idle_timeout", duration("An unused program is stopped after this time (default: 10m)")),
         (
             "instances",
-            one_of(
-                &["shared", "caller"],
-                "`caller`: a process or session for each caller of the gateway (default: shared)",
-            ),
+            json!({
+                "description": "`caller`: a process or session for each caller of the gateway; a number: so many copies on workers of a cluster (default: shared)",
+                "anyOf": [{"enum": ["shared", "caller"]}, {"type": "integer", "minimum": 1}],
+            }),
         ),
+        ("labels", texts("What a worker of a cluster must offer to run it")),
         (
             "credentials",
             one_of(

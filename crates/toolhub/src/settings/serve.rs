@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use toolhub_core::lang::LocalizedText;
@@ -87,6 +88,11 @@ impl ServeLimits {
 }
 
 impl ServeSettings {
+    /// How long running requests may take when the process ends.
+    pub fn drain(&self) -> Duration {
+        self.drain.map_or_else(|| ServeOptions::at(self.address(None)).drain, |span| span.0)
+    }
+
     /// The first invalid setting: its key in the file, and the error.
     pub(super) fn problem(&self) -> Option<(&'static str, LocalizedText)> {
         if self.max_concurrent == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {

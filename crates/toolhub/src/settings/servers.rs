@@ -101,6 +101,8 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     spec.call_timeout = extras.call_timeout.map(|span| span.0);
     spec.idle_timeout = extras.idle_timeout.map(|span| span.0).or(spec.idle_timeout);
     spec.instances = extras.instances();
+    spec.copies = extras.copies();
+    spec.labels.clone_from(&extras.labels);
     spec.credentials = extras.credentials();
     spec.tools.clone_from(&extras.tools);
     spec.disabled_tools.clone_from(&extras.disabled_tools);

@@ -18,6 +18,7 @@ use toolhub_mcp_wire::Era;
 use super::agents::AgentSettings;
 use super::audit::AuditSettings;
 use super::auth::AuthSettings;
+use super::cluster::{ClusterSettings, WorkerSettings};
 use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
 use super::openai::OpenAiSettings;
@@ -72,6 +73,10 @@ pub struct Settings {
     pub openai: OpenAiSettings,
     /// The limits of scripts.
     pub script: ScriptSettings,
+    /// Several machines.
+    pub cluster: ClusterSettings,
+    /// What a worker on this machine offers.
+    pub worker: WorkerSettings,
     /// The search service of `search_web`.
     pub web_search: Option<WebSearchSettings>,
     /// Settings of servers that `mcp.json` cannot express.
@@ -256,6 +261,9 @@ pub struct ServerExtras {
     /// Whether all callers of the gateway share one instance, or each has its own.
     #[serde(default)]
     pub instances: InstancesName,
+    /// What a worker of a cluster must offer to run it.
+    #[serde(default)]
+    pub labels: Vec<String>,
     /// Whose credentials calls of the gateway's clients use.
     #[serde(default)]
     pub credentials: CredentialsName,
@@ -300,6 +308,9 @@ pub enum InstancesName {
     Shared,
     /// Not shared: each caller has its own.
     Caller,
+    /// Several, each for a part of the callers, on different workers of a cluster.
+    #[serde(untagged)]
+    Copies(NonZeroUsize),
 }
 
 /// Whose credentials calls of the gateway's clients use, as named in the file.
@@ -339,10 +350,18 @@ impl ServerExtras {
         }
     }
 
+    /// How many workers of a cluster run it at the same time.
+    pub fn copies(&self) -> usize {
+        match self.instances {
+            InstancesName::Copies(count) => count.get(),
+            InstancesName::Shared | InstancesName::Caller => 1,
+        }
+    }
+
     /// How its instances are shared.
     pub fn instances(&self) -> Instances {
         match (self.instances, self.credentials) {
-            (InstancesName::Shared, CredentialsName::Shared) => Instances::Shared,
+            (InstancesName::Shared | InstancesName::Copies(_), CredentialsName::Shared) => Instances::Shared,
             // Callers with different credentials cannot share a session.
             _ => Instances::Caller {
                 max: self.max_instances.map_or(Instances::DEFAULT_MAX, NonZeroUsize::get),
@@ -386,6 +405,7 @@ impl Settings {
         }
         let problem = settings.serve.problem();
         let problem = problem.or_else(|| settings.auth.problem()).or_else(|| settings.telemetry.problem());
+        let problem = problem.or_else(|| settings.cluster.problem());
         if let Some((word, what)) = problem {
             return Err(ConfigError::at(file, text, text.find(word).unwrap_or(0), what));
         }

@@ -68,7 +68,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     let mut builder = script_hosted(Hub::builder())
         .places(places)
         .settings(settings)
-        .handler(Arc::new(notifications.clone()));
+        .handler(Arc::new(notifications.clone()))
+        .join_cluster();
     if args.stdio {
         builder = builder.single_client();
     }

@@ -146,6 +146,7 @@ async fn exchange(first: FirstResponse, direct: bool) -> ([Result<RawJson, McpEr
             listener: None,
             repeat,
             principal: None,
+            client: None,
         };
         http.request(request).await
     };

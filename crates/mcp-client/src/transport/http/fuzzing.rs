@@ -56,6 +56,7 @@ pub fn client_requests(data: &[u8]) {
         listener: None,
         repeat: Repeat::default(),
         principal: None,
+        client: None,
     };
     let mut bytes = request_head.head(Some(&request), 0).to_vec();
     let length = Digits::of(body.len() as u64);

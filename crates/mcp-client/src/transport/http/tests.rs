@@ -96,6 +96,7 @@ async fn connections(after: After) -> usize {
             listener: None,
             repeat,
             principal: None,
+            client: None,
         };
         assert_eq!(http.request(request).await.unwrap().get(), r#"{"a":1}"#);
         // Long enough for the end of the stream to arrive, also on a busy machine.

@@ -1,0 +1,9 @@
+//! Several machines on one: replicas and workers as processes, with a real PostgreSQL and a real NATS server.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+
+mod cluster_calls;
+mod cluster_faults;
+mod cluster_placement;
+mod test_cluster;

@@ -1,0 +1,226 @@
+//! Messages between the processes of a cluster, over NATS: requests whose answers are several messages in order, and events.
+//!
+//! Messages are delivered at most once. A request is never sent a second time: [`BusError::effect`] says whether it may have been
+//! processed. Only certain failures have the effect `none`: nothing subscribes to the subject, or nothing was sent.
+
+mod error;
+mod frame;
+mod inbox;
+mod replies;
+mod requests;
+mod subject;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::{Client, ConnectOptions};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use tokio::task::JoinSet;
+
+pub use error::BusError;
+use frame::{MAX_MESSAGE_BYTES, MAX_PIECE_BYTES, MORE};
+use inbox::Inbox;
+pub use replies::Replies;
+pub use requests::{IncomingRequest, ReplyWriter, Requests};
+pub use subject::token;
+
+/// How long the receiver of a large request may take until it requests the rest.
+const UPLOAD_START_TIMEOUT: Duration = Duration::from_secs(3);
+/// Interval of the pings that notice a NATS server that hangs.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a connection attempt may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The longest pause between connection attempts.
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// How long [`Bus::connect`] waits for the connection. Later, it is established in the background.
+const FIRST_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// What NATS adds to the payload of a message.
+const OVERHEAD_BYTES: usize = 1024;
+
+/// How to reach the NATS servers.
+#[derive(Clone)]
+pub struct BusOptions {
+    /// The URLs of the servers: `nats://` or `tls://`.
+    pub servers: Vec<String>,
+    /// The first token of all subjects.
+    pub prefix: String,
+    /// A file with credentials (JWT and NKey seed).
+    pub credentials: Option<PathBuf>,
+    /// A file with the certificates of the authorities that sign the servers' certificates; those of the system without it.
+    pub authorities: Option<PathBuf>,
+    /// The name of the connection at the server.
+    pub name: String,
+}
+
+impl std::fmt::Debug for BusOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // URLs may contain passwords.
+        f.debug_struct("BusOptions").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+/// A connection to NATS. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Bus(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    client: Client,
+    prefix: String,
+    inbox: Arc<Inbox>,
+    /// The task that distributes answers; aborted with the last clone.
+    _tasks: JoinSet<()>,
+}
+
+impl Bus {
+    /// Connects. If no server can be reached, the connection is established later, in the background; until then, nothing is
+    /// sent. Fails if the options are invalid.
+    pub async fn connect(options: BusOptions) -> Result<Self, BusError> {
+        let failed = |error: &dyn std::fmt::Display| BusError::Client(error.to_string());
+        let mut nats = ConnectOptions::new()
+            .name(&options.name)
+            .retry_on_initial_connect()
+            .ping_interval(PING_INTERVAL)
+            .connection_timeout(CONNECT_TIMEOUT)
+            .reconnect_delay_callback(|attempts| {
+                MAX_RECONNECT_DELAY.min(Duration::from_millis(
+                    u64::try_from(attempts).unwrap_or(u64::MAX).saturating_mul(50),
+                ))
+            })
+            .custom_inbox_prefix(format!("{}.inbox", options.prefix));
+        if let Some(file) = &options.credentials {
+            nats = nats.credentials_file(file).await.map_err(|error| {
+                BusError::Client(format!("the credentials in `{}` cannot be read: {error}", file.display()))
+            })?;
+        }
+        if let Some(file) = &options.authorities {
+            nats = nats.add_root_certificates(file.clone());
+        }
+        let client = nats.connect(options.servers).await.map_err(|error| failed(&error))?;
+        let connected = async {
+            while client.connection_state() != State::Connected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(FIRST_CONNECT_TIMEOUT, connected).await;
+        let inbox = Arc::new(Inbox::new(client.new_inbox()));
+        let subscriber = client.subscribe(inbox.wildcard()).await.map_err(|error| failed(&error))?;
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&inbox).run(subscriber));
+        Ok(Self(Arc::new(Shared { client, prefix: options.prefix, inbox, _tasks: tasks })))
+    }
+
+    /// Whether there is a connection to a server.
+    pub fn is_connected(&self) -> bool {
+        self.0.client.connection_state() == State::Connected
+    }
+
+    /// The subject of these tokens, with the prefix of the cluster.
+    pub fn subject(&self, tokens: &[&str]) -> String {
+        let mut subject = self.0.prefix.clone();
+        for token in tokens {
+            subject.push('.');
+            subject.push_str(token);
+        }
+        subject
+    }
+
+    /// The largest payload of one message.
+    fn piece_bytes(&self) -> usize {
+        let of_server = self.0.client.max_payload().saturating_sub(OVERHEAD_BYTES);
+        MAX_PIECE_BYTES.min(of_server.max(OVERHEAD_BYTES))
+    }
+
+    /// Sends a request. Dropping the answer does not cancel it.
+    pub async fn request(&self, subject: &str, message: Bytes) -> Result<Replies, BusError> {
+        if message.len() > MAX_MESSAGE_BYTES {
+            return Err(BusError::TooLarge { bytes: message.len() });
+        }
+        // The client queues messages while it reconnects. They would be processed long after their sender has given up.
+        if !self.is_connected() {
+            return Err(BusError::Disconnected);
+        }
+        let client = &self.0.client;
+        let slot = self.0.inbox.open();
+        let reply = slot.subject();
+        let mut replies = Replies::new(slot);
+        let mut pieces = frame::pieces(&message, self.piece_bytes());
+        let Some((first, is_last)) = pieces.next() else { return Err(BusError::Gap) };
+        let first = frame::write(if is_last { 0 } else { MORE }, 0, &first);
+        let sent = client.publish_with_reply(subject.to_owned(), reply, first).await;
+        sent.map_err(|error| BusError::Client(error.to_string()))?;
+        if !is_last {
+            let upload = replies.upload_subject(UPLOAD_START_TIMEOUT).await?;
+            for (sequence, (piece, is_last)) in (1..).zip(pieces) {
+                let piece = frame::write(if is_last { 0 } else { MORE }, sequence, &piece);
+                let sent = client.publish(upload.clone(), piece).await;
+                // Without its last piece the request is not processed.
+                sent.map_err(|error| BusError::Client(error.to_string()))?;
+            }
+        }
+        Ok(replies)
+    }
+
+    /// Receives the requests at a subject. Of several receivers with the same queue, one receives each request.
+    pub async fn serve(&self, subject: &str, queue: Option<&str>) -> Result<Requests, BusError> {
+        let client = self.0.client.clone();
+        let subscribed = match queue {
+            Some(queue) => client.queue_subscribe(subject.to_owned(), queue.to_owned()).await,
+            None => client.subscribe(subject.to_owned()).await,
+        };
+        let subscriber = subscribed.map_err(|error| BusError::Client(error.to_string()))?;
+        // The subject is published only after the server knows the subscription.
+        if self.is_connected() {
+            client.flush().await.map_err(|error| BusError::Client(error.to_string()))?;
+        }
+        let (inbox, piece) = (Arc::clone(&self.0.inbox), self.piece_bytes());
+        Ok(Requests { subscriber, client, inbox, piece, uploads: JoinSet::new() })
+    }
+
+    /// Publishes an event. Without a connection it is dropped.
+    pub async fn publish(&self, subject: &str, message: Bytes) -> Result<(), BusError> {
+        if !self.is_connected() {
+            return Err(BusError::Disconnected);
+        }
+        if message.len() > self.piece_bytes() {
+            return Err(BusError::TooLarge { bytes: message.len() });
+        }
+        let sent = self.0.client.publish(subject.to_owned(), message).await;
+        sent.map_err(|error| BusError::Client(error.to_string()))
+    }
+
+    /// Receives the events at a subject, which may contain wildcards.
+    pub async fn subscribe(&self, subject: &str) -> Result<Events, BusError> {
+        let subscribed = self.0.client.subscribe(subject.to_owned()).await;
+        subscribed.map(Events).map_err(|error| BusError::Client(error.to_string()))
+    }
+
+    /// Waits until the server has all that was sent, at most for `limit`.
+    pub async fn flush(&self, limit: Duration) {
+        let _ = tokio::time::timeout(limit, self.0.client.flush()).await;
+    }
+}
+
+/// The events at a subject.
+#[derive(Debug)]
+pub struct Events(async_nats::Subscriber);
+
+impl Events {
+    /// The next event; `None` after the end of the connection. Cancel safe.
+    pub async fn next(&mut self) -> Option<Event> {
+        let message = self.0.next().await?;
+        Some(Event { subject: message.subject.to_string(), payload: message.payload })
+    }
+}
+
+/// An event.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// The subject to which it was published.
+    pub subject: String,
+    /// The message.
+    pub payload: Bytes,
+}

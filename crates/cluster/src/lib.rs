@@ -1,0 +1,12 @@
+//! Several machines: messages over NATS, the placement of servers on workers, the workers, and the side of the replicas that use
+//! them. Placement is in the database behind the port `toolhub_core::cluster`.
+
+pub mod bus;
+mod clock;
+mod liveness;
+mod replica;
+mod wire;
+mod worker;
+
+pub use replica::{JoinOptions, Replica};
+pub use worker::{ServerSource, Worker, WorkerOptions};

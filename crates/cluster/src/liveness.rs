@@ -1,0 +1,63 @@
+//! Signs of life: each member publishes one per second, and remembers when it heard of the others.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::bus::Bus;
+use crate::wire::{self, Beat, Subjects};
+
+/// Interval of the signs of life.
+pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// A member counts as lost after this silence: three signs of life are missing.
+pub(crate) const LOST_AFTER: Duration = Duration::from_millis(3500);
+/// Members of which nothing was heard for this long are forgotten.
+const FORGET_AFTER: Duration = Duration::from_secs(600);
+
+/// When each member was heard of last.
+#[derive(Debug, Default)]
+pub(crate) struct Liveness(Mutex<HashMap<String, Instant>>);
+
+impl Liveness {
+    /// Since when a member has been silent, but not before `since`.
+    pub(crate) fn silent_since(&self, member: &str, since: Instant) -> Instant {
+        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(member).copied();
+        heard.map_or(since, |heard| heard.max(since))
+    }
+
+    fn heard(&self, member: String) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(member, Instant::now());
+        if all.len() > 1024 {
+            all.retain(|_, heard| heard.elapsed() < FORGET_AFTER);
+        }
+    }
+
+    /// Publishes the signs of life of `own`, and receives those of others. Runs until it is dropped.
+    pub(crate) async fn run(self: Arc<Self>, bus: Bus, own: String) {
+        let subjects = Subjects(&bus);
+        let (subject, beat) = (subjects.beat(&own), wire::write(&Beat { member: own.clone() }, b""));
+        loop {
+            let Ok(mut beats) = bus.subscribe(&subjects.beats()).await else {
+                tokio::time::sleep(BEAT_INTERVAL).await;
+                continue;
+            };
+            let mut ticks = tokio::time::interval(BEAT_INTERVAL);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    event = beats.next() => match event {
+                        Some(event) => {
+                            if let Some((Beat { member }, _)) = wire::read(&event.payload) {
+                                self.heard(member);
+                            }
+                        }
+                        None => break,
+                    },
+                    // Without a connection, nothing is published.
+                    _ = ticks.tick() => drop(bus.publish(&subject, beat.clone()).await),
+                }
+            }
+        }
+    }
+}

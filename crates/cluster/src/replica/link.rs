@@ -1,0 +1,227 @@
+//! A connection to one placement: each request of the server is one request on the bus.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use toolhub_core::caller::Answer;
+use toolhub_core::cluster::{InstanceKey, Placement};
+use toolhub_core::error::Effect;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::{BoxFuture, RawJson, ServerId};
+use toolhub_mcp_client::remote::{RemoteEvents, RemoteFailure, RemoteInbox, RemoteLink, RemoteRequest};
+use toolhub_mcp_wire::McpError;
+
+use super::open::millis;
+use super::{Shared, bus_error, json};
+use crate::bus::{BusError, Replies};
+use crate::liveness::LOST_AFTER;
+use crate::wire::{self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects};
+
+/// A worker must have begun a request within this time.
+pub(super) const ACCEPT_TIMEOUT: Duration = Duration::from_secs(3);
+/// A request counts as lost after this time without a message about it, although its worker lives: messages were lost.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often the signs of life of the worker are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long delivering the answer of a client may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum number of questions of one request at the same time.
+const MAX_QUESTIONS: usize = 64;
+
+/// A connection to an instance.
+pub(crate) struct Link {
+    shared: Arc<Shared>,
+    key: InstanceKey,
+    worker: String,
+    pub(super) epoch: i64,
+    connection: u64,
+    pub(super) inbox: RemoteInbox,
+    open: AtomicBool,
+}
+
+impl Link {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        placement: &Placement,
+        connection: u64,
+        inbox: RemoteInbox,
+    ) -> Arc<Self> {
+        let Placement { key, worker, epoch, .. } = placement.clone();
+        Arc::new(Self { shared, key, worker, epoch, connection, inbox, open: AtomicBool::new(true) })
+    }
+
+    /// The placement is gone; the request was certainly not processed.
+    fn gone(&self) -> RemoteFailure {
+        self.open.store(false, Ordering::Release);
+        RemoteFailure::Error(McpError::SessionExpired { effect: Effect::None })
+    }
+
+    /// The request may have been processed.
+    fn lost(&self, why: &BusError) -> RemoteFailure {
+        self.open.store(false, Ordering::Release);
+        let cause = LocalizedText::new(
+            format!("its worker `{}` was lost: {}", self.worker, why.localize(Lang::En)),
+            format!("与其工作进程 `{}` 失去联系：{}", self.worker, why.localize(Lang::Zh)),
+        );
+        RemoteFailure::Error(McpError::Lost { cause, stderr: Vec::new(), exit: None })
+    }
+
+    fn server(&self) -> ServerId {
+        ServerId::new(self.key.server.as_str())
+    }
+
+    async fn send(
+        &self,
+        request: RemoteRequest<'_>,
+        events: &dyn RemoteEvents,
+    ) -> Result<RawJson, RemoteFailure> {
+        let Some(now) = self.shared.clock.now() else {
+            return Err(RemoteFailure::Error(bus_error(&self.server(), &BusError::Disconnected)));
+        };
+        let RemoteRequest { message, forwarding, principal, client } = request;
+        let id = self.shared.new_request_id();
+        let head = CallHead {
+            protocol: PROTOCOL,
+            id: id.clone(),
+            from: self.shared.id.clone(),
+            epoch: self.epoch,
+            begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
+            action: Action::Request {
+                connection: self.connection,
+                forwarding,
+                principal: principal.map(str::to_owned),
+                client,
+            },
+        };
+        let subject = Subjects(&self.shared.bus).call(&self.key, self.epoch);
+        let message = wire::write(&head, message.as_bytes());
+        events.on_send();
+        let mut running = Running { link: self, id, is_over: false };
+        self.shared.in_flight.fetch_add(1, Ordering::Relaxed);
+        let result = match self.shared.bus.request(&subject, message).await {
+            Ok(replies) => self.receive(replies, &running.id, events).await,
+            Err(error) => Err(self.not_sent(&error)),
+        };
+        // A request that is lost may still run; it is told to end.
+        running.is_over = !matches!(result, Err(RemoteFailure::Error(McpError::Lost { .. })));
+        result
+    }
+
+    fn not_sent(&self, error: &BusError) -> RemoteFailure {
+        match error {
+            BusError::NoResponders => self.gone(),
+            error if error.effect() == Effect::None => RemoteFailure::Error(bus_error(&self.server(), error)),
+            error => self.lost(error),
+        }
+    }
+
+    /// Receives the messages about a request until its end.
+    async fn receive(
+        &self,
+        mut replies: Replies,
+        id: &str,
+        events: &dyn RemoteEvents,
+    ) -> Result<RawJson, RemoteFailure> {
+        let sent = Instant::now();
+        let (mut heard, mut is_accepted) = (sent, false);
+        let mut questions = FuturesUnordered::new();
+        loop {
+            let reply = tokio::select! {
+                reply = replies.next(CHECK_INTERVAL) => reply,
+                Some(()) = questions.next() => continue,
+            };
+            let reply = match reply {
+                Ok(Some(reply)) => reply,
+                Ok(None) => return Err(self.lost(&BusError::Gap)),
+                Err(BusError::Silent(_)) => {
+                    let of_worker = self.shared.liveness.silent_since(&self.worker, sent).elapsed();
+                    let limit = if is_accepted { SILENCE_TIMEOUT } else { ACCEPT_TIMEOUT };
+                    if of_worker > LOST_AFTER || heard.elapsed() > limit {
+                        return Err(self.lost(&BusError::Silent(of_worker.max(heard.elapsed()))));
+                    }
+                    continue;
+                }
+                Err(error @ BusError::NoResponders) => return Err(self.not_sent(&error)),
+                Err(error) => return Err(self.lost(&error)),
+            };
+            heard = Instant::now();
+            let Some((reply, body)) = wire::read::<Reply>(&reply) else {
+                return Err(self.lost(&BusError::Gap));
+            };
+            match reply {
+                Reply::Refused { why: Refusal::NotHeld | Refusal::Late } if !is_accepted => {
+                    return Err(self.gone());
+                }
+                Reply::Refused { why: Refusal::CannotTake { why } } if !is_accepted => {
+                    return Err(RemoteFailure::Error(McpError::connect(why)));
+                }
+                Reply::Refused { .. } | Reply::Opened { .. } => return Err(self.lost(&BusError::Gap)),
+                Reply::Accepted | Reply::Running => is_accepted = true,
+                Reply::Notification { method } => events.notification(&method, json(&body).as_ref()),
+                Reply::Question { number, method } => {
+                    if questions.len() >= MAX_QUESTIONS {
+                        let refusal = Err((-32000, "too many questions at once".to_owned()));
+                        self.answer(id, number, refusal).await;
+                    } else {
+                        let asking = events.ask(method, json(&body));
+                        questions.push(async move { self.answer(id, number, asking.await).await });
+                    }
+                }
+                Reply::Result => {
+                    return json(&body)
+                        .ok_or_else(|| RemoteFailure::Error(McpError::unreadable("the result is not JSON")));
+                }
+                Reply::Failed => {
+                    return Err(
+                        json(&body).map_or_else(|| self.lost(&BusError::Gap), RemoteFailure::Reported)
+                    );
+                }
+            }
+        }
+    }
+
+    /// Delivers the answer of the client.
+    async fn answer(&self, id: &str, number: u64, answer: Answer) {
+        let (is_error, body) = match answer {
+            Ok(result) => (false, result),
+            Err((code, message)) => (true, RawJson::of(&AnswerError { code, message })),
+        };
+        let head = Control::Answer { id: id.to_owned(), number, is_error };
+        let message = wire::write(&head, body.get().as_bytes());
+        // If it cannot be delivered, the worker is lost, and so is the request.
+        let _ = wire::control(&self.shared.bus, &self.worker, message, ANSWER_TIMEOUT).await;
+    }
+}
+
+/// Cancels a request whose future is dropped.
+struct Running<'a> {
+    link: &'a Link,
+    id: String,
+    is_over: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.link.shared.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_over {
+            self.link.shared.cancel(&self.link.worker, &self.id);
+        }
+    }
+}
+
+impl RemoteLink for Link {
+    fn request<'a>(
+        &'a self,
+        request: RemoteRequest<'a>,
+        events: &'a dyn RemoteEvents,
+    ) -> BoxFuture<'a, Result<RawJson, RemoteFailure>> {
+        Box::pin(self.send(request, events))
+    }
+
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,292 @@
+//! The side of a replica: finds the worker that holds an instance of a server, or lets one take it, and sends requests there.
+
+mod link;
+mod open;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use toolhub_core::cluster::{ClusterStore, InstanceKey, Member, MemberKind};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::{BoxFuture, RawJson, ServerId};
+use toolhub_mcp_client::config::ServerSpec;
+use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox, RemoteServers};
+use toolhub_mcp_wire::McpError;
+
+use crate::bus::{Bus, BusError};
+use crate::clock::DatabaseClock;
+use crate::liveness::Liveness;
+use crate::wire::{self, ClusterEvent, Subjects};
+
+/// Interval at which a replica stores that it is alive.
+const STORE_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum number of cancellations that wait to be sent.
+const MAX_CANCELLATIONS: usize = 4096;
+
+/// How a process joins a cluster.
+#[derive(Clone)]
+pub struct JoinOptions {
+    /// The connection to NATS.
+    pub bus: Bus,
+    /// Remembers members and placements.
+    pub store: Arc<dyn ClusterStore>,
+    /// Where this process runs, for `toolhub cluster status`.
+    pub address: String,
+    /// How long a placement lasts without being extended.
+    pub lease: Duration,
+}
+
+impl std::fmt::Debug for JoinOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinOptions").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A replica of a cluster. Its tasks end when it is dropped.
+pub struct Replica {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+}
+
+impl std::fmt::Debug for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replica").field("id", &self.shared.id).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) id: String,
+    pub(crate) bus: Bus,
+    pub(crate) store: Arc<dyn ClusterStore>,
+    pub(crate) clock: DatabaseClock,
+    pub(crate) liveness: Arc<Liveness>,
+    address: String,
+    /// Why the database could not be reached last time.
+    store_problem: Mutex<Option<String>>,
+    links: Mutex<HashMap<(InstanceKey, i64), Vec<Weak<link::Link>>>>,
+    cancellations: mpsc::Sender<Cancellation>,
+    pub(crate) in_flight: AtomicU32,
+    next_request: AtomicU64,
+    changes: watch::Sender<u64>,
+}
+
+/// A request that is not awaited any more.
+pub(crate) struct Cancellation {
+    pub(crate) worker: String,
+    pub(crate) id: String,
+}
+
+/// An id for a process, or for a request: unguessable, and never used again.
+pub(crate) fn new_id(kind: &str) -> String {
+    format!("{kind}-{:016x}", fastrand::u64(..))
+}
+
+impl Replica {
+    /// Joins the cluster.
+    pub fn join(options: JoinOptions) -> Self {
+        let JoinOptions { bus, store, address, lease: _ } = options;
+        let (cancellations, to_cancel) = mpsc::channel(MAX_CANCELLATIONS);
+        let shared = Arc::new(Shared {
+            id: new_id("replica"),
+            bus,
+            store,
+            clock: DatabaseClock::default(),
+            liveness: Arc::default(),
+            address,
+            store_problem: Mutex::default(),
+            links: Mutex::default(),
+            cancellations,
+            in_flight: AtomicU32::new(0),
+            next_request: AtomicU64::new(1),
+            changes: watch::Sender::new(0),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&shared.liveness).run(shared.bus.clone(), shared.id.clone()));
+        tasks.spawn(send_cancellations(shared.bus.clone(), to_cancel));
+        tasks.spawn(store_signs_of_life(Arc::downgrade(&shared)));
+        tasks.spawn(receive_events(shared.bus.clone(), Arc::downgrade(&shared)));
+        Self { shared, tasks }
+    }
+
+    /// The id of this replica.
+    pub fn id(&self) -> &str {
+        &self.shared.id
+    }
+
+    /// The connection to NATS.
+    pub fn bus(&self) -> &Bus {
+        &self.shared.bus
+    }
+
+    /// The connections to servers that workers run.
+    pub fn servers(&self) -> Arc<dyn RemoteServers> {
+        Arc::new(WorkerServers(Arc::clone(&self.shared)))
+    }
+
+    /// What does not work at present, and what follows from it; empty if all works.
+    pub fn problems(&self) -> Vec<LocalizedText> {
+        self.shared.problems()
+    }
+
+    /// Tells the other replicas that something changed which all read from the database.
+    pub async fn publish_change(&self, topic: &str) {
+        let event = ClusterEvent::Changed { from: self.shared.id.clone(), topic: topic.to_owned() };
+        let subject = Subjects(&self.shared.bus).events();
+        // Without a connection, the others notice it by reading the database.
+        let _ = self.shared.bus.publish(&subject, wire::write(&event, b"")).await;
+    }
+
+    /// Counts what other replicas reported by [`Self::publish_change`].
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Leaves the cluster.
+    pub async fn leave(mut self) {
+        self.tasks.shutdown().await;
+        let _ = tokio::time::timeout(STORE_INTERVAL, self.shared.store.leave(self.shared.id.clone())).await;
+    }
+}
+
+impl Shared {
+    fn problems(&self) -> Vec<LocalizedText> {
+        let mut problems = Vec::new();
+        if !self.bus.is_connected() {
+            let error = BusError::Disconnected;
+            problems.push(LocalizedText::new(
+                format!("what runs on workers cannot be reached: {}", error.localize(Lang::En)),
+                format!("无法访问在工作进程上运行的内容：{}", error.localize(Lang::Zh)),
+            ));
+        }
+        let problem = self.store_problem.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(error) = problem {
+            problems.push(LocalizedText::new(
+                format!("servers cannot be placed on workers: the database cannot be reached: {error}"),
+                format!("无法把服务器安排到工作进程：无法访问数据库：{error}"),
+            ));
+        }
+        problems
+    }
+
+    fn new_request_id(&self) -> String {
+        format!("{}-{}", self.id, self.next_request.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn cancel(&self, worker: &str, id: &str) {
+        let cancellation = Cancellation { worker: worker.to_owned(), id: id.to_owned() };
+        // If the queue is full, the request runs on; its result is discarded in any case.
+        let _ = self.cancellations.try_send(cancellation);
+    }
+
+    fn register(&self, key: InstanceKey, link: &Arc<link::Link>) {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|_, links| {
+            links.retain(|link| link.strong_count() > 0);
+            !links.is_empty()
+        });
+        links.entry((key, link.epoch)).or_default().push(Arc::downgrade(link));
+    }
+
+    /// The links to a placement. None of another epoch: notifications of a former holder are dropped.
+    fn links(&self, key: &InstanceKey, epoch: i64) -> Vec<Arc<link::Link>> {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = links.get(&(key.clone(), epoch));
+        found.map(|links| links.iter().filter_map(Weak::upgrade).collect()).unwrap_or_default()
+    }
+
+    async fn store_sign_of_life(&self) {
+        let asked = Instant::now();
+        let member = Member {
+            id: self.id.clone(),
+            kind: MemberKind::Replica,
+            address: self.address.clone(),
+            labels: Vec::new(),
+            capacity: 0,
+            load: self.in_flight.load(Ordering::Relaxed),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            draining: false,
+            silent_for: Duration::ZERO,
+        };
+        let result = self.store.beat(member).await;
+        let problem = match result {
+            Ok(now) => {
+                self.clock.set(now, asked);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        *self.store_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+}
+
+async fn store_signs_of_life(shared: Weak<Shared>) {
+    while let Some(shared) = shared.upgrade() {
+        shared.store_sign_of_life().await;
+        drop(shared);
+        tokio::time::sleep(STORE_INTERVAL).await;
+    }
+}
+
+async fn send_cancellations(bus: Bus, mut to_cancel: mpsc::Receiver<Cancellation>) {
+    while let Some(Cancellation { worker, id }) = to_cancel.recv().await {
+        let message = wire::write(&wire::Control::Cancel { id }, b"");
+        // The answer is not awaited.
+        let _ = bus.request(&Subjects(&bus).control(&worker), message).await;
+    }
+}
+
+async fn receive_events(bus: Bus, shared: Weak<Shared>) {
+    let Ok(mut events) = bus.subscribe(&Subjects(&bus).events()).await else { return };
+    while let Some(event) = events.next().await {
+        let Some(shared) = shared.upgrade() else { return };
+        let Some((event, body)) = wire::read::<ClusterEvent>(&event.payload) else { continue };
+        match event {
+            ClusterEvent::Notification { key, epoch, method } => {
+                let params = json(&body);
+                for link in shared.links(&key.into(), epoch) {
+                    link.inbox.notification(&method, params.as_ref());
+                }
+            }
+            ClusterEvent::Changed { from, .. } if from != shared.id => {
+                shared.changes.send_modify(|count| *count += 1);
+            }
+            ClusterEvent::Changed { .. } => {}
+        }
+    }
+}
+
+/// The JSON of a body; `None` if it is empty or invalid.
+fn json(body: &Bytes) -> Option<RawJson> {
+    std::str::from_utf8(body).ok().and_then(|text| RawJson::parse(text.to_owned()).ok())
+}
+
+/// The servers that workers run.
+struct WorkerServers(Arc<Shared>);
+
+impl RemoteServers for WorkerServers {
+    fn runs(&self, spec: &ServerSpec) -> bool {
+        spec.transport.name() == "stdio"
+    }
+
+    fn open<'a>(
+        &'a self,
+        spec: &'a ServerSpec,
+        owner: Option<&'a str>,
+        inbox: RemoteInbox,
+    ) -> BoxFuture<'a, Result<RemoteConnection, McpError>> {
+        Box::pin(open::open(&self.0, spec, owner, inbox))
+    }
+}
+
+/// The error if NATS cannot be reached; nothing was sent.
+fn bus_error(server: &ServerId, error: &BusError) -> McpError {
+    McpError::connect(LocalizedText::new(
+        format!("`{server}` runs on a worker, which cannot be reached: {}", error.localize(Lang::En)),
+        format!("`{server}` 在工作进程上运行，但无法访问：{}", error.localize(Lang::Zh)),
+    ))
+}

@@ -1,0 +1,219 @@
+//! Finds the worker that holds an instance, or lets one take it, and connects to the instance.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolhub_core::cluster::{InstanceKey, Member, MemberKind, Placement};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::ports::StoreError;
+use toolhub_mcp_client::config::ServerSpec;
+use toolhub_mcp_client::remote::{RemoteConnection, RemoteInbox};
+use toolhub_mcp_wire::McpError;
+
+use super::link::{ACCEPT_TIMEOUT, Link};
+use super::{Shared, bus_error, json};
+use crate::bus::BusError;
+use crate::liveness::LOST_AFTER;
+use crate::wire::{self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects};
+
+/// Pause before a placement is looked up again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a worker may take to take an instance. It asks the database.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Workers without a sign of life in the database for longer are not asked.
+const MEMBER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a caller waits for a worker that can take an instance, while there is none.
+const NO_WORKER_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Connects to an instance. The caller applies the connect timeout.
+pub(super) async fn open(
+    shared: &Arc<Shared>,
+    spec: &ServerSpec,
+    owner: Option<&str>,
+    inbox: RemoteInbox,
+) -> Result<RemoteConnection, McpError> {
+    let instance = match owner {
+        Some(owner) => owner.to_owned(),
+        // Each connection of a replica uses one of several copies.
+        None => fastrand::usize(..spec.copies.max(1)).to_string(),
+    };
+    let key = InstanceKey { server: spec.id.to_string(), instance };
+    let mut none_since = None;
+    loop {
+        let placed = shared.store.placement(key.clone()).await.map_err(|error| store_error(spec, &error))?;
+        let placement = match placed {
+            Some(placement) => {
+                none_since = None;
+                placement
+            }
+            None => match place(shared, spec, &key).await {
+                Ok(placement) => placement,
+                // A worker may be about to start, or to end another server.
+                Err(PlaceError::NoWorker(why)) => {
+                    if none_since.get_or_insert_with(Instant::now).elapsed() >= NO_WORKER_TIMEOUT {
+                        return Err(why);
+                    }
+                    tokio::time::sleep(RETRY_INTERVAL).await;
+                    continue;
+                }
+                Err(PlaceError::Failed(error)) => return Err(error),
+            },
+        };
+        match connect(shared, spec, &placement, inbox.clone()).await {
+            Ok(connection) => return Ok(connection),
+            Err(ConnectError::Failed(error)) => return Err(error),
+            // The worker has ended, or gives the placement up: waits until the lease has ended.
+            Err(ConnectError::NotThere) => tokio::time::sleep(RETRY_INTERVAL).await,
+        }
+    }
+}
+
+fn store_error(spec: &ServerSpec, error: &StoreError) -> McpError {
+    McpError::connect(LocalizedText::new(
+        format!("the worker of `{}` cannot be looked up in the database: {error}", spec.id),
+        format!("无法在数据库中查找 `{}` 所在的工作进程：{error}", spec.id),
+    ))
+}
+
+enum PlaceError {
+    /// No worker can take it at present.
+    NoWorker(McpError),
+    Failed(McpError),
+}
+
+/// Lets a worker take the instance: the one with the most room first.
+async fn place(shared: &Arc<Shared>, spec: &ServerSpec, key: &InstanceKey) -> Result<Placement, PlaceError> {
+    let members = shared.store.members(MEMBER_TIMEOUT).await;
+    let members = members.map_err(|error| PlaceError::Failed(store_error(spec, &error)))?;
+    let mut workers = candidates(spec, members).map_err(|why| {
+        let (id, both) = (&spec.id, |lang| why.localize(lang));
+        PlaceError::NoWorker(McpError::connect(LocalizedText::new(
+            format!("no worker can run `{id}`: {}", both(Lang::En)),
+            format!("没有工作进程可以运行 `{id}`：{}", both(Lang::Zh)),
+        )))
+    })?;
+    fastrand::shuffle(&mut workers);
+    workers.sort_by_key(|worker| u64::from(worker.load) * 1000 / u64::from(worker.capacity.max(1)));
+    let mut refusal = None;
+    for worker in workers {
+        let begin_by = shared.clock.now().unwrap_or_default().saturating_add(millis(PLACE_TIMEOUT));
+        let request = Control::Place { key: key.into(), entry: spec.cluster_digest(), begin_by };
+        match wire::control(&shared.bus, &worker.id, wire::write(&request, b""), PLACE_TIMEOUT).await {
+            Ok(ControlReply::Placed { epoch }) => {
+                let (key, worker) = (key.clone(), worker.id);
+                return Ok(Placement { key, worker, epoch, left: Duration::ZERO });
+            }
+            Ok(ControlReply::Refused { why }) => refusal = Some(why),
+            Ok(ControlReply::Done) => {}
+            Err(error @ BusError::Disconnected) => {
+                return Err(PlaceError::Failed(bus_error(&spec.id, &error)));
+            }
+            Err(error) => {
+                refusal = Some(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
+            }
+        }
+    }
+    let why = refusal.unwrap_or_else(|| LocalizedText::new("none answers", "没有响应"));
+    Err(PlaceError::NoWorker(McpError::connect(LocalizedText::new(
+        format!("no worker takes `{}`: {}", spec.id, why.localize(Lang::En)),
+        format!("没有工作进程接受 `{}`：{}", spec.id, why.localize(Lang::Zh)),
+    ))))
+}
+
+/// The workers that may take a server, or why there is none.
+fn candidates(spec: &ServerSpec, members: Vec<Member>) -> Result<Vec<Member>, LocalizedText> {
+    let mut workers: Vec<Member> =
+        members.into_iter().filter(|member| member.kind == MemberKind::Worker && !member.draining).collect();
+    if workers.is_empty() {
+        return Err(LocalizedText::new(
+            "none is running: start `toolhub work` on a machine of the cluster",
+            "没有正在运行的工作进程：请在集群的某台机器上运行 `toolhub work`",
+        ));
+    }
+    workers.retain(|worker| spec.labels.iter().all(|label| worker.labels.contains(label)));
+    if workers.is_empty() {
+        let labels = spec.labels.join(",");
+        return Err(LocalizedText::new(
+            format!("it asks for the labels `{labels}`: start `toolhub work --labels {labels}`"),
+            format!("它要求标签 `{labels}`：请运行 `toolhub work --labels {labels}`"),
+        ));
+    }
+    workers.retain(|worker| worker.load < worker.capacity);
+    if workers.is_empty() {
+        return Err(LocalizedText::new(
+            "all that may run it are full: raise `[worker] capacity`, or start another one",
+            "可以运行它的工作进程均已满：请调大 `[worker] capacity`，或再启动一个工作进程",
+        ));
+    }
+    Ok(workers)
+}
+
+pub(super) fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+enum ConnectError {
+    /// The worker does not hold the placement, or does not live.
+    NotThere,
+    Failed(McpError),
+}
+
+/// Connects to the instance of a placement.
+async fn connect(
+    shared: &Arc<Shared>,
+    spec: &ServerSpec,
+    placement: &Placement,
+    inbox: RemoteInbox,
+) -> Result<RemoteConnection, ConnectError> {
+    let failed = |error: &BusError| ConnectError::Failed(bus_error(&spec.id, error));
+    let Some(now) = shared.clock.now() else { return Err(ConnectError::NotThere) };
+    let head = CallHead {
+        protocol: PROTOCOL,
+        id: shared.new_request_id(),
+        from: shared.id.clone(),
+        epoch: placement.epoch,
+        begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
+        action: Action::Open,
+    };
+    let subject = Subjects(&shared.bus).call(&placement.key, placement.epoch);
+    let mut replies = match shared.bus.request(&subject, wire::write(&head, b"")).await {
+        Ok(replies) => replies,
+        Err(BusError::NoResponders) => return Err(ConnectError::NotThere),
+        Err(error) => return Err(failed(&error)),
+    };
+    let began = Instant::now();
+    let mut is_accepted = false;
+    loop {
+        let reply = match replies.next(Duration::from_millis(500)).await {
+            Ok(Some(reply)) => reply,
+            Err(BusError::Silent(_)) => {
+                let silent = shared.liveness.silent_since(&placement.worker, began).elapsed();
+                if silent > LOST_AFTER || (!is_accepted && began.elapsed() > ACCEPT_TIMEOUT) {
+                    return Err(ConnectError::NotThere);
+                }
+                continue;
+            }
+            Err(BusError::NoResponders | BusError::Gap) | Ok(None) => return Err(ConnectError::NotThere),
+            Err(error) => return Err(failed(&error)),
+        };
+        let Some((reply, body)) = wire::read::<Reply>(&reply) else { return Err(ConnectError::NotThere) };
+        match reply {
+            Reply::Accepted | Reply::Running => is_accepted = true,
+            Reply::Opened { connection } => {
+                let Some(description) = json(&body) else { return Err(ConnectError::NotThere) };
+                let link = Link::new(Arc::clone(shared), placement, connection, inbox);
+                shared.register(placement.key.clone(), &link);
+                return Ok(RemoteConnection { description, link });
+            }
+            Reply::Failed => {
+                let Some(failure) = json(&body) else { return Err(ConnectError::NotThere) };
+                return Err(ConnectError::Failed(toolhub_mcp_client::remote::reported(&failure, &spec.id)));
+            }
+            Reply::Refused { why: Refusal::CannotTake { why } } => {
+                return Err(ConnectError::Failed(McpError::permanent(why)));
+            }
+            Reply::Refused { .. } => return Err(ConnectError::NotThere),
+            Reply::Notification { .. } | Reply::Question { .. } | Reply::Result => {}
+        }
+    }
+}

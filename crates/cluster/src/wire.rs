@@ -1,0 +1,234 @@
+//! The messages between replicas and workers. Each is a head in JSON on one line, followed by a body that is forwarded unchanged.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toolhub_core::cluster::InstanceKey;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{BoxFuture, RawJson};
+
+use crate::bus::{Bus, token};
+
+/// The version of these messages.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// Writes a message.
+pub(crate) fn write(head: &impl Serialize, body: &[u8]) -> Bytes {
+    let head = RawJson::of(head);
+    let mut message = BytesMut::with_capacity(head.get().len() + 1 + body.len());
+    message.put_slice(head.get().as_bytes());
+    message.put_u8(b'\n');
+    message.put_slice(body);
+    message.freeze()
+}
+
+/// Reads a message.
+pub(crate) fn read<H: DeserializeOwned>(message: &Bytes) -> Option<(H, Bytes)> {
+    // JSON text on one line: a newline inside a string is escaped.
+    let end = message.iter().position(|byte| *byte == b'\n')?;
+    let head = serde_json::from_slice(message.get(..end)?).ok()?;
+    Some((head, message.slice(end + 1..)))
+}
+
+/// The subjects of a cluster.
+pub(crate) struct Subjects<'a>(pub(crate) &'a Bus);
+
+impl Subjects<'_> {
+    /// Requests for a placement. The epoch is a part of it, so that a former holder that still subscribes does not receive what is
+    /// meant for its successor.
+    pub(crate) fn call(&self, key: &InstanceKey, epoch: i64) -> String {
+        self.0.subject(&["call", &token(&key.server), &token(&key.instance), &epoch.to_string()])
+    }
+
+    /// Messages to a worker.
+    pub(crate) fn control(&self, worker: &str) -> String {
+        self.0.subject(&["ctl", &token(worker)])
+    }
+
+    /// Signs of life.
+    pub(crate) fn beat(&self, member: &str) -> String {
+        self.0.subject(&["beat", &token(member)])
+    }
+
+    /// The signs of life of all members.
+    pub(crate) fn beats(&self) -> String {
+        self.0.subject(&["beat", "*"])
+    }
+
+    /// Events for all members.
+    pub(crate) fn events(&self) -> String {
+        self.0.subject(&["events"])
+    }
+}
+
+/// The queue of the receivers at [`Subjects::call`].
+pub(crate) const QUEUE: &str = "workers";
+
+/// A request to a placement.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CallHead {
+    pub(crate) protocol: u32,
+    /// Identifies the request. A worker processes none twice.
+    pub(crate) id: String,
+    /// The replica.
+    pub(crate) from: String,
+    pub(crate) epoch: i64,
+    /// When the worker must have begun, by the clock of the database in milliseconds since 1970.
+    pub(crate) begin_by: i64,
+    pub(crate) action: Action,
+}
+
+/// What is requested of a placement.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Action {
+    /// To connect to the server.
+    Open,
+    /// To forward the body to the server.
+    Request {
+        /// The number of the connection, from the answer to `Open`.
+        connection: u64,
+        forwarding: RawJson,
+        principal: Option<String>,
+        client: Option<u64>,
+    },
+}
+
+/// An answer to a [`CallHead`]; several in order.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Reply {
+    /// The request was not processed and never will be.
+    Refused { why: Refusal },
+    /// From here on the request may take effect.
+    Accepted,
+    /// The request still runs.
+    Running,
+    /// A notification of the server; the body is its params.
+    Notification { method: String },
+    /// A request of the server to the client; the body is its params. The answer is a [`Control::Answer`].
+    Question { number: u64, method: String },
+    /// The server is connected; the body is its description.
+    Opened { connection: u64 },
+    /// The result; the body is its JSON.
+    Result,
+    /// The failure; the body is its JSON.
+    Failed,
+}
+
+/// Why a worker did not process a request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub(crate) enum Refusal {
+    /// It does not hold the placement any more.
+    NotHeld,
+    /// The request came too late, or a second time.
+    Late,
+    /// It cannot take the server.
+    CannotTake { why: LocalizedText },
+}
+
+/// A message to a worker at its own subject. Each is answered by a [`ControlReply`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Control {
+    /// To take an instance. `entry` is a digest of its configuration.
+    Place { key: WireKey, entry: String, begin_by: i64 },
+    /// The caller does not wait any more.
+    Cancel { id: String },
+    /// The answer of a client to [`Reply::Question`]; the body is JSON: a result, or an [`AnswerError`].
+    Answer { id: String, number: u64, is_error: bool },
+}
+
+/// The answer to a [`Control`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum ControlReply {
+    Done,
+    Placed { epoch: i64 },
+    Refused { why: LocalizedText },
+}
+
+/// An instance.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WireKey {
+    pub(crate) server: String,
+    pub(crate) instance: String,
+}
+
+impl From<&InstanceKey> for WireKey {
+    fn from(key: &InstanceKey) -> Self {
+        Self { server: key.server.clone(), instance: key.instance.clone() }
+    }
+}
+
+impl From<WireKey> for InstanceKey {
+    fn from(key: WireKey) -> Self {
+        Self { server: key.server, instance: key.instance }
+    }
+}
+
+/// The error with which a client answered.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AnswerError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+}
+
+/// A sign of life.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Beat {
+    pub(crate) member: String,
+}
+
+/// An event for all members.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum ClusterEvent {
+    /// A notification of a server that belongs to no request; the body is its params.
+    Notification { key: WireKey, epoch: i64, method: String },
+    /// Something that all replicas read from the database has changed.
+    Changed { from: String, topic: String },
+}
+
+/// Sends a control message and waits for the answer.
+pub(crate) fn control<'a>(
+    bus: &'a Bus,
+    worker: &'a str,
+    message: Bytes,
+    limit: std::time::Duration,
+) -> BoxFuture<'a, Result<ControlReply, crate::bus::BusError>> {
+    Box::pin(async move {
+        let mut replies = bus.request(&Subjects(bus).control(worker), message).await?;
+        let reply = replies.next(limit).await?.ok_or(crate::bus::BusError::Gap)?;
+        read(&reply).map(|(reply, _)| reply).ok_or(crate::bus::BusError::Gap)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_and_bodies_survive() {
+        let head = CallHead {
+            protocol: PROTOCOL,
+            id: "a\nb".to_owned(),
+            from: "r".to_owned(),
+            epoch: 7,
+            begin_by: -1,
+            action: Action::Request {
+                connection: 1,
+                forwarding: RawJson::parse("{\"name\":null}").unwrap(),
+                principal: Some("key:ann".to_owned()),
+                client: Some(u64::MAX),
+            },
+        };
+        for body in [&b""[..], b"{\"a\":1}", b"\n\n", "表格".as_bytes()] {
+            let (read, rest) = read::<CallHead>(&write(&head, body)).unwrap();
+            assert_eq!((format!("{read:?}"), &*rest), (format!("{head:?}"), body));
+        }
+        assert!(read::<CallHead>(&Bytes::from_static(b"{}\n")).is_none());
+        assert!(read::<CallHead>(&Bytes::from_static(b"no end")).is_none());
+    }
+}

@@ -1,0 +1,308 @@
+//! One instance on this worker: its lease, and the requests for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolhub_core::caller::Answer;
+use toolhub_core::cluster::{HeldPlacement, InstanceKey};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_mcp_client::Server;
+use toolhub_mcp_client::remote::{RemoteClient, ServedRequest, ServedServer, cut_off};
+
+use super::Shared;
+use super::calls::Call;
+use crate::bus::{IncomingRequest, ReplyWriter, Requests};
+use crate::wire::{self, Action, CallHead, PROTOCOL, Refusal, Reply};
+
+/// How often a running request is reported to its replica.
+const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
+/// A request is cancelled if its replica has not given a sign of life for this time.
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(15);
+/// Maximum number of messages about a request that wait to be sent. Notifications beyond it are dropped.
+const MAX_QUEUED: usize = 256;
+/// How long a client may take to answer a question.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long the processes of a server may take to end; then they are killed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An instance under a lease.
+pub(super) struct Placed {
+    key: InstanceKey,
+    pub(super) epoch: i64,
+    served: ServedServer,
+    /// Until when the instance may be used.
+    valid_until: Mutex<Instant>,
+    last_used: Mutex<Instant>,
+    /// No more requests are taken.
+    draining: CancellationToken,
+    /// Everything ends at once.
+    ended: CancellationToken,
+}
+
+impl Placed {
+    pub(super) fn new(held: HeldPlacement, server: Arc<Server>, valid_until: Instant) -> Self {
+        let HeldPlacement { key, epoch } = held;
+        Self {
+            key,
+            epoch,
+            served: ServedServer::new(server),
+            valid_until: Mutex::new(valid_until),
+            last_used: Mutex::new(Instant::now()),
+            draining: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    pub(super) fn held(&self) -> HeldPlacement {
+        HeldPlacement { key: self.key.clone(), epoch: self.epoch }
+    }
+
+    /// Whether no other worker can hold the instance, and will not for a while.
+    pub(super) fn is_valid(&self) -> bool {
+        let until = *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.ended.is_cancelled() && Instant::now() < until
+    }
+
+    pub(super) fn extend(&self, until: Instant) {
+        *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// Takes no more requests, and ends after those that run.
+    pub(super) fn drain(&self) {
+        self.draining.cancel();
+    }
+
+    /// Kills the processes.
+    pub(super) fn end(&self) {
+        self.ended.cancel();
+    }
+
+    fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether it has no process, and no request came for this time.
+    pub(super) fn is_unused_for(&self, span: Duration) -> bool {
+        if self.served.is_in_use() {
+            self.touch();
+        }
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= span
+    }
+}
+
+impl Shared {
+    /// Processes the requests for an instance until it is given up or lost.
+    pub(super) async fn serve(self: Arc<Self>, placed: Arc<Placed>, mut requests: Requests) {
+        let mut running = JoinSet::new();
+        let mut is_open = true;
+        while is_open || !running.is_empty() {
+            tokio::select! {
+                biased;
+                () = placed.ended.cancelled() => break,
+                () = placed.draining.cancelled(), if is_open => {
+                    is_open = false;
+                    requests.close().await;
+                    // What has arrived before is processed.
+                    while let Some(request) = requests.next().await {
+                        running.spawn(Arc::clone(&self).answer(Arc::clone(&placed), request));
+                    }
+                }
+                request = requests.next(), if is_open => match request {
+                    Some(request) => {
+                        running.spawn(Arc::clone(&self).answer(Arc::clone(&placed), request));
+                    }
+                    None => placed.end(),
+                },
+                Some(_) = running.join_next() => {}
+            }
+        }
+        drop(requests);
+        let server = placed.served.server();
+        if placed.ended.is_cancelled() {
+            server.kill(CLOSE_TIMEOUT).await;
+        } else {
+            let is_over = tokio::select! {
+                () = server.close(CLOSE_TIMEOUT) => server.tasks_left() == 0,
+                () = placed.ended.cancelled() => false,
+            };
+            if !is_over {
+                server.kill(CLOSE_TIMEOUT).await;
+            }
+        }
+        // Requests that were cut off report it.
+        while running.join_next().await.is_some() {}
+        // Only now may another worker start it.
+        let _ = self.store.release(self.id.clone(), placed.held()).await;
+        self.placed().remove(&placed.key);
+    }
+
+    /// Processes one request.
+    async fn answer(self: Arc<Self>, placed: Arc<Placed>, request: IncomingRequest) {
+        let IncomingRequest { payload, mut reply } = request;
+        let Some((head, body)) = wire::read::<CallHead>(&payload) else { return };
+        if head.protocol != PROTOCOL {
+            let why = Refusal::CannotTake {
+                why: LocalizedText::new(
+                    "the worker is another version of toolhub: run the same version on all machines",
+                    "该工作进程是另一个版本的 toolhub：请在所有机器上运行相同的版本",
+                ),
+            };
+            return refuse(reply, why).await;
+        }
+        // A copy of a request gets no answer: the first one does.
+        let Some(running) = self.calls.begin(&head.id) else { return };
+        if self.clock.now().is_none_or(|now| now > head.begin_by) {
+            return refuse(reply, Refusal::Late).await;
+        }
+        // After a pause of this process, the lease may have ended.
+        if head.epoch != placed.epoch || !placed.is_valid() {
+            return refuse(reply, Refusal::NotHeld).await;
+        }
+        placed.touch();
+        if reply.send(&wire::write(&Reply::Accepted, b"")).await.is_err() {
+            return;
+        }
+        let (out, queued) = mpsc::channel(MAX_QUEUED);
+        let client = Arc::new(CallClient { call: Arc::clone(&running.call), out, next: AtomicU64::new(1) });
+        let (call, from) = (Arc::clone(&running.call), head.from.clone());
+        let conversation = Conversation { shared: &self, placed: &placed, call: &call, from: &from };
+        match head.action {
+            Action::Open => {
+                let work = async {
+                    let opened = placed.served.open().await;
+                    opened.map(|(connection, description)| (Reply::Opened { connection }, description))
+                };
+                conversation.hold(reply, queued, work).await;
+            }
+            Action::Request { connection, forwarding, principal, client: number } => {
+                let number = number.map(|number| number_in_cluster(&from, number));
+                let is_stream = is_stream(&body);
+                let message = body.to_vec();
+                let request = ServedRequest { connection, message, forwarding, principal, client: number };
+                let work = async {
+                    let requested = placed.served.request(request, client);
+                    let result = tokio::select! {
+                        result = requested => result,
+                        // A stream has no end of its own. The replica opens it again at the next holder.
+                        () = placed.draining.cancelled(), if is_stream => Err(cut_off(lease_lost())),
+                    };
+                    result.map(|result| (Reply::Result, result))
+                };
+                conversation.hold(reply, queued, work).await;
+            }
+        }
+        placed.touch();
+    }
+}
+
+/// The number of a client of a replica, as a number that no client of another replica has.
+fn number_in_cluster(replica: &str, client: u64) -> u64 {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(format!("{replica}\n{client}").as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(digest.get(..8).unwrap_or(&[0; 8]));
+    u64::from_be_bytes(first) | 1
+}
+
+/// Whether a message opens a stream of notifications.
+fn is_stream(message: &Bytes) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        method: String,
+    }
+    message.len() < 1 << 20
+        && serde_json::from_slice::<Head>(message).is_ok_and(|head| head.method == "subscriptions/listen")
+}
+
+fn lease_lost() -> LocalizedText {
+    LocalizedText::new("its worker gave it up", "其工作进程已放弃它")
+}
+
+async fn refuse(reply: ReplyWriter, why: Refusal) {
+    let _ = reply.finish(&wire::write(&Reply::Refused { why }, b"")).await;
+}
+
+/// The messages about one request.
+struct Conversation<'a> {
+    shared: &'a Shared,
+    placed: &'a Placed,
+    call: &'a Call,
+    from: &'a str,
+}
+
+impl Conversation<'_> {
+    /// Does the work, and sends what happens meanwhile and the result.
+    async fn hold(
+        &self,
+        mut reply: ReplyWriter,
+        mut queued: mpsc::Receiver<Bytes>,
+        work: impl Future<Output = Result<(Reply, RawJson), RawJson>>,
+    ) {
+        tokio::pin!(work);
+        let began = Instant::now();
+        let mut ticks = tokio::time::interval(RUNNING_INTERVAL);
+        ticks.reset();
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                // The replica does not wait any more.
+                () = self.call.cancelled.cancelled() => return,
+                () = self.placed.ended.cancelled() => break Err(cut_off(lease_lost())),
+                Some(message) = queued.recv() => {
+                    let _ = reply.send(&message).await;
+                }
+                outcome = &mut work => break outcome,
+                _ = ticks.tick() => {
+                    if self.shared.liveness.silent_since(self.from, began).elapsed() > REPLICA_TIMEOUT {
+                        return;
+                    }
+                    let _ = reply.send(&wire::write(&Reply::Running, b"")).await;
+                }
+            }
+        };
+        while let Ok(message) = queued.try_recv() {
+            let _ = reply.send(&message).await;
+        }
+        let (head, body) = outcome.unwrap_or_else(|failure| (Reply::Failed, failure));
+        let _ = reply.finish(&wire::write(&head, body.get().as_bytes())).await;
+    }
+}
+
+/// The replica behind a request.
+struct CallClient {
+    call: Arc<Call>,
+    out: mpsc::Sender<Bytes>,
+    next: AtomicU64,
+}
+
+impl RemoteClient for CallClient {
+    fn notify(&self, method: &str, params: &RawObject) {
+        let head = Reply::Notification { method: method.to_owned() };
+        let params = params.clone().into_raw();
+        let _ = self.out.try_send(wire::write(&head, params.get().as_bytes()));
+    }
+
+    fn ask<'a>(&'a self, method: &'a str, params: Option<&'a RawJson>) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let unavailable = |why: &str| Err((-32000, why.to_owned()));
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let answer = self.call.expect_answer(number);
+            let head = Reply::Question { number, method: method.to_owned() };
+            let body = params.map(RawJson::get).unwrap_or_default();
+            if self.out.send(wire::write(&head, body.as_bytes())).await.is_err() {
+                return unavailable("the client is gone");
+            }
+            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| unavailable("the client is gone")),
+                Err(_) => unavailable("the client did not answer in time"),
+            }
+        })
+    }
+}

@@ -1,0 +1,340 @@
+//! Several machines: joins a hub to a cluster as a replica, runs a worker, and reads the state of the cluster.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use toolhub_cluster::bus::{Bus, BusOptions};
+use toolhub_cluster::{JoinOptions, Replica, ServerSource, Worker, WorkerOptions};
+use toolhub_core::cluster::{Member, MemberKind};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
+use toolhub_core::{EventSink, RawJson, RawObject};
+use toolhub_mcp_client::{ClientHandler, FailureHistory, Server, ServerContext};
+use toolhub_oauth::TokenStore;
+use toolhub_store::{PgCluster, StoreLocation};
+
+use crate::gateway::NotificationBus;
+use crate::listeners::Listeners;
+use crate::reload::server_for;
+use crate::settings::{Places, Settings, load_servers};
+
+/// Members without a sign of life for longer are not shown.
+const SHOWN_MEMBERS: Duration = Duration::from_secs(60);
+/// A member that is silent for longer counts as degraded.
+const SILENT_AFTER: Duration = Duration::from_secs(10);
+/// Characters of the digest of a caller that are shown.
+const SHOWN_DIGEST: usize = 8;
+
+/// Why a process cannot join a cluster.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", .0.localize(Lang::En))]
+pub struct ClusterError(pub LocalizedText);
+
+impl Localize for ClusterError {
+    fn localize(&self, lang: Lang) -> String {
+        self.0.localize(lang)
+    }
+}
+
+fn error(en: impl Into<String>, zh: impl Into<String>) -> ClusterError {
+    ClusterError(LocalizedText::new(en.into(), zh.into()))
+}
+
+/// Connects to NATS and to the shared database.
+async fn join_options(settings: &Settings, places: &Places) -> Result<JoinOptions, ClusterError> {
+    let cluster = &settings.cluster;
+    if !cluster.is_enabled() {
+        return Err(error(
+            "there is no cluster: name its NATS servers with `nats` in `[cluster]`",
+            "未配置集群：请在 `[cluster]` 中用 `nats` 写出 NATS 服务器",
+        ));
+    }
+    let location = settings.store.location(places).map_err(|cause| {
+        error(
+            format!("the store of the cluster cannot be used: {cause}"),
+            format!("集群的存储无法使用：{cause}"),
+        )
+    })?;
+    let StoreLocation::Postgres(url) = location else {
+        return Err(error(
+            "`[cluster]` needs a store that all machines share: set `[store] url` to a PostgreSQL database",
+            "`[cluster]` 需要所有机器共享的存储：请把 `[store] url` 设为 PostgreSQL 数据库",
+        ));
+    };
+    let store = PgCluster::connect(&url).await.map_err(|cause| {
+        error(
+            format!("the store of the cluster cannot be used: {cause}"),
+            format!("集群的存储无法使用：{cause}"),
+        )
+    })?;
+    let servers = cluster.urls().map_err(|name| {
+        error(
+            format!("`nats` in `[cluster]` uses ${{{name}}}, which is not set"),
+            format!("`[cluster]` 中的 `nats` 使用了未设置的 ${{{name}}}"),
+        )
+    })?;
+    let file = |file: &std::path::PathBuf| places.config.with_file_name("").join(file);
+    let options = BusOptions {
+        servers,
+        prefix: cluster.prefix().to_owned(),
+        credentials: cluster.credentials.as_ref().map(file),
+        authorities: cluster.authorities.as_ref().map(file),
+        name: format!("toolhub {}", env!("CARGO_PKG_VERSION")),
+    };
+    let bus = Bus::connect(options).await.map_err(|cause| {
+        error(
+            format!("NATS cannot be used: {cause}: check `[cluster]`"),
+            format!("无法使用 NATS：{}：请检查 `[cluster]`", cause.localize(Lang::Zh)),
+        )
+    })?;
+    Ok(JoinOptions { bus, store: Arc::new(store), address: machine(), lease: cluster.lease() })
+}
+
+/// The name of this machine.
+fn machine() -> String {
+    #[cfg(unix)]
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let name = std::env::var("COMPUTERNAME").unwrap_or_else(|_| "unknown".to_owned());
+    name
+}
+
+/// Joins as a replica.
+pub(crate) async fn join(settings: &Settings, places: &Places) -> Result<Replica, ClusterError> {
+    Ok(Replica::join(join_options(settings, places).await?))
+}
+
+/// The changes of the worker's settings by the command line.
+#[derive(Debug, Clone, Default)]
+pub struct WorkerOverrides {
+    /// The labels instead of those of `[worker]`.
+    pub labels: Option<Vec<String>>,
+    /// The capacity instead of that of `[worker]`.
+    pub capacity: Option<usize>,
+}
+
+/// A process that runs servers for the replicas of a cluster.
+#[derive(Debug)]
+pub struct ClusterWorker {
+    worker: Worker,
+    options: WorkerOptions,
+    notes: Vec<LocalizedText>,
+}
+
+impl ClusterWorker {
+    /// Joins the cluster that the settings describe. Replicas give it work once it runs.
+    pub async fn join(
+        places: Places,
+        settings: Settings,
+        overrides: WorkerOverrides,
+        listeners: Vec<Arc<dyn EventSink>>,
+    ) -> Result<Self, ClusterError> {
+        let join = join_options(&settings, &places).await?;
+        let options = WorkerOptions {
+            labels: overrides.labels.unwrap_or_else(|| settings.worker.labels.clone()),
+            capacity: overrides.capacity.unwrap_or_else(|| settings.worker.capacity()),
+            drain: settings.serve.drain(),
+        };
+        // An invalid configuration is reported now and not to the first replica.
+        let (_, notes) = load_servers(&places, &settings)
+            .map_err(|cause| error(cause.localize(Lang::En), cause.localize(Lang::Zh)))?;
+        let context = ServerContext {
+            events: Arc::new(Listeners(listeners)),
+            handler: Arc::new(NotificationBus::default()),
+            listen: false,
+            logins: Arc::new(TokenStore::new(&places.home)),
+            single_client: false,
+            relay: None,
+            remote: None,
+        };
+        let servers = Arc::new(ConfiguredServers { places, context });
+        let worker = Worker::join(join, options.clone(), servers).await.map_err(|cause| {
+            error(
+                format!("NATS cannot be used: {cause}"),
+                format!("无法使用 NATS：{}", cause.localize(Lang::Zh)),
+            )
+        })?;
+        Ok(Self { worker, options, notes })
+    }
+
+    /// Its id in the cluster.
+    pub fn id(&self) -> &str {
+        self.worker.id()
+    }
+
+    /// What it offers.
+    pub fn labels(&self) -> &[String] {
+        &self.options.labels
+    }
+
+    /// How many instances of servers it runs at most.
+    pub fn capacity(&self) -> usize {
+        self.options.capacity
+    }
+
+    /// Warnings about the configuration.
+    pub fn notes(&self) -> &[LocalizedText] {
+        &self.notes
+    }
+
+    /// Works until `stop` is cancelled, and then until its running requests are done.
+    pub async fn run(self, stop: CancellationToken) {
+        self.worker.run(stop).await;
+    }
+}
+
+/// The servers of the configuration files, read again for each instance: replicas may have reloaded theirs.
+struct ConfiguredServers {
+    places: Places,
+    context: ServerContext,
+}
+
+impl ServerSource for ConfiguredServers {
+    fn server(
+        &self,
+        id: &str,
+        entry: &str,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<Arc<Server>, LocalizedText> {
+        let unreadable = |cause: &dyn Localize| {
+            LocalizedText::new(
+                format!("the configuration of the worker cannot be read: {}", cause.localize(Lang::En)),
+                format!("无法读取该工作进程的配置：{}", cause.localize(Lang::Zh)),
+            )
+        };
+        let settings = Settings::read(&self.places).map_err(|cause| unreadable(&cause))?;
+        let (specs, _) = load_servers(&self.places, &settings).map_err(|cause| unreadable(&cause))?;
+        let spec =
+            specs.into_iter().find(|spec| spec.id.as_str() == id && spec.enabled).ok_or_else(|| {
+                LocalizedText::new(
+                    format!("the worker has no server `{id}`: give all machines the same configuration"),
+                    format!("该工作进程没有服务器 `{id}`：请让所有机器使用相同的配置"),
+                )
+            })?;
+        if spec.cluster_digest() != entry {
+            return Err(LocalizedText::new(
+                format!("the worker has another entry for `{id}`: give all machines the same configuration"),
+                format!("该工作进程中 `{id}` 的配置不同：请让所有机器使用相同的配置"),
+            ));
+        }
+        let context = ServerContext { handler, ..self.context.clone() };
+        Ok(server_for(spec, &self.places, FailureHistory::default(), &context))
+    }
+
+    /// Those that gateways declare.
+    fn capabilities(&self) -> RawJson {
+        self.context.handler.capabilities()
+    }
+}
+
+/// The state of the cluster: `{"replicas": […], "workers": […], "placements": […], "degraded": […]}`.
+#[derive(Debug, Clone)]
+pub struct ClusterStatus {
+    /// The members.
+    pub members: Vec<Member>,
+    /// The placements whose lease has not ended.
+    pub placements: Vec<toolhub_core::cluster::Placement>,
+    /// What does not work.
+    pub degraded: Vec<LocalizedText>,
+}
+
+/// Reads the state of the cluster.
+pub async fn cluster_status(settings: &Settings, places: &Places) -> Result<ClusterStatus, ClusterError> {
+    let JoinOptions { bus, store, .. } = join_options(settings, places).await?;
+    let unreachable = |cause: toolhub_core::ports::StoreError| {
+        error(format!("the database cannot be read: {cause}"), format!("无法读取数据库：{cause}"))
+    };
+    let members = store.members(SHOWN_MEMBERS).await.map_err(unreachable)?;
+    let placements = store.placements().await.map_err(unreachable)?;
+    let mut degraded = Vec::new();
+    if !bus.is_connected() {
+        degraded.push(LocalizedText::new(
+            "NATS cannot be reached from here: check `[cluster] nats` and that the server runs",
+            "无法从此处连接 NATS：请检查 `[cluster] nats`，并确认 NATS 服务器正在运行",
+        ));
+    }
+    let of_kind = |kind: MemberKind| members.iter().filter(move |member| member.kind == kind);
+    if of_kind(MemberKind::Worker).next().is_none() {
+        degraded.push(LocalizedText::new(
+            "no worker is running: start `toolhub work`",
+            "没有正在运行的工作进程：请运行 `toolhub work`",
+        ));
+    }
+    for member in members.iter().filter(|member| member.silent_for > SILENT_AFTER) {
+        let (id, seconds) = (&member.id, member.silent_for.as_secs());
+        degraded.push(LocalizedText::new(
+            format!("`{id}` has given no sign of life for {seconds} s"),
+            format!("`{id}` 已有 {seconds} 秒没有响应"),
+        ));
+    }
+    for placement in &placements {
+        if !members.iter().any(|member| member.id == placement.worker) {
+            let (server, worker) = (&placement.key.server, &placement.worker);
+            degraded.push(LocalizedText::new(
+                format!("`{server}` is held by `{worker}`, which is gone, until its lease ends"),
+                format!("`{server}` 仍由已消失的 `{worker}` 持有，直到租约结束"),
+            ));
+        }
+    }
+    let versions: BTreeSet<&str> = members.iter().map(|member| member.version.as_str()).collect();
+    if versions.len() > 1 {
+        let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
+        degraded.push(LocalizedText::new(
+            format!("the members run different versions: {versions}"),
+            format!("成员运行的版本不同：{versions}"),
+        ));
+    }
+    Ok(ClusterStatus { members, placements, degraded })
+}
+
+impl ClusterStatus {
+    /// The members of a kind.
+    pub fn members_of(&self, kind: MemberKind) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(move |member| member.kind == kind)
+    }
+
+    /// An instance as it is shown: the start of a digest.
+    pub fn shown_instance(instance: &str) -> &str {
+        instance.get(..SHOWN_DIGEST).unwrap_or(instance)
+    }
+
+    /// As JSON.
+    pub fn to_json(&self, lang: Lang) -> RawObject {
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let replica = |member: &Member| {
+            RawObject::default()
+                .with("id", member.id.as_str())
+                .with("address", member.address.as_str())
+                .with("version", member.version.as_str())
+                .with("calls", u64::from(member.load))
+                .with("silent_ms", millis(member.silent_for))
+        };
+        let worker = |member: &Member| {
+            RawObject::default()
+                .with("id", member.id.as_str())
+                .with("address", member.address.as_str())
+                .with("version", member.version.as_str())
+                .with("labels", RawJson::of(&member.labels))
+                .with("capacity", u64::from(member.capacity))
+                .with("servers", u64::from(member.load))
+                .with("draining", member.draining)
+                .with("silent_ms", millis(member.silent_for))
+        };
+        let placement = |placement: &toolhub_core::cluster::Placement| {
+            RawObject::default()
+                .with("server", placement.key.server.as_str())
+                .with("instance", Self::shown_instance(&placement.key.instance))
+                .with("worker", placement.worker.as_str())
+                .with("epoch", RawJson::of(&placement.epoch))
+                .with("lease_ms", millis(placement.left))
+        };
+        let list = |all: Vec<RawObject>| RawJson::of(&all);
+        let degraded: Vec<String> = self.degraded.iter().map(|text| text.localize(lang)).collect();
+        RawObject::default()
+            .with("replicas", list(self.members_of(MemberKind::Replica).map(replica).collect()))
+            .with("workers", list(self.members_of(MemberKind::Worker).map(worker).collect()))
+            .with("placements", list(self.placements.iter().map(placement).collect()))
+            .with("degraded", RawJson::of(&degraded))
+    }
+}

@@ -1,0 +1,37 @@
+//! The schema of `[cluster]` and `[worker]`.
+
+use serde_json::{Value, json};
+
+use super::{count, duration, table, text, texts};
+
+pub(super) fn cluster() -> Value {
+    let nats = json!({
+        "description": "NATS servers: one URL or several (`nats://` or `tls://`); `${VAR}` is replaced from the environment",
+        "anyOf": [{"type": "string"}, texts("URLs")],
+    });
+    table(
+        "Several machines; needs a shared `[store] url`",
+        [
+            ("nats", nats),
+            ("prefix", text("First part of all subjects in NATS (default: toolhub)")),
+            ("credentials", text("File with the credentials for NATS")),
+            (
+                "authorities",
+                text(
+                    "File with the certificates of the authorities of the NATS servers (default: the system's)",
+                ),
+            ),
+            ("lease", duration("How long a worker holds a server without a sign of life (default: 15s)")),
+        ],
+    )
+}
+
+pub(super) fn worker() -> Value {
+    table(
+        "What `toolhub work` on this machine offers",
+        [
+            ("labels", texts("Labels that servers may ask for")),
+            ("capacity", count(1, "How many programs run at once (default: 200)")),
+        ],
+    )
+}

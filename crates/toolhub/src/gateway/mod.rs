@@ -23,7 +23,9 @@ mod script_tool_lists;
 mod script_tools;
 mod scripts;
 mod service;
+mod shared_tasks;
 mod skills;
+mod task_table;
 mod tasks;
 mod view;
 mod visible_changes;
@@ -90,8 +92,8 @@ impl Gateways {
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
-        let (tasks, resource_subscriptions) =
-            (Arc::<TaskOwners>::default(), Arc::<ResourceSubscriptions>::default());
+        let tasks = Arc::new(TaskOwners::of(hub.store(), Arc::clone(&hub.servers)));
+        let resource_subscriptions = Arc::<ResourceSubscriptions>::default();
         let record = Arc::new(match hub.has_store() {
             true => SessionRecord::in_folder(&hub.places().home),
             false => SessionRecord::in_memory(),
@@ -219,7 +221,7 @@ impl Gateways {
             }
             if *change == ChangeKind::Deleted {
                 let principal = Origin::Key { name: name.clone() }.to_string();
-                let _ = self.hub.held_calls().withdraw_all(&principal);
+                let _ = self.hub.held_calls().withdraw_all(&principal).await;
                 let _ = self.hub.forget_logins(&principal).await;
             }
         }

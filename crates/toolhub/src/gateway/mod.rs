@@ -35,11 +35,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
-use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_mcp_gateway::{Gateway, SessionRecord};
+use toolhub_core::{Lang, Principal};
+use toolhub_mcp_gateway::{
+    Gateway, PrincipalHandle, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, SessionRecord,
+};
 use toolhub_mcp_wire::Offer;
 
 pub use agent_turns::{AgentTurn, TurnError};
@@ -94,10 +96,12 @@ impl Gateways {
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
         let tasks = Arc::new(TaskOwners::of(hub.store(), Arc::clone(&hub.servers)));
         let resource_subscriptions = Arc::<ResourceSubscriptions>::default();
-        let record = Arc::new(match hub.has_store() {
-            true => SessionRecord::in_folder(&hub.places().home),
-            false => SessionRecord::in_memory(),
-        });
+        let session_keys = hub.settings().cluster.session_keys(&|name| std::env::var(name).ok())?;
+        let record = match hub.store() {
+            Some(store) => SessionRecord::in_folder(&hub.places().home).with_state(Arc::clone(store) as _),
+            None => SessionRecord::in_memory(),
+        };
+        let record = Arc::new(record.with_keys(session_keys));
         let profiles = settings
             .into_iter()
             .map(|(name, profile)| {
@@ -186,8 +190,11 @@ impl Gateways {
             std::future::pending::<()>().await;
         };
         let notify = |change: ListChange| self.notify(&ProfileChange::Fetched(change));
-        let (_, (), (), (), (), (), (), ()) = tokio::join!(
+        let ended_sessions = self.profiles.values().map(|(_, gateway)| gateway.follow_ended_sessions());
+        let (_, _, (), (), (), (), (), (), (), ()) = tokio::join!(
             swept,
+            futures_util::future::join_all(ended_sessions),
+            self.hub.follow_shared_changes(),
             self.follow_audit(),
             first,
             self.hub.follow(),
@@ -328,6 +335,20 @@ impl Gateways {
             }
             self.notify(&change);
         }
+    }
+
+    /// Lets other replicas serve the requests of sessions that live there. Only the first link counts.
+    pub fn set_replica_link(&self, link: &Arc<dyn ReplicaLink>) {
+        self.profiles.values().for_each(|(_, gateway)| gateway.set_link(Arc::clone(link)));
+    }
+
+    /// Serves a request that another replica has authenticated, counted and sent here.
+    pub async fn serve_replica(&self, request: ReplicaRequest) -> ReplicaResponse {
+        let Some((_, gateway)) = self.profiles.get(&request.profile) else {
+            return ReplicaResponse { status: 404, body: ReplicaBody::Json(String::new()) };
+        };
+        let principal = PrincipalHandle::new(Principal::clone(&request.principal));
+        gateway.serve_replica(request, &principal).await
     }
 
     /// Cancels all requests in flight.

@@ -12,7 +12,7 @@ use toolhub_engine::similar_names;
 
 /// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
 const USER_NAMED_TABLES: [&str; 3] = ["agents", "profiles", "tags"];
-const TABLES: [(&str, &[&str]); 16] = [
+const TABLES: [(&str, &[&str]); 17] = [
     (
         "serve",
         &[
@@ -51,6 +51,7 @@ const TABLES: [(&str, &[&str]); 16] = [
             "detail",
         ],
     ),
+    ("cluster", &["session_keys"]),
     ("skills", &["enabled", "folders", "grants", "allow_missing", "python"]),
     ("openai", &["enabled", "approved_tools", "keep", "max_size"]),
     (

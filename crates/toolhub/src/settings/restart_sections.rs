@@ -7,9 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 /// Sections that are read when a hub is built. `[auth]`, `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
 /// included: a running hub applies their changes.
-const RESTART_SECTIONS: [&str; 15] = [
+const RESTART_SECTIONS: [&str; 16] = [
     "agents",
     "audit",
+    "cluster",
     "limits",
     "llm",
     "native",

@@ -2,6 +2,7 @@
 //! in `known_keys`, the schema in `docs/reference` and the settings.
 
 mod auth;
+mod cluster;
 mod openai;
 mod script;
 
@@ -35,6 +36,7 @@ pub fn schema() -> Value {
             ("agents", map("Agents by name; `default` is used without `--agent`", agent())),
             ("openai", openai::openai()),
             ("script", script::script()),
+            ("cluster", cluster::cluster()),
             ("skills", skills()),
             (
                 "approvals",

@@ -18,6 +18,7 @@ use toolhub_mcp_wire::Era;
 use super::agents::AgentSettings;
 use super::audit::AuditSettings;
 use super::auth::AuthSettings;
+use super::cluster::ClusterSettings;
 use super::known_keys::{misplaced_tokens, unknown_keys};
 use super::llm::LlmSettings;
 use super::openai::OpenAiSettings;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub search: SearchSettings,
     /// The store.
     pub store: StoreSettings,
+    /// Several hubs that share a store.
+    pub cluster: ClusterSettings,
     /// Words for capabilities, besides the built-in ones.
     pub tags: BTreeMap<String, Vec<String>>,
     /// The effect of approvals.

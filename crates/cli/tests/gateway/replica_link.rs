@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use toolhub::settings::Places;
 use toolhub::trust::Workspace;
 use toolhub::{Gateways, Hub, Lang, NotificationBus};
@@ -19,6 +20,8 @@ use toolhub_mcp_gateway::{
 };
 use toolhub_testkit::postgres::PostgresServer;
 use toolhub_testkit::scripted::{HttpServer, Script};
+
+use crate::serving::TEST_TIMEOUT;
 
 /// A link to gateways in this process.
 #[derive(Default)]
@@ -46,6 +49,8 @@ struct Linked {
     hubs: Vec<Arc<Hub>>,
     gateways: Vec<Arc<Gateways>>,
     link: Arc<LocalLink>,
+    /// Keep the views of the gateways up to date.
+    following: JoinSet<()>,
     _server: HttpServer,
     _folders: Vec<tempfile::TempDir>,
 }
@@ -62,6 +67,7 @@ impl Linked {
         let database = PostgresServer::shared().new_database();
         let link = Arc::new(LocalLink::default());
         let (mut hubs, mut gateways, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        let mut following = JoinSet::new();
         for _ in 0..2 {
             let folder = tempfile::tempdir().unwrap();
             let settings = format!("[store]\nurl = \"{database}\"\n[profiles.default]\nexpose = \"all\"\n");
@@ -81,11 +87,20 @@ impl Linked {
             let one = Arc::new(Gateways::new(Arc::clone(&hub), notifications, Lang::En).unwrap());
             one.set_replica_link(&(Arc::clone(&link) as Arc<dyn ReplicaLink>));
             link.gateways.lock().unwrap().insert(hub.store().unwrap().replica(), Arc::downgrade(&one));
+            let followed = Arc::clone(&one);
+            following.spawn(async move { followed.follow().await });
+            let since = Instant::now();
+            while one.tools() == 0 || hub.catalog().named("ask").next().is_none() {
+                assert!(since.elapsed() < TEST_TIMEOUT, "the server is not listed");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
             hubs.push(hub);
             gateways.push(one);
             folders.push(folder);
         }
-        Self { hubs, gateways, link, _server: server, _folders: folders }
+        // The views are rebuilt after the catalog.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Self { hubs, gateways, link, following, _server: server, _folders: folders }
     }
 
     async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
@@ -98,7 +113,8 @@ impl Linked {
         self.link.sent.load(Ordering::Relaxed)
     }
 
-    async fn close(self) {
+    async fn close(mut self) {
+        self.following.shutdown().await;
         for gateways in &self.gateways {
             gateways.close(Duration::from_secs(5)).await;
         }

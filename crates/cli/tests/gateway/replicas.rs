@@ -112,6 +112,15 @@ async fn statuses(client: &RawClient) -> [u16; 3] {
     ]
 }
 
+/// Waits until a client is told that its session has ended, without ending it.
+async fn await_end(client: &RawClient, since: Instant) {
+    while client.request("1", "ping", "").send().await.unwrap().status() != 404 {
+        assert!(since.elapsed() < CHANGE_TIMEOUT, "it is ended everywhere");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(statuses(client).await, [404; 3]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn held_call_is_approved_at_another_replica_and_runs_once() {
     let replicas = Replicas::start(sheets(), HOLDING, ["", ""]);
@@ -226,11 +235,7 @@ async fn legacy_session_continues_at_another_replica_after_a_kill() {
     let back = replicas.at(&client, 1);
     assert_eq!(back.call("read_sheet", r#"{"n":3}"#).await.text(), r#"{"n":3}"#);
     moved.end().await;
-    let since = Instant::now();
-    while statuses(&back).await != [404; 3] {
-        assert!(since.elapsed() < CHANGE_TIMEOUT, "it is ended everywhere");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    await_end(&back, Instant::now()).await;
     assert_eq!(statuses(&moved).await, [404; 3]);
 }
 
@@ -246,10 +251,7 @@ async fn ended_session_is_ended_at_every_replica() {
         replicas.at(&client, ended_at).end().await;
         let since = Instant::now();
         for one in [&client, &elsewhere] {
-            while statuses(one).await != [404; 3] {
-                assert!(since.elapsed() < CHANGE_TIMEOUT, "{used_elsewhere} {ended_at}");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            await_end(one, since).await;
         }
     }
     // Capabilities that do not fit into an id are found by every replica.

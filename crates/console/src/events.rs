@@ -124,7 +124,7 @@ impl EventSource {
             record.status.name().hash(&mut calls);
         }
         let mut waiting = self.hasher.build_hasher();
-        for call in hub.held_calls().list().unwrap_or_default() {
+        for call in hub.held_calls().list().await.unwrap_or_default() {
             call.id.hash(&mut waiting);
             call.state.name().hash(&mut waiting);
         }

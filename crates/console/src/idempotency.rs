@@ -11,12 +11,12 @@ use toolhub_server::hash_of;
 use crate::problem::Problem;
 
 /// How long results are kept.
-const RETENTION: Duration = Duration::from_secs(24 * 3_600);
+pub(crate) const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 /// Maximum number of keys of one principal. The oldest one that is done makes room.
 const MAX_KEYS: usize = 1_024;
 pub(crate) const MAX_KEY_BYTES: usize = 256;
 /// Larger results are not kept: a repetition gets an error that names the list of calls.
-const MAX_KEPT_BYTES: usize = 64 << 10;
+pub(crate) const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// The state of the first request with a key.
 #[derive(Debug, Clone)]
@@ -151,7 +151,7 @@ impl IdempotencyKeys {
     }
 }
 
-fn conflict(kind: &'static str, en: &str, zh: &str) -> Problem {
+pub(crate) fn conflict(kind: &'static str, en: &str, zh: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, kind, LocalizedText::new(en, zh))
 }
 

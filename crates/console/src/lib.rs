@@ -19,6 +19,7 @@ mod problem;
 mod request;
 mod route;
 mod session;
+mod shared_idempotency;
 
 use std::io;
 use std::net::SocketAddr;

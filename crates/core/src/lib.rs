@@ -35,6 +35,7 @@ mod record_id;
 pub mod responses;
 pub mod schema_keywords;
 mod secret;
+pub mod shared_state;
 pub mod source;
 pub mod statistics;
 mod store_error;

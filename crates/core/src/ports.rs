@@ -16,6 +16,7 @@ use crate::lang::LocalizedText;
 use crate::nested::NestedTools;
 use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::responses::Responses;
+use crate::shared_state::SharedState;
 use crate::source::{ServerId, Source};
 pub use crate::store_error::StoreError;
 use crate::tool::{Tool, ToolName};
@@ -234,7 +235,7 @@ pub trait ToolVersions: Send + Sync {
 
 /// The complete storage of a hub.
 pub trait HubStore:
-    ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals + Responses
+    ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals + Responses + SharedState
 {
     /// Waits until all pending data is written; called at the end of a program.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -143,7 +143,7 @@ impl Duplex {
     }
 
     async fn initialize(&self, request: &Request, params: &RawObject) {
-        let (session, greeting) = match self.gateway.initialize(params, &self.principal, None) {
+        let (session, greeting) = match self.gateway.initialize(params, &self.principal, None).await {
             Ok(greeted) => greeted,
             Err(error) => return self.out.send(error_response(Some(&request.id), &error)).await,
         };

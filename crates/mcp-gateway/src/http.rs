@@ -22,7 +22,9 @@ use crate::message::{
     self, BATCHES_UNSUPPORTED, Message, Params, Request, error_response, one_line, response,
 };
 use crate::pending_input::{RequestIdentity, ResumeOutcome};
+use crate::replica_link::RequestMethod;
 use crate::session::{Reason, Session};
+use crate::session_place::{Incoming, SessionUse};
 use crate::streams::run_to_log;
 use crate::{ABORTED, Client, Gateway, PrincipalHandle, modern};
 
@@ -63,7 +65,7 @@ impl Reply {
         Self::Body { status, body: Body::of(id.clone(), outcome), session: None }
     }
 
-    fn empty(status: u16) -> Self {
+    pub(super) fn empty(status: u16) -> Self {
         Self::Body { status, body: Body::None, session: None }
     }
 
@@ -86,11 +88,17 @@ impl Gateway {
         body: Bytes,
         principal: &PrincipalHandle,
     ) -> Reply {
+        self.receive(Incoming { headers, principal, is_forwarded: false }, body).await
+    }
+
+    /// Handles a POST request of a client or of another replica.
+    pub(super) async fn receive(self: &Arc<Self>, incoming: Incoming<'_>, body: Bytes) -> Reply {
+        let Incoming { headers, principal, .. } = incoming;
         let Ok(text) = ByteString::try_from(body) else {
             return Reply::error_reply(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
         };
         if text.trim_start().starts_with('[') {
-            return Box::pin(self.batch(headers, &text, principal)).await;
+            return Box::pin(self.batch(incoming, &text)).await;
         }
         let message = match message::read(&text) {
             Ok(message) => message,
@@ -98,17 +106,17 @@ impl Gateway {
         };
         let (request, params) = match message {
             Message::Request(request, params) => (request, params),
-            other => return self.handle_message(headers, other, principal),
+            other => return self.handle_message(incoming, (other, &text)).await,
         };
         let (has_version, named) = (params.meta.contains(VERSION), modern_revision(headers));
         if !has_version && let Some(Err(error)) = named.map(modern::check_supported) {
             return Reply::error_reply(400, Some(&request.id), &error);
         }
         if has_version || named.is_some() {
-            return self.modern(headers, request, (params, principal)).await;
+            return self.modern(incoming, request, (params, &text)).await;
         }
         if request.method == "initialize" {
-            return match self.initialize(&params.members, principal, Some(&self.session_ids)) {
+            return match self.initialize(&params.members, principal, Some(&self.session_ids)).await {
                 Ok((session, greeting)) => {
                     let id = Some(session.id.clone());
                     self.add_session(session);
@@ -118,25 +126,38 @@ impl Gateway {
                 Err(error) => Reply::error_reply(400, Some(&request.id), &error),
             };
         }
-        match self.session(headers, principal) {
+        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
+        match self.session_or_reply(incoming, SessionUse::Request, forwarded).await {
             Ok(session) => self.legacy(session, request, params).await,
-            Err((status, error)) => Reply::error_reply(status, Some(&request.id), &error),
+            Err(reply) => reply.for_request(&request.id),
         }
     }
 
     /// Handles a GET request: opens the stream for messages that belong to no request, or resumes an interrupted stream.
     pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> Reply {
+        self.open_stream(Incoming { headers, principal, is_forwarded: false }).await
+    }
+
+    /// Handles a GET request of a client or of another replica.
+    pub(super) async fn open_stream(self: &Arc<Self>, incoming: Incoming<'_>) -> Reply {
+        let Incoming { headers, principal, .. } = incoming;
         if let Err(error) = check_revision(headers) {
             return Reply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return Reply::empty(405);
         }
-        let session = match self.session(headers, principal) {
+        // Without a session there is no stream to open.
+        if headers.session().is_none() {
+            return Reply::empty(405);
+        }
+        let usage = match headers.text("last-event-id") {
+            Some(_) => SessionUse::Continuation,
+            None => SessionUse::Request,
+        };
+        let session = match self.session_or_reply(incoming, usage, (RequestMethod::Get, Bytes::new())).await {
             Ok(session) => session,
-            // Without a session there is no stream to open.
-            Err((400, _)) => return Reply::empty(405),
-            Err((status, error)) => return Reply::error_reply(status, None, &error),
+            Err(reply) => return reply.without_request(),
         };
         if let Some((stream, after)) = headers.text("last-event-id").and_then(parse_event_id) {
             let resumable = session.log(stream).filter(|log| log.can_resume(after));
@@ -186,42 +207,37 @@ impl Gateway {
 
     /// Handles a DELETE request: ends the session.
     pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &PrincipalHandle) -> Reply {
+        self.end(Incoming { headers, principal, is_forwarded: false }).await
+    }
+
+    /// Handles a DELETE request of a client or of another replica.
+    pub(super) async fn end(self: &Arc<Self>, incoming: Incoming<'_>) -> Reply {
+        let headers = incoming.headers;
         if let Err(error) = check_revision(headers) {
             return Reply::error_reply(400, None, &error);
         }
         if is_modern(headers) {
             return Reply::empty(405);
         }
-        match self.session(headers, principal) {
+        match self
+            .session_or_reply(incoming, SessionUse::Request, (RequestMethod::Delete, Bytes::new()))
+            .await
+        {
             Ok(session) => {
                 self.end_session(&session).await;
                 Reply::empty(204)
             }
-            Err((status, error)) => Reply::error_reply(status, None, &error),
+            Err(reply) => reply.without_request(),
         }
     }
 
-    fn session(
-        &self,
-        headers: &dyn HeaderLookup,
-        principal: &PrincipalHandle,
-    ) -> Result<Arc<Session>, (u16, RpcError)> {
-        let Some(id) = headers.session() else {
-            let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
-            return Err((400, RpcError::new(INVALID_REQUEST, how)));
-        };
-        let not_found = || (404, RpcError::new(-32001, "there is no such session: begin with `initialize`"));
-        let known = self.sessions.get(id, principal);
-        known.or_else(|| self.resume_session(id, principal)).ok_or_else(not_found)
-    }
-
     /// Handles a notification or a response.
-    fn handle_message(
-        &self,
-        headers: &dyn HeaderLookup,
-        message: Message,
-        principal: &PrincipalHandle,
+    async fn handle_message(
+        self: &Arc<Self>,
+        incoming: Incoming<'_>,
+        (message, text): (Message, &ByteString),
     ) -> Reply {
+        let headers = incoming.headers;
         if let Err(error) = check_revision(headers) {
             return Reply::error_reply(400, None, &error);
         }
@@ -234,33 +250,40 @@ impl Gateway {
                 }
             };
         }
-        let session = match self.session(headers, principal) {
-            Ok(session) => session,
-            Err((status, error)) => return Reply::error_reply(status, None, &error),
+        // A question that the client answers is at the home of its session, if anywhere.
+        let usage = match &message {
+            Message::Answer { .. } => SessionUse::Continuation,
+            Message::Notification { .. } | Message::Request(..) => SessionUse::Request,
         };
+        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
+        let session = match self.session_or_reply(incoming, usage, forwarded).await {
+            Ok(session) => session,
+            Err(reply) => return reply.without_request(),
+        };
+        self.accept(&session, message);
+        Reply::empty(202)
+    }
+
+    /// Handles a notification or a response in a session.
+    fn accept(&self, session: &Arc<Session>, message: Message) {
         match message {
             Message::Notification { method, params } => {
-                self.handle_notification(&session, &method, params.as_ref());
+                self.handle_notification(session, &method, params.as_ref());
             }
             Message::Answer { id, answer } => {
                 session.info.server_requests.deliver(id, answer);
             }
             Message::Request(..) => {}
         }
-        Reply::empty(202)
     }
 
     /// Handles a batch, which exists in revisions before 2025-06-18. Each message is handled as if it were sent alone,
     /// but without a stream.
-    async fn batch(
-        self: &Arc<Self>,
-        headers: &dyn HeaderLookup,
-        text: &str,
-        principal: &PrincipalHandle,
-    ) -> Reply {
+    async fn batch(self: &Arc<Self>, incoming: Incoming<'_>, text: &ByteString) -> Reply {
+        let Incoming { headers, principal, .. } = incoming;
         let refuse = |why: &str| Reply::error_reply(400, None, &RpcError::new(INVALID_REQUEST, why));
         // Invalid JSON is reported as such, whatever the revision.
-        let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
+        let items = match RawJson::parse(&**text).map(|all| all.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
                 let error = RpcError::new(PARSE_ERROR, format!("the body is no JSON: {error}"));
@@ -273,9 +296,10 @@ impl Gateway {
         if is_modern(headers) {
             return refuse(BATCHES_UNSUPPORTED);
         }
-        let session = match self.session(headers, principal) {
+        let forwarded = (RequestMethod::Post, text.as_bytes().clone());
+        let session = match self.session_or_reply(incoming, SessionUse::Request, forwarded).await {
             Ok(session) => session,
-            Err((status, error)) => return Reply::error_reply(status, None, &error),
+            Err(reply) => return reply.without_request(),
         };
         if session.version >= "2025-06-18" {
             return refuse(BATCHES_UNSUPPORTED);
@@ -317,9 +341,7 @@ impl Gateway {
                         Err(exceeded) => Body::of(id, outcome).dropped(exceeded).parts().concat(),
                     });
                 }
-                Ok(other) => {
-                    self.handle_message(headers, other, principal);
-                }
+                Ok(other) => self.accept(&session, other),
                 Err((id, error)) => answers.push(error_response(id.as_ref(), &error)),
             }
         }
@@ -363,11 +385,16 @@ impl Gateway {
 
     async fn modern(
         self: &Arc<Self>,
-        headers: &dyn HeaderLookup,
+        incoming: Incoming<'_>,
         request: Request,
-        (params, principal): (Params, &PrincipalHandle),
+        (params, text): (Params, &ByteString),
     ) -> Reply {
+        let Incoming { headers, principal, is_forwarded } = incoming;
         let checked = self.modern_client_info(&params).and_then(|info| {
+            if is_forwarded {
+                // The replica that received it has checked its headers.
+                return Ok(info);
+            }
             self.check_headers(&request, &params, headers)?;
             if request.method == "tools/call" {
                 self.check_mirrored_arguments(&params, headers, principal)?;
@@ -389,6 +416,10 @@ impl Gateway {
                     Reply::error_reply(status, Some(&request.id), &error)
                 }
             };
+        }
+        if let Some(home) = self.home_of_input(&params).filter(|_| !is_forwarded) {
+            let forwarded = (RequestMethod::Post, text.as_bytes().clone());
+            return self.send_to(home, incoming, forwarded).await.for_request(&request.id);
         }
         let identity = RequestIdentity::of(principal, &request, &params);
         let in_flight = match self.pending_inputs.resume(&request, &params, &identity) {

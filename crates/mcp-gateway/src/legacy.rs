@@ -2,8 +2,9 @@
 //! cancellation (≤ 2025-11-25).
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use toolhub_core::shared_state::ChangeVersions;
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp_wire::Era;
 use toolhub_mcp_wire::era::LEGACY;
@@ -20,11 +21,15 @@ use crate::{Gateway, PrincipalHandle, capabilities, secret, server_info};
 
 /// Maximum length of the capabilities of a client in bytes.
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
+/// Pause before the store is asked again after a failure.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How far the clocks of replicas may differ.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 
 impl Gateway {
     /// Handles `initialize`. Returns the session and the result. `ids` issues the session id if the session is to be
     /// resumable.
-    pub(super) fn initialize(
+    pub(super) async fn initialize(
         &self,
         params: &RawObject,
         principal: &PrincipalHandle,
@@ -43,7 +48,10 @@ impl Gateway {
         }
         let can = params.get("capabilities").filter(|can| can.is_object()).map(RawJson::detach);
         let declared = can.unwrap_or_else(RawJson::empty_object);
-        let issued = ids.and_then(|ids| ids.issue(principal, version, &declared));
+        let issued = match ids {
+            Some(ids) => ids.issue(principal, version, &declared).await,
+            None => None,
+        };
         let (id, ticket) = match issued {
             Some((id, ticket)) => (id, Some(ticket)),
             None => {
@@ -88,11 +96,14 @@ impl Gateway {
     }
 
     /// Rebuilds the session of an id that is not in memory, after a restart or because the session expired. Returns
-    /// `None` unless the id was issued to this principal for this profile and the session has not been ended.
-    #[cold]
-    pub(super) fn resume_session(&self, id: &str, principal: &PrincipalHandle) -> Option<Arc<Session>> {
-        let Resumable { ticket, version, capabilities } = self.session_ids.verify(id, principal)?;
-        self.session_ids.refresh();
+    /// `None` if the session has been ended.
+    pub(super) fn rebuild_session(
+        &self,
+        id: &str,
+        principal: &PrincipalHandle,
+        resumable: Resumable,
+    ) -> Option<Arc<Session>> {
+        let Resumable { ticket, version, capabilities, .. } = resumable;
         let create = || {
             if self.session_ids.is_ended(principal, &ticket) {
                 return None;
@@ -113,6 +124,30 @@ impl Gateway {
         let (session, removed) = self.sessions.get_or_insert(id, principal, create)?;
         self.note_evicted(&removed);
         Some(session)
+    }
+
+    /// Closes the sessions that clients have ended at other replicas, while it is polled.
+    pub async fn follow_ended_sessions(&self) {
+        let record = self.session_ids.record();
+        let Some(state) = record.shared() else { return };
+        let (mut known, mut since) = (ChangeVersions::default(), SystemTime::now());
+        loop {
+            match state.changed(&known).await {
+                Ok(now) => known = now,
+                Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
+            }
+            let now = SystemTime::now();
+            // The clocks of replicas differ, and an entry becomes visible after it was created.
+            let Ok(ended) = record.ended_since(since - CLOCK_TOLERANCE).await else { continue };
+            since = now;
+            let is_ended = |session: &Session| {
+                let ticket = session.ticket.as_ref();
+                ticket.is_some_and(|ticket| self.session_ids.is_among(&session.principal, ticket, &ended))
+            };
+            if !ended.is_empty() {
+                self.sessions.close_where(is_ended);
+            }
+        }
     }
 
     /// Ends a session permanently, at the request of its client.

@@ -24,24 +24,29 @@ mod modern;
 mod outbox;
 mod pending_input;
 mod portable;
+mod replica_link;
 mod request_context;
 mod session;
 mod session_ids;
+mod session_place;
 mod session_record;
+mod session_seal;
+mod shared_sessions;
 mod streams;
 mod subscriptions;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::json::folded;
 use toolhub_core::ports::boxed;
+use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::worker::PerWorker;
 use toolhub_core::{CallerHandle, RawJson, RawObject};
 use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE, client_info};
@@ -59,8 +64,10 @@ pub use known_clients::KnownClient;
 pub use methods::{BackendMethod, method_names};
 pub use outbox::OutboundMessage;
 pub use portable::{PortabilityError, portable, portable_offer};
+pub use replica_link::{LinkError, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, RequestMethod};
 pub use request_context::{RequestContext, StepUp};
 pub use session_record::SessionRecord;
+pub use session_seal::SessionKey;
 
 use crate::client_handle::{ClientHandle, ClientInfo, PendingClientRequests};
 use crate::in_flight::{InFlightRequest, RpcResult};
@@ -69,6 +76,7 @@ use crate::level::Level;
 use crate::message::{Params, Request};
 use crate::methods::Method;
 use crate::pending_input::PendingInputs;
+use crate::replica_link::SessionHomes;
 use crate::session::{Session, Sessions};
 use crate::session_ids::SessionIds;
 
@@ -84,6 +92,9 @@ pub struct Gateway {
     backend: Arc<dyn Backend>,
     sessions: Sessions,
     session_ids: SessionIds,
+    homes: SessionHomes,
+    /// The way to other replicas.
+    link: OnceLock<Arc<dyn ReplicaLink>>,
     pending_inputs: PendingInputs,
     clients: AtomicU64,
     known_clients: KnownClients,
@@ -124,7 +135,9 @@ impl Gateway {
             backend,
             sessions: Sessions::default(),
             session_ids: SessionIds::new("", Arc::new(SessionRecord::in_memory())),
-            pending_inputs: PendingInputs::default(),
+            homes: SessionHomes::default(),
+            link: OnceLock::new(),
+            pending_inputs: PendingInputs::at(ReplicaId(0)),
             clients: AtomicU64::new(1),
             known_clients: KnownClients::default(),
             placeholders: Default::default(),
@@ -139,8 +152,14 @@ impl Gateway {
     /// profiles.
     #[must_use]
     pub fn with_sessions(mut self, profile: &str, record: Arc<SessionRecord>) -> Self {
+        self.pending_inputs = PendingInputs::at(record.replica());
         self.session_ids = SessionIds::new(profile, record);
         self
+    }
+
+    /// Lets other replicas serve the requests of sessions that live there. Only the first link counts.
+    pub fn set_link(&self, link: Arc<dyn ReplicaLink>) {
+        let _ = self.link.set(link);
     }
 
     /// Returns the number of sessions of legacy clients.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use tokio::time::Instant;
+use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{RawJson, RawObject};
 
 use crate::PrincipalHandle;
@@ -15,8 +16,14 @@ use crate::client_handle::{ANSWER_TIMEOUT, ServerRequest};
 use crate::in_flight::InFlightRequest;
 use crate::message::{Params, Request};
 
-/// The prefix of our `requestState` values. Any other value belongs to a server.
+/// The prefix of our `requestState` values. Any other value belongs to a server. The replica at which the request waits follows,
+/// and a secret.
 const STATE_PREFIX: &str = "toolhub.";
+
+/// The replica that has issued a `requestState`; `None` if it is none of ours.
+pub(crate) fn replica_of_state(token: &str) -> Option<ReplicaId> {
+    ReplicaId::parse(token.strip_prefix(STATE_PREFIX)?.split_once('.')?.0)
+}
 
 struct PendingRequest {
     in_flight: InFlightRequest,
@@ -61,12 +68,19 @@ pub(crate) enum ResumeOutcome {
 }
 
 /// The requests that wait for input.
-#[derive(Default)]
-pub(crate) struct PendingInputs(Mutex<HashMap<String, PendingRequest>>);
+pub(crate) struct PendingInputs {
+    replica: ReplicaId,
+    requests: Mutex<HashMap<String, PendingRequest>>,
+}
 
 impl PendingInputs {
+    /// The requests that wait at a replica.
+    pub(crate) fn at(replica: ReplicaId) -> Self {
+        Self { replica, requests: Mutex::default() }
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops all waiting requests. Returns their number.
@@ -82,7 +96,8 @@ impl PendingInputs {
         server_requests: Vec<ServerRequest>,
         identity: RequestIdentity,
     ) -> RawJson {
-        let Some(token) = super::secret().map(|secret| format!("{STATE_PREFIX}{secret}")) else {
+        let replica = self.replica;
+        let Some(token) = super::secret().map(|secret| format!("{STATE_PREFIX}{replica}.{secret}")) else {
             return RawJson::null();
         };
         let input_required = input_required(&token, &server_requests);

@@ -386,6 +386,12 @@ impl Sessions {
         }
     }
 
+    /// Ends the sessions for which `is_ended` returns true.
+    pub(crate) fn close_where(&self, is_ended: impl Fn(&Session) -> bool) {
+        let ended: Vec<_> = self.all().by_id.extract_if(|_, one| is_ended(one)).map(|(_, one)| one).collect();
+        ended.iter().for_each(|session| session.close());
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.all().by_id.len()
     }

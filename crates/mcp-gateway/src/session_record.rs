@@ -1,23 +1,30 @@
-//! The persistent part of resumable sessions, in the data folder: the key that signs session ids (`sessions.key`), and
-//! the sessions that clients have ended (`sessions.ended`).
+//! The persistent part of resumable sessions: keys, and the sessions that clients have ended. A hub alone keeps them in its data
+//! folder (`sessions.key`, `sessions.ended`); hubs that share a store keep them there, so that a session is ended everywhere.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::hmac::{HMAC_SHA256, Key};
 use ring::rand::SystemRandom;
 use sha2::{Digest as _, Sha256};
-
+use tokio::sync::OnceCell;
+use toolhub_core::RawJson;
+use toolhub_core::ports::StoreError;
+use toolhub_core::shared_state::{EntryFilter, NewEntry, ReplicaId, SharedState, StateKind};
 use toolhub_mcp_wire::length_prefixed;
+
+use crate::session_seal::{SealKeys, SessionKey};
+use crate::shared_sessions::{bound_ended, is_stored_as_ended, stored_key};
 
 /// How long a session id can be resumed after `initialize`. A session in memory may live longer.
 pub(super) const RESUMABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(super) const NONCE_BYTES: usize = 16;
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
 const KEY_FILE: &str = "sessions.key";
 const ENDED_FILE: &str = "sessions.ended";
 const LOCK_FILE: &str = "sessions.lock";
@@ -25,9 +32,11 @@ const KEY_BYTES: usize = 32;
 /// Maximum number of ended sessions that are remembered per principal and profile. Beyond that, the principal's sessions
 /// older than the oldest remembered one cannot be resumed, so that an ended session never returns and no principal fills
 /// the record of another.
-const MAX_ENDED: usize = 1_024;
+pub(super) const MAX_ENDED: usize = 1_024;
 /// Number of superfluous lines in the file that triggers its compaction.
 const MAX_EXTRA_LINES: usize = 4_096;
+/// One of this many ended sessions bounds the entries of its principal in a shared store.
+const TRIM_INTERVAL: u8 = 16;
 
 /// Identifies a resumable session in the record of ended ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,23 +51,57 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The key and the ended sessions, shared by all profiles of a hub.
-#[derive(Debug)]
+/// The keys and the ended sessions, shared by all profiles of a hub.
 pub struct SessionRecord {
     folder: Option<PathBuf>,
     /// Loaded or generated on first use. `None` if the system has no randomness; then no session can be resumed.
     key: OnceLock<Option<Key>>,
     ended: Mutex<Ended>,
+    state: Option<Arc<dyn SharedState>>,
+    /// The keys of the configuration.
+    session_keys: Vec<SessionKey>,
+    seal_keys: OnceCell<Arc<SealKeys>>,
+}
+
+impl fmt::Debug for SessionRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRecord").field("folder", &self.folder).finish_non_exhaustive()
+    }
 }
 
 /// An ended session.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndedSession {
-    owner: Owner,
-    ticket: Ticket,
+    pub(super) owner: Owner,
+    pub(super) ticket: Ticket,
 }
 
 impl EndedSession {
+    /// The id of its entry in a shared store.
+    pub(super) fn id(&self) -> String {
+        let Self { owner, ticket } = self;
+        format!("{}{:016x}{}", hex(&owner.0), ticket.created, hex(&ticket.nonce))
+    }
+
+    /// The session of an entry.
+    pub(super) fn parse_id(id: &str) -> Option<Self> {
+        let (owner, rest) = id.split_at_checked(16)?;
+        let (created, nonce) = rest.split_at_checked(16)?;
+        let ticket = Ticket { created: u64::from_str_radix(created, 16).ok()?, nonce: unhex(nonce)? };
+        Some(Self { owner: Owner(unhex(owner)?), ticket })
+    }
+
+    /// The id of the entry with the time before which all sessions of its owner count as ended.
+    pub(super) fn watermark_id(&self) -> String {
+        format!("before-{}", hex(&self.owner.0))
+    }
+
+    /// When its id expires, and nothing needs to be known about it any more.
+    fn expires_at(&self) -> SystemTime {
+        // A creation time of an id is never far in the future, but a stored one must not overflow.
+        UNIX_EPOCH + Duration::from_secs(self.ticket.created.min(1 << 40)) + RESUMABLE_FOR + DAY
+    }
+
     pub(super) fn new(profile: &str, principal: &str, ticket: &Ticket) -> Self {
         Self { owner: Owner::of(profile, principal), ticket: *ticket }
     }
@@ -66,7 +109,7 @@ impl EndedSession {
 
 /// A principal in a profile, hashed because names may have any length and any characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Owner([u8; 8]);
+pub(super) struct Owner(pub(super) [u8; 8]);
 
 impl Owner {
     fn of(profile: &str, principal: &str) -> Self {
@@ -190,7 +233,7 @@ impl Line {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -214,7 +257,101 @@ impl SessionRecord {
 
     /// Creates a record without a folder: sessions end with the process.
     pub fn in_memory() -> Self {
-        Self { folder: None, key: OnceLock::new(), ended: Mutex::default() }
+        Self {
+            folder: None,
+            key: OnceLock::new(),
+            ended: Mutex::default(),
+            state: None,
+            session_keys: Vec::new(),
+            seal_keys: OnceCell::new(),
+        }
+    }
+
+    /// Keeps what does not fit into session ids in this store and, if other replicas share it, the keys and the ended sessions.
+    #[must_use]
+    pub fn with_state(self, state: Arc<dyn SharedState>) -> Self {
+        Self { state: Some(state), ..self }
+    }
+
+    /// Seals session ids with the first of these keys, and opens those of all of them.
+    #[must_use]
+    pub fn with_keys(self, session_keys: Vec<SessionKey>) -> Self {
+        Self { session_keys, ..self }
+    }
+
+    /// The store, if there is one.
+    pub(super) fn state(&self) -> Option<&Arc<dyn SharedState>> {
+        self.state.as_ref()
+    }
+
+    /// The store, if other replicas share it.
+    pub(super) fn shared(&self) -> Option<&Arc<dyn SharedState>> {
+        self.state.as_ref().filter(|state| state.is_shared())
+    }
+
+    /// This process.
+    pub(super) fn replica(&self) -> ReplicaId {
+        self.shared().map_or(ReplicaId(0), |state| state.replica())
+    }
+
+    /// Returns the keys that seal session ids. `None` if the store cannot be read, or the system has no randomness.
+    pub(super) async fn seal_keys(&self) -> Option<Arc<SealKeys>> {
+        let load = async || {
+            let keys = match (self.session_keys.as_slice(), self.shared()) {
+                ([], Some(state)) => vec![stored_key(&**state).await.ok().flatten().ok_or(())?],
+                ([], None) => vec![SessionKey::derive(self.key().ok_or(())?)],
+                (keys, _) => keys.to_vec(),
+            };
+            SealKeys::new(&keys).map(Arc::new).ok_or(())
+        };
+        self.seal_keys.get_or_try_init(load).await.ok().cloned()
+    }
+
+    /// Reads whether a session has been ended by another process. Returns false if that cannot be read.
+    pub(super) async fn refresh_ended(&self, ended: &EndedSession) -> bool {
+        // Sessions that were ended before the store was shared are in the file alone.
+        self.refresh();
+        let Some(state) = self.shared() else { return true };
+        match is_stored_as_ended(&**state, ended).await {
+            Ok(true) => {
+                self.add(*ended);
+                true
+            }
+            Ok(false) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Stores the end of a session in the store that replicas share. If that fails, it has ended in this process only.
+    pub(super) async fn persist_shared(
+        &self,
+        state: &dyn SharedState,
+        principal: &str,
+        ended: &EndedSession,
+    ) {
+        let entry = NewEntry {
+            kind: StateKind::EndedSession,
+            id: ended.id(),
+            scope: principal.to_owned(),
+            slot: None,
+            value: RawJson::from(1),
+            expires_at: ended.expires_at(),
+        };
+        let _ = state.create_entry(entry).await;
+        if ended.ticket.nonce[0] % TRIM_INTERVAL == 0 {
+            let _ = bound_ended(state, principal, ended).await;
+        }
+    }
+
+    /// The sessions that any replica has ended since a time.
+    pub(super) async fn ended_since(&self, since: SystemTime) -> Result<Vec<EndedSession>, StoreError> {
+        let Some(state) = self.shared() else { return Ok(Vec::new()) };
+        let filter = EntryFilter { since, ..EntryFilter::all(StateKind::EndedSession) };
+        let entries = state.entries(filter).await?;
+        let ended: Vec<EndedSession> =
+            entries.iter().filter_map(|entry| EndedSession::parse_id(&entry.id)).collect();
+        ended.iter().for_each(|ended| self.add(*ended));
+        Ok(ended)
     }
 
     /// Returns the key that signs session ids.

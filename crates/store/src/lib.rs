@@ -18,6 +18,7 @@ mod recorder;
 mod responses;
 mod rows;
 mod sqlite;
+mod state;
 #[cfg(any(test, not(feature = "postgres")))]
 mod without_postgres;
 mod write;

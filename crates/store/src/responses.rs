@@ -155,7 +155,7 @@ pub(crate) struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    fn new(sql: impl Into<Cow<'static, str>>, values: impl Into<Vec<Bind<'a>>>) -> Self {
+    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, values: impl Into<Vec<Bind<'a>>>) -> Self {
         Self { sql: sql.into(), values: values.into() }
     }
 }

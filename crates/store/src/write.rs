@@ -5,9 +5,11 @@ use toolhub_core::audit::AuditEvent;
 use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 use toolhub_core::conversation::Turn;
 use toolhub_core::ports::{CachedList, CachedOffers, StoreError};
+use toolhub_core::shared_state::ChangedPart;
 use toolhub_core::{ServerId, Source, ToolName};
 
 use crate::responses::ResponseWrite;
+use crate::state::StateWrite;
 
 /// The answer to a write: the number of rows that it changed, which is 0 or 1 for most.
 pub(crate) type WriteAnswer = Result<u64, StoreError>;
@@ -28,6 +30,8 @@ pub(crate) enum Write {
     ForgetList(ServerId, String),
     /// Writes responses of the agent and approvals of their calls.
     Responses(ResponseWrite),
+    /// Writes state that replicas share.
+    State(StateWrite),
     /// Appends to the audit log. The key distinguishes equal events.
     Audit(
         #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))] RecordId,
@@ -41,6 +45,17 @@ pub(crate) enum Write {
     Checkpoint,
     /// Writes nothing: is answered after an attempt to move the journaled intents.
     MoveIntents,
+}
+
+impl Write {
+    /// The part of a hub that other replicas must read again after this write. Shared state decides by the rows that changed.
+    pub(crate) fn part(&self) -> Option<ChangedPart> {
+        match self {
+            Self::Approve(_) | Self::Revoke(..) => Some(ChangedPart::Approvals),
+            Self::SaveList(..) | Self::ForgetList(..) => Some(ChangedPart::ToolLists),
+            _ => None,
+        }
+    }
 }
 
 /// A finished call.

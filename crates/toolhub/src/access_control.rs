@@ -13,8 +13,9 @@ use toolhub_access::{PermissionCache, Permissions, RuleSet};
 use toolhub_core::audit::ChangeKind;
 use toolhub_core::call_log::CallQuery;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::ports::StoreError;
+use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::principal::Origin;
+use toolhub_core::shared_state::Counting;
 use toolhub_core::{BoxFuture, Principal, Role, Roles};
 use toolhub_oauth::resource_server::{
     BearerChallenge, BegunLogin, LoginResponse, MetadataDetails, Person, ProtectedResource, ResourceServer,
@@ -168,6 +169,13 @@ pub struct KnownKey {
 struct DailyCount {
     day: u64,
     calls: u64,
+}
+
+/// A call of a principal with a budget.
+struct DailySpending<'a> {
+    principal: &'a Principal,
+    day: u64,
+    limit: u64,
 }
 
 /// A principal has used its calls of the day.
@@ -334,6 +342,9 @@ impl AccessControl {
         let Some(limit) = self.snapshot.load().per_day.get(principal.id()).copied() else { return Ok(()) };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let day = now.as_secs() / DAY.as_secs();
+        if let Some(store) = hub.store().filter(|store| store.is_shared()) {
+            return self.spend_shared(hub, &**store, DailySpending { principal, day, limit }).await;
+        }
         let is_known = self.daily_counts().get(principal.id()).is_some_and(|count| count.day == day);
         if !is_known {
             let calls = hub.calls_today(principal.id(), limit).await.unwrap_or(0);
@@ -350,6 +361,36 @@ impl AccessControl {
         }
         count.calls += 1;
         Ok(())
+    }
+
+    /// Counts a call against the budget that all hubs of a store share. The calls that are in the history already count when
+    /// the counter begins. A call that cannot be counted is refused.
+    async fn spend_shared(
+        &self,
+        hub: &Hub,
+        store: &dyn HubStore,
+        DailySpending { principal, day, limit }: DailySpending<'_>,
+    ) -> Result<(), DailyBudgetExceeded> {
+        let is_known = self.daily_counts().get(principal.id()).is_some_and(|count| count.day == day);
+        let initial =
+            if is_known { 0 } else { hub.calls_today(principal.id(), limit).await.unwrap_or(limit) };
+        let midnight = Duration::from_secs((day + 1) * DAY.as_secs());
+        let counting = Counting {
+            name: format!("calls-of-day {day} {}", principal.id()),
+            initial,
+            amount: 1,
+            limit,
+            // Later than midnight, in case that the clock of another hub is slow.
+            expires_at: UNIX_EPOCH + midnight + DAY,
+        };
+        match store.add_to_counter(counting).await {
+            Ok(true) => {
+                let known = DailyCount { day, calls: 0 };
+                self.daily_counts().insert(Arc::clone(principal.id()), known);
+                Ok(())
+            }
+            Ok(false) | Err(_) => Err(DailyBudgetExceeded { limit }),
+        }
     }
 
     fn logged_in(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {

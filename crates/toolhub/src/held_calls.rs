@@ -1,24 +1,29 @@
 //! Held calls: calls that a rule with `effect = "ask"` parks until a person decides.
 //!
-//! Each call is a file in the data folder, a decision another, and the use of an approval a third. A file is created whole or
-//! not at all and never replaced, so that a call is decided once and runs once, whatever is killed in between. Any command of
-//! the same user can decide; a running hub looks for the file.
+//! A hub with a store of its own keeps them as files ([`files`]), so that a command of the same user decides without a
+//! connection to the hub. Hubs that share a store keep them there ([`shared`]): a call may be made at one, approved at another,
+//! and used at a third. Both store a decision once and its use once, whatever is killed in between.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+mod files;
+mod shared;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toolhub_core::json::canonical;
 use toolhub_core::lang::LocalizedText;
+use toolhub_core::ports::HubStore;
+use toolhub_core::shared_state::ChangeVersions;
 use toolhub_core::{Principal, RawJson, Role};
 
-/// The folder of held calls in the data folder.
-const FOLDER: &str = "held";
-/// How long the files of a call are kept after it has expired.
+use files::HeldCallFiles;
+use shared::SharedHeldCalls;
+
+/// How long a call is kept after it has expired.
 const RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// Maximum number of calls of one principal that wait at the same time.
 const MAX_WAITING: usize = 1_000;
@@ -26,10 +31,8 @@ const MAX_WAITING: usize = 1_000;
 const PRINCIPAL_DIGITS: usize = 8;
 /// Number of hexadecimal digits after them that identify the call.
 const CALL_DIGITS: usize = 16;
-/// The file that is locked while a call is looked for and created.
-const LOCK_FILE: &str = "lock";
-/// One of this many new calls removes the files of calls that expired long ago.
-const CLEANUP_INTERVAL: u32 = 256;
+/// How often a decision is looked for if nothing announces it.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A call that is to be held.
 #[derive(Debug, Clone)]
@@ -61,6 +64,24 @@ impl NewHeldCall<'_> {
         let (sources, arguments) = (self.sources.join("\u{1f}"), canonical_text(self.arguments));
         let parts = [self.profile, self.tool, &sources, &arguments];
         format!("{}{}", self.principal_prefix(), digest(&parts, CALL_DIGITS))
+    }
+
+    /// The call as it is stored first.
+    fn to_waiting(&self) -> HeldCall {
+        let now = millis(SystemTime::now());
+        HeldCall {
+            id: format!("{}{:08x}", self.prefix(), fastrand::u32(..)),
+            principal: self.principal.id().to_string(),
+            profile: self.profile.to_owned(),
+            tool: self.tool.to_owned(),
+            sources: self.sources.clone(),
+            arguments: self.arguments.clone(),
+            rule: self.rule.to_owned(),
+            at_ms: now,
+            expires_ms: now.saturating_add(u64::try_from(self.hold.as_millis()).unwrap_or(u64::MAX)),
+            state: HeldState::Waiting,
+            is_new: true,
+        }
     }
 
     /// Whether a held call is this one. The digest in its id is too short to rely on: its caller could search for two calls
@@ -166,11 +187,31 @@ impl HeldState {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct StoredDecision {
     approved: bool,
     by: String,
     at_ms: u64,
+}
+
+impl HeldCall {
+    /// Whether an equal call shares it instead of being held anew. A denial holds until the call would have expired.
+    fn is_open(&self) -> bool {
+        !matches!(self.state, HeldState::Expired | HeldState::Used { .. })
+            && self.expires_ms > millis(SystemTime::now())
+    }
+
+    /// The state after this decision.
+    fn state_after(&self, decision: Option<StoredDecision>, is_used: bool) -> HeldState {
+        let is_expired = millis(SystemTime::now()) >= self.expires_ms;
+        match decision {
+            Some(StoredDecision { approved: true, by, .. }) if is_used => HeldState::Used { by },
+            Some(StoredDecision { approved: false, by, .. }) => HeldState::Denied { by },
+            _ if is_expired => HeldState::Expired,
+            Some(StoredDecision { by, .. }) => HeldState::Approved { by },
+            None => HeldState::Waiting,
+        }
+    }
 }
 
 /// Who decides about held calls.
@@ -228,160 +269,68 @@ impl DecideError {
 /// The held calls of a hub.
 #[derive(Debug, Clone)]
 pub struct HeldCalls {
-    folder: PathBuf,
+    storage: Storage,
 }
 
-/// The ids of calls, by the names of their files.
-#[derive(Debug, Default)]
-struct Entries {
-    calls: BTreeSet<String>,
-    decided: BTreeSet<String>,
+#[derive(Debug, Clone)]
+enum Storage {
+    Files(HeldCallFiles),
+    Shared(SharedHeldCalls),
 }
+
+/// What a caller that waits for decisions has seen already.
+#[derive(Debug, Default)]
+pub struct SeenDecisions(Option<ChangeVersions>);
 
 impl HeldCalls {
     /// The held calls in a data folder.
     pub fn in_folder(home: &Path) -> Self {
-        Self { folder: home.join(FOLDER) }
+        Self { storage: Storage::Files(HeldCallFiles::in_folder(home)) }
     }
 
-    /// Holds a call. Returns the existing entry if the same call is held already and was not used yet. Reads the names of the
-    /// files, and only those files whose name belongs to this call.
-    pub fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
-        create_private_folder(&self.folder)?;
-        // Equal calls at the same moment, also of several processes, must find each other.
-        let _lock = self.lock()?;
-        let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
-        for id in entries.calls.iter().filter(|id| id.starts_with(&prefix)) {
-            let Some(known) = self.get(id)? else { continue };
-            // A denial holds until the call would have expired; then it may be asked for again.
-            let is_open = !matches!(known.state, HeldState::Expired | HeldState::Used { .. })
-                && known.expires_ms > millis(SystemTime::now());
-            if is_open && new.is(&known) {
-                return Ok(known);
-            }
+    /// The held calls of all hubs that share a store.
+    pub fn in_store(store: Arc<dyn HubStore>) -> Self {
+        Self { storage: Storage::Shared(SharedHeldCalls::new(store)) }
+    }
+
+    /// Holds a call. Returns the existing one if the same call is held already and was not used yet.
+    pub async fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
+        match &self.storage {
+            Storage::Files(files) => files.hold(new),
+            Storage::Shared(shared) => shared.hold(new).await,
         }
-        self.check_waiting(new.principal, &entries)?;
-        if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
-            self.list()?;
-        }
-        let now = millis(SystemTime::now());
-        let call = HeldCall {
-            id: format!("{prefix}{:08x}", fastrand::u32(..)),
-            principal: new.principal.id().to_string(),
-            profile: new.profile.to_owned(),
-            tool: new.tool.to_owned(),
-            sources: new.sources.clone(),
-            arguments: new.arguments.clone(),
-            rule: new.rule.to_owned(),
-            at_ms: now,
-            expires_ms: now.saturating_add(u64::try_from(new.hold.as_millis()).unwrap_or(u64::MAX)),
-            state: HeldState::Waiting,
-            is_new: true,
+    }
+
+    /// All held calls, oldest first.
+    pub async fn list(&self) -> io::Result<Vec<HeldCall>> {
+        let mut calls = match &self.storage {
+            Storage::Files(files) => files.list()?,
+            Storage::Shared(shared) => shared.list(None).await?,
         };
-        self.create(&format!("{}.json", call.id), &serde_json::to_vec(&call)?)?;
-        Ok(call)
-    }
-
-    /// Locks the folder for other calls of [`HeldCalls::hold`] until the file is dropped.
-    fn lock(&self) -> io::Result<fs::File> {
-        let file =
-            fs::File::options().write(true).create(true).truncate(false).open(self.folder.join(LOCK_FILE))?;
-        file.lock()?;
-        Ok(file)
-    }
-
-    /// The names of files whose ids begin with a prefix.
-    fn entries_of(&self, prefix: &str) -> io::Result<Entries> {
-        let mut entries = Entries::default();
-        for entry in fs::read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let Some((id, extension)) = name.to_str().and_then(|name| name.split_once('.')) else { continue };
-            if id.starts_with(prefix) {
-                match extension {
-                    "json" => drop(entries.calls.insert(id.to_owned())),
-                    "decision" => drop(entries.decided.insert(id.to_owned())),
-                    _ => {}
-                }
-            }
-        }
-        Ok(entries)
-    }
-
-    /// Checks that another call of the principal may wait. The files are read only if there are many of them; those of expired
-    /// calls are removed then.
-    fn check_waiting(&self, principal: &Principal, entries: &Entries) -> io::Result<()> {
-        let undecided: Vec<&String> = entries.calls.difference(&entries.decided).collect();
-        if undecided.len() < MAX_WAITING {
-            return Ok(());
-        }
-        let mut waiting = 0;
-        for id in undecided {
-            match self.get(id)? {
-                Some(call) if call.state == HeldState::Expired => self.remove(id),
-                Some(call) => waiting += usize::from(call.principal == **principal.id()),
-                None => {}
-            }
-        }
-        if waiting >= MAX_WAITING {
-            return Err(io::Error::other("too many calls of this principal wait for approval"));
-        }
-        Ok(())
-    }
-
-    /// All held calls, oldest first. Removes the files of calls that expired long ago.
-    pub fn list(&self) -> io::Result<Vec<HeldCall>> {
-        let entries = match fs::read_dir(&self.folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        let mut calls = Vec::new();
-        for entry in entries {
-            let name = entry?.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
-            let Some(call) = self.get(id)? else { continue };
-            let kept_until =
-                call.expires_ms.saturating_add(u64::try_from(RETENTION.as_millis()).unwrap_or(0));
-            if kept_until < millis(SystemTime::now()) {
-                self.remove(id);
-                continue;
-            }
-            calls.push(call);
-        }
         calls.sort_by(|one, other| (one.at_ms, &one.id).cmp(&(other.at_ms, &other.id)));
         Ok(calls)
     }
 
     /// A held call by its reference.
-    pub fn get(&self, id: &str) -> io::Result<Option<HeldCall>> {
-        // A reference comes from a person or a client and becomes part of a path.
+    pub async fn get(&self, id: &str) -> io::Result<Option<HeldCall>> {
+        // A reference comes from a person or a client, and becomes part of a path.
         if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
-        let Some(bytes) = read_if_exists(&self.file(id, "json"))? else { return Ok(None) };
-        let mut call: HeldCall = serde_json::from_slice(&bytes)?;
-        call.state = self.state(id, call.expires_ms)?;
-        Ok(Some(call))
-    }
-
-    fn state(&self, id: &str, expires_ms: u64) -> io::Result<HeldState> {
-        let decision = read_if_exists(&self.file(id, "decision"))?;
-        let decision = decision.map(|bytes| serde_json::from_slice::<StoredDecision>(&bytes)).transpose()?;
-        let expired = millis(SystemTime::now()) >= expires_ms;
-        Ok(match decision {
-            Some(StoredDecision { approved: true, by, .. }) if self.file(id, "used").exists() => {
-                HeldState::Used { by }
-            }
-            Some(StoredDecision { approved: false, by, .. }) => HeldState::Denied { by },
-            _ if expired => HeldState::Expired,
-            Some(StoredDecision { by, .. }) => HeldState::Approved { by },
-            None => HeldState::Waiting,
-        })
+        match &self.storage {
+            Storage::Files(files) => files.get(id),
+            Storage::Shared(shared) => shared.get(id).await,
+        }
     }
 
     /// Decides about a call, once.
-    pub fn decide(&self, id: &str, approved: bool, decider: Decider<'_>) -> Result<HeldCall, DecideError> {
-        let call = self.get(id).map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
+    pub async fn decide(
+        &self,
+        id: &str,
+        approved: bool,
+        decider: Decider<'_>,
+    ) -> Result<HeldCall, DecideError> {
+        let call = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
         let Decider { principal, is_alone } = decider;
         if !principal.roles.contains(Role::Approver) && !principal.roles.contains(Role::Owner) {
             return Err(DecideError::NotApprover);
@@ -399,82 +348,48 @@ impl HeldCalls {
         }
         let by = principal.id().to_string();
         let decision = StoredDecision { approved, by, at_ms: millis(SystemTime::now()) };
-        let bytes = serde_json::to_vec(&decision).map_err(|error| DecideError::Io(error.into()))?;
-        match self.create(&format!("{id}.decision"), &bytes) {
-            Ok(()) => {}
-            // Another decision was faster.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let state = self.state(id, call.expires_ms).map_err(DecideError::Io)?;
-                return Err(DecideError::NotWaiting(state));
-            }
-            Err(error) => return Err(DecideError::Io(error)),
-        }
-        self.get(id).map_err(DecideError::Io)?.ok_or(DecideError::Unknown)
+        let stored = match &self.storage {
+            Storage::Files(files) => files.store_decision(id, &decision),
+            Storage::Shared(shared) => shared.store_decision(id, &decision).await,
+        };
+        let is_first = stored.map_err(DecideError::Io)?;
+        let decided = self.get(id).await.map_err(DecideError::Io)?.ok_or(DecideError::Unknown)?;
+        // Another decision was faster.
+        if is_first { Ok(decided) } else { Err(DecideError::NotWaiting(decided.state)) }
     }
 
     /// Uses an approval. Returns whether this call may run: true exactly once.
-    pub fn consume(&self, id: &str) -> io::Result<bool> {
-        match self.create(&format!("{id}.used"), b"") {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
+    pub async fn consume(&self, id: &str) -> io::Result<bool> {
+        match &self.storage {
+            Storage::Files(files) => files.consume(id),
+            Storage::Shared(shared) => shared.consume(id).await,
         }
     }
 
     /// Removes a call that its caller withdrew, unless it was decided.
-    pub fn withdraw(&self, id: &str) -> io::Result<()> {
-        if self.get(id)?.is_some_and(|call| call.state == HeldState::Waiting) {
-            self.remove(id);
+    pub async fn withdraw(&self, id: &str) -> io::Result<()> {
+        match &self.storage {
+            Storage::Files(files) => files.withdraw(id),
+            Storage::Shared(shared) => shared.withdraw(id).await,
         }
-        Ok(())
     }
 
     /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.
-    pub fn withdraw_all(&self, principal: &str) -> io::Result<()> {
-        for call in self.list()?.into_iter().filter(|call| call.principal == principal) {
-            if matches!(call.state, HeldState::Waiting | HeldState::Approved { .. }) {
-                self.remove(&call.id);
-            }
-        }
-        Ok(())
-    }
-
-    fn file(&self, id: &str, extension: &str) -> PathBuf {
-        self.folder.join(format!("{id}.{extension}"))
-    }
-
-    fn remove(&self, id: &str) {
-        for extension in ["json", "decision", "used"] {
-            let _ = fs::remove_file(self.file(id, extension));
+    pub async fn withdraw_all(&self, principal: &str) -> io::Result<()> {
+        match &self.storage {
+            Storage::Files(files) => files.withdraw_all(principal),
+            Storage::Shared(shared) => shared.withdraw_all(principal).await,
         }
     }
 
-    /// Creates a file with this content, durable and whole. Fails if it exists.
-    fn create(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(content)?;
-        file.as_file().sync_all()?;
-        file.persist_noclobber(self.folder.join(name)).map_err(|error| error.error)?;
-        #[cfg(unix)]
-        fs::File::open(&self.folder)?.sync_all()?;
-        Ok(())
+    /// Waits until there may be a decision that the caller has not seen. The first wait returns at once.
+    pub async fn wait_for_decision(&self, seen: &mut SeenDecisions) {
+        match &self.storage {
+            Storage::Files(_) if seen.0.is_none() => seen.0 = Some(ChangeVersions::default()),
+            Storage::Files(_) => tokio::time::sleep(POLL_INTERVAL).await,
+            Storage::Shared(shared) => shared.wait_for_change(&mut seen.0).await,
+        }
     }
-}
-
-fn read_if_exists(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 fn millis(time: SystemTime) -> u64 {

@@ -351,7 +351,10 @@ impl Hub {
 
     /// The calls that wait for a decision.
     pub fn held_calls(&self) -> HeldCalls {
-        HeldCalls::in_folder(&self.places.home)
+        match &self.store {
+            Some(store) if store.is_shared() => HeldCalls::in_store(Arc::clone(store)),
+            _ => HeldCalls::in_folder(&self.places.home),
+        }
     }
 
     /// The locations of the files.

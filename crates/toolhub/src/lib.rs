@@ -53,6 +53,7 @@ mod server_restart;
 mod server_set;
 mod server_view;
 pub mod settings;
+mod shared_changes;
 mod skills;
 mod tool_switch;
 pub mod trust;

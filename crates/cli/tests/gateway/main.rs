@@ -66,6 +66,9 @@ mod profiles;
 mod raw_client;
 mod real_clients;
 mod reload;
+mod replica_link;
+#[cfg(target_arch = "x86_64")]
+mod replicas;
 mod restarts;
 mod running_hub;
 mod rust_sdk;

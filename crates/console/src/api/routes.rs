@@ -338,7 +338,7 @@ pub(crate) const ROUTES: &[Route] = &[
         }],
         request: None,
         response: ResponseKind::Json(schema_of::<Page<waiting::Held>>),
-        handler: |context| Box::pin(std::future::ready(waiting::list(context))),
+        handler: |context| Box::pin(waiting::list(context)),
     },
     Route {
         method: Verb::Post,

@@ -20,6 +20,7 @@ use crate::idempotency::Turn;
 use crate::problem::Problem;
 use crate::request::Context;
 use crate::route::{Parameter, json, json_text};
+use crate::shared_idempotency::{SharedRequest, SharedTurn};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
@@ -414,8 +415,23 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         Turn::Repeated(result) => return Ok(json_text(StatusCode::OK, result.to_string())),
         Turn::First(first) => first,
     };
+    let shared = match SharedRequest::begin(context.hub(), context.principal().id(), key, &request).await {
+        Ok(Some(SharedTurn::Repeated(result))) => {
+            first.finish(&result);
+            return Ok(json_text(StatusCode::OK, result));
+        }
+        Ok(Some(SharedTurn::First(shared))) => Some(shared),
+        Ok(None) => None,
+        Err(problem) => {
+            first.abandon();
+            return Err(problem);
+        }
+    };
     let name = call.name.clone();
     let Some(answer) = context.gateways.call_directly(call).await else {
+        if let Some(shared) = shared {
+            shared.abandon().await;
+        }
         first.abandon();
         return Err(unknown_tool(&name));
     };
@@ -426,6 +442,11 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Response<Body>, Proble
         let meta = result.object().and_then(|members| members.get("_meta")?.object());
         meta.is_some_and(|meta| meta.contains(HELD_STATE))
     });
+    match (shared, is_held) {
+        (Some(shared), true) => shared.abandon().await,
+        (Some(shared), false) => shared.finish(&text).await,
+        (None, _) => {}
+    }
     match is_held {
         true => first.abandon(),
         false => first.finish(&text),

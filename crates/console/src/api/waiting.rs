@@ -39,16 +39,16 @@ pub(crate) struct Held {
     pub(crate) may_approve: bool,
 }
 
-pub(crate) fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
+pub(crate) async fn list(context: &Context<'_>) -> Result<Response<Body>, Problem> {
     let all = context.query.flag("all")?;
-    Ok(json(StatusCode::OK, &Page { items: visible(context, all)?, next: None }))
+    Ok(json(StatusCode::OK, &Page { items: visible(context, all).await?, next: None }))
 }
 
 /// The held calls that the principal may see.
-pub(crate) fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Problem> {
+pub(crate) async fn visible(context: &Context<'_>, all: bool) -> Result<Vec<Held>, Problem> {
     let deciders: Roles = [Role::Approver, Role::Owner].into_iter().collect();
     let sees_all = context.has_role(deciders);
-    let mut calls = context.hub().held_calls().list()?;
+    let mut calls = context.hub().held_calls().list().await?;
     let principal = context.principal();
     calls.retain(|call| {
         let is_waiting = call.state == HeldState::Waiting;
@@ -93,7 +93,7 @@ fn held(context: &Context<'_>, call: &HeldCall) -> Held {
 pub(crate) async fn decide(context: &Context<'_>, approved: bool) -> Result<Response<Body>, Problem> {
     let (id, hub) = (context.id(), context.hub());
     let decider = Decider { principal: context.principal(), is_alone: is_alone(context) };
-    let call = hub.held_calls().decide(id, approved, decider).map_err(|error| {
+    let call = hub.held_calls().decide(id, approved, decider).await.map_err(|error| {
         let (status, kind) = match &error {
             DecideError::Unknown => (StatusCode::NOT_FOUND, "not-found"),
             DecideError::NotWaiting(_) => (StatusCode::CONFLICT, "not-waiting"),

@@ -19,7 +19,7 @@ pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(St
     let sees_states = NavItem::Servers.permission().allows(context.principal());
     let servers = if sees_states { servers::visible(context) } else { Vec::new() };
     let tools = tools::offered(context, None).map_or(0, |tools| tools.len());
-    let held = waiting::visible(context, false)?.len();
+    let held = waiting::visible(context, false).await?.len();
     let stats = if sees_states { Some(read_stats(context).await?) } else { None };
     let mut recent = calls::page(context).await?.page.items;
     recent.truncate(RECENT_CALLS);

@@ -148,7 +148,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         below: &'a str,
         context: &'a Context<'_>,
         preferences: Preferences,
@@ -158,7 +158,7 @@ impl<'a> Frame<'a> {
             Credential::Session { csrf } => csrf.as_str(),
             Credential::Key => "",
         };
-        let waiting = crate::api::waiting::visible(context, false).map_or(0, |calls| calls.len());
+        let waiting = crate::api::waiting::visible(context, false).await.map_or(0, |calls| calls.len());
         let (query, principal) = (context.query.with("", None), &**context.principal());
         Self { below, query, preferences, nav, csrf, principal, waiting, events: "" }
     }

@@ -48,7 +48,7 @@ pub(crate) async fn respond(
     let nav = NavItem::of(path);
     // Before the contents are read: a change in between is announced to the page.
     let events = context.events.current_id(context.hub(), visible_topics(&context)).await;
-    let frame = Frame::new(below, &context, preferences, nav).with_events(&events);
+    let frame = Frame::new(below, &context, preferences, nav).await.with_events(&events);
     let is_allowed = nav.is_none_or(|nav| nav.permission().allows(context.principal()));
     let content: Result<(String, Markup), Problem> = match (path, is_item) {
         _ if !is_allowed => Err(Problem::forbidden(
@@ -62,7 +62,7 @@ pub(crate) async fn respond(
         ("servers", true) => servers::item(&context, &frame),
         ("calls", false) => calls::list(&context, &frame).await,
         ("calls", true) => calls::item(&context, &frame).await,
-        ("waiting", false) => waiting::page(&context, &frame),
+        ("waiting", false) => waiting::page(&context, &frame).await,
         ("clients", false) => clients::page(&context, &frame).await,
         ("ask", false) => ask::page(&context, &frame),
         ("skills", false) => Ok(skills::skills(&context, &frame)),

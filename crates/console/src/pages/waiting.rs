@@ -20,9 +20,9 @@ fn label(name: &str, lang: Lang) -> &'static str {
     }
 }
 
-pub(crate) fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
+pub(crate) async fn page(context: &Context<'_>, frame: &Frame<'_>) -> Result<(String, Markup), Problem> {
     let all = context.query.get("all") == Some("true");
-    let held = waiting::visible(context, all)?;
+    let held = waiting::visible(context, all).await?;
     let title = frame.text("Waiting", "待批准");
     let decides = context.has_role(Role::Approver) || context.has_role(Role::Owner);
     let content = html! {

@@ -10,6 +10,7 @@ mod cluster;
 mod conversations;
 mod history;
 mod housekeeping;
+mod listener;
 mod migrate;
 mod offers;
 mod reader;
@@ -17,6 +18,7 @@ mod replay;
 mod responses;
 pub(crate) mod security;
 mod session;
+mod state;
 mod statistics;
 mod tls;
 mod tool_lists;
@@ -32,7 +34,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -70,6 +72,10 @@ pub struct PgStore {
     location: String,
     /// `Some` if the calls of this store enter the audit log.
     auditor: Option<Arc<Auditor>>,
+    /// The versions of the parts that replicas share.
+    changes: listener::KnownVersions,
+    /// Ends the listener when it is dropped.
+    listening: Option<watch::Sender<()>>,
 }
 
 impl PgStore {
@@ -107,6 +113,8 @@ impl PgStore {
         let (reads, requests) = mpsc::channel(MAX_QUEUED_READS);
         let retry_sender = reads.downgrade();
         let (opened, ready) = oneshot::channel();
+        let (changes, (listening, listener_end)) = (watch::Sender::new(None), watch::channel(()));
+        let known_versions = changes.clone();
         let work = {
             let (queue, location, auditor) = (Arc::clone(&queue), location.clone(), auditor.clone());
             async move {
@@ -129,8 +137,9 @@ impl PgStore {
                     auditor,
                 };
                 let writer = writer::Writer::new(parts);
+                let listening = listener::listen(address.clone(), known_versions, listener_end);
                 let reader = reader::Reader::new(address, requests, retry_sender);
-                tokio::join!(writer.run(session), reader.run());
+                tokio::join!(writer.run(session), reader.run(), listening);
             }
         };
         let thread = start(work)?;
@@ -141,6 +150,8 @@ impl PgStore {
             owner,
             location: location.clone(),
             auditor,
+            changes,
+            listening: Some(listening),
         };
         match ready.await {
             Ok(opened) => opened.map(|()| store),
@@ -217,6 +228,7 @@ impl Drop for PgStore {
     fn drop(&mut self) {
         self.queue.close();
         drop(self.reads.take());
+        drop(self.listening.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

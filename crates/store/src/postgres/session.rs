@@ -3,11 +3,13 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
+use super::listener;
 use super::security::Security;
 use super::tls::Tls;
 use crate::owner::OwnerId;
@@ -53,6 +55,23 @@ impl Address {
         self.url.security == Security::Verified && cause.starts_with("error performing TLS handshake")
     }
 
+    /// Connects a session whose notifications are forwarded.
+    pub(super) async fn connect_with_notifications(
+        &self,
+        notifications: mpsc::Sender<()>,
+    ) -> Result<Session, String> {
+        let connecting = async {
+            let (client, connection) = self.url.config.connect(self.tls.clone()).await?;
+            let driver = listener::drive(connection, notifications);
+            client.batch_execute(SETTINGS).await?;
+            Ok(Session { client, _driver: driver })
+        };
+        match timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connecting) => connecting.map_err(|error: Error| error_text(&error)),
+            Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
+        }
+    }
+
     /// Connects and configures the session.
     pub(super) async fn connect(&self) -> Result<Session, String> {
         let connecting = async {
@@ -89,6 +108,14 @@ impl Session {
         Ok(answer
             .iter()
             .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
+    }
+
+    /// Whether an owner, other than this one, holds its advisory lock.
+    pub(super) async fn is_alive(&self, owner: i64) -> Result<bool, Error> {
+        let sql = format!("SELECT {OWNER_IS_DEAD} FROM (SELECT $2::bigint AS owner) AS asked");
+        // No owner has the number that `$1` excludes, unless it is the one that is asked for.
+        let row = self.client.query_one(&sql, &[&owner.wrapping_add(1), &owner]).await?;
+        Ok(!row.try_get::<_, bool>(0)?)
     }
 
     /// The dead owners among those of the rows `from`, other than `own`.

@@ -1,6 +1,6 @@
 //! Executes a group of writes in one transaction: statements are pipelined unless one needs the result of another.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::{try_join, try_join3, try_join4};
@@ -8,12 +8,14 @@ use tokio_postgres::{Client, Error};
 use toolhub_audit::{Checkpoint, PendingRecords};
 use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
+use toolhub_core::shared_state::ChangedPart;
 
 use super::audit::AuditWriter;
 use super::calls::{EndedRow, NotedCall};
 use super::session::Session;
 use super::{
-    approvals, audit, blocks, calls, conversations, offers, replace_nul, responses, statistics, tool_lists,
+    approvals, audit, blocks, calls, conversations, offers, replace_nul, responses, state, statistics,
+    tool_lists,
 };
 use crate::audit::Auditor;
 use crate::audit::rows::push_call;
@@ -143,6 +145,7 @@ async fn inside(
     let known = calls::known(session, &late).await?;
     let mut answers = Vec::with_capacity(writes.len());
     let mut records = PendingRecords::default();
+    let mut changed: BTreeSet<ChangedPart> = writes.iter().filter_map(|write| write.part()).collect();
     for write in writes {
         answers.push(match write {
             Write::Begin(start) => Ok(new.contains(start.record.as_str()).into()),
@@ -164,6 +167,11 @@ async fn inside(
                 Ok(tool_lists::forget(session, server, fingerprint).await?.into())
             }
             Write::Responses(write) => responses::apply(session.client(), write, origin.owner).await?,
+            Write::State(write) => {
+                let rows = state::apply(session.client(), write).await?;
+                changed.extend(write.part(rows));
+                Ok(rows)
+            }
             Write::Audit(key, event) => {
                 let is_new = audit::claim(&session.audit(), key, event).await?;
                 if is_new {
@@ -179,6 +187,8 @@ async fn inside(
         });
     }
 
+    // The last rows that all hubs write, in one order.
+    state::note_changes(session.client(), &changed).await?;
     if began.values().any(|ended| ended.audit) {
         let finished: Vec<&str> = began.keys().map(String::as_str).collect();
         audit::push_rows(&session.audit(), &finished, &mut records).await?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::sums::Sums;
-use super::{SqliteStore, audit, counters, history, journal, responses};
+use super::{SqliteStore, audit, counters, history, journal, responses, state};
 use crate::audit::Auditor;
 use crate::journal::folder;
 use crate::options::Retention;
@@ -116,7 +116,8 @@ impl Housekeeping {
             Some(auditor) => audit::prune(&transaction, auditor, cutoff(now, auditor.retention()))?,
             None => 0,
         };
-        let progress = if results + calls + records > 0 { Progress::More } else { Progress::Done };
+        let state = state::purge(&transaction)?;
+        let progress = if results + calls + records + state > 0 { Progress::More } else { Progress::Done };
         if matches!(progress, Progress::Done) {
             transaction
                 .prepare_cached("INSERT OR REPLACE INTO housekeeping VALUES ('kept_house_at', ?1)")?

@@ -13,6 +13,7 @@ mod journal;
 mod migrate;
 mod offers;
 mod responses;
+mod state;
 mod statistics;
 mod sums;
 mod tool_lists;

@@ -13,7 +13,7 @@ use super::housekeeping::Housekeeping;
 use super::journal::{Batch, MoveStep, PendingEntries, is_new};
 use super::sums::Sums;
 use super::{
-    SqliteStore, approvals, audit, blocks, connect, conversations, offers, responses, set_durability,
+    SqliteStore, approvals, audit, blocks, connect, conversations, offers, responses, set_durability, state,
     store_error, tool_lists,
 };
 use crate::audit::Auditor;
@@ -364,6 +364,7 @@ impl Writer {
                     Ok(tool_lists::forget(&transaction, server, fingerprint)?.into())
                 }
                 Write::Responses(write) => responses::apply(&transaction, write, origin.owner)?,
+                Write::State(write) => Ok(state::apply(&transaction, write)?),
                 Write::Audit(_, event) => {
                     sums.audit.push_event(event);
                     Ok(1)
@@ -374,6 +375,9 @@ impl Writer {
                 }
                 Write::Settle | Write::MoveIntents | Write::Checkpoint => Ok(1),
             });
+        }
+        for part in writes.iter().filter_map(|write| write.part()) {
+            state::note_change(&transaction, part)?;
         }
         for block in &recorded.blocks {
             blocks::store(&transaction, block, origin.owner, &mut sums)?;

@@ -17,6 +17,7 @@ mod parents;
 mod principals;
 mod responses;
 mod retention;
+mod shared_state;
 mod sqlite_file;
 mod statistics;
 mod tool_lists;
@@ -67,6 +68,10 @@ contract! {
         older_database_stores_responses;
     retention: deletes_old_calls deletes_old_results_before_their_calls deletes_results_with_their_calls deletes_excess_results
         deletes_excess_results_in_blocks deletes_old_blocks;
+    shared_state: entries_are_stored_verbatim_and_change_by_revision
+        one_of_many_callers_creates_changes_and_takes_an_entry slots_have_one_entry_until_they_are_freed
+        entries_of_a_principal_are_listed_and_trimmed expired_entries_do_not_exist counters_never_exceed_their_limit
+        every_store_notices_changes stores_are_alive_while_they_are_open entries_survive_a_restart;
     statistics: counts_calls_by_day cancelled_attempts_are_not_counted statistics_are_summed_over_stores summaries_equal_sums_over_all_tools;
     concurrency: records_calls_of_a_hundred_tasks records_flood_of_calls two_stores_share_a_database closed_store_keeps_all;
     tool_lists: tool_lists_survive_a_restart offers_survive_a_restart changed_definition_creates_a_new_version;

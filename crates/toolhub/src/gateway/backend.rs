@@ -8,10 +8,11 @@ use arc_swap::ArcSwapOption;
 use futures_util::stream::BoxStream;
 use tokio::sync::{broadcast, watch};
 use toolhub_access::Permissions;
-use toolhub_core::ports::boxed;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::ports::{StoreError, boxed};
 use toolhub_core::{
-    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Outcome, Principal, RawJson, ServerId,
-    Source, ToolCall, ToolError, TraceContext,
+    BoxFuture, CallId, CallerHandle, Coercion, Event, EventKind, Lang, Localize as _, Outcome, Principal,
+    RawJson, ServerId, Source, ToolCall, ToolError, TraceContext,
 };
 use toolhub_engine::Catalog;
 use toolhub_mcp_client::Server;
@@ -407,7 +408,9 @@ impl HubBackend {
         }
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
-            self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));
+            let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
+            // The client could never reach the task, nor could anybody else be kept from it.
+            noted.map_err(|error| Ok(tool_error(&task_not_recorded(&error).localize(self.lang))))?;
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
@@ -415,6 +418,16 @@ impl HubBackend {
         }
         Ok(outcome)
     }
+}
+
+fn task_not_recorded(error: &StoreError) -> LocalizedText {
+    LocalizedText::new(
+        format!(
+            "the tool has begun a task that could not be recorded, so that it cannot be followed; it may take effect: {}",
+            error.localize(Lang::En)
+        ),
+        format!("工具已开始一个任务，但无法登记，因此无法跟踪；它可能已生效：{}", error.localize(Lang::Zh)),
+    )
 }
 
 /// The processor time of this thread.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use toolhub_access::Action;
-use toolhub_core::{CallerHandle, RawJson, RawObject, ServerId};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::ports::StoreError;
+use toolhub_core::{CallerHandle, Localize as _, RawJson, RawObject, ServerId};
 use toolhub_mcp_client::{ForwardedRequest, Server};
 use toolhub_mcp_gateway::{BackendMethod, BackendRequest, RpcError};
 use toolhub_mcp_wire::{McpError, Offer};
@@ -15,6 +17,7 @@ use super::client_errors::error_for_clients;
 use super::login_links::CallerLogin;
 use super::offers::{OfferedItem, fits_template};
 use super::profile_access::ProfileAccess;
+use super::tasks::TaskPlace;
 use super::view::Principals;
 
 /// Timeout of a forwarded request, including requests from the server to the client.
@@ -111,20 +114,58 @@ impl HubBackend {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
                 // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
-                let servers = self.task_servers(&task, caller.principal());
+                let own = self.task_places(&task, caller.principal()).await?;
+                let servers: Vec<_> = own.iter().filter_map(|place| place.server().cloned()).collect();
+                if let (true, Some(place)) = (servers.is_empty(), own.first()) {
+                    return self.unreachable_task(&task, method, place);
+                }
                 self.first_found(servers, &forwarded(params.clone(), Some(task)), none).await
             }
             BackendMethod::ListTasks => self.list_tasks(&params, &caller).await,
         }
     }
 
-    /// The servers that may have a task: those where the caller's principal created it. With a single principal every task
-    /// belongs to it, so all servers are tried if none is recorded: the task may have been created before the hub started.
-    fn task_servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
+    /// Where a task may be: at the servers where the caller's principal created it. With a single principal every task belongs
+    /// to it, so all servers are tried if none is recorded: the task may have been created before the hub started.
+    async fn task_places(&self, task: &str, principal: Option<&str>) -> Result<Vec<TaskPlace>, RpcError> {
         let servers = self.servers();
-        let mut own = self.tasks.servers(task, principal);
-        own.retain(|server| servers.iter().any(|admitted| admitted.id() == server.id()));
-        if own.is_empty() && self.principals() == Principals::One { servers } else { own }
+        let is_admitted = |server: &Arc<Server>| servers.iter().any(|admitted| admitted.id() == server.id());
+        let own = self.tasks.find(task, principal).await.map_err(|error| tasks_unavailable(&error))?;
+        let mut own: Vec<TaskPlace> = own.into_iter().map(|own| own.place).collect();
+        own.retain(|place| place.server().is_none_or(is_admitted));
+        if own.is_empty() && self.principals() == Principals::One {
+            return Ok(servers.into_iter().map(TaskPlace::Here).collect());
+        }
+        Ok(own)
+    }
+
+    /// The response about a task at a child process of another hub.
+    fn unreachable_task(
+        &self,
+        task: &str,
+        method: BackendMethod,
+        place: &TaskPlace,
+    ) -> Result<RawJson, RpcError> {
+        let why = match place {
+            TaskPlace::EndedHub => LocalizedText::new(
+                "the replica of the hub that ran this task has ended: it is unknown whether the task took effect",
+                "执行此任务的 hub 副本已终止：无法确定任务是否已生效",
+            ),
+            TaskPlace::Here(_) | TaskPlace::OtherHub => LocalizedText::new(
+                "this task runs at a program that another replica of the hub has started: ask again until that replica answers",
+                "此任务由另一 hub 副本启动的程序执行：请重试，直到由该副本应答",
+            ),
+        };
+        let why = why.localize(self.lang);
+        if method != BackendMethod::GetTask || !matches!(place, TaskPlace::EndedHub) {
+            return Err(RpcError::new(FAILED, why));
+        }
+        Ok(RawObject::default()
+            .with("taskId", task)
+            .with("status", "failed")
+            .with("statusMessage", why)
+            .with("ttl", RawJson::null())
+            .into_raw())
     }
 
     /// `tasks/list` (2025-11-25): the tasks that the caller's principal created, each with its current state from its server.
@@ -136,12 +177,15 @@ impl HubBackend {
                 .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
         };
         let servers = self.servers();
-        let mut own = self.tasks.all(caller.principal());
-        own.retain(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()));
+        let own = self.tasks.all(caller.principal()).await.map_err(|error| tasks_unavailable(&error))?;
+        let reachable = own.iter().filter_map(|own| Some((own.place.server()?, &own.task)));
+        let own: Vec<_> = reachable
+            .filter(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()))
+            .collect();
         let requested = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
             server.forward(ForwardedRequest {
                 method: BackendMethod::GetTask.name().to_owned(),
-                params: RawObject::default().with("taskId", &**task),
+                params: RawObject::default().with("taskId", &***task),
                 name: Some(task.to_string()),
                 caller: Some(caller.clone()),
                 timeout: TASK_TIMEOUT,
@@ -373,6 +417,11 @@ fn scheme_of(uri: &str) -> Option<String> {
 /// Whether a template begins with a literal scheme. A template that could match every URI does not.
 fn has_scheme(template: &str) -> bool {
     template.split('{').next().is_some_and(|literal| literal.contains(':'))
+}
+
+/// The error if the tasks of principals cannot be read: none is reached then.
+fn tasks_unavailable(error: &StoreError) -> RpcError {
+    RpcError::new(FAILED, error.localize(toolhub_core::Lang::En))
 }
 
 fn missing(what: &str) -> RpcError {

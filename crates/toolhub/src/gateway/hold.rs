@@ -14,10 +14,8 @@ use toolhub_server::Authenticator as _;
 use super::answers::{Refusal, tool_error};
 use super::backend::HubBackend;
 use super::view::Target;
-use crate::held_calls::{HeldCall, HeldState, NewHeldCall};
+use crate::held_calls::{HeldCall, HeldState, NewHeldCall, SeenDecisions};
 
-/// How often the decision about a held call is looked for.
-const DECISION_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a decision is waited for after the client accepted to wait, before it is asked again.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -66,7 +64,7 @@ impl HubBackend {
             rule,
             hold: self.hub.settings().auth.hold(),
         };
-        let mut held = held_calls.hold(&new).map_err(unavailable)?;
+        let mut held = held_calls.hold(&new).await.map_err(unavailable)?;
         if held.is_new {
             let recorded = self.hub.record_held_call(principal.id(), &held, HeldCallDecision::Held).await;
             recorded.map_err(|error| unavailable(std::io::Error::other(error.localize(self.lang))))?;
@@ -80,7 +78,7 @@ impl HubBackend {
                         return Err(Ok(self.not_permitted(&held)));
                     }
                     // Another call with the same arguments may have used the approval.
-                    let consumed = held_calls.consume(&held.id).map_err(unavailable)?;
+                    let consumed = held_calls.consume(&held.id).await.map_err(unavailable)?;
                     let state = HeldState::Used { by: by.clone() };
                     return if consumed {
                         Ok(Arc::from(by))
@@ -94,7 +92,7 @@ impl HubBackend {
                 ClientAnswer::Wait => {}
                 ClientAnswer::Unable if *is_of_script => {}
                 ClientAnswer::Withdraw => {
-                    held_calls.withdraw(&held.id).map_err(unavailable)?;
+                    held_calls.withdraw(&held.id).await.map_err(unavailable)?;
                     return Err(Ok(self.withdrawn(&held)));
                 }
                 ClientAnswer::Unable => return Err(Ok(self.not_approved(&held, &HeldState::Waiting))),
@@ -129,9 +127,10 @@ impl HubBackend {
 
     /// Waits until a held call is decided or expires.
     async fn decided(&self, held: &HeldCall) -> HeldState {
+        let (held_calls, mut seen) = (self.hub.held_calls(), SeenDecisions::default());
         loop {
-            // Reads two small files, which takes microseconds.
-            let state = match self.hub.held_calls().get(&held.id) {
+            held_calls.wait_for_decision(&mut seen).await;
+            let state = match held_calls.get(&held.id).await {
                 Ok(Some(call)) => call.state,
                 Ok(None) => HeldState::Expired,
                 Err(_) => HeldState::Waiting,
@@ -139,7 +138,6 @@ impl HubBackend {
             if state != HeldState::Waiting {
                 return state;
             }
-            tokio::time::sleep(DECISION_INTERVAL).await;
         }
     }
 

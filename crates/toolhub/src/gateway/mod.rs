@@ -23,7 +23,9 @@ mod script_tool_lists;
 mod script_tools;
 mod scripts;
 mod service;
+mod shared_tasks;
 mod skills;
+mod task_table;
 mod tasks;
 mod view;
 mod visible_changes;
@@ -33,11 +35,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
-use toolhub_core::Lang;
 use toolhub_core::audit::{ChangeKind, ChangedObject};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
-use toolhub_mcp_gateway::{Gateway, KnownClient, SessionRecord};
+use toolhub_core::{Lang, Principal};
+use toolhub_mcp_gateway::{
+    Gateway, KnownClient, PrincipalHandle, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, SessionRecord,
+};
 use toolhub_mcp_wire::Offer;
 
 pub use agent_turns::{AgentTurn, TurnError};
@@ -90,12 +94,14 @@ impl Gateways {
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
         let (offers, settled) = (Arc::new(OfferCache::new(Arc::clone(&hub))), watch::Sender::new(false));
-        let (tasks, resource_subscriptions) =
-            (Arc::<TaskOwners>::default(), Arc::<ResourceSubscriptions>::default());
-        let record = Arc::new(match hub.has_store() {
-            true => SessionRecord::in_folder(&hub.places().home),
-            false => SessionRecord::in_memory(),
-        });
+        let tasks = Arc::new(TaskOwners::of(hub.store(), Arc::clone(&hub.servers)));
+        let resource_subscriptions = Arc::<ResourceSubscriptions>::default();
+        let session_keys = hub.settings().cluster.session_keys(&|name| std::env::var(name).ok())?;
+        let record = match hub.store() {
+            Some(store) => SessionRecord::in_folder(&hub.places().home).with_state(Arc::clone(store) as _),
+            None => SessionRecord::in_memory(),
+        };
+        let record = Arc::new(record.with_keys(session_keys));
         let profiles = settings
             .into_iter()
             .map(|(name, profile)| {
@@ -194,8 +200,11 @@ impl Gateways {
             std::future::pending::<()>().await;
         };
         let notify = |change: ListChange| self.notify(&ProfileChange::Fetched(change));
-        let (_, (), (), (), (), (), (), ()) = tokio::join!(
+        let ended_sessions = self.profiles.values().map(|(_, gateway)| gateway.follow_ended_sessions());
+        let (_, _, (), (), (), (), (), (), (), ()) = tokio::join!(
             swept,
+            futures_util::future::join_all(ended_sessions),
+            self.hub.follow_shared_changes(),
             self.follow_audit(),
             first,
             self.hub.follow(),
@@ -228,7 +237,7 @@ impl Gateways {
                 self.login_links.forget_principal(&principal);
             }
             if *ends_person {
-                let _ = self.hub.held_calls().withdraw_all(&principal);
+                let _ = self.hub.held_calls().withdraw_all(&principal).await;
                 let _ = self.hub.forget_logins(&principal).await;
             }
         }
@@ -335,6 +344,20 @@ impl Gateways {
             }
             self.notify(&change);
         }
+    }
+
+    /// Lets other replicas serve the requests of sessions that live there. Only the first link counts.
+    pub fn set_replica_link(&self, link: &Arc<dyn ReplicaLink>) {
+        self.profiles.values().for_each(|(_, gateway)| gateway.set_link(Arc::clone(link)));
+    }
+
+    /// Serves a request that another replica has authenticated, counted and sent here.
+    pub async fn serve_replica(&self, request: ReplicaRequest) -> ReplicaResponse {
+        let Some((_, gateway)) = self.profiles.get(&request.profile) else {
+            return ReplicaResponse { status: 404, body: ReplicaBody::Json(String::new()) };
+        };
+        let principal = PrincipalHandle::new(Principal::clone(&request.principal));
+        gateway.serve_replica(request, &principal).await
     }
 
     /// Cancels all requests in flight.

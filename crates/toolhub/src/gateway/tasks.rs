@@ -1,114 +1,117 @@
 //! Records which principal created each task. A principal can access only its own tasks.
+//!
+//! A hub with a store of its own keeps the table in memory ([`TaskTable`]): tasks of child processes end with it. Hubs that share
+//! a store keep it there ([`SharedTasks`]), so that every hub knows the tasks that clients of another one have created.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolhub_core::{RawJson, ServerId};
+use toolhub_core::RawJson;
+use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_mcp_client::Server;
-use toolhub_mcp_client::config::Instances;
+
+use super::shared_tasks::SharedTasks;
+use super::task_table::TaskTable;
+use crate::server_set::ServerSet;
 
 /// Limit of recorded tasks per principal. The oldest is evicted first; a principal cannot evict tasks of another.
-const MAX_TASKS: usize = 4_096;
-
-/// The name of a principal; `None` if there is only one.
-type Principal = Option<Arc<str>>;
-/// A task: its server, the principal of the server instance if each principal has its own instance, and the task id.
-type Key = (ServerId, Option<Principal>, Arc<str>);
-
-#[derive(Debug)]
-struct Owner {
-    server: Arc<Server>,
-    /// The restart count of the server when it issued the id.
-    restarts: u32,
-    /// `None` if the server issued the same id to two principals: then neither has access.
-    principal: Option<Principal>,
-}
-
-#[derive(Debug, Default)]
-struct OwnerTable {
-    owners: HashMap<Key, Owner>,
-    /// The tasks of each principal, oldest first.
-    of: HashMap<Principal, VecDeque<Key>>,
-}
+pub(super) const MAX_TASKS: usize = 4_096;
 
 /// The recorded tasks of all profiles.
-#[derive(Debug, Default)]
-pub(super) struct TaskOwners(Mutex<OwnerTable>);
+pub(super) enum TaskOwners {
+    Memory(Mutex<TaskTable>),
+    Shared(SharedTasks),
+}
+
+impl std::fmt::Debug for TaskOwners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskOwners").finish_non_exhaustive()
+    }
+}
+
+/// A task of a principal.
+pub(super) struct OwnTask {
+    pub(super) task: Arc<str>,
+    pub(super) place: TaskPlace,
+}
+
+/// Where a task can be reached.
+pub(super) enum TaskPlace {
+    /// At this server.
+    Here(Arc<Server>),
+    /// At a child process of another hub, which still runs.
+    OtherHub,
+    /// At a child process of a hub that has ended.
+    EndedHub,
+}
+
+impl TaskPlace {
+    /// The server, if this hub can reach it.
+    pub(super) fn server(&self) -> Option<&Arc<Server>> {
+        match self {
+            Self::Here(server) => Some(server),
+            Self::OtherHub | Self::EndedHub => None,
+        }
+    }
+}
 
 impl TaskOwners {
-    fn table(&self) -> MutexGuard<'_, OwnerTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The tasks of a hub with this store.
+    pub(super) fn of(store: Option<&Arc<dyn HubStore>>, servers: Arc<ServerSet>) -> Self {
+        match store {
+            Some(store) if store.is_shared() => Self::Shared(SharedTasks::new(Arc::clone(store), servers)),
+            _ => Self::Memory(Mutex::default()),
+        }
     }
 
-    /// Records the principal that created the task, if the result creates one.
-    pub(super) fn note(
+    /// Records the principal that created the task, if the result creates one, before the client learns of it.
+    pub(super) async fn note(
         &self,
         result: &RawJson,
         principal: Option<&str>,
         server: impl FnOnce() -> Option<Arc<Server>>,
-    ) {
+    ) -> Result<(), StoreError> {
         // Most results create no task: a substring search avoids parsing them.
         if !result.get().contains("\"taskId\"") {
-            return;
+            return Ok(());
         }
-        if let (Some(task), Some(server)) = (created(result), server()) {
-            self.table().insert(server, &task, &principal.map(Arc::from));
+        let (Some(task), Some(server)) = (created(result), server()) else { return Ok(()) };
+        match self {
+            Self::Memory(table) => lock(table).insert(server, &task, &principal.map(Arc::from)),
+            Self::Shared(shared) => shared.insert(&server, &task, principal).await?,
         }
+        Ok(())
     }
 
-    /// The servers where this principal created a task with that id, latest first.
-    pub(super) fn servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
-        let table = self.table();
-        let own = table.of(principal).rev().filter(|(_, _, id)| **id == *task);
-        own.filter_map(|key| table.owned(key, principal)).collect()
+    /// The tasks of this principal with that id, latest first.
+    pub(super) async fn find(&self, task: &str, principal: Option<&str>) -> Result<Vec<OwnTask>, StoreError> {
+        match self {
+            Self::Memory(table) => {
+                let servers = lock(table).servers(task, principal);
+                Ok(servers.into_iter().map(|server| own_task(server, Arc::from(task))).collect())
+            }
+            Self::Shared(shared) => shared.find(Some(task), principal).await,
+        }
     }
 
     /// All tasks of this principal, latest first.
-    pub(super) fn all(&self, principal: Option<&str>) -> Vec<(Arc<Server>, Arc<str>)> {
-        let table = self.table();
-        let own = table.of(principal).rev();
-        own.filter_map(|key| Some((table.owned(key, principal)?, Arc::clone(&key.2)))).collect()
+    pub(super) async fn all(&self, principal: Option<&str>) -> Result<Vec<OwnTask>, StoreError> {
+        match self {
+            Self::Memory(table) => Ok(lock(table)
+                .all(principal)
+                .into_iter()
+                .map(|(server, task)| own_task(server, task))
+                .collect()),
+            Self::Shared(shared) => shared.find(None, principal).await,
+        }
     }
 }
 
-impl OwnerTable {
-    fn of(&self, principal: Option<&str>) -> impl DoubleEndedIterator<Item = &Key> {
-        self.of.get(&principal.map(Arc::from)).into_iter().flatten()
-    }
+fn own_task(server: Arc<Server>, task: Arc<str>) -> OwnTask {
+    OwnTask { task, place: TaskPlace::Here(server) }
+}
 
-    fn owned(&self, key: &Key, principal: Option<&str>) -> Option<Arc<Server>> {
-        let owner = self.owners.get(key)?;
-        let same = owner.principal.as_ref().is_some_and(|owner| owner.as_deref() == principal);
-        same.then(|| Arc::clone(&owner.server))
-    }
-
-    fn insert(&mut self, server: Arc<Server>, task: &str, principal: &Principal) {
-        // Each instance numbers its tasks independently, so two instances can issue the same id.
-        let apart = matches!(server.spec().instances, Instances::Caller { .. });
-        let instance = apart.then(|| principal.clone());
-        let (restarts, key) = (server.restarts(), (server.id().clone(), instance, Arc::from(task)));
-        if let Some(owner) = self.owners.get_mut(&key) {
-            if owner.principal.as_ref() == Some(principal) {
-                owner.restarts = restarts;
-                return;
-            }
-            // A restarted server may reuse ids. Without a restart the server issued the same id to two principals, and the owner
-            // of its results is ambiguous.
-            if owner.restarts == restarts {
-                owner.principal = None;
-                return;
-            }
-        }
-        self.owners.insert(key.clone(), Owner { server, restarts, principal: Some(principal.clone()) });
-        let own = self.of.entry(principal.clone()).or_default();
-        own.push_back(key);
-        if own.len() > MAX_TASKS
-            && let Some(oldest) = own.pop_front()
-            && self.owners.get(&oldest).is_some_and(|owner| owner.principal.as_ref() == Some(principal))
-        {
-            self.owners.remove(&oldest);
-        }
-    }
+fn lock(table: &Mutex<TaskTable>) -> MutexGuard<'_, TaskTable> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The id of the task that a call created: by the extension's `resultType` (2026-07-28), or by `task` (2025-11-25). Returns

@@ -1,6 +1,33 @@
-//! Tests of held calls, in a temporary data folder.
+//! Tests of held calls, in a temporary data folder: as files, and as entries of a store.
+
+use std::fs;
+
+use toolhub_store::SqliteStore;
 
 use super::*;
+
+/// Held calls in both storages. Opening them again is like another process.
+struct Folder {
+    home: tempfile::TempDir,
+    is_shared: bool,
+}
+
+impl Folder {
+    fn both() -> [Self; 2] {
+        [false, true].map(|is_shared| Self { home: tempfile::tempdir().unwrap(), is_shared })
+    }
+
+    fn open(&self) -> HeldCalls {
+        match self.is_shared {
+            true => HeldCalls::in_store(Arc::new(SqliteStore::open(self.home.path()).unwrap())),
+            false => HeldCalls::in_folder(self.home.path()),
+        }
+    }
+}
+
+fn files(home: &Path) -> HeldCallFiles {
+    HeldCallFiles::in_folder(home)
+}
 
 fn ann() -> Principal {
     Principal::of_key("ann").with_roles(Role::Caller)
@@ -20,71 +47,85 @@ fn new<'a>(principal: &'a Principal, arguments: &'a RawJson, hold: Duration) -> 
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-#[test]
-fn call_is_decided_once_and_used_once() {
-    let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
-    let (ann, arguments) = (ann(), RawJson::parse(r#"{"b":1,"a":2}"#).unwrap());
-    let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-    assert_eq!(call.state, HeldState::Waiting);
-    // The same call with another order of members is not held twice.
-    let same = RawJson::parse(r#"{"a":2, "b":1}"#).unwrap();
-    assert_eq!(held.hold(&new(&ann, &same, HOUR)).unwrap().id, call.id);
-    let local = Principal::local();
-    let decider = Decider { principal: &local, is_alone: false };
-    let approved = held.decide(&call.id, true, decider).unwrap();
-    assert_eq!(approved.state, HeldState::Approved { by: "local".to_owned() });
-    assert!(matches!(held.decide(&call.id, false, decider), Err(DecideError::NotWaiting(_))));
-    assert!(held.consume(&call.id).unwrap());
-    assert!(!held.consume(&call.id).unwrap());
-    assert_eq!(held.get(&call.id).unwrap().unwrap().state.name(), "used");
-    // The next call of this kind waits again.
-    let next = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-    assert!(next.id != call.id && next.state == HeldState::Waiting);
+#[tokio::test]
+async fn call_is_decided_once_and_used_once() {
+    for folder in Folder::both() {
+        let (held, other) = (folder.open(), folder.open());
+        let (ann, arguments) = (ann(), RawJson::parse(r#"{"b":1,"a":2}"#).unwrap());
+        let call = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        assert_eq!(call.state, HeldState::Waiting);
+        assert!(call.is_new);
+        // The same call with another order of members is not held twice.
+        let same = RawJson::parse(r#"{"a":2, "b":1}"#).unwrap();
+        let again = other.hold(&new(&ann, &same, HOUR)).await.unwrap();
+        assert!(again.id == call.id && !again.is_new);
+        assert!(!held.consume(&call.id).await.unwrap(), "it is not approved");
+        let local = Principal::local();
+        let decider = Decider { principal: &local, is_alone: false };
+        let approved = other.decide(&call.id, true, decider).await.unwrap();
+        assert_eq!(approved.state, HeldState::Approved { by: "local".to_owned() });
+        assert!(matches!(held.decide(&call.id, false, decider).await, Err(DecideError::NotWaiting(_))));
+        // A decided call cannot be withdrawn by its caller.
+        held.withdraw(&call.id).await.unwrap();
+        assert!(held.consume(&call.id).await.unwrap());
+        assert!(!other.consume(&call.id).await.unwrap());
+        assert_eq!(held.get(&call.id).await.unwrap().unwrap().state.name(), "used");
+        // The next call of this kind waits again.
+        let next = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        assert!(next.id != call.id && next.state == HeldState::Waiting);
+        other.withdraw(&next.id).await.unwrap();
+        assert!(held.get(&next.id).await.unwrap().is_none());
+        assert_eq!(held.list().await.unwrap().len(), 1);
+    }
+}
+
+/// The results of this work by eight threads, each of which opens the storage anew.
+fn concurrently<T: Send>(folder: &Folder, work: impl Fn(HeldCalls) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| work(folder.open()))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 #[test]
 fn concurrent_decisions_and_uses_succeed_once() {
-    let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
-    let (ann, arguments) = (ann(), RawJson::empty_object());
-    let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-    let local = Principal::local();
-    let count = |work: &(dyn Fn(usize) -> bool + Sync)| {
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || work(number))).collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|done| *done).count()
-        })
-    };
-    let decider = Decider { principal: &local, is_alone: true };
-    assert_eq!(count(&|_| held.decide(&call.id, true, decider).is_ok()), 1);
-    assert_eq!(count(&|_| held.consume(&call.id).unwrap()), 1);
+    for folder in Folder::both() {
+        let (ann, arguments) = (ann(), RawJson::empty_object());
+        let call = block_on(folder.open().hold(&new(&ann, &arguments, HOUR))).unwrap();
+        let local = Principal::local();
+        let decider = Decider { principal: &local, is_alone: true };
+        let decided = concurrently(&folder, |held| block_on(held.decide(&call.id, true, decider)).is_ok());
+        assert_eq!(decided.into_iter().filter(|done| *done).count(), 1);
+        let used = concurrently(&folder, |held| block_on(held.consume(&call.id)).unwrap());
+        assert_eq!(used.into_iter().filter(|done| *done).count(), 1);
+    }
 }
 
 #[test]
 fn equal_calls_at_the_same_moment_are_held_once() {
-    let home = tempfile::tempdir().unwrap();
-    let (ann, arguments) = (ann(), RawJson::empty_object());
-    for round in 0..20 {
-        let tool = format!("write{round}");
-        let hold = || {
-            let new = NewHeldCall { tool: &tool, ..new(&ann, &arguments, HOUR) };
-            HeldCalls::in_folder(home.path()).hold(&new).unwrap()
-        };
-        let calls: Vec<HeldCall> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(hold)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert_eq!(calls.iter().filter(|call| call.is_new).count(), 1);
-        assert!(calls.iter().all(|call| call.id == calls[0].id));
+    for folder in Folder::both() {
+        let (ann, arguments) = (ann(), RawJson::empty_object());
+        for round in 0..5 {
+            let tool = format!("write{round}");
+            let calls = concurrently(&folder, |held| {
+                let new = NewHeldCall { tool: &tool, ..new(&ann, &arguments, HOUR) };
+                block_on(held.hold(&new)).unwrap()
+            });
+            assert_eq!(calls.iter().filter(|call| call.is_new).count(), 1);
+            assert!(calls.iter().all(|call| call.id == calls[0].id));
+        }
+        assert_eq!(block_on(folder.open().list()).unwrap().len(), 5);
     }
-    assert_eq!(HeldCalls::in_folder(home.path()).list().unwrap().len(), 20);
 }
 
 #[test]
 fn approval_is_not_used_for_another_call_with_the_same_digest() {
     let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
+    let held = files(home.path());
     let (ann, arguments) = (ann(), RawJson::empty_object());
     let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
     // As if the arguments of another call had the same digest.
@@ -95,10 +136,50 @@ fn approval_is_not_used_for_another_call_with_the_same_digest() {
     assert!(again.is_new && again.id != call.id);
 }
 
+#[tokio::test]
+async fn equal_calls_of_other_principals_profiles_and_sources_are_held_apart() {
+    for folder in Folder::both() {
+        let held = folder.open();
+        let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
+        let arguments = RawJson::empty_object();
+        let call = || new(&ann, &arguments, HOUR);
+        let others = [
+            NewHeldCall { principal: &bob, ..call() },
+            NewHeldCall { profile: "other", ..call() },
+            NewHeldCall { tool: "write2", ..call() },
+            NewHeldCall { sources: vec!["excel".to_owned(), "word".to_owned()], ..call() },
+            NewHeldCall { sources: vec!["excel\u{1f}word".to_owned()], tool: "write3", ..call() },
+        ];
+        let first = held.hold(&call()).await.unwrap();
+        for other in &others {
+            let one = held.hold(other).await.unwrap();
+            assert!(one.is_new && one.id != first.id, "{other:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn denial_holds_and_expired_calls_are_asked_for_again() {
+    for folder in Folder::both() {
+        let held = folder.open();
+        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
+        let decider = Decider { principal: &local, is_alone: true };
+        let denied = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        held.decide(&denied.id, false, decider).await.unwrap();
+        let again = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        assert!(again.id == denied.id && again.state == HeldState::Denied { by: "local".to_owned() });
+        assert!(!held.consume(&denied.id).await.unwrap());
+        let other = RawJson::parse(r#"{"row":1}"#).unwrap();
+        let expired = held.hold(&new(&ann, &other, Duration::ZERO)).await.unwrap();
+        let again = held.hold(&new(&ann, &other, HOUR)).await.unwrap();
+        assert!(again.id != expired.id && again.state == HeldState::Waiting);
+    }
+}
+
 #[test]
 fn waiting_calls_of_a_principal_are_bounded_and_others_are_not_read() {
     let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
+    let held = files(home.path());
     let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
     let arguments = RawJson::empty_object();
     let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
@@ -121,46 +202,107 @@ fn waiting_calls_of_a_principal_are_bounded_and_others_are_not_read() {
     assert_eq!(held.entries_of(&prefix).unwrap().calls.len(), 2);
 }
 
-#[test]
-fn own_calls_and_callers_cannot_decide() {
+#[tokio::test]
+async fn waiting_calls_of_a_principal_are_bounded_in_a_store() {
     let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
-    let arguments = RawJson::empty_object();
-    let mut ann = ann();
-    let call = held.hold(&new(&ann, &arguments, HOUR)).unwrap();
-    let decide = |principal: &Principal, is_alone, approved| {
-        held.decide(&call.id, approved, Decider { principal, is_alone })
-    };
-    assert!(matches!(decide(&ann, false, true), Err(DecideError::NotApprover)));
-    ann.roles |= Role::Approver.into();
-    assert!(matches!(decide(&ann, false, true), Err(DecideError::OwnCall)));
-    assert!(matches!(decide(&ann, true, true), Err(DecideError::OwnCall)), "not the owner");
-    ann.roles = toolhub_core::Roles::all();
-    assert!(matches!(decide(&ann, false, true), Err(DecideError::OwnCall)), "not alone");
-    assert!(decide(&ann, true, true).is_ok());
-}
-
-#[test]
-fn calls_of_a_revoked_key_are_withdrawn() {
-    let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
+    let store: Arc<dyn HubStore> = Arc::new(SqliteStore::open(home.path()).unwrap());
+    let held = HeldCalls::in_store(Arc::clone(&store));
     let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
     let arguments = RawJson::empty_object();
-    let [of_ann, of_bob] = [&ann, &bob].map(|one| held.hold(&new(one, &arguments, HOUR)).unwrap());
-    held.withdraw_all(ann.id()).unwrap();
-    assert!(held.get(&of_ann.id).unwrap().is_none() && held.get(&of_bob.id).unwrap().is_some());
+    for number in 0..MAX_WAITING {
+        let tool = format!("t{number}");
+        let waiting = NewHeldCall { tool: &tool, ..new(&ann, &arguments, HOUR) };
+        let call = HeldCall { is_new: false, ..waiting.to_waiting() };
+        let value = serde_json::json!({"call": call}).to_string();
+        let entry = toolhub_core::shared_state::NewEntry {
+            kind: toolhub_core::shared_state::StateKind::HeldCall,
+            id: call.id.clone(),
+            scope: call.principal.clone(),
+            slot: None,
+            value: RawJson::parse(value).unwrap(),
+            expires_at: SystemTime::now() + HOUR,
+        };
+        store.create_entry(entry).await.unwrap().unwrap();
+    }
+    let next = NewHeldCall { tool: "next", ..new(&ann, &arguments, HOUR) };
+    assert!(held.hold(&next).await.is_err());
+    assert!(held.hold(&new(&bob, &arguments, HOUR)).await.unwrap().is_new);
 }
 
-#[test]
-fn expired_calls_cannot_be_decided_and_references_cannot_leave_the_folder() {
-    let home = tempfile::tempdir().unwrap();
-    let held = HeldCalls::in_folder(home.path());
-    let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
-    let call = held.hold(&new(&ann, &arguments, Duration::ZERO)).unwrap();
-    let decider = Decider { principal: &local, is_alone: true };
-    assert!(matches!(held.decide(&call.id, true, decider), Err(DecideError::NotWaiting(HeldState::Expired))));
-    fs::write(home.path().join("x.json"), "{}").unwrap();
-    for id in ["../x", "", ".", "ab/../x", "zz"] {
-        assert!(held.get(id).unwrap().is_none(), "{id}");
+#[tokio::test]
+async fn own_calls_and_callers_cannot_decide() {
+    for folder in Folder::both() {
+        let held = folder.open();
+        let arguments = RawJson::empty_object();
+        let mut ann = ann();
+        let call = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        let decide = async |principal: &Principal, is_alone, approved| {
+            held.decide(&call.id, approved, Decider { principal, is_alone }).await
+        };
+        assert!(matches!(decide(&ann, false, true).await, Err(DecideError::NotApprover)));
+        ann.roles |= Role::Approver.into();
+        assert!(matches!(decide(&ann, false, true).await, Err(DecideError::OwnCall)));
+        assert!(matches!(decide(&ann, true, true).await, Err(DecideError::OwnCall)), "not the owner");
+        ann.roles = toolhub_core::Roles::all();
+        assert!(matches!(decide(&ann, false, true).await, Err(DecideError::OwnCall)), "not alone");
+        assert!(decide(&ann, true, true).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_revoked_key_are_withdrawn() {
+    for folder in Folder::both() {
+        let held = folder.open();
+        let (ann, bob) = (ann(), Principal::of_key("bob").with_roles(Role::Caller));
+        let arguments = RawJson::empty_object();
+        let of_ann = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        let of_bob = held.hold(&new(&bob, &arguments, HOUR)).await.unwrap();
+        held.withdraw_all(ann.id()).await.unwrap();
+        assert!(held.get(&of_ann.id).await.unwrap().is_none());
+        assert!(held.get(&of_bob.id).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn expired_calls_cannot_be_decided_and_references_cannot_leave_the_folder() {
+    for folder in Folder::both() {
+        let held = folder.open();
+        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
+        let call = held.hold(&new(&ann, &arguments, Duration::ZERO)).await.unwrap();
+        let decider = Decider { principal: &local, is_alone: true };
+        let decided = held.decide(&call.id, true, decider).await;
+        assert!(matches!(decided, Err(DecideError::NotWaiting(HeldState::Expired))));
+        fs::write(folder.home.path().join("x.json"), "{}").unwrap();
+        for id in ["../x", "", ".", "ab/../x", "zz"] {
+            assert!(held.get(id).await.unwrap().is_none(), "{id}");
+        }
+    }
+}
+
+/// Waiters learn of a decision of another process within a second.
+#[tokio::test]
+async fn decisions_of_other_processes_are_noticed() {
+    for folder in Folder::both() {
+        let (held, other) = (folder.open(), folder.open());
+        let (ann, arguments, local) = (ann(), RawJson::empty_object(), Principal::local());
+        let call = held.hold(&new(&ann, &arguments, HOUR)).await.unwrap();
+        let waiting = async {
+            let mut seen = SeenDecisions::default();
+            loop {
+                held.wait_for_decision(&mut seen).await;
+                let state = held.get(&call.id).await.unwrap().unwrap().state;
+                if state != HeldState::Waiting {
+                    return SystemTime::now();
+                }
+            }
+        };
+        let deciding = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            let decider = Decider { principal: &local, is_alone: true };
+            other.decide(&call.id, true, decider).await.unwrap();
+            SystemTime::now()
+        };
+        let (noticed, decided) = tokio::join!(waiting, deciding);
+        assert!(noticed.duration_since(decided).unwrap_or_default() < Duration::from_secs(1));
     }
 }

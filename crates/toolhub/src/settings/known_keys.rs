@@ -67,7 +67,7 @@ const TABLES: [(&str, &[&str]); 18] = [
             "warm_hosts",
         ],
     ),
-    ("cluster", &["nats", "prefix", "credentials", "authorities", "lease"]),
+    ("cluster", &["nats", "prefix", "credentials", "authorities", "lease", "session_keys"]),
     ("worker", &["labels", "capacity"]),
     ("web_search", &["provider", "url", "api_key"]),
     (

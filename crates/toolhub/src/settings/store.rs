@@ -67,6 +67,11 @@ impl StoreSettings {
         url.parse().map(StoreLocation::Postgres)
     }
 
+    /// Whether several hubs may use the store.
+    pub fn is_shared(&self) -> bool {
+        self.url.is_some()
+    }
+
     /// The durability and retention of the store.
     pub fn options(&self) -> StoreOptions {
         let defaults = Retention::default();

@@ -20,18 +20,23 @@ const MAX_ARGUMENTS: usize = 200;
 
 pub(crate) async fn run(app: &App, args: &WaitingArgs) -> anyhow::Result<Exit> {
     match &args.command {
-        None => list(app, args.all),
+        None => list(app, args.all).await,
         Some(WaitingCommand::Approve(call)) => decide(app, &call.id, true).await,
         Some(WaitingCommand::Deny(call)) => decide(app, &call.id, false).await,
     }
 }
 
-fn held_calls(app: &App) -> anyhow::Result<HeldCalls> {
-    Ok(HeldCalls::in_folder(&app.places()?.home))
+/// The held calls: in the data folder, which needs no hub, or in the store that hubs share.
+async fn held_calls(app: &App) -> anyhow::Result<HeldCalls> {
+    let places = app.places()?;
+    match Settings::read(&places)?.store.is_shared() {
+        true => Ok(app.hub().await?.held_calls()),
+        false => Ok(HeldCalls::in_folder(&places.home)),
+    }
 }
 
-fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
-    let mut calls = held_calls(app)?.list()?;
+async fn list(app: &App, all: bool) -> anyhow::Result<Exit> {
+    let mut calls = held_calls(app).await?.list().await?;
     calls.retain(|call| all || call.state == HeldState::Waiting);
     print(app, &calls);
     Ok(Exit::Done)
@@ -64,7 +69,7 @@ async fn decide(app: &App, id: &str, approved: bool) -> anyhow::Result<Exit> {
     let local = Principal::local();
     // The person at this machine is the owner; with keys or identity providers there are others.
     let decider = Decider { principal: &local, is_alone: !settings.auth.is_required() };
-    let decided = held_calls(app)?.decide(id, approved, decider);
+    let decided = held_calls(app).await?.decide(id, approved, decider).await;
     let call = decided.map_err(|error| UsageError(error.text(id).localize(lang)))?;
     let decision = if approved { HeldCallDecision::Approved } else { HeldCallDecision::Denied };
     // The decision is in force: a failure of the log is reported and does not undo it.

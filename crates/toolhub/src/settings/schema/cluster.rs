@@ -21,6 +21,12 @@ pub(super) fn cluster() -> Value {
                     "File with the certificates of the authorities of the NATS servers (default: the system's)",
                 ),
             ),
+            (
+                "session_keys",
+                texts(
+                    "Keys of session ids, 256 bits each in base64; the first seals, all open; without them a key is made and kept in the store",
+                ),
+            ),
             ("lease", duration("How long a worker holds a server without a sign of life (default: 15s)")),
         ],
     )

@@ -1,0 +1,275 @@
+//! Two real gateways with one PostgreSQL database, linked within the process of the test: requests of sessions that live at the
+//! other gateway are served there.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use toolhub::settings::Places;
+use toolhub::trust::Workspace;
+use toolhub::{Gateways, Hub, Lang, NotificationBus};
+use toolhub_core::shared_state::ReplicaId;
+use toolhub_core::{BoxFuture, Principal};
+use toolhub_mcp_gateway::{
+    Events, LinkError, PrincipalHandle, ReplicaLink, ReplicaRequest, ReplicaResponse, Reply,
+};
+use toolhub_testkit::postgres::PostgresServer;
+use toolhub_testkit::scripted::{HttpServer, Script};
+
+use crate::serving::TEST_TIMEOUT;
+
+/// A link to gateways in this process.
+#[derive(Default)]
+struct LocalLink {
+    gateways: Mutex<HashMap<ReplicaId, Weak<Gateways>>>,
+    sent: AtomicUsize,
+}
+
+impl ReplicaLink for LocalLink {
+    fn send(
+        &self,
+        to: ReplicaId,
+        request: ReplicaRequest,
+    ) -> BoxFuture<'_, Result<ReplicaResponse, LinkError>> {
+        let gateways = self.gateways.lock().unwrap().get(&to).and_then(Weak::upgrade);
+        Box::pin(async move {
+            let gateways = gateways.ok_or(LinkError::Unreachable)?;
+            self.sent.fetch_add(1, Ordering::Relaxed);
+            Ok(gateways.serve_replica(request).await)
+        })
+    }
+}
+
+struct Linked {
+    hubs: Vec<Arc<Hub>>,
+    gateways: Vec<Arc<Gateways>>,
+    link: Arc<LocalLink>,
+    /// Keep the views of the gateways up to date.
+    following: JoinSet<()>,
+    _server: HttpServer,
+    _folders: Vec<tempfile::TempDir>,
+}
+
+impl Linked {
+    async fn start() -> Self {
+        let question = json!({"method": "elicitation/create", "params": {
+            "message": "delete?", "requestedSchema": {"type": "object", "properties": {}}}});
+        let script = Script::legacy()
+            .plain_tool("work")
+            .plain_tool("ask")
+            .on("tools/call:ask", json!([{"request": question}, {"answer": true}]));
+        let server = HttpServer::start(&script);
+        let database = PostgresServer::shared().new_database();
+        let link = Arc::new(LocalLink::default());
+        let (mut hubs, mut gateways, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        let mut following = JoinSet::new();
+        for _ in 0..2 {
+            let folder = tempfile::tempdir().unwrap();
+            let settings = format!("[store]\nurl = \"{database}\"\n[profiles.default]\nexpose = \"all\"\n");
+            std::fs::write(folder.path().join("toolhub.toml"), settings).unwrap();
+            let servers = json!({"mcpServers": {"s": {"type": "http", "url": server.url}}});
+            std::fs::write(folder.path().join("mcp.json"), servers.to_string()).unwrap();
+            let places = Places {
+                config: folder.path().join("toolhub.toml"),
+                servers: folder.path().join("mcp.json"),
+                home: folder.path().join("home"),
+                workspace: Workspace::default(),
+                user: None,
+            };
+            let notifications = NotificationBus::default();
+            let builder = Hub::builder().places(places).handler(Arc::new(notifications.clone()));
+            let hub = Arc::new(builder.build().await.unwrap());
+            let one = Arc::new(Gateways::new(Arc::clone(&hub), notifications, Lang::En).unwrap());
+            one.set_replica_link(&(Arc::clone(&link) as Arc<dyn ReplicaLink>));
+            link.gateways.lock().unwrap().insert(hub.store().unwrap().replica(), Arc::downgrade(&one));
+            let followed = Arc::clone(&one);
+            following.spawn(async move { followed.follow().await });
+            let since = Instant::now();
+            while one.tools() == 0 || hub.catalog().named("ask").next().is_none() {
+                assert!(since.elapsed() < TEST_TIMEOUT, "the server is not listed");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            hubs.push(hub);
+            gateways.push(one);
+            folders.push(folder);
+        }
+        // The views are rebuilt after the catalog.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Self { hubs, gateways, link, following, _server: server, _folders: folders }
+    }
+
+    async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
+        let gateway = self.gateways[replica].profile(None).unwrap();
+        gateway.post(&caller.headers, body.to_string().into(), &caller.principal).await
+    }
+
+    /// How many requests went over the link.
+    fn sent(&self) -> usize {
+        self.link.sent.load(Ordering::Relaxed)
+    }
+
+    async fn close(mut self) {
+        self.following.shutdown().await;
+        for gateways in &self.gateways {
+            gateways.close(Duration::from_secs(5)).await;
+        }
+        for hub in &self.hubs {
+            hub.shutdown().await;
+        }
+    }
+}
+
+/// A legacy client.
+#[derive(Clone)]
+struct Caller {
+    principal: PrincipalHandle,
+    headers: HeaderMap,
+}
+
+impl Caller {
+    fn new(name: &str) -> Self {
+        let mut principal = Principal::of_key(name);
+        principal.roles = toolhub_core::Roles::all();
+        Self { principal: PrincipalHandle::new(principal), headers: HeaderMap::new() }
+    }
+
+    fn set(&mut self, name: &'static str, value: &str) {
+        self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+    }
+
+    async fn initialize(&mut self, linked: &Linked, replica: usize) {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
+            "clientInfo": {"name": "test", "version": "1"}});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let Reply::Body { session: Some(session), .. } = linked.post(replica, self, hello).await else {
+            panic!("no session")
+        };
+        self.set("mcp-session-id", &session);
+        self.set("mcp-protocol-version", "2025-11-25");
+    }
+}
+
+fn call(id: u32, tool: &str) -> Value {
+    let params = json!({"name": tool, "arguments": {}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+fn status(reply: &Reply) -> u16 {
+    match reply {
+        Reply::Body { status, .. } => *status,
+        Reply::Events(_) => 200,
+    }
+}
+
+fn text(reply: Reply) -> String {
+    match reply {
+        Reply::Body { body, .. } => body.parts().concat(),
+        Reply::Events(_) => panic!("a stream"),
+    }
+}
+
+/// The next message of a stream.
+async fn message(events: &mut Events) -> Value {
+    loop {
+        let event = tokio::time::timeout(Duration::from_secs(20), events.next()).await.unwrap().unwrap();
+        let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+        if let Some(data) = data.filter(|data| !data.is_empty()) {
+            return serde_json::from_str(data).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_served_at_the_home_of_their_session() {
+    let linked = Linked::start().await;
+    let (mut ann, bob) = (Caller::new("ann"), Caller::new("bob"));
+    ann.initialize(&linked, 0).await;
+    assert!(text(linked.post(0, &ann, call(1, "work")).await).contains("\"result\""));
+    assert_eq!(linked.sent(), 0);
+    assert!(text(linked.post(1, &ann, call(2, "work")).await).contains("\"result\""));
+    assert_eq!(linked.sent(), 1);
+    let second = linked.gateways[1].profile(None).unwrap();
+    assert_eq!(second.sessions(), 0, "the session has one home");
+
+    // The call is made at one replica, its question answered at the other, whichever the client reaches.
+    for (asked, answered) in [(0, 1), (1, 0), (1, 1)] {
+        let Reply::Events(mut events) = linked.post(asked, &ann, call(3, "ask")).await else {
+            panic!("no stream")
+        };
+        let question = message(&mut events).await;
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        // Another principal cannot answer, at any replica.
+        let mut thief = ann.clone();
+        thief.principal = bob.principal.clone();
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+        for replica in [0, 1] {
+            assert_eq!(status(&linked.post(replica, &thief, answer.clone()).await), 404);
+        }
+        assert_eq!(status(&linked.post(answered, &ann, answer).await), 202);
+        let result = message(&mut events).await;
+        assert!(result["result"].to_string().contains("decline"), "{result}");
+    }
+
+    // The end of the session is served at its home, too.
+    let ended = second.delete(&ann.headers, &ann.principal).await;
+    assert_eq!(status(&ended), 204);
+    for replica in [0, 1] {
+        assert_eq!(status(&linked.post(replica, &ann, call(4, "work")).await), 404, "{replica}");
+    }
+    linked.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn input_of_a_modern_client_reaches_the_replica_that_waits_for_it() {
+    let linked = Linked::start().await;
+    let (ann, bob) = (Caller::new("ann"), Caller::new("bob"));
+    let modern = |mut body: Value, caller: &Caller| {
+        let mut caller = caller.clone();
+        body["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"}});
+        caller.set("mcp-protocol-version", "2026-07-28");
+        caller.set("mcp-method", "tools/call");
+        caller.set("mcp-name", "ask");
+        (body, caller)
+    };
+    let (body, caller) = modern(call(1, "ask"), &ann);
+    let asked: Value = serde_json::from_str(&text(linked.post(0, &caller, body).await)).unwrap();
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let mut retry = call(2, "ask");
+    retry["params"]["requestState"] = asked["result"]["requestState"].clone();
+    retry["params"]["inputResponses"] = json!({"question-1": {"action": "decline"}});
+    // The state is of use to its principal alone, at any replica.
+    for replica in [0, 1] {
+        let (body, thief) = modern(retry.clone(), &bob);
+        let refused: Value = serde_json::from_str(&text(linked.post(replica, &thief, body).await)).unwrap();
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    let (body, caller) = modern(retry.clone(), &ann);
+    let answered = text(linked.post(1, &caller, body).await);
+    assert!(answered.contains("decline") && answered.contains("\"id\":2"), "{answered}");
+    // It is used up.
+    let (body, caller) = modern(retry, &ann);
+    let again: Value = serde_json::from_str(&text(linked.post(1, &caller, body).await)).unwrap();
+    assert_eq!(again["error"]["code"], -32602, "{again}");
+    linked.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_done_while_the_home_cannot_be_reached() {
+    let linked = Linked::start().await;
+    let mut ann = Caller::new("ann");
+    ann.initialize(&linked, 0).await;
+    linked.link.gateways.lock().unwrap().clear();
+    let refused = linked.post(1, &ann, call(1, "work")).await;
+    assert_eq!(status(&refused), 503);
+    assert!(text(refused).contains("nothing was done"));
+    // Its home serves it.
+    assert!(text(linked.post(0, &ann, call(2, "work")).await).contains("\"result\""));
+    linked.close().await;
+}

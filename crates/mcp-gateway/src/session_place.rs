@@ -1,0 +1,205 @@
+//! Finds the session of a request: here, by rebuilding it, or at another replica, which serves the request then.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use toolhub_core::RawJson;
+use toolhub_core::shared_state::ReplicaId;
+
+use crate::backend::{INVALID_REQUEST, RpcError};
+use crate::body::Body;
+use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID};
+use crate::http::Reply;
+use crate::message::Params;
+use crate::pending_input::replica_of_state;
+use crate::replica_link::{
+    ForwardedHeaders, Home, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod,
+};
+use crate::session::Session;
+use crate::{ABORTED, Gateway, PrincipalHandle};
+
+/// The headers that concern sessions.
+const SESSION_HEADERS: [&str; 3] = [SESSION_ID, PROTOCOL_VERSION, "last-event-id"];
+
+/// A request as it arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Incoming<'a> {
+    pub(super) headers: &'a dyn HeaderLookup,
+    pub(super) principal: &'a PrincipalHandle,
+    /// Whether another replica has sent it. It is not sent further.
+    pub(super) is_forwarded: bool,
+}
+
+/// What a request needs of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionUse {
+    /// Nothing that a rebuilt session lacks.
+    Request,
+    /// Something that began earlier: a stream that is resumed, or a question that is answered.
+    Continuation,
+}
+
+/// A response instead of a session.
+pub(super) enum Instead {
+    /// The response of another replica.
+    Reply(Reply),
+    /// A refusal.
+    Error(u16, RpcError),
+}
+
+impl Instead {
+    /// The response to a request.
+    pub(super) fn for_request(self, id: &RawJson) -> Reply {
+        match self {
+            Self::Reply(reply) => reply,
+            Self::Error(status, error) => Reply::error_reply(status, Some(id), &error),
+        }
+    }
+
+    /// The response to a message that is no request.
+    pub(super) fn without_request(self) -> Reply {
+        match self {
+            Self::Reply(reply) => reply,
+            Self::Error(status, error) => Reply::error_reply(status, None, &error),
+        }
+    }
+
+    fn not_found() -> Self {
+        Self::Error(404, RpcError::new(-32001, "there is no such session: begin with `initialize`"))
+    }
+
+    /// Nothing has happened, and the session may still exist.
+    fn unavailable(why: &str) -> Self {
+        Self::Error(503, RpcError::new(ABORTED, format!("{why}: nothing was done, try again")))
+    }
+}
+
+impl Gateway {
+    /// The session of a request. If it lives at another replica, that replica serves the request.
+    pub(super) async fn session_or_reply(
+        self: &Arc<Self>,
+        incoming: Incoming<'_>,
+        usage: SessionUse,
+        forwarded: (RequestMethod, Bytes),
+    ) -> Result<Arc<Session>, Instead> {
+        let Some(id) = incoming.headers.session() else {
+            let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
+            return Err(Instead::Error(400, RpcError::new(INVALID_REQUEST, how)));
+        };
+        match self.sessions.get(id, incoming.principal) {
+            Some(session) => Ok(session),
+            None => Box::pin(self.absent_session(id, incoming, (usage, forwarded))).await,
+        }
+    }
+
+    /// The session of an id that is not in memory.
+    #[cold]
+    async fn absent_session(
+        self: &Arc<Self>,
+        id: &str,
+        incoming: Incoming<'_>,
+        (usage, forwarded): (SessionUse, (RequestMethod, Bytes)),
+    ) -> Result<Arc<Session>, Instead> {
+        let principal = incoming.principal;
+        let resumable = self.session_ids.verify(id, principal).await.ok_or_else(Instead::not_found)?;
+        if !self.session_ids.refresh(principal, &resumable.ticket).await {
+            return Err(Instead::unavailable("the store of the sessions cannot be read"));
+        }
+        if self.session_ids.is_ended(principal, &resumable.ticket) {
+            return Err(Instead::not_found());
+        }
+        if let (Some(state), Some(issuer)) = (self.session_ids.record().shared(), resumable.replica) {
+            let unreadable = |_| Instead::unavailable("the store of the sessions cannot be read");
+            let mut home = self.homes.find(&**state, id, issuer).await.map_err(unreadable)?;
+            if home == Home::Ended {
+                // Streams and questions have ended with their replica: the client begins anew (2025-11-25, transports).
+                if usage == SessionUse::Continuation {
+                    return Err(Instead::not_found());
+                }
+                home = self.homes.adopt(&**state, id, issuer).await.map_err(unreadable)?;
+            }
+            match home {
+                Home::Here => {}
+                Home::At(replica) if self.link.get().is_some() && !incoming.is_forwarded => {
+                    let reply = self.send_to(replica, incoming, forwarded).await;
+                    if matches!(reply, Instead::Error(..)) {
+                        self.homes.forget(id);
+                    }
+                    return Err(reply);
+                }
+                // Without a link every replica serves requests; what began elsewhere cannot be continued here.
+                Home::At(_) if usage == SessionUse::Request && !incoming.is_forwarded => {}
+                Home::At(_) | Home::Ended => {
+                    return Err(Instead::unavailable("this session lives at another replica"));
+                }
+            }
+        }
+        self.rebuild_session(id, principal, resumable).ok_or_else(Instead::not_found)
+    }
+
+    /// Sends a request to another replica.
+    pub(super) async fn send_to(
+        &self,
+        replica: ReplicaId,
+        incoming: Incoming<'_>,
+        (method, body): (RequestMethod, Bytes),
+    ) -> Instead {
+        let Some(link) = self.link.get() else {
+            return Instead::unavailable("another replica has to serve this request");
+        };
+        let header = |name: &&str| Some(((*name).to_owned(), incoming.headers.text(name)?.to_owned()));
+        let request = ReplicaRequest {
+            profile: self.session_ids.profile().to_owned(),
+            method,
+            headers: SESSION_HEADERS.iter().filter_map(header).collect(),
+            body,
+            principal: Arc::clone(incoming.principal.identity()),
+        };
+        match link.send(replica, request).await {
+            Ok(ReplicaResponse { status, body: ReplicaBody::Json(text) }) => {
+                let body = if text.is_empty() { Body::None } else { Body::Text(text) };
+                Instead::Reply(Reply::Body { status, body, session: None })
+            }
+            Ok(ReplicaResponse { body: ReplicaBody::Events(events), .. }) => {
+                Instead::Reply(Reply::Events(events))
+            }
+            Err(LinkError::Unreachable) => {
+                Instead::unavailable("the replica that has to serve this request cannot be reached")
+            }
+            Err(LinkError::Lost) => {
+                let why =
+                    "the replica that served this request was lost; what had begun may have had its effect";
+                Instead::Error(200, RpcError::new(ABORTED, why))
+            }
+        }
+    }
+
+    /// Serves a request that another replica has authenticated and sent here.
+    pub async fn serve_replica(
+        self: &Arc<Self>,
+        request: ReplicaRequest,
+        principal: &PrincipalHandle,
+    ) -> ReplicaResponse {
+        let ReplicaRequest { method, headers, body, .. } = request;
+        let headers = ForwardedHeaders(headers);
+        let incoming = Incoming { headers: &headers, principal, is_forwarded: true };
+        let reply = match method {
+            RequestMethod::Post => self.receive(incoming, body).await,
+            RequestMethod::Get => self.open_stream(incoming).await,
+            RequestMethod::Delete => self.end(incoming).await,
+        };
+        match reply {
+            Reply::Body { status, body, .. } => {
+                ReplicaResponse { status, body: ReplicaBody::Json(body.parts().concat()) }
+            }
+            Reply::Events(events) => ReplicaResponse { status: 200, body: ReplicaBody::Events(events) },
+        }
+    }
+
+    /// The replica at which a request waits for the input that these parameters bring; `None` if that is this one.
+    pub(super) fn home_of_input(&self, params: &Params) -> Option<ReplicaId> {
+        let own = self.session_ids.record().shared()?.replica();
+        let token = params.text("requestState")?;
+        replica_of_state(&token).filter(|home| *home != own)
+    }
+}

@@ -1,0 +1,85 @@
+//! Notices the changes of other replicas: a connection of its own waits for notifications and reads the versions of all parts.
+//! The versions are also read periodically, so that a lost notification delays a change and hides none.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::AsyncMessage;
+use toolhub_core::shared_state::ChangeVersions;
+
+use super::session::Address;
+use super::state::versions;
+
+/// The channel of the notifications.
+pub(super) const CHANNEL: &str = "toolhub_changes";
+/// Interval at which the versions are read without a notification.
+const POLL_INTERVAL: Duration = Duration::from_millis(900);
+/// Pause before another connection is tried.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(200);
+/// Timeout of reading the versions.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The versions as the listener has read them last; `None` before that.
+pub(super) type KnownVersions = watch::Sender<Option<ChangeVersions>>;
+
+/// Publishes the versions until the store is closed. Connects when the first caller waits for a change.
+pub(super) async fn listen(address: Address, known: KnownVersions, mut closed: watch::Receiver<()>) {
+    tokio::select! {
+        () = follow(&address, &known) => {}
+        // The sender is dropped with the store.
+        _ = closed.changed() => {}
+    }
+}
+
+async fn follow(address: &Address, known: &KnownVersions) {
+    loop {
+        if known.receiver_count() > 0 {
+            let _ = follow_connection(address, known).await;
+            sleep(RECONNECT_INTERVAL).await;
+        } else {
+            sleep(RECONNECT_INTERVAL / 4).await;
+        }
+    }
+}
+
+/// Publishes the versions until the connection breaks.
+async fn follow_connection(address: &Address, known: &KnownVersions) -> Result<(), String> {
+    // One pending notification is enough: all versions are read after it.
+    let (sender, mut notified) = mpsc::channel(1);
+    let session = address.connect_with_notifications(sender).await?;
+    session.client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(|error| error.to_string())?;
+    loop {
+        let reading = timeout(READ_TIMEOUT, versions(&session)).await.map_err(|error| error.to_string())?;
+        let now = reading.map_err(|error| error.to_string())?;
+        known.send_if_modified(|before| {
+            let is_new = before.as_ref() != Some(&now);
+            *before = Some(now);
+            is_new
+        });
+        // `None`: the connection has ended, which the next statement reports.
+        let _ = timeout(POLL_INTERVAL, notified.recv()).await;
+    }
+}
+
+/// Drives a connection, and forwards its notifications.
+pub(super) fn drive<S, T>(
+    mut connection: tokio_postgres::Connection<S, T>,
+    notifications: mpsc::Sender<()>,
+) -> JoinSet<()>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    T: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
+{
+    let mut driver = JoinSet::new();
+    driver.spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(_) = message {
+                let _ = notifications.try_send(());
+            }
+        }
+    });
+    driver
+}

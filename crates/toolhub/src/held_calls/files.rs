@@ -1,0 +1,216 @@
+//! Held calls as files in the data folder: the call is one, a decision another, and the use of an approval a third. A file is
+//! created whole or not at all and never replaced. Any command of the same user can decide; a running hub looks for the file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use toolhub_core::Principal;
+
+use super::{HeldCall, HeldState, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision, millis};
+
+/// The folder of held calls in the data folder.
+const FOLDER: &str = "held";
+/// The file that is locked while a call is looked for and created.
+const LOCK_FILE: &str = "lock";
+/// One of this many new calls removes the files of calls that expired long ago.
+const CLEANUP_INTERVAL: u32 = 256;
+
+/// The held calls in a folder.
+#[derive(Debug, Clone)]
+pub(super) struct HeldCallFiles {
+    folder: PathBuf,
+}
+
+/// The ids of calls, by the names of their files.
+#[derive(Debug, Default)]
+struct Entries {
+    calls: BTreeSet<String>,
+    decided: BTreeSet<String>,
+}
+
+impl HeldCallFiles {
+    /// The held calls in a data folder.
+    pub(super) fn in_folder(home: &Path) -> Self {
+        Self { folder: home.join(FOLDER) }
+    }
+
+    /// Holds a call. Returns the existing entry if the same call is held already and was not used yet. Reads the names of the
+    /// files, and only those files whose name belongs to this call.
+    pub(super) fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
+        create_private_folder(&self.folder)?;
+        // Equal calls at the same moment, also of several processes, must find each other.
+        let _lock = self.lock()?;
+        let (prefix, entries) = (new.prefix(), self.entries_of(&new.principal_prefix())?);
+        for id in entries.calls.iter().filter(|id| id.starts_with(&prefix)) {
+            let Some(known) = self.get(id)? else { continue };
+            if known.is_open() && new.is(&known) {
+                return Ok(known);
+            }
+        }
+        self.check_waiting(new.principal, &entries)?;
+        if fastrand::u32(..CLEANUP_INTERVAL) == 0 {
+            self.list()?;
+        }
+        let call = new.to_waiting();
+        self.create(&format!("{}.json", call.id), &serde_json::to_vec(&call)?)?;
+        Ok(call)
+    }
+
+    /// Locks the folder for other calls of [`HeldCallFiles::hold`] until the file is dropped.
+    fn lock(&self) -> io::Result<fs::File> {
+        let file =
+            fs::File::options().write(true).create(true).truncate(false).open(self.folder.join(LOCK_FILE))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// The names of files whose ids begin with a prefix.
+    fn entries_of(&self, prefix: &str) -> io::Result<Entries> {
+        let mut entries = Entries::default();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let Some((id, extension)) = name.to_str().and_then(|name| name.split_once('.')) else { continue };
+            if id.starts_with(prefix) {
+                match extension {
+                    "json" => drop(entries.calls.insert(id.to_owned())),
+                    "decision" => drop(entries.decided.insert(id.to_owned())),
+                    _ => {}
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Checks that another call of the principal may wait. The files are read only if there are many of them; those of expired
+    /// calls are removed then.
+    fn check_waiting(&self, principal: &Principal, entries: &Entries) -> io::Result<()> {
+        let undecided: Vec<&String> = entries.calls.difference(&entries.decided).collect();
+        if undecided.len() < MAX_WAITING {
+            return Ok(());
+        }
+        let mut waiting = 0;
+        for id in undecided {
+            match self.get(id)? {
+                Some(call) if call.state == HeldState::Expired => self.remove(id),
+                Some(call) => waiting += usize::from(call.principal == **principal.id()),
+                None => {}
+            }
+        }
+        if waiting >= MAX_WAITING {
+            return Err(io::Error::other("too many calls of this principal wait for approval"));
+        }
+        Ok(())
+    }
+
+    /// All held calls. Removes the files of calls that expired long ago.
+    pub(super) fn list(&self) -> io::Result<Vec<HeldCall>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut calls = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+            let Some(call) = self.get(id)? else { continue };
+            let kept_until =
+                call.expires_ms.saturating_add(u64::try_from(RETENTION.as_millis()).unwrap_or(0));
+            if kept_until < millis(SystemTime::now()) {
+                self.remove(id);
+                continue;
+            }
+            calls.push(call);
+        }
+        Ok(calls)
+    }
+
+    /// A held call by its reference, which is hexadecimal.
+    pub(super) fn get(&self, id: &str) -> io::Result<Option<HeldCall>> {
+        let Some(bytes) = read_if_exists(&self.file(id, "json"))? else { return Ok(None) };
+        let mut call: HeldCall = serde_json::from_slice(&bytes)?;
+        let decision = read_if_exists(&self.file(id, "decision"))?;
+        let decision = decision.map(|bytes| serde_json::from_slice::<StoredDecision>(&bytes)).transpose()?;
+        call.state = call.state_after(decision, self.file(id, "used").exists());
+        Ok(Some(call))
+    }
+
+    /// Stores a decision. Returns false if there is another one.
+    pub(super) fn store_decision(&self, id: &str, decision: &StoredDecision) -> io::Result<bool> {
+        match self.create(&format!("{id}.decision"), &serde_json::to_vec(decision)?) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uses an approval. Returns whether this call may run: true exactly once.
+    pub(super) fn consume(&self, id: &str) -> io::Result<bool> {
+        if !self.get(id)?.is_some_and(|call| matches!(call.state, HeldState::Approved { .. })) {
+            return Ok(false);
+        }
+        match self.create(&format!("{id}.used"), b"") {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a call that its caller withdrew, unless it was decided.
+    pub(super) fn withdraw(&self, id: &str) -> io::Result<()> {
+        if self.get(id)?.is_some_and(|call| call.state == HeldState::Waiting) {
+            self.remove(id);
+        }
+        Ok(())
+    }
+
+    /// Removes the calls of a principal whose key was revoked, unless they were denied or have run.
+    pub(super) fn withdraw_all(&self, principal: &str) -> io::Result<()> {
+        for call in self.list()?.into_iter().filter(|call| call.principal == principal) {
+            if matches!(call.state, HeldState::Waiting | HeldState::Approved { .. }) {
+                self.remove(&call.id);
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&self, id: &str, extension: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{extension}"))
+    }
+
+    fn remove(&self, id: &str) {
+        for extension in ["json", "decision", "used"] {
+            let _ = fs::remove_file(self.file(id, extension));
+        }
+    }
+
+    /// Creates a file with this content, durable and whole. Fails if it exists.
+    fn create(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        file.persist_noclobber(self.folder.join(name)).map_err(|error| error.error)?;
+        #[cfg(unix)]
+        fs::File::open(&self.folder)?.sync_all()?;
+        Ok(())
+    }
+}
+
+fn read_if_exists(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

@@ -1,0 +1,238 @@
+//! Held calls in the store that several hubs share: one entry per call, which has the decision and its use. Every change of an
+//! entry is a comparison with the revision that was read, so that a call is decided once and used once, by whichever hub.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use toolhub_core::RawJson;
+use toolhub_core::ports::{HubStore, StoreError};
+use toolhub_core::shared_state::{ChangeVersions, EntryFilter, NewEntry, Replacement, StateEntry, StateKind};
+
+use super::{
+    HeldCall, HeldState, MAX_WAITING, NewHeldCall, RETENTION, StoredDecision, canonical_text, digest,
+};
+
+const KIND: StateKind = StateKind::HeldCall;
+/// Number of hexadecimal digits of a whole digest.
+const SLOT_DIGITS: usize = 64;
+/// How often an entry is read again that other hubs change at the same time.
+const MAX_ATTEMPTS: usize = 16;
+/// How long a change is waited for before the entry is read again in any case.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The content of an entry.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct StoredCall {
+    call: HeldCall,
+    #[serde(default)]
+    decision: Option<StoredDecision>,
+    #[serde(default)]
+    is_used: bool,
+}
+
+impl StoredCall {
+    fn of(entry: &StateEntry) -> io::Result<Self> {
+        Ok(serde_json::from_str(entry.value.get())?)
+    }
+
+    fn to_json(&self) -> io::Result<RawJson> {
+        RawJson::parse(serde_json::to_string(self)?).map_err(io::Error::other)
+    }
+
+    /// The call with its state.
+    fn into_call(self) -> HeldCall {
+        let Self { mut call, decision, is_used } = self;
+        call.state = call.state_after(decision, is_used);
+        call
+    }
+}
+
+/// The held calls in a shared store.
+#[derive(Clone)]
+pub(super) struct SharedHeldCalls {
+    store: Arc<dyn HubStore>,
+}
+
+impl std::fmt::Debug for SharedHeldCalls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedHeldCalls").finish_non_exhaustive()
+    }
+}
+
+impl SharedHeldCalls {
+    pub(super) fn new(store: Arc<dyn HubStore>) -> Self {
+        Self { store }
+    }
+
+    /// Holds a call. Of several hubs that hold an equal call at the same moment, one creates it.
+    pub(super) async fn hold(&self, new: &NewHeldCall<'_>) -> io::Result<HeldCall> {
+        let slot = slot_of(new);
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(entry) = self.store.entry_in_slot(KIND, &slot).await.map_err(failed)? {
+                let stored = StoredCall::of(&entry)?;
+                let known = stored.clone().into_call();
+                if known.is_open() && new.is(&known) {
+                    return Ok(HeldCall { is_new: false, ..known });
+                }
+                // It does not wait any more: the next equal call is another one.
+                self.replace(&entry, &stored, None).await?;
+                continue;
+            }
+            self.check_waiting(new).await?;
+            let call = new.to_waiting();
+            let stored = StoredCall { call: call.clone(), decision: None, is_used: false };
+            let entry = NewEntry {
+                kind: KIND,
+                id: call.id.clone(),
+                scope: call.principal.clone(),
+                slot: Some(slot.clone()),
+                value: stored.to_json()?,
+                expires_at: kept_until(&call),
+            };
+            if self.store.create_entry(entry).await.map_err(failed)?.is_some() {
+                return Ok(call);
+            }
+        }
+        Err(contended())
+    }
+
+    async fn check_waiting(&self, new: &NewHeldCall<'_>) -> io::Result<()> {
+        let calls = self.list(Some(new.principal.id())).await?;
+        match calls.iter().filter(|call| call.state == HeldState::Waiting).count() < MAX_WAITING {
+            true => Ok(()),
+            false => Err(io::Error::other("too many calls of this principal wait for approval")),
+        }
+    }
+
+    /// All held calls, or those of a principal.
+    pub(super) async fn list(&self, principal: Option<&str>) -> io::Result<Vec<HeldCall>> {
+        let filter = EntryFilter { scope: principal, ..EntryFilter::all(KIND) };
+        let entries = self.store.entries(filter).await.map_err(failed)?;
+        entries.iter().map(|entry| Ok(StoredCall::of(entry)?.into_call())).collect()
+    }
+
+    pub(super) async fn get(&self, id: &str) -> io::Result<Option<HeldCall>> {
+        let entry = self.store.entry(KIND, id).await.map_err(failed)?;
+        entry.map(|entry| Ok(StoredCall::of(&entry)?.into_call())).transpose()
+    }
+
+    /// Stores a decision about a waiting call. Returns false if it is not waiting any more.
+    pub(super) async fn store_decision(&self, id: &str, decision: &StoredDecision) -> io::Result<bool> {
+        self.change(id, |stored| {
+            let is_waiting = stored.clone().into_call().state == HeldState::Waiting;
+            stored.decision = Some(decision.clone());
+            is_waiting
+        })
+        .await
+    }
+
+    /// Uses an approval. The slot becomes free, so that the next equal call is held anew.
+    pub(super) async fn consume(&self, id: &str) -> io::Result<bool> {
+        self.change(id, |stored| {
+            let is_approved = matches!(stored.clone().into_call().state, HeldState::Approved { .. });
+            stored.is_used = true;
+            is_approved
+        })
+        .await
+    }
+
+    pub(super) async fn withdraw(&self, id: &str) -> io::Result<()> {
+        let Some(entry) = self.store.entry(KIND, id).await.map_err(failed)? else { return Ok(()) };
+        if StoredCall::of(&entry)?.into_call().state == HeldState::Waiting {
+            // A decision that came in between has changed the revision, and stays.
+            self.store.remove_entry(KIND, id, &entry.revision).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn withdraw_all(&self, principal: &str) -> io::Result<()> {
+        for _ in 0..MAX_ATTEMPTS {
+            let filter = EntryFilter { scope: Some(principal), ..EntryFilter::all(KIND) };
+            let mut is_complete = true;
+            for entry in self.store.entries(filter).await.map_err(failed)? {
+                let state = StoredCall::of(&entry)?.into_call().state;
+                if matches!(state, HeldState::Waiting | HeldState::Approved { .. }) {
+                    let removed = self.store.remove_entry(KIND, &entry.id, &entry.revision).await;
+                    is_complete &= removed.map_err(failed)?;
+                }
+            }
+            if is_complete {
+                return Ok(());
+            }
+        }
+        Err(contended())
+    }
+
+    /// Waits for a change of any held call, at most a second.
+    pub(super) async fn wait_for_change(&self, seen: &mut Option<ChangeVersions>) {
+        let Some(known) = seen else {
+            match self.store.versions().await {
+                Ok(now) => *seen = Some(now),
+                Err(_) => tokio::time::sleep(WAIT_TIMEOUT).await,
+            }
+            return;
+        };
+        match tokio::time::timeout(WAIT_TIMEOUT, self.store.changed(known)).await {
+            Ok(Ok(now)) => *known = now,
+            // The store cannot be read: waiting goes on without it.
+            Ok(Err(_)) => tokio::time::sleep(WAIT_TIMEOUT).await,
+            Err(_) => {}
+        }
+    }
+
+    /// Applies `apply` to a call. Returns false, and stores nothing, if it returns false.
+    async fn change(&self, id: &str, apply: impl Fn(&mut StoredCall) -> bool) -> io::Result<bool> {
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(entry) = self.store.entry(KIND, id).await.map_err(failed)? else { return Ok(false) };
+            let mut stored = StoredCall::of(&entry)?;
+            if !apply(&mut stored) {
+                return Ok(false);
+            }
+            let slot = if stored.is_used { None } else { entry.slot.clone() };
+            if self.replace(&entry, &stored, slot).await? {
+                return Ok(true);
+            }
+        }
+        Err(contended())
+    }
+
+    /// Replaces an entry unless another hub has changed it.
+    async fn replace(
+        &self,
+        entry: &StateEntry,
+        stored: &StoredCall,
+        slot: Option<String>,
+    ) -> io::Result<bool> {
+        let replacement = Replacement {
+            kind: KIND,
+            id: entry.id.clone(),
+            expected: entry.revision.clone(),
+            slot,
+            value: stored.to_json()?,
+            expires_at: entry.expires_at,
+        };
+        Ok(self.store.replace_entry(replacement).await.map_err(failed)?.is_some())
+    }
+}
+
+/// The slot of a call: equal calls share one decision.
+fn slot_of(new: &NewHeldCall<'_>) -> String {
+    let (sources, arguments) = (new.sources.join("\u{1f}"), canonical_text(new.arguments));
+    digest(&[new.principal.id(), new.profile, new.tool, &sources, &arguments], SLOT_DIGITS)
+}
+
+fn kept_until(call: &HeldCall) -> SystemTime {
+    // At most a hundred years, which every time type can represent.
+    let expires = Duration::from_millis(call.expires_ms).min(Duration::from_secs(4_102_444_800));
+    UNIX_EPOCH + expires + RETENTION
+}
+
+fn failed(error: StoreError) -> io::Error {
+    io::Error::other(error)
+}
+
+fn contended() -> io::Error {
+    io::Error::other("too many others change this call at the same time: try again")
+}

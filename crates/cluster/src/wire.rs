@@ -76,6 +76,8 @@ pub(crate) struct CallHead {
     /// When the worker must have begun, by the clock of the database in milliseconds since 1970.
     pub(crate) begin_by: i64,
     pub(crate) action: Action,
+    /// What the server's process needs beside the message. Not a part of `action`: serde reads raw JSON in no tagged enum.
+    pub(crate) forwarding: Option<RawJson>,
 }
 
 /// What is requested of a placement.
@@ -88,7 +90,6 @@ pub(crate) enum Action {
     Request {
         /// The number of the connection, from the answer to `Open`.
         connection: u64,
-        forwarding: RawJson,
         principal: Option<String>,
         client: Option<u64>,
     },
@@ -219,10 +220,10 @@ mod tests {
             begin_by: -1,
             action: Action::Request {
                 connection: 1,
-                forwarding: RawJson::parse("{\"name\":null}").unwrap(),
                 principal: Some("key:ann".to_owned()),
                 client: Some(u64::MAX),
             },
+            forwarding: Some(RawJson::parse("{\"name\":null}").unwrap()),
         };
         for body in [&b""[..], b"{\"a\":1}", b"\n\n", "表格".as_bytes()] {
             let (read, rest) = read::<CallHead>(&write(&head, body)).unwrap();

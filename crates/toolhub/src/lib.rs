@@ -27,6 +27,7 @@ mod builder;
 mod call_tree;
 #[cfg(feature = "postgres")]
 mod cluster;
+mod cluster_status;
 mod discovery;
 mod disk_space;
 mod failures;
@@ -58,13 +59,16 @@ mod skills;
 mod tool_switch;
 pub mod trust;
 mod unavailable_call_log;
+#[cfg(not(feature = "postgres"))]
+mod without_cluster;
 
 pub use access_control::{AccessControl, KnownKey};
 pub use agent_setup::{AskError, AskOptions, ModelSelection};
 pub use builder::{BuildError, HubBuilder};
 pub use call_tree::script_code;
 #[cfg(feature = "postgres")]
-pub use cluster::{ClusterError, ClusterStatus, ClusterWorker, WorkerOverrides, cluster_status};
+pub use cluster::{ClusterWorker, cluster_status};
+pub use cluster_status::{ClusterError, ClusterStatus, WorkerOverrides};
 pub use disk_space::free_bytes;
 pub use gateway::{
     AgentTurn, DirectAnswer, DirectCall, DirectClient, Gateways, NotificationBus, OfferedTool, TurnError,
@@ -98,6 +102,8 @@ pub use toolhub_mcp_wire::Offer;
 pub use toolhub_oauth::OAuthError;
 pub use toolhub_oauth::resource_server::{BegunLogin, LoginResponse, Person, TokenError};
 pub use toolhub_script::HostConfig as ScriptHost;
+#[cfg(not(feature = "postgres"))]
+pub use without_cluster::{ClusterWorker, cluster_status};
 
 /// Re-exports for the code that `#[tool]` generates. Not part of the public API.
 #[doc(hidden)]

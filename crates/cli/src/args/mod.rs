@@ -2,7 +2,6 @@
 
 pub(crate) mod access;
 pub(crate) mod ask;
-#[cfg(feature = "postgres")]
 pub(crate) mod cluster;
 pub(crate) mod eval;
 pub(crate) mod help;
@@ -137,10 +136,8 @@ pub(crate) enum Command {
     /// Serve every tool to MCP clients, over HTTP or stdio
     Serve(ServeArgs),
     /// Run servers for the hubs of a cluster on this machine
-    #[cfg(feature = "postgres")]
     Work(cluster::WorkArgs),
     /// Show the state of a cluster
-    #[cfg(feature = "postgres")]
     Cluster(cluster::ClusterArgs),
     /// Open the web console of the running hub, or start one
     Console(ConsoleArgs),

@@ -2,7 +2,6 @@
 
 pub(crate) mod access;
 pub(crate) mod agent;
-#[cfg(feature = "postgres")]
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod console;
@@ -118,9 +117,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Servers(args)) => servers::run(app, args).await,
         Some(Command::Skills(args)) => skills::run(app, args).await,
         Some(Command::Serve(args)) => serve::run(app, args).await,
-        #[cfg(feature = "postgres")]
         Some(Command::Work(args)) => cluster::work::run(app, args).await,
-        #[cfg(feature = "postgres")]
         Some(Command::Cluster(args)) => match args.command {
             crate::args::cluster::ClusterCommand::Status => cluster::status::run(app).await,
         },

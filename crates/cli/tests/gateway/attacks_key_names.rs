@@ -48,6 +48,13 @@ async fn history(serving: &Serving, key: &str) -> String {
     calls.text().await.unwrap()
 }
 
+/// A client that cannot ask its user, so that a held call is answered at once.
+async fn client(serving: &Serving, key: &str) -> RawClient {
+    let mut client = RawClient::with_token(&serving.url(), Era::Modern, Some(key)).await;
+    client.declare(json!({}));
+    client
+}
+
 fn waiting(serving: &Serving) -> Vec<Value> {
     serving.cli().run(&["waiting", "--all", "--json"]).json().as_array().unwrap().clone()
 }
@@ -91,8 +98,8 @@ async fn another_person_does_not_get_the_data_of_a_revoked_key() {
     };
     assert_eq!(call(ann).await.unwrap().status(), 200);
     // A held call that is approved, and has not run.
-    let client = RawClient::with_token(&serving.url(), Era::Legacy, Some(ann)).await;
-    let held = client.call("write_sheet", r#"{"row":1}"#).await;
+    let session = client(&serving, ann).await;
+    let held = session.call("write_sheet", r#"{"row":1}"#).await;
     assert!(held.text().contains("waits for approval"), "{}", held.text());
     let held = waiting(&serving);
     let approved = serving.cli().run(&["waiting", "approve", held[0]["id"].as_str().unwrap()]);
@@ -119,8 +126,8 @@ async fn another_person_does_not_get_the_data_of_a_revoked_key() {
         sent + 1,
         "its own call, not a stored result"
     );
-    let client = RawClient::with_token(&serving.url(), Era::Legacy, Some(&next)).await;
-    let second = client.call("write_sheet", r#"{"row":1}"#).await;
+    let session = client(&serving, &next).await;
+    let second = session.call("write_sheet", r#"{"row":1}"#).await;
     assert!(second.text().contains("waits for approval"), "another person's approval: {}", second.text());
 
     // Control: the same person keeps what is stored. The revocation withdrew the approval.
@@ -133,8 +140,8 @@ async fn another_person_does_not_get_the_data_of_a_revoked_key() {
     let same = new_key(serving.cli(), &NewKey { name: "ann", options: &["--same-person"] });
     await_status(&serving, &same, 200).await;
     assert!(history(&serving, &same).await.contains("PRIVATE-OF-ANN"));
-    let client = RawClient::with_token(&serving.url(), Era::Legacy, Some(&same)).await;
-    let third = client.call("write_sheet", r#"{"row":1}"#).await;
+    let session = client(&serving, &same).await;
+    let third = session.call("write_sheet", r#"{"row":1}"#).await;
     assert!(third.text().contains("waits for approval"), "{}", third.text());
 }
 
@@ -144,8 +151,8 @@ async fn another_person_does_not_get_the_data_of_a_revoked_key() {
 async fn replaced_entry_withdraws_held_calls_and_a_rotated_key_keeps_them() {
     let (serving, _, keys) = team(HOLDING, &KEYS);
     let hold = async |key: &str| {
-        let client = RawClient::with_token(&serving.url(), Era::Legacy, Some(key)).await;
-        let held = client.call("write_sheet", r#"{"row":1}"#).await;
+        let session = client(&serving, key).await;
+        let held = session.call("write_sheet", r#"{"row":1}"#).await;
         assert!(held.text().contains("waits for approval"), "{}", held.text());
     };
     let waiting_now = || serving.cli().run(&["waiting", "--json"]).json().as_array().unwrap().len();

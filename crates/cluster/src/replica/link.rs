@@ -91,10 +91,10 @@ impl Link {
             begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
             action: Action::Request {
                 connection: self.connection,
-                forwarding,
                 principal: principal.map(str::to_owned),
                 client,
             },
+            forwarding: Some(forwarding),
         };
         let subject = Subjects(&self.shared.bus).call(&self.key, self.epoch);
         let message = wire::write(&head, message.as_bytes());

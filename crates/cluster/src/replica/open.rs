@@ -174,6 +174,7 @@ async fn connect(
         epoch: placement.epoch,
         begin_by: now.saturating_add(millis(ACCEPT_TIMEOUT)),
         action: Action::Open,
+        forwarding: None,
     };
     let subject = Subjects(&shared.bus).call(&placement.key, placement.epoch);
     let mut replies = match shared.bus.request(&subject, wire::write(&head, b"")).await {

@@ -181,7 +181,8 @@ impl Shared {
                 };
                 conversation.hold(reply, queued, work).await;
             }
-            Action::Request { connection, forwarding, principal, client: number } => {
+            Action::Request { connection, principal, client: number } => {
+                let forwarding = head.forwarding.unwrap_or_else(RawJson::empty_object);
                 let number = number.map(|number| number_in_cluster(&from, number));
                 let is_stream = is_stream(&body);
                 let message = body.to_vec();

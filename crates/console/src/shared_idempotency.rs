@@ -77,16 +77,16 @@ impl SharedRequest {
                 value: to_json(&stored)?,
                 expires_at: SystemTime::now() + RETENTION,
             };
-            if let Some(revision) = store.create_entry(entry).await.map_err(unavailable)? {
-                store.trim_entries(KIND, principal, MAX_KEYS).await.map_err(unavailable)?;
+            if let Some(revision) = store.create_entry(entry).await.map_err(|error| unavailable(&error))? {
+                store.trim_entries(KIND, principal, MAX_KEYS).await.map_err(|error| unavailable(&error))?;
                 let store = Arc::clone(store);
                 return Ok(Some(SharedTurn::First(Self { store, id, request, revision })));
             }
-            if let Some(known) = store.entry(KIND, &id).await.map_err(unavailable)? {
+            if let Some(known) = store.entry(KIND, &id).await.map_err(|error| unavailable(&error))? {
                 return known_request(&**store, &known, &request).await.map(SharedTurn::Repeated).map(Some);
             }
         }
-        Err(unavailable(StoreError("the key is in use".into())))
+        Err(unavailable(&StoreError("the key is in use".into())))
     }
 
     /// Keeps the result for repetitions.
@@ -119,7 +119,7 @@ impl SharedRequest {
 /// The result of the first request with a key, if there is one.
 async fn known_request(store: &dyn HubStore, known: &StateEntry, request: &str) -> Result<String, Problem> {
     let stored: StoredRequest = known.value.decode().map_err(|error| {
-        unavailable(StoreError(format!("an entry of an idempotency key is damaged: {error}").into()))
+        unavailable(&StoreError(format!("an entry of an idempotency key is damaged: {error}").into()))
     })?;
     if stored.request != request {
         return Err(conflict(
@@ -139,7 +139,7 @@ async fn known_request(store: &dyn HubStore, known: &StateEntry, request: &str) 
         ));
     }
     let is_alive = match ReplicaId::parse(&stored.replica) {
-        Some(replica) => store.is_alive(replica).await.map_err(unavailable)?,
+        Some(replica) => store.is_alive(replica).await.map_err(|error| unavailable(&error))?,
         None => false,
     };
     Err(match is_alive {
@@ -157,13 +157,13 @@ async fn known_request(store: &dyn HubStore, known: &StateEntry, request: &str) 
 }
 
 fn to_json(stored: &StoredRequest) -> Result<RawJson, Problem> {
-    let failed = |error: String| unavailable(StoreError(error.into()));
+    let failed = |error: String| unavailable(&StoreError(error.into()));
     let text = serde_json::to_string(stored).map_err(|error| failed(error.to_string()))?;
     RawJson::parse(text).map_err(|error| failed(error.to_string()))
 }
 
 /// The store cannot be used: the request was not run.
-fn unavailable(error: StoreError) -> Problem {
+fn unavailable(error: &StoreError) -> Problem {
     let detail = LocalizedText::new(
         format!("the request was not run, since its `Idempotency-Key` could not be stored: {error}"),
         format!("无法保存 `Idempotency-Key`，请求未执行：{error}"),

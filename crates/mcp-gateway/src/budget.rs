@@ -225,7 +225,12 @@ impl Hash for PrincipalHandle {
 impl PrincipalHandle {
     /// Creates a handle without limits that is part of no table.
     pub fn new(identity: Principal) -> Self {
-        Self::with(Arc::new(identity), Arc::new(Budget::new(Limits::NONE, Arc::default())))
+        Self::without_limits(Arc::new(identity))
+    }
+
+    /// Creates a handle without limits, for a request that was counted elsewhere.
+    pub fn without_limits(identity: Arc<Principal>) -> Self {
+        Self::with(identity, Arc::new(Budget::new(Limits::NONE, Arc::default())))
     }
 
     /// The local user, without limits.

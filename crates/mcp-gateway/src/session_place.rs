@@ -15,6 +15,7 @@ use crate::pending_input::replica_of_state;
 use crate::replica_link::{
     ForwardedHeaders, Home, LinkError, ReplicaBody, ReplicaRequest, ReplicaResponse, RequestMethod,
 };
+use crate::request_context::{RequestContext, StepUp};
 use crate::session::Session;
 use crate::{ABORTED, Gateway, PrincipalHandle};
 
@@ -183,12 +184,16 @@ impl Gateway {
         let ReplicaRequest { method, headers, body, .. } = request;
         let headers = ForwardedHeaders(headers);
         let incoming = Incoming { headers: &headers, principal, is_forwarded: true };
-        let reply = match method {
-            RequestMethod::Post => self.receive(incoming, body).await,
-            RequestMethod::Get => self.open_stream(incoming).await,
-            RequestMethod::Delete => self.end(incoming).await,
+        let context =
+            RequestContext { principal: principal.clone(), trace: None, step_up: StepUp::of(principal) };
+        let serving = async {
+            match method {
+                RequestMethod::Post => self.receive(incoming, body).await,
+                RequestMethod::Get => self.open_stream(incoming).await,
+                RequestMethod::Delete => self.end(incoming).await,
+            }
         };
-        match reply {
+        match context.scope(serving).await {
             Reply::Body { status, body, .. } => {
                 ReplicaResponse { status, body: ReplicaBody::Json(body.parts().concat()) }
             }

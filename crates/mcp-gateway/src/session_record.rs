@@ -338,7 +338,7 @@ impl SessionRecord {
             expires_at: ended.expires_at(),
         };
         let _ = state.create_entry(entry).await;
-        if ended.ticket.nonce[0] % TRIM_INTERVAL == 0 {
+        if ended.ticket.nonce[0].is_multiple_of(TRIM_INTERVAL) {
             let _ = bound_ended(state, principal, ended).await;
         }
     }

@@ -16,8 +16,10 @@ use toolhub::{Gateways, Hub, Lang, NotificationBus};
 use toolhub_core::shared_state::ReplicaId;
 use toolhub_core::{BoxFuture, Principal};
 use toolhub_mcp_gateway::{
-    Events, LinkError, PrincipalHandle, ReplicaLink, ReplicaRequest, ReplicaResponse, Reply,
+    Events, LinkError, PrincipalHandle, ReplicaLink, ReplicaRequest, ReplicaResponse, Reply, RequestContext,
+    StepUp,
 };
+use toolhub_server::hash_of;
 use toolhub_testkit::postgres::PostgresServer;
 use toolhub_testkit::scripted::{HttpServer, Script};
 
@@ -70,7 +72,12 @@ impl Linked {
         let mut following = JoinSet::new();
         for _ in 0..2 {
             let folder = tempfile::tempdir().unwrap();
-            let settings = format!("[store]\nurl = \"{database}\"\n[profiles.default]\nexpose = \"all\"\n");
+            let mut settings =
+                format!("[store]\nurl = \"{database}\"\n[profiles.default]\nexpose = \"all\"\n");
+            for name in ["ann", "bob"] {
+                let hash = hash_of(name);
+                settings.push_str(&format!("[[auth.tokens]]\nname = \"{name}\"\nsha256 = \"{hash}\"\n"));
+            }
             std::fs::write(folder.path().join("toolhub.toml"), settings).unwrap();
             let servers = json!({"mcpServers": {"s": {"type": "http", "url": server.url}}});
             std::fs::write(folder.path().join("mcp.json"), servers.to_string()).unwrap();
@@ -105,7 +112,9 @@ impl Linked {
 
     async fn post(&self, replica: usize, caller: &Caller, body: Value) -> Reply {
         let gateway = self.gateways[replica].profile(None).unwrap();
-        gateway.post(&caller.headers, body.to_string().into(), &caller.principal).await
+        let (principal, step_up) = (caller.principal.clone(), StepUp::of(&caller.principal));
+        let context = RequestContext { principal, trace: None, step_up };
+        context.scope(gateway.post(&caller.headers, body.to_string().into(), &caller.principal)).await
     }
 
     /// How many requests went over the link.
@@ -132,10 +141,10 @@ struct Caller {
 }
 
 impl Caller {
-    fn new(name: &str) -> Self {
-        let mut principal = Principal::of_key(name);
-        principal.roles = toolhub_core::Roles::all();
-        Self { principal: PrincipalHandle::new(principal), headers: HeaderMap::new() }
+    /// The client with the key of this name.
+    fn new(name: &str, linked: &Linked) -> Self {
+        let principal = linked.gateways[0].access().find_key(name).unwrap();
+        Self { principal: PrincipalHandle::without_limits(principal), headers: HeaderMap::new() }
     }
 
     fn set(&mut self, name: &'static str, value: &str) {
@@ -187,7 +196,7 @@ async fn message(events: &mut Events) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_served_at_the_home_of_their_session() {
     let linked = Linked::start().await;
-    let (mut ann, bob) = (Caller::new("ann"), Caller::new("bob"));
+    let (mut ann, bob) = (Caller::new("ann", &linked), Caller::new("bob", &linked));
     ann.initialize(&linked, 0).await;
     assert!(text(linked.post(0, &ann, call(1, "work")).await).contains("\"result\""));
     assert_eq!(linked.sent(), 0);
@@ -215,6 +224,13 @@ async fn requests_are_served_at_the_home_of_their_session() {
         assert!(result["result"].to_string().contains("decline"), "{result}");
     }
 
+    // A key that is not in force at the home is refused there, whatever the other replica states.
+    let mut revoked = Principal::clone(ann.principal.identity());
+    revoked.key_sha256 = Some(Arc::from(hash_of("another key")));
+    let mut other_key = ann.clone();
+    other_key.principal = PrincipalHandle::new(revoked);
+    assert_eq!(status(&linked.post(1, &other_key, call(5, "work")).await), 404);
+
     // The end of the session is served at its home, too.
     let ended = second.delete(&ann.headers, &ann.principal).await;
     assert_eq!(status(&ended), 204);
@@ -227,7 +243,7 @@ async fn requests_are_served_at_the_home_of_their_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn input_of_a_modern_client_reaches_the_replica_that_waits_for_it() {
     let linked = Linked::start().await;
-    let (ann, bob) = (Caller::new("ann"), Caller::new("bob"));
+    let (ann, bob) = (Caller::new("ann", &linked), Caller::new("bob", &linked));
     let modern = |mut body: Value, caller: &Caller| {
         let mut caller = caller.clone();
         body["params"]["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -263,7 +279,7 @@ async fn input_of_a_modern_client_reaches_the_replica_that_waits_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_done_while_the_home_cannot_be_reached() {
     let linked = Linked::start().await;
-    let mut ann = Caller::new("ann");
+    let mut ann = Caller::new("ann", &linked);
     ann.initialize(&linked, 0).await;
     linked.link.gateways.lock().unwrap().clear();
     let refused = linked.post(1, &ann, call(1, "work")).await;

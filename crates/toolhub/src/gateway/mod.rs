@@ -351,13 +351,24 @@ impl Gateways {
         self.profiles.values().for_each(|(_, gateway)| gateway.set_link(Arc::clone(link)));
     }
 
-    /// Serves a request that another replica has authenticated, counted and sent here.
+    /// Serves a request that another replica has authenticated, counted and sent here. A key must be in force here, too.
     pub async fn serve_replica(&self, request: ReplicaRequest) -> ReplicaResponse {
-        let Some((_, gateway)) = self.profiles.get(&request.profile) else {
+        let gateway = self.profiles.get(&request.profile).map(|(_, gateway)| gateway);
+        let (Some(gateway), Some(principal)) = (gateway, self.known_principal(&request.principal)) else {
             return ReplicaResponse { status: 404, body: ReplicaBody::Json(String::new()) };
         };
-        let principal = PrincipalHandle::new(Principal::clone(&request.principal));
-        gateway.serve_replica(request, &principal).await
+        gateway.serve_replica(request, &PrincipalHandle::without_limits(principal)).await
+    }
+
+    /// The object of a principal by which this hub recognises that its key is in force.
+    fn known_principal(&self, principal: &Arc<Principal>) -> Option<Arc<Principal>> {
+        match principal.origin {
+            Origin::Key { .. } => {
+                let mut keys = self.access.keys().into_iter().map(|key| key.principal);
+                keys.find(|known| **known == **principal && self.access.is_current(known))
+            }
+            Origin::Local | Origin::Oidc { .. } => Some(Arc::clone(principal)),
+        }
     }
 
     /// Cancels all requests in flight.

@@ -26,8 +26,8 @@ pub(super) struct HeldCallFiles {
 
 /// The ids of calls, by the names of their files.
 #[derive(Debug, Default)]
-struct Entries {
-    calls: BTreeSet<String>,
+pub(super) struct Entries {
+    pub(super) calls: BTreeSet<String>,
     decided: BTreeSet<String>,
 }
 
@@ -68,7 +68,7 @@ impl HeldCallFiles {
     }
 
     /// The names of files whose ids begin with a prefix.
-    fn entries_of(&self, prefix: &str) -> io::Result<Entries> {
+    pub(super) fn entries_of(&self, prefix: &str) -> io::Result<Entries> {
         let mut entries = Entries::default();
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
@@ -177,18 +177,18 @@ impl HeldCallFiles {
         Ok(())
     }
 
-    fn file(&self, id: &str, extension: &str) -> PathBuf {
+    pub(super) fn file(&self, id: &str, extension: &str) -> PathBuf {
         self.folder.join(format!("{id}.{extension}"))
     }
 
-    fn remove(&self, id: &str) {
+    pub(super) fn remove(&self, id: &str) {
         for extension in ["json", "decision", "used"] {
             let _ = fs::remove_file(self.file(id, extension));
         }
     }
 
     /// Creates a file with this content, durable and whole. Fails if it exists.
-    fn create(&self, name: &str, content: &[u8]) -> io::Result<()> {
+    pub(super) fn create(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
         file.write_all(content)?;
         file.as_file().sync_all()?;

@@ -40,7 +40,8 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::principal::Origin;
 use toolhub_core::{Lang, Principal};
 use toolhub_mcp_gateway::{
-    Gateway, KnownClient, PrincipalHandle, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse, SessionRecord,
+    Gateway, KnownClient, PrincipalHandle, ReplicaBody, ReplicaLink, ReplicaRequest, ReplicaResponse,
+    SessionRecord,
 };
 use toolhub_mcp_wire::Offer;
 

@@ -234,7 +234,8 @@ pub(crate) fn succeeded(answer: &str) -> bool {
     answer.contains("\"result\"") && !answer.contains("\"isError\":true")
 }
 
-/// The effect that a failed call reports.
+/// The effect that a failed call reports; `None` for one that succeeded. The text for clients names an effect only if it is unknown.
 pub(crate) fn effect(answer: &str) -> Option<&'static str> {
-    ["none", "unknown"].into_iter().find(|name| answer.contains(&format!("\"effect\":\"{name}\"")))
+    let failed = answer.contains("\"isError\":true");
+    failed.then_some(if answer.contains("whether it took effect is unknown") { "unknown" } else { "none" })
 }

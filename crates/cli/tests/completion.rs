@@ -1,6 +1,6 @@
 //! Dynamic shell completion: candidates come from the config and the cached lists, without starting a server.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 use std::time::{Duration, Instant};
 
@@ -157,7 +157,7 @@ fn press_tab(cli: &CommandLine, folder: &std::path::Path, setup: &str, typed: &s
     // The quotes keep the echo of the input apart from its output.
     writeln!(master, "{setup}; toolhub() {{ printf '<%s>' \"$@\"; }}; echo REA''DY").unwrap();
     await_text("READY");
-    write!(master, "toolhub {typed}\t\n").unwrap();
+    writeln!(master, "toolhub {typed}\t").unwrap();
     writeln!(master, "echo DO''NE").unwrap();
     await_text("DONE");
     child.kill().unwrap();

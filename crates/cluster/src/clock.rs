@@ -2,7 +2,12 @@
 //! jump.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// A span in milliseconds.
+pub(crate) fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// The time of the database at a moment of the monotonic clock.
 #[derive(Debug, Default)]

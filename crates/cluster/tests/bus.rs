@@ -1,5 +1,7 @@
 //! The bus over a real NATS server: answers in order, large messages, and what is known about a request after a failure.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;

@@ -46,7 +46,10 @@ async fn postgres_fences_a_worker_whose_lease_has_ended() {
     let first = store.claim(key("s"), old.clone(), LEASE).await.unwrap().unwrap();
     assert_eq!(store.claim(key("s"), new.clone(), LEASE).await.unwrap(), None);
     let held = HeldPlacement { key: key("s"), epoch: first };
-    assert_eq!(store.renew(old.clone(), vec![held.clone()], LEASE).await.unwrap(), [held.clone()]);
+    assert_eq!(
+        store.renew(old.clone(), vec![held.clone()], LEASE).await.unwrap(),
+        std::slice::from_ref(&held)
+    );
     // Another worker's epoch is not extended, nor given up.
     assert_eq!(store.renew(new.clone(), vec![held.clone()], LEASE).await.unwrap(), []);
     store.release(new.clone(), held.clone()).await.unwrap();
@@ -86,7 +89,7 @@ async fn postgres_members_are_listed_while_they_live() {
     let mut listed = store.members(Duration::from_secs(5)).await.unwrap();
     assert!(listed[0].silent_for < Duration::from_secs(5));
     listed[0].silent_for = Duration::ZERO;
-    assert_eq!(listed, [member.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&member));
     // After a restart of the database, with a new connection.
     server.stop(Stop::Immediate);
     server.restart();

@@ -2,7 +2,7 @@
 use anyhow::Result;
 
 use crate::{
-    run::{cargo, check},
+    run::{Profile, build, check, program},
     workspace::Workspace,
 };
 
@@ -10,8 +10,6 @@ use crate::{
 const LOADS: [[&str; 2]; 2] = [["5000", "1"], ["40000", "32"]];
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let example = ["--package", "toolhub-cluster", "--example", "cluster_hop", "--"];
-    LOADS.iter().try_for_each(|load| {
-        check(cargo(&workspace.root).args(["run", "--quiet", "--profile", "dist"]).args(example).args(load))
-    })
+    let hop = build(workspace, "toolhub-testkit", "cluster-hop", Profile::Dist)?;
+    LOADS.iter().try_for_each(|load| check(program(&hop).args(load)))
 }

@@ -23,6 +23,7 @@ const OTHERS: &[&str] = &[
     "profiles",
     "expires",
     "per_day",
+    "revoked",
     "groups_claim",
     "typ",
     "audiences",

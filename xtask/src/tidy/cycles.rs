@@ -10,12 +10,12 @@ use super::{Finding, sources::Source};
 const KNOWN: &[(&str, usize)] = &[
     ("cli", 6),
     ("mcp-client", 6),
-    ("mcp-gateway", 7),
+    ("mcp-gateway", 10),
     ("server", 3),
     ("skills", 2),
-    ("store", 8),
+    ("store", 11),
     ("testkit", 8),
-    ("toolhub", 12),
+    ("toolhub", 19),
 ];
 
 /// A module path within a crate; empty for the root.

@@ -86,7 +86,7 @@ pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>
     let relevant: Vec<&str> = relevant.iter().map(|found| found.tool.name().as_str()).collect();
     if let (Purpose::Code, Some(signature)) = (options.purpose, agent_context.signature) {
         let (section, total) = code::section(agent_context, &relevant, signature, &options);
-        return code_prompt(agent_context, options, section, total);
+        return code_prompt(agent_context, options, &section, total);
     }
     build(agent_context.servers(), &agent_context.allowlist, &relevant, options)
 }
@@ -95,7 +95,7 @@ pub async fn prompt(agent_context: &AgentContext<'_>, options: PromptOptions<'_>
 fn code_prompt(
     agent_context: &AgentContext<'_>,
     options: PromptOptions<'_>,
-    section: String,
+    section: &str,
     total: usize,
 ) -> Prompt {
     let mut builder = PromptBuilder::new(options);
@@ -112,7 +112,7 @@ fn code_prompt(
         builder.skills = skills::section(&entry.tool, options.budget, options.lang);
         builder.add(Some(entry.tool.clone()), Cost::Free);
     }
-    builder.skills.push_str(&section);
+    builder.skills.push_str(section);
     builder.into_prompt(total)
 }
 

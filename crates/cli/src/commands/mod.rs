@@ -117,7 +117,7 @@ async fn dispatch(app: &App, command: Option<Command>) -> anyhow::Result<Exit> {
         Some(Command::Servers(args)) => servers::run(app, args).await,
         Some(Command::Skills(args)) => skills::run(app, args).await,
         Some(Command::Serve(args)) => serve::run(app, args).await,
-        Some(Command::Work(args)) => cluster::work::run(app, args).await,
+        Some(Command::Work(args)) => Box::pin(cluster::work::run(app, args)).await,
         Some(Command::Cluster(args)) => match args.command {
             crate::args::cluster::ClusterCommand::Status => cluster::status::run(app).await,
         },

@@ -1,7 +1,12 @@
 //! Several machines on one: replicas and workers as processes, with a real PostgreSQL and a real NATS server.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a failed expectation fails the test"
+)]
 
 mod cluster_calls;
 mod cluster_faults;

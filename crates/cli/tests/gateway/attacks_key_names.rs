@@ -1,4 +1,4 @@
-//! Attacks with the name of a revoked key: what a person did is stored under the name of the key, and nobody else gets it.
+//! Attacks with the name of a revoked key: what a person did is stored under the name of the key, and no other person gets it.
 
 use std::time::{Duration, Instant};
 

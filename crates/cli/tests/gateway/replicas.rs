@@ -1,5 +1,5 @@
 //! Several `toolhub serve` with one PostgreSQL database: what is asked at one replica is decided and continued at another, what is
-//! ended is ended everywhere, and nobody reaches what belongs to another principal, at any replica.
+//! ended is ended everywhere, and no principal reaches what belongs to another one, at any replica.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -14,9 +14,9 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp_client::remote::{RemoteEvents, RemoteFailure, RemoteInbox, RemoteLink, RemoteRequest};
 use toolhub_mcp_wire::McpError;
 
-use super::open::millis;
 use super::{Shared, bus_error, json};
 use crate::bus::{BusError, Replies};
+use crate::clock::millis;
 use crate::liveness::LOST_AFTER;
 use crate::wire::{self, Action, AnswerError, CallHead, Control, PROTOCOL, Refusal, Reply, Subjects};
 

@@ -59,6 +59,9 @@ impl std::fmt::Debug for Replica {
     }
 }
 
+/// The links to each placement, by its instance and epoch.
+type LinksByPlacement = HashMap<(InstanceKey, i64), Vec<Weak<link::Link>>>;
+
 pub(crate) struct Shared {
     pub(crate) id: String,
     pub(crate) bus: Bus,
@@ -68,7 +71,7 @@ pub(crate) struct Shared {
     address: String,
     /// Why the database could not be reached last time.
     store_problem: Mutex<Option<String>>,
-    links: Mutex<HashMap<(InstanceKey, i64), Vec<Weak<link::Link>>>>,
+    links: Mutex<LinksByPlacement>,
     cancellations: mpsc::Sender<Cancellation>,
     pub(crate) in_flight: AtomicU32,
     next_request: AtomicU64,

@@ -13,6 +13,7 @@ use toolhub_mcp_wire::McpError;
 use super::link::{ACCEPT_TIMEOUT, Link};
 use super::{Shared, bus_error, json};
 use crate::bus::BusError;
+use crate::clock::millis;
 use crate::liveness::LOST_AFTER;
 use crate::wire::{self, Action, CallHead, Control, ControlReply, PROTOCOL, Refusal, Reply, Subjects};
 
@@ -146,10 +147,6 @@ fn candidates(spec: &ServerSpec, members: Vec<Member>) -> Result<Vec<Member>, Lo
         ));
     }
     Ok(workers)
-}
-
-pub(super) fn millis(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 enum ConnectError {

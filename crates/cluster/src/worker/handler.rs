@@ -74,5 +74,5 @@ pub(super) async fn publish_events(bus: &Bus, mut events: mpsc::Receiver<QueuedE
         let body = params.as_ref().map(RawJson::get).unwrap_or_default();
         let _ = bus.publish(&subject, wire::write(&event, body.as_bytes())).await;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

@@ -3,19 +3,19 @@
 mod concurrent;
 mod policy;
 mod single_candidate;
+mod unknown_tool;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use toolhub_core::error::UnknownTool;
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
-use toolhub_core::suggest::similar_names;
 use toolhub_core::tool::ApprovalStatus;
 use toolhub_core::{CallBy, Coercion, Localize as _, RawJson, Source, Tool, ToolError};
 
 use self::concurrent::{CandidateSelection, OrderedCandidates};
 use self::single_candidate::single_candidate;
+use self::unknown_tool::{unknown, unknown_qualified};
 use crate::catalog::{Catalog, Entry};
 use crate::coerce::{Coerced, coerce};
 use crate::schema::{Instance, Steps};
@@ -23,8 +23,6 @@ use crate::score::{Score, Scores};
 
 pub use self::policy::{Policy, SourceFilter, Strategy};
 
-/// Maximum number of similar names in an error.
-const MAX_SUGGESTIONS: usize = 3;
 /// Maximum number of candidates of a capability; later ones would hardly ever be tried.
 const MAX_CANDIDATES: usize = 8;
 
@@ -197,7 +195,7 @@ fn by_name<'a>(
         let qualified = qualified(request, known).filter(|_| only.is_none());
         let Some(entry) = qualified else {
             return Err(match only {
-                None => unknown_qualified(request, known),
+                None => unknown_qualified(request.tool, known.policy, known.catalog),
                 Some(_) => unknown(request.tool, only, &named, known.catalog),
             });
         };
@@ -557,50 +555,4 @@ fn beside_text(place: usize, ordered_candidates: &OrderedCandidates<'_>, score: 
         format!("{} ({})", role.localize(en), score.localize(en)),
         format!("{}（{}）", role.localize(zh), score.localize(zh)),
     )
-}
-
-/// The error for an unknown name; for `server__name`, it states that the server has no such tool.
-fn unknown_qualified(request: Request<'_>, known: RoutingContext<'_>) -> ToolError {
-    let server = |prefix: &str| known.policy.servers.iter().find(|id| id.as_str() == prefix);
-    let split = request.tool.split_once("__");
-    let Some((id, name)) = split.and_then(|(prefix, name)| Some((server(prefix)?, name))) else {
-        return unknown(request.tool, None, &[], known.catalog);
-    };
-    let named: Vec<&Arc<Entry>> = known.catalog.named(name).collect();
-    let error = unknown(name, Some(&Source::Server(id.clone())), &named, known.catalog);
-    match error {
-        ToolError::UnknownTool(mut unknown) => {
-            unknown.near.iter_mut().for_each(|near| *near = format!("{id}__{near}"));
-            ToolError::UnknownTool(unknown)
-        }
-        other => other,
-    }
-}
-
-fn unknown(tool: &str, only: Option<&Source>, named: &[&Arc<Entry>], catalog: &Catalog) -> ToolError {
-    let names: Vec<&str> = match only {
-        Some(only) => {
-            let own = catalog.iter().filter(|entry| entry.tool.source == *only);
-            own.map(|entry| entry.tool.name().as_str()).collect()
-        }
-        None => catalog.names().collect(),
-    };
-    // A qualified name is compared with qualified names.
-    let qualified: Vec<String> = match only {
-        None if tool.contains("__") => {
-            catalog.iter().map(|entry| format!("{}__{}", entry.tool.source, entry.tool.name())).collect()
-        }
-        _ => Vec::new(),
-    };
-    let names = names.into_iter().chain(qualified.iter().map(String::as_str));
-    ToolError::UnknownTool(Box::new(UnknownTool {
-        tool: tool.to_owned(),
-        server: match only {
-            Some(Source::Server(id)) => Some(id.clone()),
-            _ => None,
-        },
-        near: similar_names(tool, names, MAX_SUGGESTIONS),
-        elsewhere: named.iter().map(|entry| entry.tool.source.clone()).collect(),
-        unlisted: Vec::new(),
-    }))
 }

@@ -148,6 +148,7 @@ fn span(micros: i64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "an argument of `map_err`")]
 fn unreadable(error: Error) -> StoreError {
     StoreError(error.to_string().into())
 }

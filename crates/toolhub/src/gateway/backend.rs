@@ -409,7 +409,7 @@ impl HubBackend {
         if let (Ok(output), Some(Source::Server(id))) = (&outcome.result, outcome.source()) {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             let noted = self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str())).await;
-            // The client could never reach the task, nor could anybody else be kept from it.
+            // The client could never reach the task, and other principals could not be kept from it.
             noted.map_err(|error| Ok(tool_error(&task_not_recorded(&error).localize(self.lang))))?;
         }
         // The tool was removed after the view was built. The error must not suggest names that this profile does not show.

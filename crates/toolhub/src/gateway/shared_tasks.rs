@@ -186,7 +186,7 @@ fn instance_of<'a>(server: &Server, principal: Option<&'a str>) -> Option<&'a st
     }
 }
 
-/// What must be different for two tasks to be different ones, whoever created them.
+/// What must be different for two tasks to be different ones, for all principals together.
 fn slot_of(task: &StoredTask, instance: Option<&str>) -> String {
     let hub = task.hub.map(|hub| ReplicaId(hub).to_string()).unwrap_or_default();
     let instance = instance.map(|principal| format!("of {principal}")).unwrap_or_default();

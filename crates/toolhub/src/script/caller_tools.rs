@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::script_runs::{META_KEY, VALUE_KEY};
+use super::output_meta::{META_KEY, VALUE_KEY};
 use serde_json::Value;
 use toolhub_core::{
     BoxFuture, CallId, Lang, NestedBudget, NestedCall, NestedTool, NestedToolList, NestedTools, RawJson,

@@ -4,6 +4,7 @@ mod caller_tools;
 mod dry_run;
 mod journals;
 mod local_calls;
+mod output_meta;
 mod run_script;
 mod script_runs;
 mod shares;

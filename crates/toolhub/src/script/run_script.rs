@@ -11,7 +11,8 @@ use toolhub_core::{
 use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptLimits, ScriptOutcome, ScriptReport};
 
-use super::script_runs::{META_KEY, ScriptAuthor, ScriptRuns, details, failed, notes};
+use super::output_meta::META_KEY;
+use super::script_runs::{ScriptAuthor, ScriptRuns, details, failed, notes};
 use crate::settings::Settings;
 
 const DEFINITION: &str = r#"{

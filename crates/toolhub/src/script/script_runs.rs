@@ -14,14 +14,9 @@ use toolhub_script::{
 
 use super::caller_tools::CallerTools;
 use super::journals::{Journals, ReopenError, RunJournal};
+use super::output_meta::META_KEY;
 use super::shares::Shares;
 use crate::settings::Settings;
-
-/// The member of an output's `_meta` with the log and the calls of a script.
-pub(super) const META_KEY: &str = "toolhub/script";
-
-/// The member of it with the value of a script of a skill, if that is neither text nor an object.
-pub(super) const VALUE_KEY: &str = "value";
 
 /// Who wrote a script. Each kind has its own places: a script of a caller waits for the scripts of skills that it calls, and
 /// these call no further scripts, so that no two wait for each other.

@@ -7,7 +7,8 @@ use toolhub_native::localized_block;
 use toolhub_script::{Script, ScriptOutcome, ScriptReport};
 use toolhub_skills::{CallingScript, CallingScripts};
 
-use super::script_runs::{META_KEY, ScriptAuthor, ScriptRuns, VALUE_KEY, details, failed, notes};
+use super::output_meta::{META_KEY, VALUE_KEY};
+use super::script_runs::{ScriptAuthor, ScriptRuns, details, failed, notes};
 
 /// Runs the scripts of skills.
 pub(crate) struct SkillScripts(pub(crate) Arc<ScriptRuns>);

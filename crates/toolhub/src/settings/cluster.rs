@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn reads_the_servers_and_their_authorities() {
+        let text = "nats = \"tls://nats.example:4222\"\nauthorities = \"ca.pem\"\nlease = \"20s\"\n";
+        let cluster: ClusterSettings = toml_edit::de::from_str(text).unwrap();
+        assert_eq!(cluster.urls().unwrap(), ["tls://nats.example:4222"]);
+        assert_eq!(cluster.authorities.as_deref(), Some(std::path::Path::new("ca.pem")));
+        assert_eq!((cluster.lease(), cluster.problem().is_none()), (Duration::from_secs(20), true));
+        let cluster: ClusterSettings = toml_edit::de::from_str("prefix = \"a.b\"").unwrap();
+        assert_eq!(cluster.problem().map(|(key, _)| key), Some("prefix"));
+    }
+
+    #[test]
     fn reads_keys_and_expands_variables() {
         assert_eq!(read(&[]).unwrap(), []);
         let keys = read(&["${KEY}", KEY]).unwrap();

@@ -1,5 +1,5 @@
 //! Measures what a worker adds to a call: latency and CPU of the same calls to a server of this process, and to one that a worker
-//! runs, over a real NATS server, for the benchmark `cluster`: `cluster_hop [CALLS] [CALLERS]`. Placements are in memory.
+//! runs, over a real NATS server, for the benchmark `cluster`: `cluster-hop [CALLS] [CALLERS]`. Placements are in memory.
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,

@@ -288,7 +288,7 @@ fn a_script_that_is_longer_than_the_history_keeps_is_resumed() {
 
 /// The folder with the journals of scripts.
 fn journals(cli: &CommandLine) -> Vec<PathBuf> {
-    let folder = std::fs::read_dir(cli.folder().join("data/scripts"));
+    let folder = std::fs::read_dir(cli.folder().join("home/scripts"));
     folder.map(|files| files.map(|file| file.unwrap().path()).collect()).unwrap_or_default()
 }
 

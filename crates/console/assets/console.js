@@ -180,12 +180,16 @@ export function showSecret(secret, snippet) {
   });
 }
 
+/** Whether an action runs after which another page is shown: what this page shows may not exist any more. */
+let isLeaving = false;
+
 /** Runs the action of a button. */
 async function act(button) {
   const { post, method = "POST", body, confirm, confirmAction, then, show, secret, snippet } = button.dataset;
   if (confirm && !(await confirmed(confirm, confirmAction))) return;
   if (document.activeElement === button) pressed = button;
   button.disabled = true;
+  isLeaving = then !== undefined;
   try {
     const received = await request(post, { method, body });
     if (secret) {
@@ -200,6 +204,7 @@ async function act(button) {
     }
     await refresh();
   } catch (error) {
+    isLeaving = false;
     announce(error.message);
     await refresh();
   } finally {
@@ -306,7 +311,7 @@ function follow() {
   const stream = new EventSource(`${apiRoot}events?since=${encodeURIComponent(meta("events"))}`);
   const update = () => {
     const main = document.getElementById("main");
-    if (document.hidden || isInUse(main)) {
+    if (isLeaving || document.hidden || isInUse(main)) {
       timer = setTimeout(update, 1000);
       return;
     }

@@ -307,19 +307,19 @@ async fn questions_of_servers_reach_the_client_of_the_script() {
 /// no commands that only the owner can run.
 #[tokio::test]
 async fn reports_of_scripts_reach_clients_unchanged() {
-    let (serving, _, keys) = team(CODE, &[ANN]);
+    let settings = CODE.replace("[\"s\"]", "[\"s\", \"native\"]");
+    let (serving, _, keys) = team(&settings, &[ANN]);
     let ann = RawClient::with_token(&serving.url(), Era::Modern, Some(&keys[0])).await;
     let thrown = "throw new Error('first part; second part `toolhub keys` third; fourth')";
     let answer = ann.call("run_script", &arguments(thrown)).await;
     let text = answer.text();
     assert!(text.contains("first part; second part `toolhub keys` third; fourth"), "{text}");
     assert!(answer.result().contains(r#""isError":true"#), "{answer:?}");
-    let wrong =
-        "try { await tools.s.read_sheet({ row: 'x' }) } catch (e) { return [e.kind, e.message].join(': ') }";
+    let wrong = "try { await tools.calculate({}) } catch (e) { return [e.kind, e.message].join(': ') }";
     let text = ann.call("run_script", &arguments(wrong)).await.text();
     assert!(text.contains("invalid_arguments: wrong arguments") && !text.contains("toolhub tools"), "{text}");
-    let uncaught = ann.call("run_script", &arguments("await tools.s.read_sheet({ row: 'x' })")).await.text();
-    assert!(uncaught.contains("line 1") && uncaught.contains("tools.s.read_sheet("), "{uncaught}");
+    let uncaught = ann.call("run_script", &arguments("await tools.calculate({})")).await.text();
+    assert!(uncaught.contains("line 1") && uncaught.contains("tools.calculate("), "{uncaught}");
     assert!(!uncaught.contains("`toolhub "), "{uncaught}");
 }
 
@@ -332,7 +332,8 @@ async fn scripts_of_clients_leave_no_journal() {
     let arguments = arguments(code);
     let running = ann.call("run_script", &arguments);
     let watched = async {
-        let journals = serving.folder().join("data/scripts");
+        assert!(serving.folder().join("home").is_dir());
+        let journals = serving.folder().join("home/scripts");
         for _ in 0..10 {
             tokio::time::sleep(Duration::from_millis(100)).await;
             let files = std::fs::read_dir(&journals).map_or(0, Iterator::count);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use toolhub_client_config::ConfigError;
 use toolhub_core::Localize as _;
 use toolhub_core::approval::Pin;
@@ -300,8 +300,7 @@ pub struct ServerExtras {
 }
 
 /// How instances of a server are shared, as named in the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InstancesName {
     /// By all callers.
     #[default]
@@ -309,8 +308,31 @@ pub enum InstancesName {
     /// Not shared: each caller has its own.
     Caller,
     /// Several, each for a part of the callers, on different workers of a cluster.
-    #[serde(untagged)]
     Copies(NonZeroUsize),
+}
+
+impl<'de> Deserialize<'de> for InstancesName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Value {
+            Name(String),
+            Number(i64),
+        }
+        let unknown = |given: String| {
+            let expected = "expected `shared`, `caller` or a number of copies from 1";
+            serde::de::Error::custom(format!("unknown variant `{given}`, {expected}"))
+        };
+        match Value::deserialize(deserializer)? {
+            Value::Name(name) if name == "shared" => Ok(Self::Shared),
+            Value::Name(name) if name == "caller" => Ok(Self::Caller),
+            Value::Name(name) => Err(unknown(name)),
+            Value::Number(count) => {
+                let copies = usize::try_from(count).ok().and_then(NonZeroUsize::new);
+                copies.map(Self::Copies).ok_or_else(|| unknown(count.to_string()))
+            }
+        }
+    }
 }
 
 /// Whose credentials calls of the gateway's clients use, as named in the file.
@@ -506,7 +528,7 @@ mod tests {
         check("[[servers]]\ntools = []\n", "line 1, column 1: missing field `id`");
         check(
             "[[servers]]\nid = \"a\"\ninstances = \"each\"\n",
-            "line 3, column 13: unknown variant `each`, expected `shared` or `caller`",
+            "line 3, column 13: unknown variant `each`, expected `shared`, `caller` or a number of copies from 1",
         );
         check(
             "[[servers]]\nid = \"a\"\ncredentials = \"own\"\n",

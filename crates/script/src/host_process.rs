@@ -256,6 +256,11 @@ impl HostProcess {
         }
     }
 
+    /// Whether the process may still read answers. It has ended otherwise, or soon will.
+    pub(crate) fn accepts_answers(&self) -> bool {
+        self.stdin.is_some()
+    }
+
     /// Bytes that are queued.
     pub(crate) fn unsent(&self) -> usize {
         self.outgoing.len() - self.written

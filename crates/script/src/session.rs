@@ -110,7 +110,8 @@ impl<'a> Session<'a> {
                 flush.as_mut().reset(Instant::now() + MAX_BUFFER_TIME);
                 is_flush_set = true;
             }
-            let reads = self.held_bytes < self.setup.limits.held_arguments();
+            // The end of a host is noticed by reading.
+            let reads = self.held_bytes < self.setup.limits.held_arguments() || !self.host.accepts_answers();
             let step = tokio::select! {
                 event = self.host.next_if(reads) => self.on_event(event).await?,
                 Some(done) = self.running.next(), if !self.running.is_empty() => {
@@ -288,6 +289,7 @@ impl<'a> Session<'a> {
     async fn start_queued(&mut self) -> Result<(), Box<ScriptFailure>> {
         while self.setup.replay.is_none()
             && self.running_calls < self.setup.limits.concurrent_calls
+            && self.host.accepts_answers()
             && self.host.unsent() <= self.setup.limits.answer
         {
             let Some(call) = self.queue.pop_front() else { return Ok(()) };

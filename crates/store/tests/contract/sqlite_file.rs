@@ -97,6 +97,7 @@ async fn sums_statistics_of_an_older_database() {
     drop(store);
     let older = "DROP INDEX calls_by_parent; ALTER TABLE calls DROP COLUMN parent;
         ALTER TABLE call_blocks DROP COLUMN parents;
+        DROP TABLE shared_state; DROP TABLE shared_counts; DROP TABLE changes;
         DROP TABLE responses; DROP TABLE response_approvals; DROP TABLE day_totals; DROP TABLE latency_totals; ALTER TABLE last_uses DROP COLUMN uses;
         PRAGMA user_version = 11";
     database.tamper(older).await;

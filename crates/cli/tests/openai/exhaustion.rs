@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
 
 use crate::attacks::{MODEL, respond, send};
@@ -111,7 +111,9 @@ async fn a_flood_of_background_responses_leaves_room_for_others() {
 async fn slow_readers_do_not_fill_the_memory() {
     const STREAMS: usize = 20;
     const PIECE: usize = 64 << 10;
-    const PIECES: usize = 100;
+    const PIECES: usize = 200;
+    /// The kernel keeps as much as it likes for a socket without a set size: megabytes on some machines.
+    const RECEIVE_BUFFER: u32 = 64 << 10;
     let piece = json!({"choices": [{"index": 0, "delta": {"content": "x".repeat(PIECE)}}]});
     let mut body = format!("data: {piece}\n\n").repeat(PIECES);
     body.push_str(
@@ -130,7 +132,9 @@ async fn slow_readers_do_not_fill_the_memory() {
             ),
         };
         let body = body.to_string();
-        let mut stream = TcpStream::connect(hub.address()).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(RECEIVE_BUFFER).unwrap();
+        let mut stream = socket.connect(hub.address().parse().unwrap()).await.unwrap();
         let request = format!(
             "POST /v1/{path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{body}",
             hub.address(),

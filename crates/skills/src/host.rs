@@ -22,7 +22,7 @@ use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::remote::Fetch;
 use crate::run::{self, Job, RunError};
 use crate::skill::Shape;
-use crate::{resource, use_skill};
+use crate::{resource, use_skill, use_skill_definition};
 
 /// Calls the tools of skills.
 pub struct SkillHost {
@@ -51,7 +51,7 @@ impl ToolHost for SkillHost {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             match tool.definition.wire_name().as_str() {
-                use_skill::NAME => {
+                use_skill_definition::NAME => {
                     context.sending();
                     self.activate(arguments).await
                 }

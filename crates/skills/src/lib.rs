@@ -25,6 +25,7 @@ mod run;
 mod skill;
 mod template;
 pub mod use_skill;
+pub mod use_skill_definition;
 mod validate;
 mod yaml;
 mod yaml_repair;

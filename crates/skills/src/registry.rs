@@ -20,7 +20,7 @@ use crate::grants::Grants;
 use crate::python::{InspectionMode, Python};
 use crate::remote::RemoteSkill;
 use crate::skill::{Origin, Root, Shape, Skill};
-use crate::use_skill;
+use crate::use_skill_definition;
 
 /// The user's configuration of skills.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +79,18 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The names and descriptions of the skills that `use_skill` offers: those in use, sorted, and those of servers.
+    fn offered(&self) -> Vec<(String, &str)> {
+        let mut offered: Vec<(String, &str)> = self
+            .used()
+            .filter(|known| known.skill.shape == Shape::Folder)
+            .map(|known| (known.skill.name.clone(), known.skill.description.as_str()))
+            .collect();
+        offered.sort();
+        offered.extend(self.remote.iter().map(|skill| (skill.shown(), skill.description.as_str())));
+        offered
+    }
+
     /// Returns the used skill of that name, otherwise the first one of that name.
     pub fn named(&self, name: &str) -> Option<&RegisteredSkill> {
         let mut named = self.skills.iter().filter(|known| known.skill.name == name);
@@ -263,7 +275,7 @@ impl SkillRegistry {
     /// but withheld.
     pub fn tools(&self) -> Vec<Tool> {
         let snapshot = self.snapshot();
-        let mut tools: Vec<Tool> = use_skill::tool(&snapshot).into_iter().collect();
+        let mut tools: Vec<Tool> = use_skill_definition::tool(&snapshot.offered()).into_iter().collect();
         for known in snapshot.skills.iter().filter(|known| known.hidden_by.is_none()) {
             for (tool, name) in known.skill.tools.iter().zip(&known.tool_names) {
                 let Some(definition) = definition(known, tool, name) else { continue };
@@ -356,7 +368,9 @@ fn name_tools(snapshot: &mut Snapshot, builtin: &BTreeSet<String>) {
         for (number, tool) in known.skill.tools.iter().enumerate() {
             let is_reserved = |name: &str| known.skill.origin == Origin::Project && builtin.contains(name);
             let free = |name: &str| {
-                name != use_skill::NAME && !snapshot.by_tool.contains_key(name) && !is_reserved(name)
+                name != use_skill_definition::NAME
+                    && !snapshot.by_tool.contains_key(name)
+                    && !is_reserved(name)
             };
             let qualified = format!("{}__{}", known.skill.name, tool.name);
             let name = [tool.name.clone(), qualified].into_iter().find(|name| free(name));

@@ -8,108 +8,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use toolhub_core::lang::LocalizedText;
-use toolhub_core::text::cut;
-use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, ToolError, ToolOutput};
+use toolhub_core::{RawJson, ToolError, ToolOutput};
 
 use crate::file_set::{FileSet, Stamp, sha256};
 use crate::frontmatter;
-use crate::registry::{RegisteredSkill, SkillRegistry, Snapshot};
+use crate::registry::{RegisteredSkill, SkillRegistry};
 use crate::resource;
-use crate::skill::{Shape, Skill};
-
-/// The tool's name.
-pub const NAME: &str = "use_skill";
-/// The capability tag; no call by capability requests it.
-pub const TAG: &str = "skills";
-/// The key in `_meta` that lists the skills, for prompts.
-pub const LISTED_META_KEY: &str = "toolhub/skills";
-/// The key in `_meta` with a short description, for lists that name the skills separately.
-pub const BRIEF_META_KEY: &str = "toolhub/brief";
+use crate::skill::Skill;
 
 /// Maximum size of the instructions, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// Maximum size of a file that is returned to a model, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Maximum length of a skill's description within the description of the tool, in characters.
-const MAX_DESCRIPTION_CHARS: usize = 300;
-/// Maximum length of the tool's description, in characters, beyond which only names are listed.
-const MAX_DESCRIPTIONS_CHARS: usize = 8_000;
 /// Maximum number of files that are listed with the instructions.
 const MAX_NAMED_FILES: usize = 100;
-
-const INTRODUCTION: &str = "Loads the instructions of a skill, which tell how a kind of work is done here. Call it before such work, with the skill that fits, and follow what it says. `file` reads one of the skill's files instead.";
-
-/// Builds the tool for the skills in use; `None` if there are none.
-pub(crate) fn tool(snapshot: &Snapshot) -> Option<Tool> {
-    let mut offered: Vec<(String, &str)> = snapshot
-        .used()
-        .filter(|known| known.skill.shape == Shape::Folder)
-        .map(|known| (known.skill.name.clone(), known.skill.description.as_str()))
-        .collect();
-    offered.sort();
-    offered.extend(snapshot.remote.iter().map(|skill| (skill.shown(), skill.description.as_str())));
-    let definition = definition(&offered)?;
-    Some(Tool { tags: vec![TAG.to_owned()], ..Tool::new(Source::Skill, definition) })
-}
-
-/// Returns the skills, with descriptions, that a definition of the tool lists.
-pub fn listed(definition: &ToolDefinition) -> Vec<(String, String)> {
-    let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
-    let listed =
-        meta.and_then(|meta| meta.get(LISTED_META_KEY)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
-    let text = |entry: &RawObject, key: &str| entry.get(key).and_then(|text| text.decode::<String>().ok());
-    let pair = |entry: RawJson| {
-        let entry = entry.object()?;
-        Some((text(&entry, "name")?, text(&entry, "description").unwrap_or_default()))
-    };
-    listed.into_iter().filter_map(pair).collect()
-}
-
-/// Builds the definition for these skills; `None` if there are none.
-pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefinition> {
-    if offered.is_empty() {
-        return None;
-    }
-    let mut description = format!("{INTRODUCTION}\n\nSkills:\n");
-    for (name, summary) in offered {
-        let summary = one_line(summary.as_ref());
-        let summary = cut(&summary, MAX_DESCRIPTION_CHARS).unwrap_or(summary);
-        // Beyond the limit only names are listed.
-        if description.chars().count() + summary.chars().count() > MAX_DESCRIPTIONS_CHARS {
-            let _ = writeln!(description, "- {name}");
-        } else {
-            let _ = writeln!(description, "- {name}: {summary}");
-        }
-    }
-    let names: Vec<&str> = offered.iter().map(|(name, _)| name.as_str()).collect();
-    let listed: Vec<RawObject> = offered
-        .iter()
-        .map(|(name, summary)| {
-            RawObject::default().with("name", name.as_str()).with("description", summary.as_ref())
-        })
-        .collect();
-    let definition = json!({
-        "name": NAME,
-        "title": "Use a skill",
-        "description": description.trim_end(),
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "skill": {"type": "string", "enum": names, "description": "Which skill"},
-                "file": {"type": "string", "description": "A file of the skill to read instead of its instructions, such as `references/guide.md`"},
-            },
-            "required": ["skill"],
-            "additionalProperties": false,
-        },
-        "annotations": {"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
-        "_meta": {LISTED_META_KEY: listed, BRIEF_META_KEY: INTRODUCTION},
-    });
-    ToolDefinition::parse(RawJson::from(definition)).ok()
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 /// Returns the instructions of a skill: the text below its frontmatter. Cached until the file changes.
 pub fn instructions(registry: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, ToolError> {

@@ -7,8 +7,8 @@ use toolhub::{Hub, Progress};
 use toolhub_core::Lang;
 
 use crate::app::App;
-use crate::commands::tools::plural;
 use crate::exit::Interrupted;
+use crate::render::plural::plural;
 
 /// Redraw interval of the status line on a terminal.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);

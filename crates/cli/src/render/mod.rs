@@ -3,6 +3,7 @@
 pub(crate) mod findings;
 pub(crate) mod listing_progress;
 pub(crate) mod live;
+pub(crate) mod plural;
 pub(crate) mod record_table;
 pub(crate) mod sanitize;
 pub(crate) mod screen;

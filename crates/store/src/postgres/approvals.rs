@@ -1,12 +1,11 @@
 //! Approvals: the definition of a tool that the user has accepted.
 
-use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Error};
 use toolhub_core::approval::{Approval, Approvals};
 use toolhub_core::ports::StoreError;
 use toolhub_core::{BoxFuture, Source, ToolName};
 
-use super::transact::WriteSession;
 use super::{PgStore, query, replace_nul};
 use crate::query as sql_query;
 use crate::rows::micros;
@@ -37,7 +36,7 @@ impl Approvals for PgStore {
 }
 
 /// Stores an approval; replaces the previous one.
-pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Result<bool, Error> {
+pub(super) async fn approve(client: &Client, approval: &Approval) -> Result<bool, Error> {
     let sql = "INSERT INTO approvals VALUES ($1, $2, $3, $4, $5) ON CONFLICT (source, tool) DO UPDATE SET
         version = excluded.version, definition = excluded.definition, at = excluded.at";
     let source = approval.source.to_string();
@@ -48,13 +47,13 @@ pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Resu
         &approval.definition.get(),
         &micros(approval.at),
     ];
-    session.client().execute(sql, &values).await?;
+    client.execute(sql, &values).await?;
     Ok(true)
 }
 
 /// Removes an approval; returns whether there was one.
-pub(super) async fn revoke(session: &WriteSession, source: &Source, tool: &ToolName) -> Result<bool, Error> {
+pub(super) async fn revoke(client: &Client, source: &Source, tool: &ToolName) -> Result<bool, Error> {
     let sql = "DELETE FROM approvals WHERE source = $1 AND tool = $2";
     let source = source.to_string();
-    Ok(session.client().execute(sql, &[&replace_nul(&source), &replace_nul(tool.as_str())]).await? > 0)
+    Ok(client.execute(sql, &[&replace_nul(&source), &replace_nul(tool.as_str())]).await? > 0)
 }

@@ -5,7 +5,6 @@ use tokio_postgres::{Client, Error, Statement};
 use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::session::Session;
-use super::transact::WriteSession;
 use super::{query, replace_nul};
 use crate::blocks::Block;
 use crate::blocks::scan::{self, Row, Scan};
@@ -35,22 +34,28 @@ impl Statements {
 
 /// Stores blocks. Returns the new ones.
 pub(super) async fn insert<'a>(
-    session: &WriteSession,
+    client: &Client,
+    statements: &Statements,
     blocks: &[&'a Block],
     owner: OwnerId,
 ) -> Result<Vec<&'a Block>, Error> {
-    let stored = try_join_all(blocks.iter().map(|block| insert_one(session, block, owner))).await?;
+    let stored =
+        try_join_all(blocks.iter().map(|block| insert_one(client, statements, block, owner))).await?;
     Ok(blocks.iter().zip(stored).filter(|(_, new)| *new).map(|(block, _)| *block).collect())
 }
 
-async fn insert_one(session: &WriteSession, block: &Block, owner: OwnerId) -> Result<bool, Error> {
+async fn insert_one(
+    client: &Client,
+    statements: &Statements,
+    block: &Block,
+    owner: OwnerId,
+) -> Result<bool, Error> {
     let summary = &block.summary;
     let range = block.journal.as_ref();
     let column = |names: Option<String>| names.map(|names| replace_nul(&names).into_owned());
-    let rows = session
-        .client()
+    let rows = client
         .query(
-            &session.blocks.insert,
+            &statements.insert,
             &[
                 &replace_nul(summary.first.as_str()),
                 &replace_nul(summary.last.as_str()),
@@ -78,7 +83,7 @@ async fn insert_one(session: &WriteSession, block: &Block, owner: OwnerId) -> Re
         let bytes = i64::try_from(block.outputs.len()).unwrap_or(i64::MAX);
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
             [&id, &summary.began_last, &bytes, &block.outputs];
-        session.client().execute(&session.blocks.outputs, &values).await?;
+        client.execute(&statements.outputs, &values).await?;
     }
     Ok(true)
 }

@@ -11,7 +11,6 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 use toolhub_core::{BoxFuture, CallId};
 
-use super::transact::WriteSession;
 use super::{PgStore, replace_nul};
 use crate::owner::CallOrigin;
 use crate::rows::{Columns as _, EndColumns, arguments_hash, micros, source_list, unescaped};
@@ -87,12 +86,18 @@ pub(super) struct NotedCall {
     pub(super) audit: bool,
 }
 
+/// The calls that a transaction adds.
+pub(super) struct NewCalls<'a> {
+    pub(super) begun: &'a [&'a CallStart],
+    pub(super) notes: &'a [NotedCall],
+    pub(super) origin: CallOrigin,
+}
+
 /// Writes started calls, and complete ones. Returns the records that did not exist or had no end.
 pub(super) async fn insert(
-    session: &WriteSession,
-    begun: &[&CallStart],
-    notes: &[NotedCall],
-    origin: CallOrigin,
+    client: &Client,
+    statements: &Statements,
+    NewCalls { begun, notes, origin }: NewCalls<'_>,
 ) -> Result<HashSet<String>, Error> {
     if begun.is_empty() && notes.is_empty() {
         return Ok(HashSet::new());
@@ -106,7 +111,7 @@ pub(super) async fn insert(
         ends.push(end);
     }
     let values = [starts.values(), ends.values()].concat();
-    let rows = session.client().query(&session.calls.insert, &values).await?;
+    let rows = client.query(&statements.insert, &values).await?;
     rows.iter().map(|row| row.text(0)).collect()
 }
 
@@ -120,7 +125,8 @@ pub(super) struct EndedRow {
 
 /// Writes the ends of calls. Returns those that had none, by record.
 pub(super) async fn finish(
-    session: &WriteSession,
+    client: &Client,
+    statements: &Statements,
     ends: &[&CallEnd],
 ) -> Result<HashMap<String, EndedRow>, Error> {
     if ends.is_empty() {
@@ -131,7 +137,7 @@ pub(super) async fn finish(
     ends.iter().for_each(|end| arrays.push(EndColumns::of(end)));
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&records];
     values.extend(arrays.values());
-    let rows = session.client().query(&session.calls.update, &values).await?;
+    let rows = client.query(&statements.update, &values).await?;
     let ended = |row: &Row| {
         let ended = EndedRow { began: row.int(1)?, audit: row.int(2)? != 0 };
         Ok((row.text(0)?, ended))
@@ -140,15 +146,23 @@ pub(super) async fn finish(
 }
 
 /// The records that exist among these.
-pub(super) async fn known(session: &WriteSession, records: &[&str]) -> Result<HashSet<String>, Error> {
+pub(super) async fn known(
+    client: &Client,
+    statements: &Statements,
+    records: &[&str],
+) -> Result<HashSet<String>, Error> {
     if records.is_empty() {
         return Ok(HashSet::new());
     }
-    session.client().query(&session.calls.known, &[&records]).await?.iter().map(|row| row.text(0)).collect()
+    client.query(&statements.known, &[&records]).await?.iter().map(|row| row.text(0)).collect()
 }
 
 /// Stores the outputs of calls with the given start times.
-pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)]) -> Result<(), Error> {
+pub(super) async fn keep_outputs(
+    client: &Client,
+    statements: &Statements,
+    ends: &[(&CallEnd, i64)],
+) -> Result<(), Error> {
     let with_output: Vec<_> = ends
         .iter()
         .filter_map(|(end, began)| Some((&end.record, *began, end.output.as_ref()?.get())))
@@ -161,7 +175,7 @@ pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)
     let bytes: Vec<i64> =
         with_output.iter().map(|(_, _, output)| i64::try_from(output.len()).unwrap_or(i64::MAX)).collect();
     let outputs: Vec<&str> = with_output.iter().map(|(_, _, output)| *output).collect();
-    session.client().execute(&session.calls.outputs, &[&records, &began, &bytes, &outputs]).await?;
+    client.execute(&statements.outputs, &[&records, &began, &bytes, &outputs]).await?;
     Ok(())
 }
 

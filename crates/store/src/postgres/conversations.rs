@@ -1,12 +1,11 @@
 //! Conversations as lists of turns.
 
-use tokio_postgres::Error;
+use tokio_postgres::{Client, Error};
 use toolhub_core::BoxFuture;
 use toolhub_core::call_log::RecordId;
 use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
 use toolhub_core::ports::StoreError;
 
-use super::transact::WriteSession;
 use super::{PgStore, query, replace_nul};
 use crate::query::{self as sql_query, Dialect};
 use crate::rows::micros;
@@ -36,10 +35,10 @@ impl Conversations for PgStore {
 }
 
 /// Adds a turn; returns whether it was new.
-pub(super) async fn append_turn(session: &WriteSession, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
+pub(super) async fn append_turn(client: &Client, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
     let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
     let (conversation, text) = (replace_nul(&turn.conversation), replace_nul(&turn.text));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
         [&key.as_str(), &conversation, &turn.role.name(), &text, &micros(turn.at)];
-    Ok(session.client().execute(sql, &values).await? == 1)
+    Ok(client.execute(sql, &values).await? == 1)
 }

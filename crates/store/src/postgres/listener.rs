@@ -1,20 +1,15 @@
 //! Notices the changes of other replicas: a connection of its own waits for notifications and reads the versions of all parts.
 //! The versions are also read periodically, so that a lost notification delays a change and hides none.
 
-use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::AsyncMessage;
 use toolhub_core::shared_state::ChangeVersions;
 
 use super::session::Address;
-use super::state::versions;
+use super::state::{CHANNEL, versions};
 
-/// The channel of the notifications.
-pub(super) const CHANNEL: &str = "toolhub_changes";
 /// Interval at which the versions are read without a notification.
 const POLL_INTERVAL: Duration = Duration::from_millis(900);
 /// Pause before another connection is tried.
@@ -62,24 +57,4 @@ async fn follow_connection(address: &Address, known: &KnownVersions) -> Result<(
         // `None`: the connection has ended, which the next statement reports.
         let _ = timeout(POLL_INTERVAL, notified.recv()).await;
     }
-}
-
-/// Drives a connection, and forwards its notifications.
-pub(super) fn drive<S, T>(
-    mut connection: tokio_postgres::Connection<S, T>,
-    notifications: mpsc::Sender<()>,
-) -> JoinSet<()>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    T: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
-{
-    let mut driver = JoinSet::new();
-    driver.spawn(async move {
-        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(_) = message {
-                let _ = notifications.try_send(());
-            }
-        }
-    });
-    driver
 }

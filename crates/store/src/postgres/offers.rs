@@ -2,12 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Client, Error, Row};
 use toolhub_core::ports::CachedOffers;
 use toolhub_core::{RawJson, ServerId};
 
 use super::session::Session;
-use super::transact::WriteSession;
 use super::{query, replace_nul};
 use crate::rows::{Columns as _, from_millis, millis};
 
@@ -28,29 +27,21 @@ pub(super) async fn load(session: &Session) -> Result<Vec<(ServerId, CachedOffer
     query(session, sql, Vec::new()).await?.iter().map(offers).collect()
 }
 
-pub(super) async fn save(
-    session: &WriteSession,
-    server: &ServerId,
-    offers: &CachedOffers,
-) -> Result<(), Error> {
+pub(super) async fn save(client: &Client, server: &ServerId, offers: &CachedOffers) -> Result<(), Error> {
     // Removes the lists of former configurations.
     let old = millis(SystemTime::now() - LIST_RETENTION);
-    session.client().execute("DELETE FROM offers WHERE listed_at < $1", &[&old]).await?;
+    client.execute("DELETE FROM offers WHERE listed_at < $1", &[&old]).await?;
     let sql = "INSERT INTO offers VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (server, fingerprint, kind) DO UPDATE SET listed_at = excluded.listed_at, items = excluded.items";
     let (server, fingerprint) = (replace_nul(server.as_str()), replace_nul(&offers.fingerprint));
     let (kind, listed_at, items) =
         (replace_nul(&offers.kind), millis(offers.listed_at), RawJson::of(&offers.items));
-    session.client().execute(sql, &[&server, &fingerprint, &kind, &listed_at, &items.get()]).await?;
+    client.execute(sql, &[&server, &fingerprint, &kind, &listed_at, &items.get()]).await?;
     Ok(())
 }
 
-pub(super) async fn forget(
-    session: &WriteSession,
-    server: &ServerId,
-    fingerprint: &str,
-) -> Result<(), Error> {
+pub(super) async fn forget(client: &Client, server: &ServerId, fingerprint: &str) -> Result<(), Error> {
     let sql = "DELETE FROM offers WHERE server = $1 AND fingerprint = $2";
-    session.client().execute(sql, &[&replace_nul(server.as_str()), &replace_nul(fingerprint)]).await?;
+    client.execute(sql, &[&replace_nul(server.as_str()), &replace_nul(fingerprint)]).await?;
     Ok(())
 }

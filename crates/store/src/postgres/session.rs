@@ -1,15 +1,15 @@
 //! One connection to PostgreSQL: established within a timeout, configured, and closed on drop.
 
 use std::error::Error as _;
+use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error, SimpleQueryMessage};
+use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
-use super::listener;
 use super::security::Security;
 use super::tls::Tls;
 use crate::owner::OwnerId;
@@ -62,7 +62,7 @@ impl Address {
     ) -> Result<Session, String> {
         let connecting = async {
             let (client, connection) = self.url.config.connect(self.tls.clone()).await?;
-            let driver = listener::drive(connection, notifications);
+            let driver = drive_notified(connection, notifications);
             client.batch_execute(SETTINGS).await?;
             Ok(Session { client, _driver: driver })
         };
@@ -89,6 +89,26 @@ impl Address {
             Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
         }
     }
+}
+
+/// Drives a connection, and forwards its notifications.
+fn drive_notified<S, T>(
+    mut connection: tokio_postgres::Connection<S, T>,
+    notifications: mpsc::Sender<()>,
+) -> JoinSet<()>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    T: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
+{
+    let mut driver = JoinSet::new();
+    driver.spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+            if let AsyncMessage::Notification(_) = message {
+                let _ = notifications.try_send(());
+            }
+        }
+    });
+    driver
 }
 
 /// A connection.

@@ -13,7 +13,7 @@ use toolhub_core::shared_state::{
 };
 
 use super::session::Session;
-use super::{PgStore, listener, query};
+use super::{PgStore, query};
 use crate::query::Value;
 use crate::queue::closed;
 use crate::responses::Bind;
@@ -23,6 +23,9 @@ use crate::state::{
     check_entry, entry_of, new_revision, version_of,
 };
 use crate::write::{Write, WriteAnswer};
+
+/// The channel of the notifications of changes.
+pub(super) const CHANNEL: &str = "toolhub_changes";
 
 impl SharedState for PgStore {
     fn replica(&self) -> ReplicaId {
@@ -211,7 +214,7 @@ pub(super) async fn note_changes(client: &Client, parts: &BTreeSet<ChangedPart>)
         client.execute(CHANGE, &[&part.name()]).await?;
     }
     if !parts.is_empty() {
-        client.execute("SELECT pg_notify($1, '')", &[&listener::CHANNEL]).await?;
+        client.execute("SELECT pg_notify($1, '')", &[&CHANNEL]).await?;
     }
     Ok(())
 }

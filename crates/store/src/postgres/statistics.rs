@@ -11,7 +11,6 @@ use toolhub_core::{Source, ToolName};
 
 use super::replace_nul;
 use super::session::Session;
-use super::transact::WriteSession;
 use crate::pending_statistics::PendingStatistics;
 use crate::rows::{Columns as _, from_micros, micros};
 
@@ -51,7 +50,11 @@ impl Statements {
 }
 
 /// Adds statistics.
-pub(super) async fn add(session: &WriteSession, counted: &PendingStatistics) -> Result<(), Error> {
+pub(super) async fn add(
+    client: &Client,
+    statements: &Statements,
+    counted: &PendingStatistics,
+) -> Result<(), Error> {
     let mut of_days = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_steps = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_last = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -76,7 +79,7 @@ pub(super) async fn add(session: &WriteSession, counted: &PendingStatistics) -> 
         of_last.2.push(entry.last_success.map(micros));
         of_last.3.push(entry.last_failure.map(micros));
     }
-    let (client, Statements { days, steps, last }) = (session.client(), &session.statistics);
+    let Statements { days, steps, last } = statements;
     try_join3(
         client.execute(days, &[&of_days.0, &of_days.1, &of_days.2, &of_days.3, &of_days.4]),
         client.execute(steps, &[&of_steps.0, &of_steps.1, &of_steps.2, &of_steps.3]),

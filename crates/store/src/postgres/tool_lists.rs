@@ -3,11 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Client, Error, Row};
 use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore, ToolVersion, ToolVersions};
 use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 
-use super::transact::WriteSession;
 use super::{PgStore, offers, query, replace_nul};
 use crate::query::Value;
 use crate::rows::{Columns as _, from_millis, json, json_text, millis};
@@ -107,11 +106,11 @@ fn list_of(row: &Row) -> Result<(ServerId, CachedList), Error> {
 }
 
 /// Stores a server's list; replaces the previous one.
-pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &CachedList) -> Result<(), Error> {
+pub(super) async fn save(client: &Client, server: &ServerId, list: &CachedList) -> Result<(), Error> {
     // Removes the lists of former configurations.
     let old = millis(SystemTime::now() - LIST_RETENTION);
     let sweep = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < $1";
-    session.client().execute(sweep, &[&old]).await?;
+    client.execute(sweep, &[&old]).await?;
     let sql = "INSERT INTO tool_lists VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
         ON CONFLICT (server, fingerprint) DO UPDATE SET era = excluded.era, peer = excluded.peer,
             listed_at = excluded.listed_at, ttl_ms = excluded.ttl_ms, skipped = excluded.skipped,
@@ -136,29 +135,24 @@ pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &Cache
         &list.late_at.map(millis),
         &list.late_after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX)),
     ];
-    session.client().execute(sql, &values).await?;
+    client.execute(sql, &values).await?;
     match list.listed_at.filter(|_| list.failure.is_none()) {
-        Some(listed_at) => note_versions(session, server, &list.tools, listed_at).await,
+        Some(listed_at) => note_versions(client, server, &list.tools, listed_at).await,
         None => Ok(()),
     }
 }
 
 /// Deletes a list; returns whether there was one.
-pub(super) async fn forget(
-    session: &WriteSession,
-    server: &ServerId,
-    fingerprint: &str,
-) -> Result<bool, Error> {
-    offers::forget(session, server, fingerprint).await?;
+pub(super) async fn forget(client: &Client, server: &ServerId, fingerprint: &str) -> Result<bool, Error> {
+    offers::forget(client, server, fingerprint).await?;
     let sql = "DELETE FROM tool_lists WHERE server = $1 AND fingerprint = $2";
-    let deleted =
-        session.client().execute(sql, &[&replace_nul(server.as_str()), &replace_nul(fingerprint)]).await?;
+    let deleted = client.execute(sql, &[&replace_nul(server.as_str()), &replace_nul(fingerprint)]).await?;
     Ok(deleted > 0)
 }
 
 /// Stores the definitions of a new list as versions, in one statement.
 async fn note_versions(
-    session: &WriteSession,
+    client: &Client,
     server: &ServerId,
     tools: &[RawJson],
     now: SystemTime,
@@ -177,12 +171,12 @@ async fn note_versions(
         ORDER BY name, version
         ON CONFLICT (server, name, version) DO UPDATE SET last_seen = excluded.last_seen";
     let now = millis(now);
-    session.client().execute(insert, &[&server, &names, &versions, &raws, &now]).await?;
+    client.execute(insert, &[&server, &names, &versions, &raws, &now]).await?;
     let prune = "DELETE FROM tool_versions USING (
             SELECT name, version, row_number() OVER (PARTITION BY name ORDER BY last_seen DESC) AS place
             FROM tool_versions WHERE server = $1 AND name = ANY($2::text[])) AS ranked
         WHERE tool_versions.server = $1 AND tool_versions.name = ranked.name
             AND tool_versions.version = ranked.version AND ranked.place > $3";
-    session.client().execute(prune, &[&server, &names, &MAX_VERSIONS]).await?;
+    client.execute(prune, &[&server, &names, &MAX_VERSIONS]).await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use toolhub_core::ports::StoreError;
 use toolhub_core::shared_state::ChangedPart;
 
 use super::audit::AuditWriter;
-use super::calls::{EndedRow, NotedCall};
+use super::calls::{EndedRow, NewCalls, NotedCall};
 use super::session::Session;
 use super::{
     approvals, audit, blocks, calls, conversations, offers, replace_nul, responses, state, statistics,
@@ -29,9 +29,9 @@ use crate::write::{Write, WriteAnswer};
 /// A connection with the prepared statements for writes.
 pub(super) struct WriteSession {
     session: Session,
-    pub(super) calls: calls::Statements,
-    pub(super) blocks: blocks::Statements,
-    pub(super) statistics: statistics::Statements,
+    calls: calls::Statements,
+    blocks: blocks::Statements,
+    statistics: statistics::Statements,
     audit: audit::Statements,
     /// Signs checkpoints, if the calls of this store enter the audit log.
     pub(super) auditor: Option<Arc<Auditor>>,
@@ -134,15 +134,15 @@ async fn inside(
         .collect();
     let (_, new, began, stored) = try_join4(
         session.client().batch_execute("BEGIN"),
-        calls::insert(session, &begun, &notes, origin),
-        calls::finish(session, &ended),
-        blocks::insert(session, &large, origin.owner),
+        calls::insert(session.client(), &session.calls, NewCalls { begun: &begun, notes: &notes, origin }),
+        calls::finish(session.client(), &session.calls, &ended),
+        blocks::insert(session.client(), &session.blocks, &large, origin.owner),
     )
     .await?;
 
     let late: Vec<&str> =
         ended.iter().map(|end| end.record.as_str()).filter(|record| !began.contains_key(*record)).collect();
-    let known = calls::known(session, &late).await?;
+    let known = calls::known(session.client(), &session.calls, &late).await?;
     let mut answers = Vec::with_capacity(writes.len());
     let mut records = PendingRecords::default();
     let mut changed: BTreeSet<ChangedPart> = writes.iter().filter_map(|write| write.part()).collect();
@@ -152,19 +152,23 @@ async fn inside(
             Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(1),
             Write::Finish(end) if known.contains(end.record.as_str()) => Ok(0),
             Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record).into())),
-            Write::AppendTurn(key, turn) => Ok(conversations::append_turn(session, key, turn).await?.into()),
-            Write::Approve(approval) => Ok(approvals::approve(session, approval).await?.into()),
-            Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?.into()),
+            Write::AppendTurn(key, turn) => {
+                Ok(conversations::append_turn(session.client(), key, turn).await?.into())
+            }
+            Write::Approve(approval) => Ok(approvals::approve(session.client(), approval).await?.into()),
+            Write::Revoke(source, tool) => {
+                Ok(approvals::revoke(session.client(), source, tool).await?.into())
+            }
             Write::SaveList(server, list) => {
-                tool_lists::save(session, server, list).await?;
+                tool_lists::save(session.client(), server, list).await?;
                 Ok(1)
             }
             Write::SaveOffers(server, offers) => {
-                offers::save(session, server, offers).await?;
+                offers::save(session.client(), server, offers).await?;
                 Ok(1)
             }
             Write::ForgetList(server, fingerprint) => {
-                Ok(tool_lists::forget(session, server, fingerprint).await?.into())
+                Ok(tool_lists::forget(session.client(), server, fingerprint).await?.into())
             }
             Write::Responses(write) => responses::apply(session.client(), write, origin.owner).await?,
             Write::State(write) => {
@@ -208,17 +212,25 @@ async fn inside(
     }
     if !records.is_empty() {
         // The log is locked last and for a short time: other hubs wait for it.
-        try_join(calls::keep_outputs(session, &ended), statistics::add(session, &all)).await?;
+        try_join(
+            calls::keep_outputs(session.client(), &session.calls, &ended),
+            statistics::add(session.client(), &session.statistics, &all),
+        )
+        .await?;
         let checkpoint = audit::append(&session.audit(), &records).await?;
         session.client().batch_execute("COMMIT").await?;
         return Ok(Committed { answers, checkpoint });
     }
     if all.is_empty() {
-        try_join(calls::keep_outputs(session, &ended), session.client().batch_execute("COMMIT")).await?;
+        try_join(
+            calls::keep_outputs(session.client(), &session.calls, &ended),
+            session.client().batch_execute("COMMIT"),
+        )
+        .await?;
     } else {
         try_join3(
-            calls::keep_outputs(session, &ended),
-            statistics::add(session, &all),
+            calls::keep_outputs(session.client(), &session.calls, &ended),
+            statistics::add(session.client(), &session.statistics, &all),
             session.client().batch_execute("COMMIT"),
         )
         .await?;

@@ -9,7 +9,7 @@ use toolhub_core::{FastMap, RUN_SCRIPT, RawJson, RawObject, Source, Tool, ToolNa
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
 use toolhub_mcp_gateway::{ToolList, portable};
-use toolhub_skills::use_skill;
+use toolhub_skills::use_skill_definition;
 
 use super::profile_access::ProfileAccess;
 use super::script_tool_lists::ScriptToolLists;
@@ -50,7 +50,7 @@ impl Kind {
             (Source::Native, "describe_tool") => Self::Describe,
             (Source::Native, "call_tool") => Self::Call,
             (Source::Native, RUN_SCRIPT) => Self::RunScript,
-            (Source::Skill, use_skill::NAME) => Self::UseSkill,
+            (Source::Skill, use_skill_definition::NAME) => Self::UseSkill,
             (Source::Skill, _) if tool.is_script => Self::SkillScript,
             _ => Self::Plain,
         }
@@ -477,9 +477,9 @@ fn prefixed_name(source: &Source, name: &str) -> Option<String> {
 
 /// The definition of `use_skill` with the skills that the profile admits; `None` if it admits none.
 fn skills_offered(tool: &Tool, options: &ViewOptions<'_>) -> Option<RawJson> {
-    let mut skills = use_skill::listed(&tool.definition);
+    let mut skills = use_skill_definition::listed(&tool.definition);
     skills.retain(|(name, _)| options.profile.admits_skill(name) && options.access.admits_skill(name));
-    use_skill::definition(&skills).map(|definition| definition.raw().clone())
+    use_skill_definition::definition(&skills).map(|definition| definition.raw().clone())
 }
 
 /// The definition as offered: unchanged unless there is an override, a new name, or a rule about its arguments. Returns `None` if it

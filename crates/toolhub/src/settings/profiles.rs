@@ -90,8 +90,8 @@ impl ProfileSettings {
 
     /// Whether the hub's own skills are offered.
     pub fn offers_skills(&self) -> bool {
-        let tags = [toolhub_skills::use_skill::TAG.to_owned()];
-        self.has_source("skill") && self.has_tool(toolhub_skills::use_skill::NAME, &tags)
+        let tags = [toolhub_skills::use_skill_definition::TAG.to_owned()];
+        self.has_source("skill") && self.has_tool(toolhub_skills::use_skill_definition::NAME, &tags)
     }
 
     /// Whether the profile names the tool itself, not only by a wildcard.

@@ -14,6 +14,7 @@ use toolhub_core::{Hints, OAuthSpec, ServerId};
 use toolhub_engine::{OutputLimits, Policy, Strategy};
 use toolhub_mcp_client::config::{Credentials, Instances};
 use toolhub_mcp_wire::Era;
+use toolhub_native::WebSearch;
 
 use super::agents::AgentSettings;
 use super::audit::AuditSettings;
@@ -393,6 +394,11 @@ impl ServerExtras {
 }
 
 impl Settings {
+    /// The search service: the configured one, otherwise one that the environment configures.
+    pub fn search_service(&self) -> WebSearch {
+        WebSearchSettings::search_service(self.web_search.as_ref())
+    }
+
     /// Reads the settings; defaults if the file does not exist.
     pub fn read(places: &Places) -> Result<Self, ConfigError> {
         match places.text(&places.config)? {

@@ -5,8 +5,6 @@ use toolhub_client_config::expand;
 use toolhub_core::lang::LocalizedText;
 use toolhub_native::{SearchConfig, SearchProvider, WebSearch};
 
-use super::toml::Settings;
-
 /// `[web_search]`
 #[derive(Clone, Deserialize)]
 pub struct WebSearchSettings {
@@ -27,11 +25,11 @@ impl std::fmt::Debug for WebSearchSettings {
     }
 }
 
-impl Settings {
+impl WebSearchSettings {
     /// The search service: the configured one, otherwise one that the environment configures.
-    pub fn search_service(&self) -> WebSearch {
+    pub(super) fn search_service(settings: Option<&Self>) -> WebSearch {
         let lookup = |name: &str| std::env::var(name).ok();
-        let Some(settings) = &self.web_search else { return WebSearch::from_environment(&lookup) };
+        let Some(settings) = settings else { return WebSearch::from_environment(&lookup) };
         match settings.filled_in(&lookup) {
             Ok(choice) => WebSearch::from_config(choice, &lookup),
             Err(name) => WebSearch::wrong(LocalizedText::new(
@@ -42,9 +40,7 @@ impl Settings {
             )),
         }
     }
-}
 
-impl WebSearchSettings {
     /// Expands the variables. The error is the name of the first one that is not set.
     fn filled_in(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<SearchConfig, String> {
         let fill = |text: &str| expand(text, lookup);

@@ -8,8 +8,8 @@ use toolhub_llm::ToolCalls;
 
 use crate::app::App;
 use crate::args::ask::{FormatArg, PromptArgs};
-use crate::commands::tools::plural;
 use crate::exit::{Exit, UsageError};
+use crate::render::plural::plural;
 
 pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;

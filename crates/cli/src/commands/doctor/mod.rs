@@ -17,9 +17,9 @@ use toolhub_engine::Entry;
 use crate::app::App;
 use crate::args::DoctorArgs;
 use crate::commands::servers::trial::{exit_of, test_all};
-use crate::commands::tools::plural;
 use crate::exit::Exit;
 use crate::render::findings;
+use crate::render::plural::plural;
 use crate::render::screen::{BAD, GOOD, ODD};
 
 /// The result of a check.

@@ -14,7 +14,7 @@ use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolErro
 use toolhub_engine::{Catalog, OutputLimits};
 use toolhub_search::Index;
 
-use crate::commands::eval::plan::search;
+use crate::commands::eval::index_search::search;
 
 /// A model, and the tools for its plans.
 pub(crate) struct ModelPlanner {

@@ -7,17 +7,17 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
 use toolhub_agent::judge::{Expected, PlanScore, RESULT, judge, judge_offered, wrong_changes};
-use toolhub_core::finder::{SearchHit, SearchResult};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::{Lang, RawJson, RawObject, Tool};
 use toolhub_engine::Tagger;
 use toolhub_planner::Candidates;
 use toolhub_planner::plan::{Plan, Slot, Step};
-use toolhub_search::{Index, Request, Settings};
+use toolhub_search::{Index, Settings};
 
 use crate::app::App;
 use crate::args::eval::EvalPlanArgs;
 use crate::commands::eval::files::{bar, percent, read_lines, read_tool, wrong_line};
+use crate::commands::eval::index_search::search;
 use crate::commands::eval::model::ModelPlanner;
 use crate::exit::{Exit, UsageError};
 use crate::render::table::{Cell, lines};
@@ -150,21 +150,6 @@ fn plan(request: &str, index: &Index, today: Date) -> Plan {
         candidates.add(part, search);
     }
     toolhub_planner::plan(request, &candidates, today)
-}
-
-/// Searches the tools for a request or a part of one.
-pub(crate) fn search(index: &Index, part: &str, limit: usize) -> SearchResult {
-    let ranking = index.rank(&Request::new(part).limit(limit));
-    let found = |hit: &toolhub_search::Hit<'_>| SearchHit {
-        tool: hit.tool.clone(),
-        score: f64::from(hit.score),
-        parts: Vec::new(),
-    };
-    SearchResult {
-        hits: ranking.hits.iter().map(found).collect(),
-        fits: ranking.fits,
-        confidence: f64::from(ranking.confidence),
-    }
 }
 
 impl Report {

@@ -20,8 +20,8 @@ use toolhub_core::{CallId, Localize as _, RawJson, RawObject};
 use crate::app::App;
 use crate::args::history::HistoryArgs;
 use crate::commands::history::archive::Archive;
-use crate::commands::tools::plural;
 use crate::exit::Exit;
+use crate::render::plural::plural;
 use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, lines};
 

@@ -9,8 +9,8 @@ use toolhub_engine::Score;
 use crate::app::App;
 use crate::args::history::StatsArgs;
 use crate::commands::history::archive::Archive;
-use crate::commands::tools::plural;
 use crate::exit::Exit;
+use crate::render::plural::plural;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, lines};
 

@@ -7,6 +7,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod trial;
 pub(crate) mod undo;
+pub(crate) mod undone_file;
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};

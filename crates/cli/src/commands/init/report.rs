@@ -13,10 +13,10 @@ use crate::commands::init::files::{InstalledClient, user_places};
 use crate::commands::init::plan::{ClientPlan, Connection, HUB, Placement, ServerPlan};
 use crate::commands::init::record::Record;
 use crate::commands::init::trial::Trial;
-use crate::commands::init::undo::{Row, UndoStatus};
 use crate::commands::init::undo_hint;
-use crate::commands::tools::plural;
+use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
 use crate::exit::Exit;
+use crate::render::plural::plural;
 use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use crate::render::table::{Cell, Overflow, lines, row_lines};
 
@@ -300,7 +300,7 @@ fn show_next(app: &App, steps: impl Iterator<Item = String>) {
 }
 
 /// Prints the result for each file.
-pub(crate) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path)) {
+pub(crate) fn show_undo(app: &App, rows: &[UndoneFile], (dry_run, record): (bool, &Path)) {
     let lang = app.lang();
     if rows.is_empty() {
         app.screen.note(lang.choose(

@@ -19,65 +19,8 @@ use crate::commands::init::files::{checked, text_of};
 use crate::commands::init::plan::NEW_SETTINGS;
 use crate::commands::init::record::{FileChange, Record, Role};
 use crate::commands::init::report::show_undo;
+use crate::commands::init::undone_file::{UndoStatus, UndoneFile};
 use crate::exit::Exit;
-
-/// The result for a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UndoStatus {
-    /// Its previous bytes were restored.
-    Restored,
-    /// `init` created it, and it was deleted.
-    Deleted,
-    /// It was edited since: only entries were changed.
-    Edited,
-    /// It already has its previous contents.
-    Unchanged,
-    /// It was deleted since, and is not created again.
-    Missing,
-    /// It could not be undone.
-    Failed,
-}
-
-impl UndoStatus {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Restored => "restored",
-            Self::Deleted => "deleted",
-            Self::Edited => "edited",
-            Self::Unchanged => "unchanged",
-            Self::Missing => "missing",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// The result for a file, with its changed entries if it was edited since.
-pub(crate) struct Row {
-    pub(crate) change: FileChange,
-    pub(crate) status: UndoStatus,
-    pub(crate) removed: Vec<String>,
-    pub(crate) restored: Vec<String>,
-    pub(crate) kept: Vec<String>,
-    pub(crate) error: Option<String>,
-}
-
-impl Row {
-    fn new(change: &FileChange, status: UndoStatus) -> Self {
-        let (removed, restored, kept) = (Vec::new(), Vec::new(), Vec::new());
-        Self { change: change.clone(), status, removed, restored, kept, error: None }
-    }
-
-    fn as_json(&self) -> RawObject {
-        RawObject::default()
-            .with("file", self.change.file.to_string_lossy().into_owned())
-            .with("client", RawJson::of(&self.change.client))
-            .with("action", self.status.name())
-            .with("removed", RawJson::of(&self.removed))
-            .with("restored", RawJson::of(&self.restored))
-            .with("kept", RawJson::of(&self.kept))
-            .with("error", RawJson::of(&self.error))
-    }
-}
 
 pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<Exit> {
     let lang = app.lang();
@@ -110,7 +53,7 @@ pub(crate) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
         record.write(&places.home)?;
     }
     if app.screen.json {
-        let files: Vec<RawObject> = rows.iter().map(Row::as_json).collect();
+        let files: Vec<RawObject> = rows.iter().map(UndoneFile::as_json).collect();
         let json = RawObject::default()
             .with("dry_run", dry_run)
             .with("complete", complete)
@@ -130,9 +73,9 @@ struct Undo<'a> {
 
 impl Undo<'_> {
     /// Reverts the change of one file. Adds servers that could not be restored to a client to `keep`.
-    fn file(&self, change: &FileChange, keep: &mut BTreeSet<String>) -> Row {
+    fn file(&self, change: &FileChange, keep: &mut BTreeSet<String>) -> UndoneFile {
         let row = self.try_file(change, keep).unwrap_or_else(|error| {
-            let mut row = Row::new(change, UndoStatus::Failed);
+            let mut row = UndoneFile::new(change, UndoStatus::Failed);
             row.error = Some(error.localize(self.lang));
             row
         });
@@ -142,7 +85,7 @@ impl Undo<'_> {
         row
     }
 
-    fn try_file(&self, change: &FileChange, keep: &BTreeSet<String>) -> Result<Row, ConfigError> {
+    fn try_file(&self, change: &FileChange, keep: &BTreeSet<String>) -> Result<UndoneFile, ConfigError> {
         let file = &change.file;
         if change.role == Role::Client && checked(file, self.user)? != change.real {
             return Err(ConfigError::whole(
@@ -157,19 +100,19 @@ impl Undo<'_> {
         let locked = LockedFile::open(file)?;
         let current = exists.then(|| locked.text());
         if current == change.before.as_deref() {
-            return Ok(Row::new(change, UndoStatus::Unchanged));
+            return Ok(UndoneFile::new(change, UndoStatus::Unchanged));
         }
-        let Some(current) = current else { return Ok(Row::new(change, UndoStatus::Missing)) };
+        let Some(current) = current else { return Ok(UndoneFile::new(change, UndoStatus::Missing)) };
         let keeps = change.role != Role::Client && !keep.is_empty();
         if current == change.after && !keeps {
             return match &change.before {
                 Some(before) => {
                     self.write(file, before)?;
-                    Ok(Row::new(change, UndoStatus::Restored))
+                    Ok(UndoneFile::new(change, UndoStatus::Restored))
                 }
                 None => {
                     self.delete(file)?;
-                    Ok(Row::new(change, UndoStatus::Deleted))
+                    Ok(UndoneFile::new(change, UndoStatus::Deleted))
                 }
             };
         }
@@ -186,7 +129,8 @@ impl Undo<'_> {
             }
         };
         let nothing_left = change.before.is_none() && is_blank(change.role, file, &reverted.text);
-        let mut row = Row::new(change, if nothing_left { UndoStatus::Deleted } else { UndoStatus::Edited });
+        let mut row =
+            UndoneFile::new(change, if nothing_left { UndoStatus::Deleted } else { UndoStatus::Edited });
         match nothing_left {
             true => self.delete(file)?,
             false => self.write(file, &reverted.text)?,

@@ -28,8 +28,8 @@ use crate::args::serve::ServeArgs;
 use crate::commands::serve::event_sinks::EventSinks;
 use crate::commands::serve::reload::{ConfigWatcher, ReloadScope};
 use crate::commands::serve::stdio::stdio;
-use crate::commands::tools::plural;
 use crate::exit::{Exit, UsageError};
+use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME, Screen};
 use crate::render::trace::Trace;
 

@@ -9,8 +9,8 @@ use toolhub_oauth::OAuthError;
 use crate::app::App;
 use crate::args::{LoginArgs, LogoutArgs};
 use crate::commands::servers::unknown;
-use crate::commands::tools::plural;
 use crate::exit::{Exit, UsageError};
+use crate::render::plural::plural;
 use crate::render::screen::{BOLD, GOOD, NAME};
 use crate::terminal::browser;
 

@@ -9,8 +9,8 @@ use toolhub_core::ports::CachedList;
 use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
 
 use crate::app::App;
-use crate::commands::tools::plural;
 use crate::exit::Exit;
+use crate::render::plural::plural;
 use crate::render::screen::{BAD, DIM, GOOD, NAME};
 
 /// The exit code of all tests. A server that requires a login counts as reachable.

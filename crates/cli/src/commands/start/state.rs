@@ -10,8 +10,8 @@ use crate::commands::history;
 use crate::commands::init::record::Record;
 use crate::commands::servers::report::ServerReport;
 use crate::commands::skills;
-use crate::commands::tools::plural;
 use crate::exit::Exit;
+use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME};
 use crate::render::table::{Cell, Overflow, lines, row_lines};
 

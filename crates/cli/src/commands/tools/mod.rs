@@ -22,6 +22,7 @@ use crate::args::{ShowArgs, ToolsArgs, ToolsCommand};
 use crate::exit::{Exit, UsageError};
 use crate::render::findings;
 use crate::render::listing_progress::listing;
+use crate::render::plural::plural;
 use crate::render::screen::{BOLD, DIM, NAME};
 use crate::render::table::{Cell, fold, lines, wrapped};
 
@@ -200,10 +201,6 @@ fn warn_of_changes(app: &App, tools: &[&Entry]) {
             format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),
         ));
     }
-}
-
-pub(crate) fn plural(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 pub(crate) fn first_line(text: &str) -> &str {

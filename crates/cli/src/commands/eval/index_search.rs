@@ -1,0 +1,19 @@
+//! The search of the evaluation: an index without a hub around it.
+
+use toolhub_core::finder::{SearchHit, SearchResult};
+use toolhub_search::{Index, Request};
+
+/// Searches the tools for a request or a part of one.
+pub(crate) fn search(index: &Index, part: &str, limit: usize) -> SearchResult {
+    let ranking = index.rank(&Request::new(part).limit(limit));
+    let found = |hit: &toolhub_search::Hit<'_>| SearchHit {
+        tool: hit.tool.clone(),
+        score: f64::from(hit.score),
+        parts: Vec::new(),
+    };
+    SearchResult {
+        hits: ranking.hits.iter().map(found).collect(),
+        fits: ranking.fits,
+        confidence: f64::from(ranking.confidence),
+    }
+}
